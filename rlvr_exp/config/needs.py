@@ -19,6 +19,7 @@ from rlvr_exp.config.infer import STDIN, Infer
 from rlvr_exp.config.model import Model, base
 from rlvr_exp.config.optimizer import AdamW8bit
 from rlvr_exp.config.paths import PACKAGE
+from rlvr_exp.config.prepare import EditSets
 from rlvr_exp.config.run import SAMPLES, Verify
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.solutions import LOOKS, NEEDED, Solutions
@@ -73,6 +74,8 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         yield from dafny_missing(config.verifier)
     for problem in starts_missing(config):
         yield MissingArtifact(problem, "")
+    if isinstance(config.prepare, EditSets):
+        yield from _packages("prepare", "edits", "datasketch", "rapidfuzz")
     if config.evaluate is not None and config.evaluate.baseline:
         yield from _run("evaluate.baseline", config.evaluate.baseline)
     if config.verify is not None:
@@ -103,12 +106,18 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
             yield from _run("report.beside", run)
 
 
+def _packages(where: str, extra: str, *names: str) -> Iterator[MissingArtifact]:
+    """Packages of an extra that are not installed."""
+    command = f"pip install 'rlvr_exp[{extra}]'"
+    if absent := [name for name in names if find_spec(name) is None]:
+        yield MissingArtifact(InputProblem(where, "a package is missing", ", ".join(absent), "", "", command), command)
+
+
 def loads_weights(config: Config) -> bool:
     """Whether the weights of the `model` node are loaded from the start."""
     elsewhere = reads(config, "engine") and is_server(config.engine)
-    return (
-        reads(config, "model") and not elsewhere and config.replay is None and not isinstance(config.benchmark, OfShape)
-    )
+    without = isinstance(config.benchmark, OfShape) or isinstance(config.prepare, EditSets)
+    return reads(config, "model") and not elsewhere and config.replay is None and not without
 
 
 def dafny_missing(verifier: DafnyVerifierOptions) -> Iterator[MissingArtifact]:
