@@ -17,7 +17,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_text
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.corpora.edit_sets import stats
-from rlvr_exp.corpora.edit_sets.draft import NO_TRAINING, Place
+from rlvr_exp.corpora.edit_sets.draft import Place
 from rlvr_exp.corpora.edit_sets.groups import group_alike
 from rlvr_exp.corpora.edit_sets.held_out import HeldOut
 from rlvr_exp.corpora.edit_sets.index import Index, other_rows
@@ -84,7 +84,7 @@ def _check_allowed(file: Path) -> None:
     """Raises InputError for a file of a set that may not be trained on, by its first line."""
     first = next(read_lines(file), None)
     if first is not None and first.values.keys() >= canitedit.KEYS:
-        what = f"{NO_TRAINING}: {EVALUATION_ONLY[canitedit.NAME]}"
+        what = EVALUATION_ONLY[canitedit.NAME]
         remedy = f"leave it out; prepare.held_out=[{file}] keeps other rows apart from it"
         raise InputError(InputProblem("prepare.path", what, f"{canitedit.NAME} in {file}", "", "", remedy))
 

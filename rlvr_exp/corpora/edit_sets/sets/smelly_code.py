@@ -3,6 +3,7 @@
 The table repeats its header between the labels.
 """
 
+import re
 from pathlib import Path
 
 from rlvr_exp.corpora.edit_sets.draft import Draft, Dropped, Place
@@ -49,8 +50,14 @@ def read(row: Row, place: Place) -> Draft:
 
 
 def _source(folder: Path, owner: str) -> str:
-    for ending in ENDINGS:
-        for name in (owner, owner.lower(), owner.capitalize()):
-            if (file := folder / f"{name}{ending}").is_file():
-                return file.read_text(encoding="utf-8-sig")
+    """The file of a class: the one of its name, else the first that defines it."""
+    found = sorted((file for file in folder.glob("*") if file.suffix in ENDINGS), key=_order)
+    named = [file for file in found if file.stem.lower() == owner.lower()]
+    for text in (file.read_text(encoding="utf-8-sig") for file in named or found):
+        if named or re.search(rf"^\s*(?:export |public |abstract )*class {re.escape(owner)}\b", text, re.MULTILINE):
+            return text
     raise Dropped(NO_SOURCE, f"{folder.name}/{owner}")
+
+
+def _order(file: Path) -> tuple[int, str]:
+    return ENDINGS.index(file.suffix), file.name
