@@ -47,7 +47,9 @@ def killed_twice(source: Path, output: Path, options: list[str], seconds: float)
 
 def digests(folder: Path) -> dict[str, str]:
     files = sorted(file for file in folder.rglob("*") if file.is_file())
-    return {str(file.relative_to(folder)): hashlib.file_digest(open(file, "rb"), "sha256").hexdigest() for file in files}
+    return {
+        str(file.relative_to(folder)): hashlib.file_digest(open(file, "rb"), "sha256").hexdigest() for file in files
+    }
 
 
 def main(folder: Path, sizes: list[int], options: list[str]) -> None:

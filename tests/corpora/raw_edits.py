@@ -22,7 +22,9 @@ def commit(word: str, **other: Any) -> dict[str, Any]:
     before = program(word)
     keys = {"old_contents": before, "new_contents": before.replace("_0\n", "_1 + 1\n"), "lang": "Python"}
     keys |= {"commit": f"{word}1", "old_file": f"{word}.py", "new_file": f"{word}.py", "license": "mit"}
-    return keys | {"subject": f"Return another {word}", "message": f"Return\n\nanother {word}\n", "repos": "a/b"} | other
+    return (
+        keys | {"subject": f"Return another {word}", "message": f"Return\n\nanother {word}\n", "repos": "a/b"} | other
+    )
 
 
 def edit(word: str, **other: Any) -> dict[str, Any]:

@@ -151,7 +151,9 @@ def test_edit_eval_stays_in_test_and_instruct_coder_is_drawn(tmp_path: Path) -> 
 
 def test_opencodeedit_in_both_layouts(tmp_path: Path) -> None:
     triplet = {"commit": ["a"], "instr_type": "lazy", "code_before_purify": program("a"), "instruct_purify": "Do a"}
-    request = f"## Code Before:\n## Instruction:\nnot this\n{program('b')}\n## Instruction:\nDo b\nand more\n## Code After:\n"
+    request = (
+        f"## Code Before:\n## Instruction:\nnot this\n{program('b')}\n## Instruction:\nDo b\nand more\n## Code After:\n"
+    )
     messages = [{"role": "system", "content": "s"}, {"role": "user", "content": request}]
     chat = {"messages": messages, "old_code": program("b"), "new_code": program("c"), "commit": "x"}
     lines = [triplet | {"code_after_purify": program("d")}, chat, chat | {"messages": []}]

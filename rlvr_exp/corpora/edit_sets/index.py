@@ -18,7 +18,7 @@ from typing import Any, Self
 from rlvr_exp.core.errors import InputError, InputProblem
 
 FOLDER = ".ingest"
-CACHE_KB = 8192
+CACHE_KB = 2048
 """Memory that SQLite may use for its pages and for sorting, whatever the number of rows."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
