@@ -74,8 +74,9 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         yield from dafny_missing(config.verifier)
     for problem in starts_missing(config):
         yield MissingArtifact(problem, "")
-    if isinstance(config.prepare, EditSets):
-        yield from _packages("prepare", "edits", "datasketch", "rapidfuzz")
+    if isinstance(config.prepare, EditSets) and (absent := _not_installed("datasketch", "rapidfuzz")):
+        command = "pip install 'rlvr_exp[edits]'"
+        yield MissingArtifact(InputProblem("prepare", "packages are missing", absent, "", "", command), command)
     if config.evaluate is not None and config.evaluate.baseline:
         yield from _run("evaluate.baseline", config.evaluate.baseline)
     if config.verify is not None:
@@ -106,11 +107,8 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
             yield from _run("report.beside", run)
 
 
-def _packages(where: str, extra: str, *names: str) -> Iterator[MissingArtifact]:
-    """Packages of an extra that are not installed."""
-    command = f"pip install 'rlvr_exp[{extra}]'"
-    if absent := [name for name in names if find_spec(name) is None]:
-        yield MissingArtifact(InputProblem(where, "a package is missing", ", ".join(absent), "", "", command), command)
+def _not_installed(*names: str) -> str:
+    return ", ".join(name for name in names if find_spec(name) is None)
 
 
 def loads_weights(config: Config) -> bool:

@@ -178,7 +178,7 @@ class EditSets(FromPath):
     instruction: str = option("subject", choices=("subject", "message"))
     """What a commit's instruction is: the first line of its message, or all of it."""
     licences: list[str] = field(default_factory=list)
-    """Licences that are taken, as the set names them, whatever their case; empty: all but those that forbid training."""
+    """Licences that are taken, by their SPDX names; empty: all but those that forbid training."""
     keep_empty: bool = False
     """Keep edits that make a file or remove it: the text before or after is blank."""
     max_characters: int = option(100_000, low=1)

@@ -32,11 +32,11 @@ def test_commitpackft_by_language(tmp_path: Path) -> None:
         "before": program("one"),
         "after": commit("one")["new_contents"],
         "tests": "",
-        "licence": "mit",
+        "licence": "MIT",
         "metadata": {"commit": "one1", "old_file": "one.py", "new_file": "one.py", "repos": "a/b"},
     }
     metadata = json.loads((output / "metadata.json").read_text())
-    assert metadata["licences"] == {"mit": 2, "apache-2.0": 1} and metadata["counts"]["lines"] == 3
+    assert metadata["licences"] == {"MIT": 2, "Apache-2.0": 1} and metadata["counts"]["lines"] == 3
     assert list(metadata["sources"]["commitpackft"]) == ["data/go/data.jsonl", "data/python/data.jsonl"]
     assert not (output / ".ingest").exists()
 

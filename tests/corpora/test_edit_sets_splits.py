@@ -185,7 +185,10 @@ def test_a_row_that_may_not_be_trained_on_is_dropped(tmp_path: Path, keys: dict[
 
 
 def test_licences_may_be_chosen(tmp_path: Path) -> None:
-    write_lines(tmp_path / "set/a.jsonl", [edit("one", licence="MIT"), edit("two", licence="GPL-3.0"), edit("three")])
+    write_lines(
+        tmp_path / "set/a.jsonl",
+        [edit("one", licence="MIT"), edit("two", licence="gpl-3.0"), edit("three", licence="unknown")],
+    )
     found = records(ingest(tmp_path, "rows", tmp_path / "set", "prepare.licences=[mit]"))
     assert [row["licence"] for row in found.values()] == ["MIT"]
 

@@ -55,7 +55,7 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
     if (output / METADATA).is_file():
         return _complete(output, provenance)
     with Index(output, provenance) as index:
-        Reading(index, held_out, tokens and tokens.count, context).read(shards)
+        Reading(index, held_out, tokens.count if tokens else None, context).read(shards)
         context.progress(kind="wait", name="group alike rows")
         place(index.db, group_alike(index.db, index.folder / "groups.npy", options.similarity), options, config.seed)
         counts = _write(index, shards, output, provenance, held_out)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.tables import TABLES, is_table, table_rows
@@ -82,7 +82,7 @@ def _json(file: Path, position: int, number: int) -> Iterator[Line]:
         yield Line(number + 1, position, {}, f"the file cannot be read further: {fault}")
 
 
-def _opened(file: Path) -> IO[bytes]:
+def _opened(file: Path) -> BinaryIO | gzip.GzipFile | lzma.LZMAFile:
     if file.suffix == ".gz":
         return gzip.open(file, "rb")
     return lzma.open(file, "rb") if file.suffix == ".xz" else open(file, "rb")

@@ -1,7 +1,6 @@
 """A line as a normalized record: its set's reader, then the checks that hold for every set, in one order."""
 
 import json
-import re
 from dataclasses import dataclass, replace
 from types import ModuleType
 
@@ -9,6 +8,7 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.corpora.edit_sets import filters
 from rlvr_exp.corpora.edit_sets.draft import INCOMPLETE, NO_TRAINING, UNREADABLE, Draft, Dropped, Place
 from rlvr_exp.corpora.edit_sets.languages import canonical
+from rlvr_exp.corpora.edit_sets.licences import forbids_training, spdx
 from rlvr_exp.corpora.edit_sets.lines import Line
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.load import EVALUATION_ONLY
@@ -18,7 +18,6 @@ from rlvr_exp.tasks.edits.record import NormalizedRecord
 NO_INSTRUCTION, NOTHING_BEFORE, NOTHING_AFTER = "no instruction", "nothing before", "nothing after"
 UNCHANGED, TOO_LONG, OTHER_LICENCE = "nothing changes", "too long", "its licence is not among prepare.licences"
 NO_TEXT = "lone surrogates, which are no text"
-_FORBIDS = re.compile(r"canitedit|no[ _-]?training|not?[ _-](?:for|as)[ _-]training|evaluation[ _-]only", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -54,10 +53,11 @@ def normalize(line: Line, row: Row, reader: ModuleType, place: Place) -> Normali
 def _checked(draft: Draft, name: str, place: Place) -> NormalizedRecord:
     options = place.options
     language, source = canonical(draft.language), draft.source or name
-    if found := _FORBIDS.search(f"{source}\n{draft.licence}"):
-        raise Dropped(NO_TRAINING, found[0])
-    if options.licences and draft.licence.lower() not in {one.lower() for one in options.licences}:
-        raise Dropped(OTHER_LICENCE, draft.licence)
+    licence = spdx(draft.licence)
+    if words := forbids_training(source, licence):
+        raise Dropped(NO_TRAINING, words)
+    if options.licences and licence not in map(spdx, options.licences):
+        raise Dropped(OTHER_LICENCE, licence)
     if not draft.instruction.strip():
         raise Dropped(NO_INSTRUCTION)
     if language == "python" and options.strip_header:
@@ -74,7 +74,7 @@ def _checked(draft: Draft, name: str, place: Place) -> NormalizedRecord:
         draft.before,
         draft.after,
         draft.tests,
-        draft.licence,
+        licence,
         draft.metadata,
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from rlvr_exp.config.model import Model
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.tasks.edits.record import NormalizedRecord
 
@@ -13,7 +14,7 @@ class Tokens:
         InputError: it cannot be loaded.
     """
 
-    def __init__(self, model):
+    def __init__(self, model: Model):
         from rlvr_exp.models.policy import load_tokenizer  # Not at the top: it brings torch, which only counting needs.
 
         self._tokenizer = load_tokenizer(model)
