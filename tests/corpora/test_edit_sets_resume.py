@@ -13,10 +13,13 @@ from program import ENVIRONMENT, INTERPRETED
 from raw_edits import FAST, contents, ingest, records, write_lines
 from synthetic_commits import LANGUAGES, write
 
-from rlvr_exp.core.errors import InputError
-from rlvr_exp.corpora.edit_sets import reading
+from rlvr_exp.config import compose
+from rlvr_exp.core.errors import InputError, Interrupted
+from rlvr_exp.corpora.edit_sets import build, reading
+from rlvr_exp.corpora.edit_sets.build import make
 from rlvr_exp.corpora.edit_sets.index import FOLDER, Index
 from rlvr_exp.corpora.edit_sets.lines import LONGEST, Line, read_lines
+from rlvr_exp.records.context import RunContext
 
 
 class Killed(BaseException):
@@ -106,6 +109,23 @@ def test_the_folder_of_other_rows_is_refused(tmp_path: Path, monkeypatch: pytest
         with pytest.raises(InputError, match=r"rows made otherwise: sources.commitpackft.data/go/data.jsonl"):
             ingest(tmp_path, "commitpackft", tmp_path / "set", output=output)
     assert contents(tmp_path / "out") == before
+
+
+def test_an_interrupted_run_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "set", 0.2)
+    whole = ingest(tmp_path, "commitpackft", tmp_path / "set", output="whole")
+    words = ["prepare.set=commitpackft", f"prepare.path={tmp_path}/set", f"prepare.output={tmp_path}/out", *FAST]
+    config = compose(["+stage=prepare", "prepare=edits", *words]).config
+    context = RunContext(tmp_path / "run", lambda event: setattr(context, "interrupted", event.get("done", 0) > 100))
+    with pytest.raises(Interrupted):
+        make(config, context)
+    assert (tmp_path / "out" / FOLDER).is_dir()
+    monkeypatch.setattr(build, "_code", lambda: "other code")
+    with pytest.raises(InputError, match="rows made otherwise: code"):
+        make(config, RunContext(tmp_path / "run", lambda event: None))
+    monkeypatch.undo()
+    make(config, RunContext(tmp_path / "run", lambda event: None))
+    assert contents(whole) == contents(tmp_path / "out")
 
 
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
     provenance = _provenance(config, shards, held_out, tokens)
     if (output / METADATA).is_file():
         return _complete(output, provenance)
-    with Index(output, provenance) as index:
+    with Index(output, provenance | {"code": _code()}) as index:
         Reading(index, held_out, tokens.count if tokens else None, context).read(shards)
         context.progress(kind="wait", name="group alike rows")
         place(index.db, group_alike(index.db, index.folder / "groups.npy", options.similarity), options, config.seed)
@@ -106,6 +106,12 @@ def _provenance(config: Config, shards: Sequence[Shard], held_out: HeldOut, toke
     }
     versions = {"rlvr_exp": __version__} | {name: version(name) for name in LIBRARIES}
     return {"sources": sources, "options": options, "versions": versions}
+
+
+def _code() -> str:
+    """Hash of this room's files: what one version has begun, no other continues."""
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    return content_hash([file.read_text(encoding="utf-8") for file in files])
 
 
 def _write(
