@@ -19,6 +19,7 @@ from rlvr_exp.config.infer import STDIN, Infer
 from rlvr_exp.config.model import Model, base
 from rlvr_exp.config.optimizer import AdamW8bit
 from rlvr_exp.config.paths import PACKAGE
+from rlvr_exp.config.prepare import EditSets
 from rlvr_exp.config.run import SAMPLES, Verify
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.solutions import LOOKS, NEEDED, Solutions
@@ -73,6 +74,9 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         yield from dafny_missing(config.verifier)
     for problem in starts_missing(config):
         yield MissingArtifact(problem, "")
+    if isinstance(config.prepare, EditSets) and (absent := _not_installed("datasketch", "rapidfuzz")):
+        command = "pip install 'rlvr_exp[edits]'"
+        yield MissingArtifact(InputProblem("prepare", "packages are missing", absent, "", "", command), command)
     if config.evaluate is not None and config.evaluate.baseline:
         yield from _run("evaluate.baseline", config.evaluate.baseline)
     if config.verify is not None:
@@ -103,12 +107,15 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
             yield from _run("report.beside", run)
 
 
+def _not_installed(*names: str) -> str:
+    return ", ".join(name for name in names if find_spec(name) is None)
+
+
 def loads_weights(config: Config) -> bool:
     """Whether the weights of the `model` node are loaded from the start."""
     elsewhere = reads(config, "engine") and is_server(config.engine)
-    return (
-        reads(config, "model") and not elsewhere and config.replay is None and not isinstance(config.benchmark, OfShape)
-    )
+    without = isinstance(config.benchmark, OfShape) or isinstance(config.prepare, EditSets)
+    return reads(config, "model") and not elsewhere and config.replay is None and not without
 
 
 def dafny_missing(verifier: DafnyVerifierOptions) -> Iterator[MissingArtifact]:

@@ -10,6 +10,7 @@ from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.tasks.completion import tree
 
 _BLANKS = re.compile(r"\s+")
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def text_key(text: str) -> str:
@@ -24,6 +25,28 @@ def program_key(program: str) -> str:
         module = tree(program)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return text_key(program)
+    return _tree_key(module)
+
+
+def definition_keys(program: str, least: int = 3) -> list[str]:
+    """The key of every function and class of at least `least` statements in a Python program, each as a program of its own;
+    none of a text that is no Python."""
+    try:
+        module = tree(program)
+        found = [
+            ast.unparse(node) for node in ast.walk(module) if isinstance(node, _DEFINITIONS) and _size(node) > least
+        ]
+        return [_tree_key(tree(text)) for text in found]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
+def _size(node: ast.AST) -> int:
+    """Statements in a definition, itself among them."""
+    return sum(isinstance(one, ast.stmt) and not _says_nothing(one) for one in ast.walk(node))
+
+
+def _tree_key(module: ast.Module) -> str:
     bound = {name: f"${number}" for number, name in enumerate(_bound(module))}
     return content_hash(["program", ast.dump(_Plain(bound).visit(module))])
 

@@ -26,7 +26,7 @@ SHORTEST, COMPARED = 8, 28
 """Characters of a message without its figures that tell it from others."""
 ELSEWHERE = (
     *("evaluate.baseline", "verify.input", "verify.output"),
-    *("compare.runs", "report.run", "report.beside", "optimizer"),
+    *("compare.runs", "report.run", "report.beside", "optimizer", "prepare"),
 )
 """What config/needs.py says of other stages."""
 

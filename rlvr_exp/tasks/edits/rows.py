@@ -13,6 +13,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.code.files import ROWS, Row, read_rows
 from rlvr_exp.tasks.edits.action import parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault
+from rlvr_exp.tasks.edits.metadata import METADATA
 from rlvr_exp.tasks.edits.record import NormalizedRecord
 from rlvr_exp.tasks.tables import OTHER_NAMES, SPLITS, is_table
 
@@ -117,7 +118,8 @@ def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     inside = sorted(file for file in path.rglob("*") if file.is_file() and (file.name.endswith(ROWS) or is_table(file)))
-    return [file for file in inside if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+    rows = [file for file in inside if file.name != METADATA]
+    return [file for file in rows if not any(part.startswith(".") for part in file.relative_to(path).parts)]
 
 
 def _action(row: Row, language: str) -> str:
