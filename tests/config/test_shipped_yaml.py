@@ -30,7 +30,7 @@ NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}
 NEEDED |= {f"benchmark/{name}": ["benchmark.path=x"] for name in ("ast_grep", "dafny_differential")}
 
 
-MADE_FOR = {"tiny_base": ("sft",), "tiny_dafny": ("sft",), "canitedit": ("evaluate",)}
+MADE_FOR = {"tiny_edits": ("sft",), "tiny_base": ("sft",), "tiny_dafny": ("sft",), "canitedit": ("evaluate",)}
 """Experiments that are made for some stages alone."""
 
 
