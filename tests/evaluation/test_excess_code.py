@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.evaluation import excess_code
 from rlvr_exp.evaluation.arms import arms
 from rlvr_exp.evaluation.excess_code import EvaluationExcess, counts, diff, excess_section
 from rlvr_exp.evaluation.metrics import rates_from, task_values
@@ -153,3 +154,22 @@ def test_less_is_better_where_two_are_compared_and_files_keep_it(tmp_path: Path)
         assert [one.about for one in read_evaluation(tmp_path / name, "after")] == [one.about for one in results]
     _, second = arms(["first", "second"], [0, 0], [tmp_path / "first", tmp_path / "second"])
     assert second.against_first["excess_code"]["won"] == 1
+
+
+def test_the_ranks_of_a_run_share_the_programs_and_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = [one for name in "abc" for one in samples(f"{name} = 1", "x = 1", task=name)]
+    alone, _ = measured(results)
+    monkeypatch.setattr(excess_code, "ranks", lambda: 2)
+    shares: dict[int, list] = {}
+
+    def on(rank: int, gather) -> tuple[list[EvalSample], list[str]]:
+        monkeypatch.setattr(excess_code, "rank", lambda: rank)
+        monkeypatch.setattr(excess_code, "all_gather_object", gather)
+        return measured(results)
+
+    for rank in (0, 1):  # What it sends; it is not answered.
+        with pytest.raises(ZeroDivisionError):
+            on(rank, lambda found, rank=rank: shares.update({rank: found}) or 1 / 0)
+    found = [on(rank, lambda _: [shares[0], shares[1]]) for rank in (0, 1)]
+    assert [results for results, _ in found] == [alone, alone]
+    assert [len(scripts) for _, scripts in found] == [4, 2]

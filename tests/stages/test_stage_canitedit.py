@@ -23,14 +23,22 @@ SQUARE = CANITEDIT | {
     "instruction_lazy": "Fix it.",
     "taxonomy": {"change_kind": "corrective"},
 }
+ABSENT = SQUARE | {
+    "full_name": "9_absent",
+    "before": "x = 1",
+    "after": "import no_such_package_here\n\n\ndef square(x):\n    return x * x",
+    "instruction_descriptive": "Import it.",
+    "instruction_lazy": "Import.",
+}
+"""Its own solution does not pass here."""
 UNUSED = "\n\n\ndef unused(x):\n    half = x / 2\n    return half"
 
 
 def answer(prompt: str, seed: object) -> str:
     """The set's own solution; to the first problem's lazy instruction one with a function that no test calls, to the second's
-    the program as it was."""
-    row = CANITEDIT if "Counter" in prompt else SQUARE
-    text = {"Count up.": row["after"] + UNUSED, "Fix it.": row["before"]}
+    the program as it was; to the third's its own solution with a line more."""
+    row = CANITEDIT if "Counter" in prompt else ABSENT if "Import" in prompt else SQUARE
+    text = {"Count up.": row["after"] + UNUSED, "Fix it.": row["before"], "Import": row["after"] + "\n\n\ny = 1"}
     return f"```python\n{next((text[words] for words in text if words in prompt), row['after'])}\n```"
 
 
@@ -49,7 +57,7 @@ def evaluated(folder: Path, text, *words: str) -> dict:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("canitedit")
-    write(folder / "set" / "canitedit.jsonl", [CANITEDIT, SQUARE])
+    write(folder / "set" / "canitedit.jsonl", [CANITEDIT, SQUARE, ABSENT])
     evaluated(folder, answer, "run.dir=run")
     return folder / "run"
 
@@ -58,6 +66,7 @@ def test_success_is_shown_for_each_style_and_family(run: Path) -> None:
     summary, numbers = (json.loads((run / name).read_text()) for name in ("summary.json", "evaluation/after.json"))
     assert summary["after"]["pass_at_1"]["value"] == 0.75 and summary["after"]["pass_at_1"]["n"] == 4
     assert summary["after"]["pass_at_1"]["samples"] == 2 and summary["after"]["pass_at_1_greedy"]["n"] == 4
+    assert summary["metrics"]["verdict_sampled/no_verdict"] == 4, "of the problem that cannot be judged here"
     styles = numbers["strata"]["instruction"]
     assert {name: styles[name]["pass_at_1"]["value"] for name in styles} == {"descriptive": 1.0, "lazy": 0.5}
     assert summary["metrics"]["instruction/lazy/pass_at_1"] == styles["lazy"]["pass_at_1"]
