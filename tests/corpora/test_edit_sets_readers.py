@@ -2,16 +2,19 @@
 
 import gzip
 import json
+import subprocess
 from pathlib import Path
 
 import pyarrow
 import pytest
 from makers import made
+from program import ENVIRONMENT, PROGRAM
 from pyarrow import parquet
 from raw_edits import commit, dropped, edit, ingest, program, reasons, records, write_lines
 
 from rlvr_exp.config import compose
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.tasks.code.sets import canitedit
 from rlvr_exp.tasks.edits.domain import Edits
 
 
@@ -194,6 +197,21 @@ def test_tokens_are_those_of_the_model(tmp_path: Path) -> None:
     texts = [row["instruction"], row["before"], row["after"], "Change two", program("two")]
     assert counted["tokens"] == sum(len(tokenizer(text, add_special_tokens=False).input_ids) for text in texts)
     assert counted["characters"] == sum(map(len, texts)) and counted["with_after"] == 1
+
+
+def test_through_the_command_line(tmp_path: Path) -> None:
+    write_lines(tmp_path / "set/rows.jsonl", [edit("one"), "{", edit("two", split="test")])
+    write_lines(tmp_path / "bad/canitedit.jsonl", [dict.fromkeys(canitedit.KEYS, "")])
+    words = [*PROGRAM, "+stage=prepare", "prepare=edits", "prepare.output=out", "run.dir=run", "prepare.path=set"]
+    done = subprocess.run(words, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out/stats.md").read_text() in (tmp_path / "run/prepare.txt").read_text()
+    counts = {"lines": 3, "records": 2, "dropped": 1, "records/train": 1, "records/test": 1}
+    assert json.loads((tmp_path / "run/summary.json").read_text())["metrics"] == counts
+    words[-3:] = ["prepare.output=other", "run.dir=run2", "prepare.path=bad"]
+    done = subprocess.run(words, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2 and "its licence forbids its use as training data" in done.stderr
+    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize(("name", "what"), [("smelly_code", "no files of the set"), ("rows", "no record is kept")])

@@ -128,6 +128,13 @@ def test_an_interrupted_run_is_continued(tmp_path: Path, monkeypatch: pytest.Mon
     assert contents(whole) == contents(tmp_path / "out")
 
 
+def test_an_output_inside_a_set_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "set", 0.1)
+    with pytest.raises(InputError, match="inside a set that is read"):
+        ingest(tmp_path, "commitpackft", tmp_path / "set", output="set/out")
+    assert not (tmp_path / "set/out").exists()
+
+
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "set", 0.1)
     with Index(tmp_path / "out", {}), pytest.raises(InputError, match="another run writes there"):

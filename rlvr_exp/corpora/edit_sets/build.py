@@ -48,6 +48,7 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
     options: EditSets = config.prepare
     output = Path(options.output or context.directory / "edits")
     shards = shards_of(options)
+    _check_apart(shards, output)
     context.progress(kind="wait", name="look at the files")
     held_out = HeldOut(options.held_out, options.similarity)
     tokens = Tokens(config.model) if options.count_tokens else None
@@ -78,6 +79,14 @@ def shards_of(options: EditSets) -> list[Shard]:
             _check_allowed(file)
             found.append(Shard(len(found), file, READERS[name], where))
     return found
+
+
+def _check_apart(shards: Sequence[Shard], output: Path) -> None:
+    """Raises InputError where the output is below a set, whose next reading would read it."""
+    for root in {shard.place.root for shard in shards}:
+        if root.resolve() in (output.resolve(), *output.resolve().parents):
+            what, allowed = "is inside a set that is read", "a folder elsewhere"
+            raise InputError(InputProblem("prepare.output", what, f"{output} in {root}", allowed))
 
 
 def _check_allowed(file: Path) -> None:

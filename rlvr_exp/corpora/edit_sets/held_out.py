@@ -5,7 +5,7 @@ statements, whatever names, comments and layout (rlvr_exp.tasks.content); or whe
 MinHash. Held in memory: the keys and signatures of the held-out tasks, and nothing of the rows.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.corpora.edit_sets.signature import Signature, bands_of, likeness, signature
 from rlvr_exp.tasks.code.load import load
 from rlvr_exp.tasks.code.prompt import CodeInputs
-from rlvr_exp.tasks.content import definition_keys, program_key, text_key
+from rlvr_exp.tasks.content import Shape, keyed_parts, text_key
 from rlvr_exp.tasks.edits import rows
 from rlvr_exp.tasks.edits.metadata import METADATA
 from rlvr_exp.tasks.edits.record import NormalizedRecord
@@ -34,12 +34,15 @@ class HeldOut:
     def __init__(self, paths: Sequence[str], similarity: float):
         self._similarity = similarity
         self._keys: dict[str, str] = {}
+        self._shapes: set[Shape] = {()}
         self._bands: dict[int, list[int]] = {}
         self._names: list[str] = []
         signatures = []
         for path in paths:
             for name, language, texts in _tasks(Path(path)):
-                self._keys |= dict.fromkeys(_keys(texts, language), name)
+                for shape, key in _parts(texts, language):
+                    self._keys[key] = name
+                    self._shapes.add(shape)
                 signatures.append(self._banded(name, texts))
         self._signatures = np.stack(signatures) if signatures else np.empty((0, 0), np.uint32)
 
@@ -58,7 +61,7 @@ class HeldOut:
         if not self._names:
             return ""
         texts = [text for text in (record.before, record.after) if text]
-        for key in _keys(texts, record.language):
+        for _, key in _parts(texts, record.language, self._shapes):
             if key in self._keys:
                 return self._keys[key]
         near = sorted({at for band in bands_of(numbers, self._similarity) for at in self._bands.get(band, ())})
@@ -86,10 +89,10 @@ def _tasks(path: Path) -> Iterator[tuple[str, str, list[str]]]:
         yield task.id, "python", list(dict.fromkeys(filter(None, (before, task.gold, *task.negatives))))
 
 
-def _keys(texts: Iterable[str], language: str) -> Iterator[str]:
-    if language != "python":
-        yield from map(text_key, texts)
-        return
+def _parts(texts: Iterable[str], language: str, wanted: Container[Shape] | None = None) -> Iterator[tuple[Shape, str]]:
+    """Shape and key of all that texts may share with others."""
     for text in texts:
-        yield program_key(text)
-        yield from definition_keys(text)
+        if language == "python":
+            yield from keyed_parts(text, wanted)
+        else:
+            yield (), text_key(text)
