@@ -135,6 +135,14 @@ def test_an_output_inside_a_set_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "set/out").exists()
 
 
+def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "set", 0.1)
+    write_lines(tmp_path / "out/train/others.jsonl", [{}])
+    with pytest.raises(InputError, match="holds other files"):
+        ingest(tmp_path, "commitpackft", tmp_path / "set")
+    assert list(contents(tmp_path / "out")) == ["train/others.jsonl"]
+
+
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "set", 0.1)
     with Index(tmp_path / "out", {}), pytest.raises(InputError, match="another run writes there"):

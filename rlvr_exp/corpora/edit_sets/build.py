@@ -20,7 +20,7 @@ from rlvr_exp.corpora.edit_sets import stats
 from rlvr_exp.corpora.edit_sets.draft import Place
 from rlvr_exp.corpora.edit_sets.groups import group_alike
 from rlvr_exp.corpora.edit_sets.held_out import HeldOut
-from rlvr_exp.corpora.edit_sets.index import Index, other_rows
+from rlvr_exp.corpora.edit_sets.index import FOLDER, Index, other_rows
 from rlvr_exp.corpora.edit_sets.lines import read_lines
 from rlvr_exp.corpora.edit_sets.placing import place
 from rlvr_exp.corpora.edit_sets.reading import Reading, Shard
@@ -48,7 +48,7 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
     options: EditSets = config.prepare
     output = Path(options.output or context.directory / "edits")
     shards = shards_of(options)
-    _check_apart(shards, output)
+    _check_output(shards, output)
     context.progress(kind="wait", name="look at the files")
     held_out = HeldOut(options.held_out, options.similarity)
     tokens = Tokens(config.model) if options.count_tokens else None
@@ -81,12 +81,16 @@ def shards_of(options: EditSets) -> list[Shard]:
     return found
 
 
-def _check_apart(shards: Sequence[Shard], output: Path) -> None:
-    """Raises InputError where the output is below a set, whose next reading would read it."""
+def _check_output(shards: Sequence[Shard], output: Path) -> None:
+    """Raises InputError where the output is below a set, whose next reading would read it, or has files of others."""
     for root in {shard.place.root for shard in shards}:
         if root.resolve() in (output.resolve(), *output.resolve().parents):
             what, allowed = "is inside a set that is read", "a folder elsewhere"
             raise InputError(InputProblem("prepare.output", what, f"{output} in {root}", allowed))
+    found = {entry.name for entry in output.iterdir()} if output.is_dir() else set()
+    if found and found.isdisjoint((METADATA, FOLDER)):
+        what = "holds other files, which would be taken for rows"
+        raise InputError(InputProblem("prepare.output", what, ", ".join(sorted(found)[:5]), "a new or empty folder"))
 
 
 def _check_allowed(file: Path) -> None:
@@ -130,6 +134,7 @@ def _write(
     if not counts["records"]:
         reasons = ", ".join(f"{reason}: {count}" for reason, count in counts["dropped"].items())
         what = "no record is kept"
+        index.remove()
         raise InputError(
             InputProblem("prepare.path", what, reasons or "no lines", remedy="look at prepare.set and the filters")
         )
