@@ -3,7 +3,7 @@
 from rlvr_exp.corpora.edits.draw import Draw
 from rlvr_exp.corpora.edits.family import Draft, family, inside, swap
 from rlvr_exp.corpora.edits.functions import body
-from rlvr_exp.corpora.edits.hosts import around_statement, around_value, replaced
+from rlvr_exp.corpora.edits.hosts import around_statement, around_value, swapped
 
 
 @family
@@ -12,9 +12,7 @@ def swap_arguments(d: Draw) -> Draft:
     x, y = d.shuffled([a, b]) if d.chance(0.5) else [a, str(d.number())]
     host = around_value(d, f, a, b)
     say = f"Swap the two arguments of the call of `{g}`."
-    return replaced(
-        host, f"{g}({x}, {y})", f"{g}({y}, {x})", f"{g}($A, $B)", f"{g}($B, $A)", say, f"{g}: swap arguments"
-    )
+    return swapped(host, f"{g}($A, $B)", f"{g}($B, $A)", say, f"{g}: swap arguments", A=x, B=y)
 
 
 @family
@@ -37,7 +35,7 @@ def remove_argument(d: Draw) -> Draft:
     x = d.pick([b, str(d.number()), f'"{d.word()}"'])
     host = around_value(d, f, a, b)
     say = f"Drop the second argument of the call of `{g}`."
-    return replaced(host, f"{g}({a}, {x})", f"{g}({a})", f"{g}($A, $B)", f"{g}($A)", say, f"{g} takes one argument")
+    return swapped(host, f"{g}($A, $B)", f"{g}($A)", say, f"{g} takes one argument", A=a, B=x)
 
 
 @family
@@ -47,8 +45,7 @@ def name_argument(d: Draw) -> Draft:
     x = d.pick([b, str(d.number()), "True", "None"])
     host = around_value(d, f, a, b)
     say = f"Pass the second argument of `{g}` by its name `{key}`."
-    old, new = f"{g}({a}, {x})", f"{g}({a}, {key}={x})"
-    return replaced(host, old, new, f"{g}($A, $B)", f"{g}($A, {key}=$B)", say, f"{key}= by name")
+    return swapped(host, f"{g}($A, $B)", f"{g}($A, {key}=$B)", say, f"{key}= by name", A=a, B=x)
 
 
 @family
@@ -57,7 +54,7 @@ def call_to_method(d: Draw) -> Draft:
     x = d.pick([b, str(d.number()), f'"{d.word()}"'])
     host = around_value(d, f, a, b)
     say = f"`{g}` is now a method of its first argument; call it so."
-    return replaced(host, f"{g}({a}, {x})", f"{a}.{g}({x})", f"{g}($A, $B)", f"$A.{g}($B)", say, f"{g} as method")
+    return swapped(host, f"{g}($A, $B)", f"$A.{g}($B)", say, f"{g} as method", A=a, B=x)
 
 
 @family
@@ -66,7 +63,7 @@ def other_call(d: Draw) -> Draft:
     given = d.pick([a, f"{a}, {b}", f"{b}, {d.number()}", ""])
     host = around_value(d, f, a, b)
     say = f"Call `{h}` in place of `{g}` in `{f}`, with the same arguments."
-    return replaced(host, f"{g}({given})", f"{h}({given})", f"{g}($$$A)", f"{h}($$$A)", say, f"{h}, not {g}")
+    return swapped(host, f"{g}($$$A)", f"{h}($$$A)", say, f"{h}, not {g}", A=given)
 
 
 @family
@@ -76,8 +73,7 @@ def wrap_call(d: Draw) -> Draft:
     given = d.pick([a, f"{a}, {b}"])
     host = around_value(d, f, a, b)
     say = f"Wrap the call of `{g}` in `{outer}`."
-    old, new = f"{g}({given})", f"{outer}({g}({given}))"
-    return replaced(host, old, new, f"{g}($$$A)", f"{outer}({g}($$$A))", say, f"{outer} around {g}")
+    return swapped(host, f"{g}($$$A)", f"{outer}({g}($$$A))", say, f"{outer} around {g}", A=given)
 
 
 @family
@@ -87,7 +83,7 @@ def unwrap_call(d: Draw) -> Draft:
     inner = d.pick([a, f"{a}[{d.number(0, 9)}]", f"{d.function()}({a})"])
     host = around_value(d, f, a, b)
     say = f"Drop the needless call of `{outer}` in `{f}`."
-    return replaced(host, f"{outer}({inner})", inner, f"{outer}($X)", "$X", say, f"no {outer}()")
+    return swapped(host, f"{outer}($X)", "$X", say, f"no {outer}()", X=inner)
 
 
 @family
@@ -107,9 +103,7 @@ def deprecated_method(d: Draw) -> Draft:
     given = d.pick([a, f'"{d.word()}"', f"{a}, {d.number()}"])
     host = around_statement(d, f, a, b)
     say = f"Replace the deprecated method `{old}` in `{f}` by `{new}`."
-    return replaced(
-        host, f"{b}.{old}({given})", f"{b}.{new}({given})", f"$O.{old}($$$A)", f"$O.{new}($$$A)", say, f"{old} -> {new}"
-    )
+    return swapped(host, f"$O.{old}($$$A)", f"$O.{new}($$$A)", say, f"{old} -> {new}", O=b, A=given)
 
 
 @family
@@ -134,8 +128,7 @@ def path_join(d: Draw) -> Draft:
     host = around_value(d, f, a, b)
     y = d.pick([b, f'"{d.word()}"'])
     say = f"Join the path in `{f}` by pathlib's `/`."
-    old, new = f"os.path.join({a}, {y})", f"Path({a}) / {y}"
-    return replaced(host, old, new, "os.path.join($A, $B)", "Path($A) / $B", say, "Path and /")
+    return swapped(host, "os.path.join($A, $B)", "Path($A) / $B", say, "Path and /", A=a, B=y)
 
 
 @family
@@ -163,4 +156,4 @@ def await_call(d: Draw) -> Draft:
     host = f"async {around_value(d, f, a, b)}"
     given = d.pick([a, f"{a}, {b}"])
     say = f"Await the call of `{g}` in `{f}`."
-    return replaced(host, f"{g}({given})", f"await {g}({given})", f"{g}($$$A)", f"await {g}($$$A)", say, f"await {g}")
+    return swapped(host, f"{g}($$$A)", f"await {g}($$$A)", say, f"await {g}", A=given)

@@ -1,5 +1,6 @@
 """Families of edits: a function that drafts one edit, and the registry of all families."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ from rlvr_exp.corpora.edits.draw import Draw
 
 Rule = Mapping[str, Any]
 """A form of an ast-grep action (rlvr_exp.tasks.edits.action)."""
+_VARIABLE = re.compile(r"\$+([A-Z]+)")
 FAMILIES: dict[str, Callable[[Draw], "Draft"]] = {}
 
 
@@ -39,6 +41,22 @@ def family(draft: Callable[[Draw], Draft]) -> Callable[[Draw], Draft]:
 def swap(pattern: str, rewrite: str) -> Rule:
     """A rule that replaces what a pattern matches."""
     return {"pattern": pattern, "rewrite": rewrite}
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """A pattern or a rewrite with its variables replaced: an example of what it matches or makes."""
+    return _VARIABLE.sub(lambda found: values[found[1]], template)
+
+
+def rewritten(
+    pattern: str, rewrite: str, descriptive: str, lazy: str, tests: str = "", head: str = "", **values: str
+) -> Draft:
+    """A draft of one rule, which holds for everything of its form. `values`: what its variables stand for here."""
+    values = {
+        name: value.lstrip(" ") for name, value in values.items()
+    }  # Its first line stands where the variable does.
+    before, after = filled(pattern, values), filled(rewrite, values)
+    return Draft(before, after, descriptive, lazy, (swap(pattern, rewrite),), tests, head)
 
 
 def inside(function: str, match: Rule, fix: str) -> Rule:

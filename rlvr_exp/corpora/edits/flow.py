@@ -1,21 +1,18 @@
 """Families about loops, branches and exceptions."""
 
 from rlvr_exp.corpora.edits.draw import Draw
-from rlvr_exp.corpora.edits.family import Draft, family, swap
-from rlvr_exp.corpora.edits.hosts import around_statement, by_rules, replaced
+from rlvr_exp.corpora.edits.family import Draft, family, rewritten, swap
+from rlvr_exp.corpora.edits.hosts import around_statement, swapped
 
 
 @family
 def loop_to_comprehension(d: Draw) -> Draft:
     f, a, t, i = d.function(), *d.variables(3)
     value = d.value(i)
-    before = f"def {f}({a}):\n    {t} = []\n    for {i} in {a}:\n        {t}.append({value})\n    return {t}"
-    rule = swap(
-        "def $F($X):\n    $T = []\n    for $I in $X:\n        $T.append($E)\n    return $T",
-        "def $F($X):\n    return [$E for $I in $X]",
-    )
-    after = f"def {f}({a}):\n    return [{value} for {i} in {a}]"
-    return Draft(before, after, f"Write the loop of `{f}` as a list comprehension.", "use a comprehension", (rule,))
+    pattern = "def $F($X):\n    $T = []\n    for $I in $X:\n        $T.append($E)\n    return $T"
+    rewrite = "def $F($X):\n    return [$E for $I in $X]"
+    say = f"Write the loop of `{f}` as a list comprehension."
+    return rewritten(pattern, rewrite, say, "use a comprehension", F=f, X=a, T=t, I=i, E=value)
 
 
 @family
@@ -23,41 +20,30 @@ def comprehension_to_loop(d: Draw) -> Draft:
     f, a, i = d.function(), *d.variables(2)
     t = d.pick(["found", "result", "made", "items"])
     value = d.value(i)
-    before = f"def {f}({a}):\n    return [{value} for {i} in {a}]"
-    after = f"def {f}({a}):\n    {t} = []\n    for {i} in {a}:\n        {t}.append({value})\n    return {t}"
-    rule = swap(
-        "def $F($X):\n    return [$E for $I in $X]",
-        f"def $F($X):\n    {t} = []\n    for $I in $X:\n        {t}.append($E)\n    return {t}",
-    )
     say = f"Write the comprehension of `{f}` as a loop that fills `{t}`."
-    return Draft(before, after, say, f"a loop that fills {t}", (rule,))
+    pattern = "def $F($X):\n    return [$E for $I in $X]"
+    rewrite = f"def $F($X):\n    {t} = []\n    for $I in $X:\n        {t}.append($E)\n    return {t}"
+    return rewritten(pattern, rewrite, say, f"a loop that fills {t}", F=f, X=a, I=i, E=value)
 
 
 @family
 def filtered_comprehension(d: Draw) -> Draft:
     f, a, t, i = d.function(), *d.variables(3)
     test = d.test(i)
-    before = f"def {f}({a}):\n    {t} = []\n    for {i} in {a}:\n        if {test}:\n            {t}.append({i})\n    return {t}"
-    rule = swap(
-        "def $F($X):\n    $T = []\n    for $I in $X:\n        if $C:\n            $T.append($I)\n    return $T",
-        "def $F($X):\n    return [$I for $I in $X if $C]",
-    )
-    after = f"def {f}({a}):\n    return [{i} for {i} in {a} if {test}]"
     say = f"Filter in `{f}` by a list comprehension."
-    return Draft(before, after, say, "filter by comprehension", (rule,))
+    pattern = "def $F($X):\n    $T = []\n    for $I in $X:\n        if $C:\n            $T.append($I)\n    return $T"
+    rewrite = "def $F($X):\n    return [$I for $I in $X if $C]"
+    return rewritten(pattern, rewrite, say, "filter by comprehension", F=f, X=a, T=t, I=i, C=test)
 
 
 @family
 def loop_to_sum(d: Draw) -> Draft:
     f, a, t, i = d.function(), *d.variables(3)
     value = d.pick([i, d.value(i)])
-    before = f"def {f}({a}):\n    {t} = 0\n    for {i} in {a}:\n        {t} += {value}\n    return {t}"
-    rule = swap(
-        "def $F($X):\n    $T = 0\n    for $I in $X:\n        $T += $E\n    return $T",
-        "def $F($X):\n    return sum($E for $I in $X)",
-    )
-    after = f"def {f}({a}):\n    return sum({value} for {i} in {a})"
-    return Draft(before, after, f"Add up in `{f}` by `sum`.", "use sum", (rule,))
+    pattern = "def $F($X):\n    $T = 0\n    for $I in $X:\n        $T += $E\n    return $T"
+    rewrite = "def $F($X):\n    return sum($E for $I in $X)"
+    say = f"Add up in `{f}` by `sum`."
+    return rewritten(pattern, rewrite, say, "use sum", F=f, X=a, T=t, I=i, E=value)
 
 
 @family
@@ -65,40 +51,30 @@ def loop_to_any(d: Draw) -> Draft:
     f, a, i = d.function(), *d.variables(2)
     test = d.test(i)
     one, two, name = d.pick([("True", "False", "any"), ("False", "True", "all")])
-    before = f"def {f}({a}):\n    for {i} in {a}:\n        if {test}:\n            return {one}\n    return {two}"
-    inner = test if name == "any" else f"not {test}"
-    rule = swap(
-        f"def $F($X):\n    for $I in $X:\n        if $C:\n            return {one}\n    return {two}",
-        f"def $F($X):\n    return {name}({'$C' if name == 'any' else 'not $C'} for $I in $X)",
-    )
-    after = f"def {f}({a}):\n    return {name}({inner} for {i} in {a})"
-    return Draft(before, after, f"Replace the loop of `{f}` by `{name}`.", f"use {name}", (rule,))
+    pattern = f"def $F($X):\n    for $I in $X:\n        if $C:\n            return {one}\n    return {two}"
+    rewrite = f"def $F($X):\n    return {name}({'$C' if name == 'any' else 'not $C'} for $I in $X)"
+    say = f"Replace the loop of `{f}` by `{name}`."
+    return rewritten(pattern, rewrite, say, f"use {name}", F=f, X=a, I=i, C=test)
 
 
 @family
 def early_return(d: Draw) -> Draft:
     f, a, b, t = d.function(), *d.variables(3)
     test, one, two = d.test(a), d.value(a, b), d.value(b)
-    before = f"def {f}({a}, {b}):\n    if {test}:\n        {t} = {one}\n    else:\n        {t} = {two}\n    return {t}"
-    after = f"def {f}({a}, {b}):\n    if {test}:\n        return {one}\n    return {two}"
-    rule = swap(
-        "def $F($$$P):\n    if $C:\n        $T = $A\n    else:\n        $T = $B\n    return $T",
-        "def $F($$$P):\n    if $C:\n        return $A\n    return $B",
-    )
-    return Draft(before, after, f"Return early in `{f}`, without `{t}`.", "return early", (rule,))
+    pattern = "def $F($$$P):\n    if $C:\n        $T = $A\n    else:\n        $T = $B\n    return $T"
+    rewrite = "def $F($$$P):\n    if $C:\n        return $A\n    return $B"
+    say = f"Return early in `{f}`, without `{t}`."
+    return rewritten(pattern, rewrite, say, "return early", F=f, P=f"{a}, {b}", C=test, T=t, A=one, B=two)
 
 
 @family
 def drop_else(d: Draw) -> Draft:
     f, a, b = d.function(), *d.variables(2)
     test, one, two = d.test(a), d.value(a, b), d.value(b)
-    before = f"def {f}({a}, {b}):\n    if {test}:\n        return {one}\n    else:\n        return {two}"
-    after = f"def {f}({a}, {b}):\n    if {test}:\n        return {one}\n    return {two}"
-    rule = swap(
-        "def $F($$$P):\n    if $C:\n        return $A\n    else:\n        return $B",
-        "def $F($$$P):\n    if $C:\n        return $A\n    return $B",
-    )
-    return Draft(before, after, f"Drop the `else` after the return in `{f}`.", "no else after return", (rule,))
+    pattern = "def $F($$$P):\n    if $C:\n        return $A\n    else:\n        return $B"
+    rewrite = "def $F($$$P):\n    if $C:\n        return $A\n    return $B"
+    say = f"Drop the `else` after the return in `{f}`."
+    return rewritten(pattern, rewrite, say, "no else after return", F=f, P=f"{a}, {b}", C=test, A=one, B=two)
 
 
 @family
@@ -106,10 +82,10 @@ def if_to_ternary(d: Draw) -> Draft:
     f, a, b, t = d.function(), *d.variables(3)
     test, one, two = d.test(a), d.number(), d.number()
     host = around_statement(d, f, a, b)
-    old = f"if {test}:\n    {t} = {one}\nelse:\n    {t} = {two}"
-    rule = swap("if $C:\n    $T = $A\nelse:\n    $T = $B", "$T = $A if $C else $B")
     say = f"Assign `{t}` in `{f}` by a conditional expression."
-    return by_rules(host, old, f"{t} = {one} if {test} else {two}", (rule,), say, "one line for the if")
+    pattern = "if $C:\n    $T = $A\nelse:\n    $T = $B"
+    rewrite = "$T = $A if $C else $B"
+    return swapped(host, pattern, rewrite, say, "one line for the if", C=test, T=t, A=str(one), B=str(two))
 
 
 @family
@@ -117,33 +93,32 @@ def ternary_to_if(d: Draw) -> Draft:
     f, a, b, t = d.function(), *d.variables(3)
     test, one, two = d.test(a), d.number(), d.number()
     host = around_statement(d, f, a, b)
-    new = f"if {test}:\n    {t} = {one}\nelse:\n    {t} = {two}"
-    rule = swap("$T = $A if $C else $B", "if $C:\n    $T = $A\nelse:\n    $T = $B")
     say = f"Assign `{t}` in `{f}` by an if statement."
-    return by_rules(host, f"{t} = {one} if {test} else {two}", new, (rule,), say, "spell out the if")
+    pattern = "$T = $A if $C else $B"
+    rewrite = "if $C:\n    $T = $A\nelse:\n    $T = $B"
+    return swapped(host, pattern, rewrite, say, "spell out the if", C=test, T=t, A=str(one), B=str(two))
 
 
 @family
 def use_enumerate(d: Draw) -> Draft:
     f, a, i, v = d.function(), *d.variables(3)
     g = d.pick(["print", "use", "send", d.function()])
-    before = f"def {f}({a}):\n    for {i} in range(len({a})):\n        {g}({i}, {a}[{i}])"
-    after = f"def {f}({a}):\n    for {i}, {v} in enumerate({a}):\n        {g}({i}, {v})"
-    rule = swap(
-        "for $I in range(len($X)):\n    $G($I, $X[$I])",
-        f"for $I, {v} in enumerate($X):\n    $G($I, {v})",
-    )
-    return Draft(before, after, f"Loop in `{f}` by `enumerate`, the item called `{v}`.", f"enumerate with {v}", (rule,))
+    host = f"def {f}({a}):\n    @"
+    pattern = "for $I in range(len($X)):\n    $G($I, $X[$I])"
+    rewrite = f"for $I, {v} in enumerate($X):\n    $G($I, {v})"
+    say = f"Loop in `{f}` by `enumerate`, the item called `{v}`."
+    return swapped(host, pattern, rewrite, say, f"enumerate with {v}", I=i, X=a, G=g)
 
 
 @family
 def use_items(d: Draw) -> Draft:
     f, a, k, v = d.function(), *d.variables(3)
     g = d.pick(["print", "use", "send", d.function()])
-    before = f"def {f}({a}):\n    for {k} in {a}:\n        {g}({k}, {a}[{k}])"
-    after = f"def {f}({a}):\n    for {k}, {v} in {a}.items():\n        {g}({k}, {v})"
-    rule = swap("for $K in $D:\n    $G($K, $D[$K])", f"for $K, {v} in $D.items():\n    $G($K, {v})")
-    return Draft(before, after, f"Loop in `{f}` over `items`, the value called `{v}`.", f"items() with {v}", (rule,))
+    host = f"def {f}({a}):\n    @"
+    pattern = "for $K in $D:\n    $G($K, $D[$K])"
+    rewrite = f"for $K, {v} in $D.items():\n    $G($K, {v})"
+    say = f"Loop in `{f}` over `items`, the value called `{v}`."
+    return swapped(host, pattern, rewrite, say, f"items() with {v}", K=k, D=a, G=g)
 
 
 @family
@@ -152,10 +127,10 @@ def narrow_except(d: Draw) -> Draft:
     kind = d.pick(["ValueError", "KeyError", "TypeError", "OSError", "IndexError"])
     host = around_statement(d, f, a, b)
     call, v = f"{b} = {d.function()}({a})", d.number()
-    old = f"try:\n    {call}\nexcept:\n    {b} = {v}"
-    rule = swap("try:\n    $$$A\nexcept:\n    $$$B", f"try:\n    $$$A\nexcept {kind}:\n    $$$B")
     say = f"Catch only {kind} in `{f}`."
-    return by_rules(host, old, old.replace("except:", f"except {kind}:"), (rule,), say, f"except {kind}")
+    pattern = "try:\n    $$$A\nexcept:\n    $$$B"
+    rewrite = f"try:\n    $$$A\nexcept {kind}:\n    $$$B"
+    return swapped(host, pattern, rewrite, say, f"except {kind}", A=call, B=f"{b} = {v}")
 
 
 @family
@@ -176,23 +151,20 @@ def assert_to_raise(d: Draw) -> Draft:
     test, text = d.test(a), d.phrase()
     kind = d.pick(["ValueError", "TypeError", "RuntimeError"])
     host = around_statement(d, f, a, b)
-    rule = swap("assert $C, $M", f"if not $C:\n    raise {kind}($M)")
-    new = f'if not {test}:\n    raise {kind}("{text}")'
     say = f"Raise {kind} in `{f}` in place of the assertion."
-    return by_rules(host, f'assert {test}, "{text}"', new, (rule,), say, f"{kind}, no assert")
+    pattern = "assert $C, $M"
+    rewrite = f"if not $C:\n    raise {kind}($M)"
+    return swapped(host, pattern, rewrite, say, f"{kind}, no assert", C=test, M=f'"{text}"')
 
 
 @family
 def open_with(d: Draw) -> Draft:
     f, a, h, t = d.function(), *d.variables(3)
     method = d.pick(["read", "readlines", "readline"])
-    before = f"def {f}({a}):\n    {h} = open({a})\n    {t} = {h}.{method}()\n    {h}.close()\n    return {t}"
-    after = f"def {f}({a}):\n    with open({a}) as {h}:\n        return {h}.{method}()"
-    rule = swap(
-        "def $F($P):\n    $H = open($P)\n    $T = $E\n    $H.close()\n    return $T",
-        "def $F($P):\n    with open($P) as $H:\n        return $E",
-    )
-    return Draft(before, after, f"Open the file of `{f}` in a `with` block.", "use with", (rule,))
+    pattern = "def $F($P):\n    $H = open($P)\n    $T = $E\n    $H.close()\n    return $T"
+    rewrite = "def $F($P):\n    with open($P) as $H:\n        return $E"
+    say = f"Open the file of `{f}` in a `with` block."
+    return rewritten(pattern, rewrite, say, "use with", F=f, P=a, H=h, T=t, E=f"{h}.{method}()")
 
 
 @family
@@ -201,9 +173,10 @@ def remove_print(d: Draw) -> Draft:
     v = d.variable()
     rest = d.pick([f"    return {d.value(a, b)}", f"    {v} = {d.value(a, b)}\n    return {v}"])
     shown = d.pick([a, f'"{d.word()}", {a}', f"{a}, {b}"])
-    rule = swap("def $F($$$P):\n    print($$$X)\n    $$$B", "def $F($$$P):\n    $$$B")
-    before = f"def {f}({a}, {b}):\n    print({shown})\n{rest}"
-    return Draft(before, f"def {f}({a}, {b}):\n{rest}", f"Remove the print from `{f}`.", "no print", (rule,))
+    pattern = "def $F($$$P):\n    print($$$X)\n    $$$B"
+    rewrite = "def $F($$$P):\n    $$$B"
+    say = f"Remove the print from `{f}`."
+    return rewritten(pattern, rewrite, say, "no print", F=f, P=f"{a}, {b}", X=shown, B=rest)
 
 
 @family
@@ -212,11 +185,10 @@ def remove_dead_branch(d: Draw) -> Draft:
     v = d.variable()
     dead = d.pick([f"return {d.number()}", f"{a} = {d.number()}", f"print({a})"])
     rest = d.pick([f"    return {d.value(a)}", f"    {v} = {d.value(a)}\n    return {v}"])
-    rule = swap("def $F($$$P):\n    if False:\n        $D\n    $$$B", "def $F($$$P):\n    $$$B")
-    before = f"def {f}({a}):\n    if False:\n        {dead}\n{rest}"
-    return Draft(
-        before, f"def {f}({a}):\n{rest}", f"Remove the branch of `{f}` that never runs.", "no dead code", (rule,)
-    )
+    pattern = "def $F($$$P):\n    if False:\n        $D\n    $$$B"
+    rewrite = "def $F($$$P):\n    $$$B"
+    say = f"Remove the branch of `{f}` that never runs."
+    return rewritten(pattern, rewrite, say, "no dead code", F=f, P=a, D=dead, B=rest)
 
 
 @family
@@ -226,4 +198,4 @@ def print_to_log(d: Draw) -> Draft:
     shown = d.pick([a, f'"{d.word()}"', f"{a}.{d.attribute()}"])
     host = around_statement(d, f, a, b)
     say = f"Log in `{f}` by `{log}`, do not print."
-    return replaced(host, f"print({shown})", f"{log}({shown})", "print($$$A)", f"{log}($$$A)", say, f"{log}, not print")
+    return swapped(host, "print($$$A)", f"{log}($$$A)", say, f"{log}, not print", A=shown)

@@ -1,7 +1,7 @@
 """Families about a function's head and shape: defaults, annotations, guards, documentation."""
 
 from rlvr_exp.corpora.edits.draw import Draw
-from rlvr_exp.corpora.edits.family import Draft, family, swap
+from rlvr_exp.corpora.edits.family import Draft, family, rewritten
 
 TYPES = ("int", "str", "float", "bool", "list", "dict")
 
@@ -25,39 +25,30 @@ def default_argument(d: Draw) -> Draft:
     f, a, b = d.function(), *d.variables(2)
     v = d.pick([str(d.number()), "None", "True", f'"{d.word()}"', "0"])
     lines = body(d, a, b)
-    return Draft(
-        f"def {f}({a}, {b}):\n{lines}",
-        f"def {f}({a}, {b}={v}):\n{lines}",
-        f"Give the parameter `{b}` of `{f}` the default {v}.",
-        f"{b} defaults to {v}",
-        (swap(f"def {f}($A, {b}):\n    $$$B", f"def {f}($A, {b}={v}):\n    $$$B"),),
-    )
+    pattern = f"def {f}($A, {b}):\n    $$$B"
+    rewrite = f"def {f}($A, {b}={v}):\n    $$$B"
+    say = f"Give the parameter `{b}` of `{f}` the default {v}."
+    return rewritten(pattern, rewrite, say, f"{b} defaults to {v}", A=a, B=lines)
 
 
 @family
 def parameter_type(d: Draw) -> Draft:
     f, a = d.function(), d.variable()
     kind, lines = d.pick(TYPES), body(d, a)
-    return Draft(
-        f"def {f}({a}):\n{lines}",
-        f"def {f}({a}: {kind}):\n{lines}",
-        f"Annotate the parameter `{a}` of `{f}` as `{kind}`.",
-        f"{a} is {kind}",
-        (swap(f"def {f}({a}):\n    $$$B", f"def {f}({a}: {kind}):\n    $$$B"),),
-    )
+    pattern = f"def {f}({a}):\n    $$$B"
+    rewrite = f"def {f}({a}: {kind}):\n    $$$B"
+    say = f"Annotate the parameter `{a}` of `{f}` as `{kind}`."
+    return rewritten(pattern, rewrite, say, f"{a} is {kind}", B=lines)
 
 
 @family
 def return_type(d: Draw) -> Draft:
     f, a, b = d.function(), *d.variables(2)
     kind, lines = d.pick(TYPES), body(d, a, b)
-    return Draft(
-        f"def {f}({a}, {b}):\n{lines}",
-        f"def {f}({a}, {b}) -> {kind}:\n{lines}",
-        f"Annotate that `{f}` returns `{kind}`.",
-        f"{f} -> {kind}",
-        (swap(f"def {f}($$$P):\n    $$$B", f"def {f}($$$P) -> {kind}:\n    $$$B"),),
-    )
+    pattern = f"def {f}($$$P):\n    $$$B"
+    rewrite = f"def {f}($$$P) -> {kind}:\n    $$$B"
+    say = f"Annotate that `{f}` returns `{kind}`."
+    return rewritten(pattern, rewrite, say, f"{f} -> {kind}", P=f"{a}, {b}", B=lines)
 
 
 @family
@@ -66,14 +57,11 @@ def guard_none(d: Draw) -> Draft:
     v = d.pick(["None", "0", str(d.number()), "[]", f'"{d.word()}"'])
     lines = body(d, a)
     guard = f"    if {a} is None:\n        return {v}\n"
-    return Draft(
-        f"def {f}({a}):\n{lines}",
-        f"def {f}({a}):\n{guard}{lines}",
-        f"Let `{f}` return {v} at once where `{a}` is None.",
-        f"{f}: None gives {v}",
-        (swap(f"def {f}($P):\n    $$$B", f"def {f}($P):\n{guard}    $$$B"),),
-        tests=f"assert {f}(None) == {v}",
-    )
+    pattern = f"def {f}($P):\n    $$$B"
+    rewrite = f"def {f}($P):\n{guard}    $$$B"
+    say = f"Let `{f}` return {v} at once where `{a}` is None."
+    tests = f"assert {f}(None) == {v}"
+    return rewritten(pattern, rewrite, say, f"{f}: None gives {v}", tests=tests, P=a, B=lines)
 
 
 @family
@@ -82,27 +70,21 @@ def guard_raise(d: Draw) -> Draft:
     word = d.phrase()
     lines = f"    return {d.value(a)}"
     guard = f'    if {a} < {n}:\n        raise ValueError("{word}")\n'
-    return Draft(
-        f"def {f}({a}):\n{lines}",
-        f"def {f}({a}):\n{guard}{lines}",
-        f'Let `{f}` raise ValueError("{word}") where `{a}` is below {n}.',
-        f"ValueError below {n}",
-        (swap(f"def {f}($P):\n    $$$B", f"def {f}($P):\n{guard}    $$$B"),),
-        tests=f"import pytest\nwith pytest.raises(ValueError):\n    {f}({n - 1})\nassert {f}({n}) is not None",
-    )
+    pattern = f"def {f}($P):\n    $$$B"
+    rewrite = f"def {f}($P):\n{guard}    $$$B"
+    say = f'Let `{f}` raise ValueError("{word}") where `{a}` is below {n}.'
+    tests = f"import pytest\nwith pytest.raises(ValueError):\n    {f}({n - 1})\nassert {f}({n}) is not None"
+    return rewritten(pattern, rewrite, say, f"ValueError below {n}", tests=tests, P=a, B=lines)
 
 
 @family
 def add_docstring(d: Draw) -> Draft:
     f, a, b = d.function(), *d.variables(2)
     text, lines = f"{d.word().capitalize()} {d.phrase()}.", body(d, a, b)
-    return Draft(
-        f"def {f}({a}, {b}):\n{lines}",
-        f'def {f}({a}, {b}):\n    """{text}"""\n{lines}',
-        f'Document `{f}` with the docstring "{text}".',
-        f'docstring "{text}"',
-        (swap(f"def {f}($$$P):\n    $$$B", f'def {f}($$$P):\n    """{text}"""\n    $$$B'),),
-    )
+    pattern = f"def {f}($$$P):\n    $$$B"
+    rewrite = f'def {f}($$$P):\n    """{text}"""\n    $$$B'
+    say = f'Document `{f}` with the docstring "{text}".'
+    return rewritten(pattern, rewrite, say, f'docstring "{text}"', P=f"{a}, {b}", B=lines)
 
 
 @family
@@ -110,20 +92,11 @@ def mutable_default(d: Draw) -> Draft:
     f, a, b = d.function(), *d.variables(2)
     empty = d.pick(["[]", "{}"])
     use = f"    {b}.append({a})\n    return {b}" if empty == "[]" else f"    {b}[{a}] = {d.number()}\n    return {b}"
-    fix = f"    if {b} is None:\n        {b} = {empty}\n"
-    return Draft(
-        f"def {f}({a}, {b}={empty}):\n{use}",
-        f"def {f}({a}, {b}=None):\n{fix}{use}",
-        f"The default {empty} of `{b}` is shared by all calls of `{f}`; make a new one in each call.",
-        f"no mutable default in {f}",
-        (
-            swap(
-                f"def {f}($A, $V={empty}):\n    $$$B",
-                f"def {f}($A, $V=None):\n    if $V is None:\n        $V = {empty}\n    $$$B",
-            ),
-        ),
-        tests=f"assert {f}(1) == {f}(1)\nassert {f}(1) is not {f}(1)",
-    )
+    pattern = f"def {f}($A, $V={empty}):\n    $$$B"
+    rewrite = f"def {f}($A, $V=None):\n    if $V is None:\n        $V = {empty}\n    $$$B"
+    say = f"The default {empty} of `{b}` is shared by all calls of `{f}`; make a new one in each call."
+    tests = f"assert {f}(1) == {f}(1)\nassert {f}(1) is not {f}(1)"
+    return rewritten(pattern, rewrite, say, f"no mutable default in {f}", tests=tests, A=a, V=b, B=use)
 
 
 @family
@@ -131,50 +104,38 @@ def add_decorator(d: Draw) -> Draft:
     f, a = d.function(), d.variable()
     name = d.pick(["cache", "lru_cache(maxsize=None)", "timed", "logged", "retry(3)", "traced"])
     lines = body(d, a)
-    return Draft(
-        f"def {f}({a}):\n{lines}",
-        f"@{name}\ndef {f}({a}):\n{lines}",
-        f"Decorate `{f}` with `@{name}`.",
-        f"@{name} on {f}",
-        (swap(f"def {f}($$$P):\n    $$$B", f"@{name}\ndef {f}($$$P):\n    $$$B"),),
-    )
+    pattern = f"def {f}($$$P):\n    $$$B"
+    rewrite = f"@{name}\ndef {f}($$$P):\n    $$$B"
+    say = f"Decorate `{f}` with `@{name}`."
+    return rewritten(pattern, rewrite, say, f"@{name} on {f}", P=a, B=lines)
 
 
 @family
 def lambda_to_def(d: Draw) -> Draft:
     f, a, b = d.function(), *d.variables(2)
     value = d.value(a, b)
-    return Draft(
-        f"{f} = lambda {a}, {b}: {value}",
-        f"def {f}({a}, {b}):\n    return {value}",
-        f"Define `{f}` by `def`, not by a lambda.",
-        f"{f} as def",
-        (swap("$F = lambda $A, $B: $E", "def $F($A, $B):\n    return $E"),),
-    )
+    pattern = "$F = lambda $A, $B: $E"
+    rewrite = "def $F($A, $B):\n    return $E"
+    say = f"Define `{f}` by `def`, not by a lambda."
+    return rewritten(pattern, rewrite, say, f"{f} as def", F=f, A=a, B=b, E=value)
 
 
 @family
 def keyword_only(d: Draw) -> Draft:
     f, a, b = d.function(), *d.variables(2)
     v, lines = d.number(), body(d, a, b)
-    return Draft(
-        f"def {f}({a}, {b}={v}):\n{lines}",
-        f"def {f}({a}, *, {b}={v}):\n{lines}",
-        f"Let `{b}` of `{f}` be given by keyword only.",
-        f"{b} keyword-only",
-        (swap(f"def {f}($A, {b}={v}):\n    $$$B", f"def {f}($A, *, {b}={v}):\n    $$$B"),),
-        tests=f"import pytest\nwith pytest.raises(TypeError):\n    {f}(1, 2)",
-    )
+    pattern = f"def {f}($A, {b}={v}):\n    $$$B"
+    rewrite = f"def {f}($A, *, {b}={v}):\n    $$$B"
+    say = f"Let `{b}` of `{f}` be given by keyword only."
+    tests = f"import pytest\nwith pytest.raises(TypeError):\n    {f}(1, 2)"
+    return rewritten(pattern, rewrite, say, f"{b} keyword-only", tests=tests, A=a, B=lines)
 
 
 @family
 def make_async(d: Draw) -> Draft:
     f, a = d.function(), d.variable()
     lines = body(d, a)
-    return Draft(
-        f"def {f}({a}):\n{lines}",
-        f"async def {f}({a}):\n{lines}",
-        f"Make `{f}` a coroutine.",
-        f"async {f}",
-        (swap(f"def {f}($$$P):\n    $$$B", f"async def {f}($$$P):\n    $$$B"),),
-    )
+    pattern = f"def {f}($$$P):\n    $$$B"
+    rewrite = f"async def {f}($$$P):\n    $$$B"
+    say = f"Make `{f}` a coroutine."
+    return rewritten(pattern, rewrite, say, f"async {f}", P=a, B=lines)

@@ -1,7 +1,9 @@
 """Functions around an expression: the place of an edit that is a value, a condition or a statement, written `@`."""
 
+from dataclasses import replace
+
 from rlvr_exp.corpora.edits.draw import Draw
-from rlvr_exp.corpora.edits.family import Draft, Rule, indented, swap
+from rlvr_exp.corpora.edits.family import Draft, indented, rewritten
 
 
 def around_value(d: Draw, f: str, *arguments: str) -> str:
@@ -53,12 +55,7 @@ def put(host: str, text: str) -> str:
     return host.replace("@", indented(text, margin).lstrip(" "))
 
 
-def replaced(
-    host: str, old: str, new: str, pattern: str, rewrite: str, descriptive: str, lazy: str, **more: str
-) -> Draft:
-    """A draft in which one expression or statement of the host becomes another by a rule of its own form."""
-    return by_rules(host, old, new, (swap(pattern, rewrite),), descriptive, lazy, **more)
-
-
-def by_rules(host: str, old: str, new: str, rules: tuple[Rule, ...], descriptive: str, lazy: str, **more: str) -> Draft:
-    return Draft(put(host, old), put(host, new), descriptive, lazy, rules, **more)
+def swapped(host: str, pattern: str, rewrite: str, descriptive: str, lazy: str, **values: str) -> Draft:
+    """`rewritten` in the place of a host."""
+    part = rewritten(pattern, rewrite, descriptive, lazy, **values)
+    return replace(part, before=put(host, part.before), after=put(host, part.after))

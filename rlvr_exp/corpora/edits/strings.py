@@ -1,8 +1,8 @@
 """Families about strings: formatting, joining, testing."""
 
 from rlvr_exp.corpora.edits.draw import Draw
-from rlvr_exp.corpora.edits.family import Draft, family
-from rlvr_exp.corpora.edits.hosts import around_condition, around_value, replaced
+from rlvr_exp.corpora.edits.family import Draft, family, rewritten
+from rlvr_exp.corpora.edits.hosts import around_condition, around_value, swapped
 
 
 @family
@@ -12,9 +12,8 @@ def percent_to_fstring(d: Draw) -> Draft:
     x = d.pick([a, f"{a}.{d.attribute()}"])
     host = around_value(d, f, a, b)
     say = f"Format the text in `{f}` with an f-string, not with %."
-    old, new = f'"{before} %s{after}" % {x}', f'f"{before} {{{x}}}{after}"'
     pattern, rewrite = f'"{before} %s{after}" % $X', f'f"{before} {{$X}}{after}"'
-    return replaced(host, old, new, pattern, rewrite, say, "f-string instead of %")
+    return swapped(host, pattern, rewrite, say, "f-string instead of %", X=x)
 
 
 @family
@@ -24,9 +23,8 @@ def format_to_fstring(d: Draw) -> Draft:
     x = d.pick([a, f"{a}.{d.attribute()}", f"{b}[{a}]"])
     host = around_value(d, f, a, b)
     say = f"Format the text in `{f}` with an f-string, not with `format`."
-    old, new = f'"{before} {{}}{after}".format({x})', f'f"{before} {{{x}}}{after}"'
     pattern, rewrite = f'"{before} {{}}{after}".format($X)', f'f"{before} {{$X}}{after}"'
-    return replaced(host, old, new, pattern, rewrite, say, "f-string instead of format")
+    return swapped(host, pattern, rewrite, say, "f-string instead of format", X=x)
 
 
 @family
@@ -36,8 +34,7 @@ def plus_to_fstring(d: Draw) -> Draft:
     x = d.pick([a, f"{a}.{d.attribute()}"])
     host = around_value(d, f, a, b)
     say = f"Build the text in `{f}` with an f-string, not with +."
-    old, new = f'"{text} " + {x}', f'f"{text} {{{x}}}"'
-    return replaced(host, old, new, f'"{text} " + $X', f'f"{text} {{$X}}"', say, "f-string instead of +")
+    return swapped(host, f'"{text} " + $X', f'f"{text} {{$X}}"', say, "f-string instead of +", X=x)
 
 
 @family
@@ -46,8 +43,7 @@ def two_in_fstring(d: Draw) -> Draft:
     text = d.pick([", ", ": ", " - ", f" {d.word()} "])
     host = around_value(d, f, a, b)
     say = f"Join `{a}` and `{b}` in `{f}` by an f-string."
-    old, new = f'{a} + "{text}" + {b}', f'f"{{{a}}}{text}{{{b}}}"'
-    return replaced(host, old, new, f'$A + "{text}" + $B', f'f"{{$A}}{text}{{$B}}"', say, "one f-string")
+    return swapped(host, f'$A + "{text}" + $B', f'f"{{$A}}{text}{{$B}}"', say, "one f-string", A=a, B=b)
 
 
 @family
@@ -57,8 +53,7 @@ def begins_with(d: Draw) -> Draft:
     n = len(word)
     host = around_condition(d, f, a, b)
     say = f"Test the start of `{a}` in `{f}` by `startswith`."
-    old, new = f'{a}[:{n}] == "{word}"', f'{a}.startswith("{word}")'
-    return replaced(host, old, new, f"$S[:{n}] == $T", "$S.startswith($T)", say, "use startswith")
+    return swapped(host, f"$S[:{n}] == $T", "$S.startswith($T)", say, "use startswith", S=a, T=f'"{word}"')
 
 
 @family
@@ -68,8 +63,7 @@ def ends_with(d: Draw) -> Draft:
     n = len(word)
     host = around_condition(d, f, a, b)
     say = f"Test the end of `{a}` in `{f}` by `endswith`."
-    old, new = f'{a}[-{n}:] == "{word}"', f'{a}.endswith("{word}")'
-    return replaced(host, old, new, f"$S[-{n}:] == $T", "$S.endswith($T)", say, "use endswith")
+    return swapped(host, f"$S[-{n}:] == $T", "$S.endswith($T)", say, "use endswith", S=a, T=f'"{word}"')
 
 
 @family
@@ -78,20 +72,16 @@ def found_to_in(d: Draw) -> Draft:
     word = d.pick([f'"{d.word()}"', b])
     host = around_condition(d, f, a, b)
     say = f"Search in `{f}` by `in`, not by `find`."
-    old, new = f"{a}.find({word}) != -1", f"{word} in {a}"
-    return replaced(host, old, new, "$S.find($T) != -1", "$T in $S", say, "use in, not find")
+    return swapped(host, "$S.find($T) != -1", "$T in $S", say, "use in, not find", S=a, T=word)
 
 
 @family
 def join_strings(d: Draw) -> Draft:
     f, a, t, i = d.function(), *d.variables(3)
-    before = f'def {f}({a}):\n    {t} = ""\n    for {i} in {a}:\n        {t} += {i}\n    return {t}'
-    after = f'def {f}({a}):\n    return "".join({a})'
-    rule = {
-        "pattern": 'def $F($X):\n    $T = ""\n    for $I in $X:\n        $T += $I\n    return $T',
-        "rewrite": 'def $F($X):\n    return "".join($X)',
-    }
-    return Draft(before, after, f"Join the strings of `{f}` by `join`, without a loop.", "use join", (rule,))
+    pattern = 'def $F($X):\n    $T = ""\n    for $I in $X:\n        $T += $I\n    return $T'
+    rewrite = 'def $F($X):\n    return "".join($X)'
+    say = f"Join the strings of `{f}` by `join`, without a loop."
+    return rewritten(pattern, rewrite, say, "use join", F=f, X=a, T=t, I=i)
 
 
 @family
@@ -100,7 +90,7 @@ def change_message(d: Draw) -> Draft:
     old, new = d.phrase(3), d.phrase(3) + d.pick(["!", " x", "?"])
     host = around_value(d, f, a, b)
     say = f'Change the text "{old}" in `{f}` to "{new}".'
-    return replaced(host, f'"{old}"', f'"{new}"', f'"{old}"', f'"{new}"', say, f'say "{new}"')
+    return swapped(host, f'"{old}"', f'"{new}"', say, f'say "{new}"')
 
 
 @family
@@ -109,6 +99,4 @@ def lower_compare(d: Draw) -> Draft:
     word = d.word()
     host = around_condition(d, f, a, b)
     say = f'In `{f}`, compare `{a}` with "{word}" whatever its case, by `lower`.'
-    tests = ""
-    old, new = f'{a} == "{word}"', f'{a}.lower() == "{word}"'
-    return replaced(host, old, new, f'{a} == "{word}"', f'{a}.lower() == "{word}"', say, "ignore case", tests=tests)
+    return swapped(host, f'{a} == "{word}"', f'{a}.lower() == "{word}"', say, "ignore case")
