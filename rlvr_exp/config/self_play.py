@@ -43,6 +43,8 @@ class SelfPlay(Drawing):
     """Share of imitated rows that are answers of the policy that passed, other than the gold."""
     refined: float = option(0.0, low=0, high=1)
     """Share of imitated rows that show a failed answer with the verifier's words, and one that passed after it."""
+    golds_alone: float = option(0.0, low=0, high=1)
+    """Share of the run's updates, its last ones, that imitate the data's golds alone."""
     per_behaviour: int = option(1, low=0)
     """Most rows of one behaviour on one task in all rounds; 0: any number."""
     per_family: int = option(400, low=0)
@@ -81,7 +83,7 @@ class SelfPlay(Drawing):
     @property
     def without_golds(self) -> bool:
         """There is something to imitate where the data have no golds."""
-        return self.relabelled > 0 or self.correct > 0
+        return not self.golds_alone and (self.relabelled > 0 or self.correct > 0)
 
     @property
     def from_base(self) -> bool:

@@ -144,6 +144,7 @@ def self_play_feed(
         components.domain,
         gold,
         steps=round_steps(config),
+        golds_alone=config.algorithm.max_steps - round(config.self_play.golds_alone * config.algorithm.max_steps),
         batch_size=batch_plan(config).sequences * config.parallel.world,
         longest=config.algorithm.max_sequence_tokens,
         restart=restart,

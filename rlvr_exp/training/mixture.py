@@ -24,10 +24,20 @@ class Mixture:
         pools: by kind, none empty.
         shares: of all examples, by kind; `rest` has what is left.
         rest: a kind of the pools.
+        alone: the step, counted from 0, from which on `rest` has every example; None: no step.
     """
 
-    def __init__(self, pools: Mapping[str, Pool], shares: Mapping[str, float], rest: str, batch_size: int, *key: Key):
+    def __init__(
+        self,
+        pools: Mapping[str, Pool],
+        shares: Mapping[str, float],
+        rest: str,
+        batch_size: int,
+        *key: Key,
+        alone: int | None = None,
+    ):
         self._pools, self._batch_size, self._key = pools, batch_size, key
+        self._rest, self._alone = rest, alone
         given = {kind: share for kind, share in shares.items() if kind in pools and kind != rest}
         self._shares = {rest: 1 - sum(given.values()), **given}
         self._passes = {kind: Passes(len(pool), *key, kind) for kind, pool in pools.items()}
@@ -49,6 +59,9 @@ class Mixture:
     def _after(self, step: int) -> dict[str, int]:
         """The counts after a step: one by one the kind that lacks most."""
         counts = dict(self._counts[step])
+        if self._alone is not None and step >= self._alone:
+            counts[self._rest] += self._batch_size
+            return counts
         for every in range(step * self._batch_size + 1, (step + 1) * self._batch_size + 1):
             lacks = {kind: share * every - counts[kind] for kind, share in self._shares.items()}
             counts[max(lacks, key=lambda kind: lacks[kind])] += 1

@@ -39,6 +39,16 @@ def test_shares_hold_up_to_one_example_and_passes_are_whole(sizes, shares, batch
             assert sorted(seen[start : start + size]) == list(range(size))
 
 
+def test_the_rest_is_alone_from_a_step_on() -> None:
+    pools = {"gold": Numbers(7), "made": Numbers(5)}
+    one, other = (Mixture(pools, {"made": 0.5}, "gold", 4, 0, alone=alone) for alone in (3, None))
+    assert [one.places(step) for step in range(3)] == [other.places(step) for step in range(3)]
+    places = [place for step in range(6) for place in one.places(step)]
+    assert {kind for kind, *_ in places[12:]} == {"gold"} and len(places) == 24
+    golds = [index for kind, index, _ in places if kind == "gold"]
+    assert sorted(golds[:7]) == list(range(7)) == sorted(golds[7:14]), "passes go on"
+
+
 def test_a_kind_without_examples_leaves_its_share_to_the_rest() -> None:
     mixture = Mixture({"gold": Numbers(5)}, {"made": 0.5}, "gold", 8, 0)
     assert {kind for kind, *_ in mixture.places(3)} == {"gold"}

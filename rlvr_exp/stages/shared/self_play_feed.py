@@ -43,6 +43,8 @@ class Imitation:
     """The data's own."""
     steps: int
     """Updates of a round; the last round has what is left of the run's."""
+    golds_alone: int
+    """Update of the run, counted from 0, from which on golds alone are imitated."""
     batch_size: int
     """Examples of an update on all processes."""
     longest: int
@@ -163,4 +165,5 @@ class SelfPlayFeed:
         shares = {kind: getattr(self._options, kind) for kind in KINDS}
         if GOLD not in pools:
             shares = {kind: share / sum(shares[kind] for kind in pools) for kind, share in shares.items()}
-        return Mixture(pools, shares, next(iter(pools)), given.batch_size, self._seed, "self_play", number)
+        key, alone = (self._seed, "self_play", number), given.golds_alone - number * given.steps
+        return Mixture(pools, shares, next(iter(pools)), given.batch_size, *key, alone=alone)
