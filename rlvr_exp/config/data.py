@@ -169,11 +169,17 @@ class EditPrompt:
     """How the gold action is written."""
 
 
+EDIT_SETS = ("rows", "canitedit", "edit_eval", "humanevalpack")
+"""What rlvr_exp/tasks/edits reads; rows: normalised records."""
+
+
 @configures("rlvr_exp.tasks.edits.domain.Edits")
 @dataclass
 class Edits(Data):
     """Edits of a program by an instruction: embedded, or rows of your own."""
 
+    set: str = option("rows", choices=EDIT_SETS)
+    """What is at `path`: rows, or a published test set in its own format."""
     target: str = option("action", choices=("action", "text"))
     """What an answer is: ast-grep rules that make the edit, or the edited text."""
     instruction: str = option("descriptive", choices=("descriptive", "lazy", "both"))
@@ -189,6 +195,9 @@ class Edits(Data):
 
     def problems(self) -> list[InputProblem]:
         found = fraction_problems(self)
+        if self.set != EDIT_SETS[0] and not self.path:
+            remedy = f"data.path=DIR, a folder or file of {self.set}, or drop data.set"
+            found.append(InputProblem("path", "this set does not come with rlvr_exp", "nothing", remedy=remedy))
         if self.target == "text":
             for name in ("answer", "form"):
                 if getattr(self.prompt, name) != getattr(EditPrompt, name):

@@ -7,6 +7,7 @@ from statistics import fmean
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.records.rollout_files import EvalSample, Mode
+from rlvr_exp.verifiers.base import COUNTS
 
 ENDINGS: Mapping[Mode, str] = {"sampled": "", "greedy": "_greedy"}
 
@@ -18,9 +19,15 @@ def measure_rates(results: Sequence[EvalSample]) -> dict[str, Rate]:
     for one in results:
         for name, value in one.verdict.measures.items():
             values[name + ENDINGS[one.mode]][one.completion.task.id].append(value)
-    return {name: _rate(of_task) for name, of_task in sorted(values.items())}
+    return {name: _rate(of_task, is_count(name)) for name, of_task in sorted(values.items())}
 
 
-def _rate(of_task: Mapping[str, Sequence[float]]) -> Rate:
+def is_count(name: str) -> bool:
+    """Whether a measure is a count; the others are shares."""
+    return name.removesuffix(ENDINGS["greedy"]) in COUNTS
+
+
+def _rate(of_task: Mapping[str, Sequence[float]], counted: bool) -> Rate:
     means = [fmean(values) for values in of_task.values()]
-    return Rate(*mean_interval(means), n=len(means), samples=max(map(len, of_task.values())))
+    estimate = mean_interval(means, ceiling=max(means) if counted else 1.0)
+    return Rate(*estimate, n=len(means), samples=max(map(len, of_task.values())))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from rlvr_exp.evaluation.measures import is_count
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import WHENS, RunData
 
@@ -65,7 +66,10 @@ def _table(corner: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
     heads = "".join(f"<th>{escape(_title(column))}</th>" for column in columns)
     body = "".join(
         f"<tr><th>{escape(_title(name))}</th>"
-        + "".join(f'<td data-label="{escape(_title(column))}">{_rate(cells.get(column))}</td>' for column in columns)
+        + "".join(
+            f'<td data-label="{escape(_title(column))}">{_rate(cells.get(column), is_count(name))}</td>'
+            for column in columns
+        )
         + "</tr>"
         for name, cells in rows.items()
     )
@@ -77,8 +81,10 @@ def _title(name: str) -> str:
     return TITLES.get(plain, words(plain)) + (", greedy" if plain != name else "")
 
 
-def _rate(rate: Any) -> str:
+def _rate(rate: Any, counted: bool) -> str:
     if not rate:
         return '<span class="none">not measured</span>'
+    if counted:
+        return f"<b>{rate['value']:.2f}</b> <small>{rate['low']:.2f} to {rate['high']:.2f}; {rate['n']} tasks</small>"
     value, low, high = (100 * rate[key] for key in ("value", "low", "high"))
     return f"<b>{value:.1f}%</b> <small>{low:.1f} to {high:.1f}; {rate['n']} tasks</small>"

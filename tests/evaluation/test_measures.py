@@ -8,10 +8,10 @@ from test_metrics import scored
 from rlvr_exp.evaluation.measures import measure_rates
 
 
-def with_measure(value, task, mode="sampled", sample=0):
-    """A sample with a measure `near`; None: it has none."""
+def with_measure(value, task, mode="sampled", sample=0, name="near"):
+    """A sample with a measure; None: it has none."""
     one = scored(task, sample, mode=mode)
-    verdict = replace(one.completion.verdict, measures={} if value is None else {"near": value})
+    verdict = replace(one.completion.verdict, measures={} if value is None else {name: value})
     return replace(one, completion=replace(one.completion, verdict=verdict))
 
 
@@ -31,3 +31,9 @@ def test_each_task_counts_once_and_modes_stay_apart():
 
 def test_nothing_measured_is_no_rate():
     assert measure_rates([with_measure(None, "a")]) == {}
+
+
+def test_a_count_is_not_cut_at_one():
+    rate = measure_rates([with_measure(value, str(value), name="rules") for value in (1.0, 2.0, 3.0)])["rules"]
+    assert rate.value == 2.0 and rate.low < 2.0 < rate.high <= 3.0
+    assert measure_rates([with_measure(3.0, "a", name="rules")])["rules"].high == 3.0

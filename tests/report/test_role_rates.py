@@ -34,13 +34,14 @@ def test_a_run_without_roles_has_no_such_part(tmp_path):
 def test_what_a_verifier_measured_is_shown(tmp_path):
     run = whole_run(tmp_path)
     rows = evaluation(range(4), "after")
+    found = {"same_syntax": 0.25, "rules": 2.0}
     measured = [
-        replace(one, completion=replace(one.completion, verdict=replace(one.verdict, measures={"same_syntax": 0.25})))
-        for one in rows
+        replace(one, completion=replace(one.completion, verdict=replace(one.verdict, measures=found))) for one in rows
     ]
     save(run, "after", measured)
     shown = [text for _, text in report(run).texts]
     assert {"Measures", "same syntax", "same syntax, greedy"} <= set(shown) and "25.0%" in shown
+    assert "rules" in shown and "2.00" in shown and "200.0%" not in shown, "a count is no share"
 
 
 def test_a_run_without_measures_has_no_such_part(tmp_path):

@@ -67,7 +67,25 @@ def test_of_a_text_there_are_no_steps(verifier):
 
 def test_where_the_wanted_text_is_unknown_only_steps_are_measured(verifier):
     tests = "from solution import f\n\ndef test_f():\n    assert f(2) == 1\n"
-    assert measures(verifier, RIGHT, after="", tests=tests) == {"parses": 1.0, "valid": 1.0, "applies": 1.0}
+    assert measures(verifier, RIGHT, after="", tests=tests) == {
+        "parses": 1.0,
+        "valid": 1.0,
+        "applies": 1.0,
+        "rules": 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "rules"),
+    [
+        ([RIGHT, {"pattern": "nothing_here", "rewrite": "x"}], 2),
+        ({"rule": {"pattern": "return x"}}, 1),
+        ({"pattern": "return y", "rewrite": "return 1"}, 1),
+        ("no action", None),
+    ],
+)
+def test_the_rules_of_an_action_are_counted_whatever_comes_of_them(verifier, answer, rules):
+    assert measures(verifier, answer).get("rules") == rules
 
 
 def test_measures_come_back_from_the_cache(tmp_path):

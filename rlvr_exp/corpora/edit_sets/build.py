@@ -13,6 +13,7 @@ from typing import Any
 from rlvr_exp import __version__
 from rlvr_exp.config import Config
 from rlvr_exp.config.prepare import EditSets
+from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_text
 from rlvr_exp.core.hashing import content_hash
@@ -26,7 +27,7 @@ from rlvr_exp.corpora.edit_sets.placing import place
 from rlvr_exp.corpora.edit_sets.reading import Reading, Shard
 from rlvr_exp.corpora.edit_sets.sets import READERS
 from rlvr_exp.corpora.edit_sets.tokens import Tokens
-from rlvr_exp.corpora.edit_sets.writing import sha256, write_dropped, write_splits
+from rlvr_exp.corpora.edit_sets.writing import write_dropped, write_splits
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.code.load import EVALUATION_ONLY
 from rlvr_exp.tasks.code.sets import canitedit
@@ -109,7 +110,9 @@ def _provenance(config: Config, shards: Sequence[Shard], held_out: HeldOut, toke
         root = shard.place.root
         if shard.reader.NAME not in sources:
             files = getattr(shard.reader, "sources", shard.reader.files)(root)
-            names = {(file.name if file == root else file.relative_to(root).as_posix()): sha256(file) for file in files}
+            names = {
+                (file.name if file == root else file.relative_to(root).as_posix()): checksum(file) for file in files
+            }
             sources[shard.reader.NAME] = names
     options = {key: value for key, value in vars(config.prepare).items() if key not in NOT_DECIDING}
     options |= {

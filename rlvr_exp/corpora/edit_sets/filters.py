@@ -4,13 +4,11 @@ One difference: a header is stripped before anything is compared, as there, and 
 dropped as edits of nothing, which there have a distance below 10.
 """
 
-import ast
-import warnings
-
 from rapidfuzz.distance import Levenshtein
 
 from rlvr_exp.config.prepare import EditSets
 from rlvr_exp.corpora.edit_sets.draft import Dropped
+from rlvr_exp.tasks.completion import syntax_fault
 
 FORBIDDEN = "a forbidden word in the text after"
 SMALL = "too small an edit"
@@ -42,16 +40,5 @@ def check(before: str, after: str, options: EditSets) -> None:
     least = options.min_distance
     if least and Levenshtein.distance(before, after, score_cutoff=least) < least:
         raise Dropped(SMALL, f"fewer than {least} characters")
-    if options.must_parse and not parses(after):
+    if options.must_parse and syntax_fault(after) is not None:
         raise Dropped(NO_PYTHON)
-
-
-def parses(program: str) -> bool:
-    """Whether a text is a program of this Python."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(program)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True

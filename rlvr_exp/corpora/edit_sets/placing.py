@@ -15,7 +15,7 @@ RANKED = ("", "train", "dev", "test")
 """Splits that rows demand, from the weakest to the strongest."""
 _PLACED = """
 CREATE TABLE placed AS
-WITH told AS (SELECT root, min(key) AS head,
+WITH heads AS (SELECT root, min(key) AS head,
                      max(CASE demanded WHEN 'test' THEN 3 WHEN 'dev' THEN 2 WHEN 'train' THEN 1 ELSE 0 END) AS rank
               FROM rows JOIN grouped USING (n) GROUP BY root),
      ranked AS (SELECT rows.n AS n, grouped.root AS root,
@@ -28,7 +28,7 @@ WITH told AS (SELECT root, min(key) AS head,
                 FROM ranked JOIN rows USING (n))
 SELECT single.n AS n, place(head, rank) AS split,
        CASE WHEN same > 1 THEN :same WHEN named > 1 THEN :named WHEN :single AND first > 1 THEN :alike ELSE '' END AS reason
-FROM single JOIN told USING (root) ORDER BY single.n
+FROM single JOIN heads USING (root) ORDER BY single.n
 """
 
 

@@ -3,13 +3,13 @@ none. They are complete under their names, and the same bytes whatever was kille
 """
 
 import csv
-import hashlib
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
+from rlvr_exp.core.checksums import checksum
 from rlvr_exp.corpora.edit_sets.index import Index
 from rlvr_exp.corpora.edit_sets.reading import Shard
 
@@ -39,7 +39,7 @@ def write_splits(index: Index, shards: Sequence[Shard], output: Path) -> dict[st
     for name in names:
         (output / name).parent.mkdir(exist_ok=True)
         os.replace(folder / name, output / name)
-    return {name: sha256(output / name) for name in sorted(names)}
+    return {name: checksum(output / name) for name in sorted(names)}
 
 
 def write_dropped(index: Index, shards: Sequence[Shard], output: Path) -> None:
@@ -52,9 +52,3 @@ def write_dropped(index: Index, shards: Sequence[Shard], output: Path) -> None:
         for shard, number, reason, detail in index.db.execute(_EVERY):
             rows.writerow((*places[shard], number, reason, detail))
     os.replace(temporary, output / DROPPED)
-
-
-def sha256(file: Path) -> str:
-    """The SHA-256 of a file of any size."""
-    with open(file, "rb") as data:
-        return hashlib.file_digest(data, "sha256").hexdigest()

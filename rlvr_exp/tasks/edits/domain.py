@@ -10,12 +10,15 @@ from functools import cached_property
 from pathlib import Path
 
 from rlvr_exp.config import data as options
+from rlvr_exp.config.data import EDIT_SETS
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.code.load import evaluation_only
 from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.content import program_key, text_key
 from rlvr_exp.tasks.edits import prompt as wording
+from rlvr_exp.tasks.edits.published import published
 from rlvr_exp.tasks.edits.rows import EditRow, load
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
@@ -64,6 +67,15 @@ class Edits(Domain, options.Edits):
     def left_out(self) -> Mapping[str, str]:
         return {row.id: NO_ANSWER for row in self._rows if row.after is None and not row.tests}
 
+    def no_training(self) -> str:
+        return "" if self.set == EDIT_SETS[0] else evaluation_only(self._source, self.set)
+
+    def strata(self, task: Task) -> Mapping[str, str]:
+        """The style of the instruction, where the rows have two."""
+        if self.instruction != "both" or not task.inputs.row.lazy_instruction:
+            return {}
+        return {"instruction": task.id.rpartition("/")[2]}
+
     def contents(self, task: Task) -> Sequence[str]:
         """The text before and the text after: who learned an edit of the same text knows a part of the task. None of the
         embedded tasks, whose splits have no text before and no edit in common."""
@@ -94,7 +106,7 @@ class Edits(Domain, options.Edits):
 
     @cached_property
     def _rows(self) -> list[EditRow]:
-        return load(self._source)
+        return load(self._source) if self.set == EDIT_SETS[0] else published(self._source, self.set)
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:

@@ -15,12 +15,14 @@ UNREAD, READ, TAKEN, APPLIED = range(4)
 _STEPS = ("parses", "valid", "applies")
 
 
-def measured(verdict: Verdict, problem: AstGrepProblem, reached: int, text: str = "") -> Verdict:
-    """The verdict with its measures: how far an action came, and how near the text is that an answer made. A text that was not
-    made is as far as can be; where the wanted one is not known it is not measured."""
+def measured(verdict: Verdict, problem: AstGrepProblem, reached: int, text: str = "", rules: int = 0) -> Verdict:
+    """The verdict with its measures: how far an action came, of how many rules it is, and how near the text is that an answer
+    made. A text that was not made is as far as can be; where the wanted one is not known it is not measured."""
     if verdict.outcome == "no_verdict":
         return verdict
     steps = {name: float(reached > place) for place, name in enumerate(_STEPS)} if problem.answer == "action" else {}
+    if rules:
+        steps["rules"] = float(rules)
     if not problem.after and problem.tests:
         return replace(verdict, measures=steps)
     near = of_text(problem.before, problem.after, text, problem.language) if reached == APPLIED else FAILED

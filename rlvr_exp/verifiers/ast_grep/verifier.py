@@ -76,7 +76,7 @@ class AstGrep(CachedVerifier, options.AstGrep):
     """
 
     name = "ast_grep"
-    version = "3"
+    version = "4"
 
     def __init__(self, sandbox: options.Sandbox, cache: options.Cache | None = None, **given: Any):
         self._tools = find_tools()
@@ -108,7 +108,8 @@ class AstGrep(CachedVerifier, options.AstGrep):
                 return measured(Verdict("rejected", rule=fault.rule, total=1, log=str(fault)), problem, UNREAD)
             return measured(_failed(fault.kind, str(fault)), problem, READ if fault.kind == "resolve" else UNREAD)
         if not action.edits and problem.before != problem.after:
-            return measured(_failed("wrong_answer", "no rule has a `fix`, so nothing changes"), problem, READ)
+            failed = _failed("wrong_answer", "no rule has a `fix`, so nothing changes")
+            return measured(failed, problem, READ, rules=len(action.rules))
         return self._work(request, action.canonical, problem.before, action, limits)
 
     def start(self, work: VerificationJob) -> Future[Judgement]:
@@ -116,7 +117,10 @@ class AstGrep(CachedVerifier, options.AstGrep):
         problem: AstGrepProblem = work.request.problem
         tree = language_of(problem.language) if self.compare == "syntax" and not problem.tests else ""
         job = Job(self._payload(text, action, tree), limits)
-        return then(self._pool.submit(job), lambda result: self._judge(problem, result, tree))
+        return then(
+            self._pool.submit(job),
+            lambda result: self._judge(problem, result, tree, len(action.rules) if action else 0),
+        )
 
     def tool(self) -> Mapping[str, str]:
         return dict(self._tools.versions)
@@ -141,17 +145,20 @@ class AstGrep(CachedVerifier, options.AstGrep):
         named = [(language, ENDINGS[language], rules) for language, rules in steps]
         return pack(text, named, self.max_passes, tree, self._tools.program, MAX_KB)
 
-    def _judge(self, problem: AstGrepProblem, result: JobResult, tree: str) -> Judgement | Future[Judgement]:
+    def _judge(
+        self, problem: AstGrepProblem, result: JobResult, tree: str, rules: int
+    ) -> Judgement | Future[Judgement]:
         got = _edited(result)
         if isinstance(got, Verdict):
-            return Judgement(measured(got, problem, READ if got.bucket == "resolve" else TAKEN), result.reproducible)
+            reached = READ if got.bucket == "resolve" else TAKEN
+            return Judgement(measured(got, problem, reached, rules=rules), result.reproducible)
         text, matches, _ = got
         if problem.answer == "action" and matches == 0 and problem.before != problem.after:
             failed = _failed("wrong_answer", "the action matches nothing", result.cpu_s)
-            return Judgement(measured(failed, problem, TAKEN))
+            return Judgement(measured(failed, problem, TAKEN, rules=rules))
 
         def with_measures(one: Judgement) -> Judgement:
-            return replace(one, verdict=measured(one.verdict, problem, APPLIED, text))
+            return replace(one, verdict=measured(one.verdict, problem, APPLIED, text, rules))
 
         judged = self._judged(problem, result, tree, got)
         return then(judged, with_measures) if isinstance(judged, Future) else with_measures(judged)

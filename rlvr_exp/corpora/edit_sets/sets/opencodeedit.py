@@ -14,13 +14,13 @@ __all__ = ["NAME", "files", "read"]
 
 NAME = "opencodeedit"
 BEFORE, INSTRUCTION, AFTER = "code_before_purify", "instruct_purify", "code_after_purify"
-_ASKED = re.compile(r".*^## Instruction:\n(.*?)\n## Code After:\s*(?:/no_think)?\s*\Z", re.DOTALL | re.MULTILINE)
+_REQUEST = re.compile(r".*^## Instruction:\n(.*?)\n## Code After:\s*(?:/no_think)?\s*\Z", re.DOTALL | re.MULTILINE)
 """The last instruction of a chat's request: the program before it may have such a heading, too."""
 
 
 def read(row: Row, place: Place) -> Draft:
     chat = "messages" in row.values
-    instruction = _asked(row.values["messages"]) if chat else row.text(INSTRUCTION)
+    instruction = _instruction_of(row.values["messages"]) if chat else row.text(INSTRUCTION)
     before, after = (row.text("old_code"), row.text("new_code")) if chat else (row.text(BEFORE), row.text(AFTER))
     commit = row.values.get("commit", "")
     metadata = {"commit": commit, "style": row.text("instr_type", "")}
@@ -28,10 +28,10 @@ def read(row: Row, place: Place) -> Draft:
     return Draft(name, "python", instruction.strip(), before, after, metadata=metadata)
 
 
-def _asked(messages: Any) -> str:
+def _instruction_of(messages: Any) -> str:
     """The instruction of a chat's request."""
     for one in messages if isinstance(messages, list) else ():
-        said = one.get("content") if isinstance(one, dict) and one.get("role") == "user" else None
-        if found := _ASKED.match(said if isinstance(said, str) else ""):
+        request = one.get("content") if isinstance(one, dict) and one.get("role") == "user" else None
+        if found := _REQUEST.match(request if isinstance(request, str) else ""):
             return found[1]
     raise Dropped(INCOMPLETE, "no request with an instruction among the messages")

@@ -37,11 +37,11 @@ def read(row: Row, place: Place) -> Draft:
         raise Dropped(HEADER)
     method, number = row.text("Method"), row.text("Code Smell #")
     where = f"class {owner}" if method in ("", ENTIRE) else f"`{method}` of class {owner}"
-    said = row.text("Type").strip()
+    detail = row.text("Type").strip()
     return Draft(
         f"{language}/{owner}/{number}/{row.where.rpartition(' ')[2]}",
         language,
-        f"Remove the code smell {smell} in {where}." + (f" {said}" if said else ""),
+        f"Remove the code smell {smell} in {where}." + (f" {detail}" if detail else ""),
         _source(place.root / language, owner),
         None,
         licence=LICENCE,
