@@ -53,6 +53,17 @@ def test_an_edit_is_its_action_and_no_wrong_answer_is(family, number):
     assert len(wrong) >= 2 and edit.after not in texts
 
 
+def test_an_instruction_that_quotes_code_has_a_rule_of_that_code(monkeypatch):
+    monkeypatch.setattr(mixture, "QUOTED_SHARE", 1.0)
+    for edit in usable("equals_none"):
+        (rule,) = edit.draft.rules
+        assert f"`{rule['pattern']}` by `{rule['rewrite']}`" in edit.draft.descriptive
+        assert rule["pattern"] in edit.before and rule["rewrite"] in edit.after and "$" not in rule["pattern"]
+    assert all("Replace" not in edit.draft.descriptive for edit in usable("join_strings")), "of several lines"
+    monkeypatch.setattr(mixture, "QUOTED_SHARE", 0.0)
+    assert all("Replace" not in edit.draft.descriptive for edit in usable("equals_none"))
+
+
 @pytest.mark.parametrize("family", [name for name in FAMILIES if usable(name, 8)[0].draft.tests])
 def test_tests_tell_the_programs_apart(family):
     for edit in usable(family, 12):

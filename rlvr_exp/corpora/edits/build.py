@@ -16,7 +16,7 @@ from rlvr_exp.config import Config
 from rlvr_exp.core import seeds
 from rlvr_exp.corpora.edits import mixture
 from rlvr_exp.corpora.edits.catalogue import FAMILIES
-from rlvr_exp.corpora.edits.compose import COMPOSITIONS, composed
+from rlvr_exp.corpora.edits.compose import COMPOSITIONS, composed, drafted
 from rlvr_exp.corpora.edits.draw import Draw
 from rlvr_exp.corpora.edits.program import Edit, applied, programs, wrong_answers
 from rlvr_exp.corpora.splits import Row, sizes, tally, write
@@ -56,7 +56,7 @@ def draft_of(family: str, *key: str | int) -> Edit:
     d = Draw(seeds.stream("edits", mixture.SEED, family, *key))
     if family in COMPOSITIONS:
         return programs(d, composed(d, COMPOSITIONS[family], families(unseen="test_unseen" in key)))
-    return programs(d, FAMILIES[family](d))
+    return programs(d, drafted(d, family))
 
 
 def families(unseen: bool) -> list[str]:
@@ -135,6 +135,7 @@ def _counts(rows: Sequence[Row]) -> dict[str, Any]:
     return {
         "rows": len(rows),
         "with_tests": sum("tests" in row for row in rows),
+        "quoting": sum(row["instruction"].startswith("Replace `") for row in rows),
         "rules": tally([{"n": str(len(one) if isinstance(one, list) else 1)} for one in rules], "n"),
         "families": tally(rows, "family"),
     }

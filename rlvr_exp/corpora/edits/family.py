@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rlvr_exp.corpora.edits.draw import Draw
@@ -28,6 +28,8 @@ class Draft:
     """Lines that hold after the edit and not before; empty where behaviour stays."""
     head: str = ""
     """Lines at the program's top, the same before and after."""
+    replaces: tuple[str, str] = ("", "")
+    """The code of one line that its rule matches here, and what it makes of that; empty where it is more."""
 
 
 def family(draft: Callable[[Draw], Draft]) -> Callable[[Draw], Draft]:
@@ -52,11 +54,17 @@ def rewritten(
     pattern: str, rewrite: str, descriptive: str, lazy: str, tests: str = "", head: str = "", **values: str
 ) -> Draft:
     """A draft of one rule, which holds for everything of its form. `values`: what its variables stand for here."""
-    values = {
-        name: value.lstrip(" ") for name, value in values.items()
-    }  # Its first line stands where the variable does.
-    before, after = filled(pattern, values), filled(rewrite, values)
-    return Draft(before, after, descriptive, lazy, (swap(pattern, rewrite),), tests, head)
+    # The first line of a value stands where its variable does.
+    values = {name: value.lstrip(" ") for name, value in values.items()}
+    code = filled(pattern, values), filled(rewrite, values)
+    one_line = not any("\n" in text for text in code)
+    return Draft(*code, descriptive, lazy, (swap(pattern, rewrite),), tests, head, code if one_line else ("", ""))
+
+
+def quoted(draft: Draft) -> Draft:
+    """The same edit by an instruction that quotes the code before and after; its rule replaces that code and no other."""
+    old, new = draft.replaces
+    return replace(draft, descriptive=f"Replace `{old}` by `{new}`.", lazy=f"{old} -> {new}", rules=(swap(old, new),))
 
 
 def inside(function: str, match: Rule, fix: str) -> Rule:

@@ -28,6 +28,8 @@ MOST_CHARACTERS = 360
 """Of a program before its edit and after it."""
 MOST_OF_ACTION = 300
 """Characters of a gold action."""
+QUOTED_SHARE = 0.5
+"""Share of the edits of one line of code whose instruction quotes it."""
 COMPOSED = {"two_edits": 0.12, "three_edits": 0.03}
 """Shares of rows that join several edits, of every split; those of `test_unseen` join families that only it has."""
 MOST_RULES = 3
