@@ -22,6 +22,8 @@ NEEDED = {
     "data/code": ["data.path=x"],
     "data/edits": ["data.path=x"],
     "experiment/canitedit": ["data.path=x"],
+    "experiment/edits_action": ["data.path=x"],
+    "experiment/edits_text": ["data.path=x"],
     "prepare": ["prepare=arc"],
 }
 NEEDED["curriculum/manual"] = ["curriculum.steps=[10]"]
@@ -30,7 +32,8 @@ NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}
 NEEDED |= {f"benchmark/{name}": ["benchmark.path=x"] for name in ("ast_grep", "dafny_differential")}
 
 
-MADE_FOR = {"tiny_edits": ("sft",), "tiny_base": ("sft",), "tiny_dafny": ("sft",), "canitedit": ("evaluate",)}
+IMITATION = ("edits_action", "edits_text", "tiny_base", "tiny_dafny", "tiny_edits")
+MADE_FOR = {"canitedit": ("evaluate",), **dict.fromkeys(IMITATION, ("sft",))}
 """Experiments that are made for some stages alone."""
 
 
