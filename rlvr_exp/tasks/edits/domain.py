@@ -18,6 +18,7 @@ from rlvr_exp.tasks.code.load import evaluation_only
 from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.content import program_key, text_key
 from rlvr_exp.tasks.edits import prompt as wording
+from rlvr_exp.tasks.edits.prompt import ended_as
 from rlvr_exp.tasks.edits.published import published
 from rlvr_exp.tasks.edits.rows import EditRow, load
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
@@ -27,6 +28,7 @@ from rlvr_exp.tasks.tables import SPLITS
 
 EMBEDDED = Path(__file__).parents[2] / "assets" / "edits"
 NO_ANSWER = "it has neither a text after it nor tests"
+NO_EDIT = "nothing but line ends at its end changes"
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Edits(Domain, options.Edits):
         return content_hash([content, self.instruction, self.target, self.limit, self.seed if self.limit else 0])
 
     def left_out(self) -> Mapping[str, str]:
-        return {row.id: NO_ANSWER for row in self._rows if row.after is None and not row.tests}
+        return {row.id: why for row in self._rows if (why := _why_not(row))}
 
     def no_training(self) -> str:
         return "" if self.set == EDIT_SETS[0] else evaluation_only(self._source, self.set)
@@ -106,11 +108,12 @@ class Edits(Domain, options.Edits):
 
     @cached_property
     def _rows(self) -> list[EditRow]:
-        return load(self._source) if self.set == EDIT_SETS[0] else published(self._source, self.set)
+        rows = load(self._source) if self.set == EDIT_SETS[0] else published(self._source, self.set)
+        return [row if row.after is None else replace(row, after=ended_as(row.after, row.before)) for row in rows]
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
-        usable = [row for row in self._rows if row.after is not None or row.tests]
+        usable = [row for row in self._rows if not _why_not(row)]
         placed = place(usable, (self.test_fraction, self.dev_fraction), self.seed)
         return {name: tuple(self._limited(name, rows)) for name, rows in placed.items()}
 
@@ -138,6 +141,13 @@ class Edits(Domain, options.Edits):
         wrong = tuple(one.text for one in row.wrong if one.is_action == (self.target == "action"))
         inputs = EditInputs(row, instruction)
         return Task(name, row.family, row.difficulty, inputs, problem, golds[self.target], wrong)
+
+
+def _why_not(row: EditRow) -> str:
+    """Why a row is no task; empty where it is one."""
+    if row.after is None:
+        return "" if row.tests else NO_ANSWER
+    return NO_EDIT if row.after == row.before and not row.tests else ""
 
 
 def place(rows: Sequence[EditRow], fractions: tuple[float, float], seed: int) -> dict[str, list[EditRow]]:

@@ -86,5 +86,9 @@ def _found(text: str, target: str, before: str = "") -> Candidate:
         return Candidate(None, f"no {target} in the answer")
     if target == "action":
         return Candidate(text)
-    ending = before[len(before.rstrip("\n")) :]
-    return Candidate(text + ending)
+    return Candidate(ended_as(text, before))
+
+
+def ended_as(text: str, before: str) -> str:
+    """The text with as many line ends at its end as the text before it."""
+    return text.rstrip("\n") + before[len(before.rstrip("\n")) :]

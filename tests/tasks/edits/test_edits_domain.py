@@ -196,3 +196,13 @@ def test_equal_texts_are_equal_contents(tmp_path):
     (one,), (other,) = made.splits()["train"], made.splits()["test"]
     assert set(made.contents(one)) & set(made.contents(other))
     assert Wrong("x", False) != Wrong("x", True)
+
+
+def test_line_ends_at_the_end_are_no_edit(tmp_path):
+    rows = [ROW | {"after": ROW["before"] + "\n"}, ROW | {"id": "b", "after": "def g(x):\n    return x"}]
+    found = domain(written(tmp_path, rows), target="text")
+    ((task,),) = [tasks for tasks in found.splits().values() if tasks]
+    assert task.id == "b" and task.problem.after == "def g(x):\n    return x\n"
+    assert list(found.left_out()) == ["a"]
+    completion = found.gold_completion(task)
+    assert found.parse(completion, task).text == task.problem.after
