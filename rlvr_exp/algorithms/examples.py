@@ -1,6 +1,6 @@
 """What imitation learns from: prompts with their answers as token ids, the loss on the answer alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 from datasets import Dataset
@@ -64,6 +64,13 @@ class Examples:
             return one
         other = example(self._policy, self._domain.task_prompt(changed), gold)
         return other if length(other) <= self._longest else one
+
+    def by(self, key: Callable[[Task], str]) -> dict[str, list[int]]:
+        """The places of examples by a property of their tasks."""
+        found: dict[str, list[int]] = {}
+        for place, (task, _, _) in enumerate(self._kept):
+            found.setdefault(key(task), []).append(place)
+        return found
 
     def __len__(self) -> int:
         return len(self._kept)

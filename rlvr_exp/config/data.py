@@ -1,5 +1,6 @@
 """Options of the `data` group: the domain, where its tasks come from and how they are worded."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +28,12 @@ class Data:
     """Folder or file of real data; empty: the embedded corpus."""
     limit: int = option(0, low=0)
     """The first N tasks of each split after a seeded shuffle; 0: all."""
+    mix: dict[str, float] = field(default_factory=dict)
+    """Shares of the sources in what is trained on, {SOURCE: SHARE}; empty: every task equally often."""
+
+    def problems(self) -> list[InputProblem]:
+        wrong = [f"{source}: {share}" for source, share in self.mix.items() if not (math.isfinite(share) and share > 0)]
+        return [InputProblem("mix", "no share", ", ".join(wrong), "numbers above 0")] if wrong else []
 
 
 def fraction_problems(data: Any) -> list[InputProblem]:
@@ -55,7 +62,7 @@ class Arc(Data):
     """How a task is worded."""
 
     def problems(self) -> list[InputProblem]:
-        return fraction_problems(self)
+        return [*super().problems(), *fraction_problems(self)]
 
 
 @dataclass
@@ -109,7 +116,7 @@ class DafnyDataOptions(Data):
     """How a task is worded."""
 
     def problems(self) -> list[InputProblem]:
-        return fraction_problems(self)
+        return [*super().problems(), *fraction_problems(self)]
 
 
 CODE_SETS = (
@@ -152,7 +159,7 @@ class Code(Data):
 
     def problems(self) -> list[InputProblem]:
         if self.path:
-            return fraction_problems(self)
+            return [*super().problems(), *fraction_problems(self)]
         remedy = "data.path=DIR, a folder or file of one of the sets in its own format, or of rows of your own"
         return [InputProblem("path", "no code set comes with rlvr_exp", "nothing", ", ".join(CODE_SETS), "", remedy)]
 
@@ -194,7 +201,7 @@ class Edits(Data):
     """How a task is worded."""
 
     def problems(self) -> list[InputProblem]:
-        found = fraction_problems(self)
+        found = [*super().problems(), *fraction_problems(self)]
         if self.set != EDIT_SETS[0] and not self.path:
             remedy = f"data.path=DIR, a folder or file of {self.set}, or drop data.set"
             found.append(InputProblem("path", "this set does not come with rlvr_exp", "nothing", remedy=remedy))

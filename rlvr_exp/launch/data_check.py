@@ -16,11 +16,14 @@ from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.base import Domain, HasEditTests, HoldsBackCases, Task
 from rlvr_exp.tasks.formats.rows import FORMATS, format_of
+from rlvr_exp.tasks.sources import sources_of
 from rlvr_exp.verifiers.line_coverage import not_installed
 
 SHOWN = 3
 """Reasons that are named."""
 EDITS = "data=code data.set=canitedit"
+TRAINED = ("train", "practice")
+"""Splits that stages train on."""
 
 
 def not_for_training(reason: str) -> InputProblem:
@@ -49,6 +52,7 @@ def data_problems(config: Config) -> Iterator[InputProblem]:
         if not splits.problems:
             yield from _of_verifier(config, domain)
             yield from _of_golds(config, domain)
+            yield from _of_mix(config, domain)
             yield from _of_extras(config, domain)
     except InputError as fault:
         yield from fault.problems
@@ -87,6 +91,17 @@ def _of_golds(config: Config, domain: Domain) -> Iterator[InputProblem]:
     if imitates and config.data.path and not any(map(domain.gold_completion, domain.splits()["train"])):
         remedy = "+stage=grpo, which needs none, or data with gold answers"
         yield InputProblem("data", "no task of split 'train' has a gold to imitate", config.data.path, "", "", remedy)
+
+
+def _of_mix(config: Config, domain: Domain) -> Iterator[InputProblem]:
+    if not config.data.mix:
+        return
+    if not reads(config, "optimizer") or config.self_play is not None:
+        what, allowed = "has no effect under this stage", "+stage=sft, grpo, ppo"
+        yield InputProblem("data.mix", what, str(dict(config.data.mix)), allowed, "", "drop it")
+    else:
+        splits = domain.splits()
+        sources_of(domain, [task for name in TRAINED for task in splits.get(name, ())], config.data.mix)
 
 
 def _of_extras(config: Config, domain: Domain) -> Iterator[InputProblem]:

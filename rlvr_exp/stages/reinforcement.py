@@ -20,6 +20,7 @@ from rlvr_exp.stages.shared.fit import Training, fit, open_tracker
 from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, selection
 from rlvr_exp.stages.shared.role_options import algorithm_of, learner_options, learning_roles
 from rlvr_exp.stages.shared.rollout_feed import RolloutFeed, check_signal
+from rlvr_exp.stages.shared.task_order import curriculum_of
 from rlvr_exp.stages.shared.trial import on_trial
 from rlvr_exp.training.rl_learner import RLLearner
 from rlvr_exp.training.step_clock import StepClock
@@ -51,7 +52,7 @@ def collector_of(components: RunComponents, config, context: RunContext, reward:
     return Collector(
         runner=runner_of(environment, components, config, None, batch),
         rewards=dict.fromkeys(environment.roles, reward) if reward else _rewards(config, environment.roles),
-        curriculum=build(config.curriculum, tasks=tasks, seed=config.seed),
+        curriculum=curriculum_of(config, components.domain, tasks),
         tasks=tasks,
         plan=algorithms[environment.roles[0]].plan(),
         rules={role: RoleRules(one.group_filter(), one.shaped_group) for role, one in algorithms.items()},

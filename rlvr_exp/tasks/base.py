@@ -138,6 +138,10 @@ class Domain(options.Data, ABC):
         similarity says nothing, as where one task has many right answers of other forms."""
         return None
 
+    def source(self, task: Task) -> str:
+        """The set that a task comes from, by whose name `data.mix` mixes: the first part of its family."""
+        return task.family.partition("/")[0]
+
     def strata(self, task: Task) -> Mapping[str, str]:
         """What a task belongs to besides its family, by the kind of stratum: `{"role": "writer", "length": "32 to
         63"}`."""

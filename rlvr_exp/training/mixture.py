@@ -6,7 +6,8 @@ from typing import Protocol
 
 from rlvr_exp.algorithms.examples import Example
 from rlvr_exp.core.seeds import Key, stream
-from rlvr_exp.training.sft_learner import Passes
+from rlvr_exp.core.shares import lacking
+from rlvr_exp.training.passes import Passes
 
 
 class Pool(Protocol):
@@ -46,12 +47,16 @@ class Mixture:
 
     def places(self, step: int) -> list[tuple[str, int, int]]:
         """(kind, index, pass) of each example of a step, counted from 0."""
-        while len(self._counts) <= step + 1:
-            self._counts.append(self._after(len(self._counts) - 1))
-        begun, ended = self._counts[step], self._counts[step + 1]
+        begun, ended = self.counts(step), self.counts(step + 1)
         return [
             (kind, *place) for kind in self._shares for place in self._passes[kind].between(begun[kind], ended[kind])
         ]
+
+    def counts(self, step: int) -> dict[str, int]:
+        """Examples of each kind before a step."""
+        while len(self._counts) <= step:
+            self._counts.append(self._after(len(self._counts) - 1))
+        return self._counts[step]
 
     def example(self, kind: str, index: int, number: int) -> Example:
         return self._pools[kind].variant(index, stream(*self._key, "form", kind, number, index))
@@ -62,7 +67,6 @@ class Mixture:
         if self._alone is not None and step >= self._alone:
             counts[self._rest] += self._batch_size
             return counts
-        for every in range(step * self._batch_size + 1, (step + 1) * self._batch_size + 1):
-            lacks = {kind: share * every - counts[kind] for kind, share in self._shares.items()}
-            counts[max(lacks, key=lambda kind: lacks[kind])] += 1
+        for _ in range(self._batch_size):
+            counts[lacking(self._shares, counts)] += 1
         return counts

@@ -18,7 +18,8 @@ from rlvr_exp.config import build, compose
 from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.stages.sft import batch_plan, trainer_arguments
 from rlvr_exp.tasks.base import Task
-from rlvr_exp.training.sft_learner import GoldFeed, SFTLearner
+from rlvr_exp.training.gold_feed import GoldFeed
+from rlvr_exp.training.sft_learner import SFTLearner
 
 SMALL = {
     "max_steps": 3,

@@ -72,6 +72,9 @@ class Edits(Domain, options.Edits):
     def no_training(self) -> str:
         return "" if self.set == EDIT_SETS[0] else evaluation_only(self._source, self.set)
 
+    def source(self, task: Task) -> str:
+        return task.inputs.row.source
+
     def strata(self, task: Task) -> Mapping[str, str]:
         """The style of the instruction, where the rows have two."""
         if self.instruction != "both" or not task.inputs.row.lazy_instruction:
