@@ -35,16 +35,16 @@ class SelfPlay(Drawing):
     """The larger, the more an answer is refined for the pairs that it has right; REx's C."""
     transfer: int = option(2, low=1)
     """Golds of kindred tasks, in ARC those of its family and shape, that are tried on each sampled task."""
-    relabelled: float = option(0.25, low=0, high=1)
+    relabelled: float = option(0.35, low=0, high=1)
     """Share of imitated rows that are programs of the policy with the task that they solve in hindsight; 0: none are made."""
-    transferred: float = option(0.25, low=0, high=1)
+    transferred: float = option(0.1, low=0, high=1)
     """The same of golds tried on other tasks; 0: none are tried."""
     correct: float = option(0.0, low=0, high=1)
     """Share of imitated rows that are answers of the policy that passed, other than the gold."""
     refined: float = option(0.0, low=0, high=1)
     """Share of imitated rows that show a failed answer with the verifier's words, and one that passed after it."""
-    golds_alone: float = option(0.0, low=0, high=1)
-    """Share of the run's updates, its last ones, that imitate the data's golds alone."""
+    golds_alone: float = option(0.25, low=0, high=1)
+    """Share of the run's updates, its last ones, that imitate the data's golds alone; no matter where the data have none."""
     per_behaviour: int = option(1, low=0)
     """Most rows of one behaviour on one task in all rounds; 0: any number."""
     per_family: int = option(400, low=0)
@@ -71,7 +71,7 @@ class SelfPlay(Drawing):
         reads = {
             "refine_samples": (self.refine, "self_play.refine=1"),
             "exploit": (self.refine, "self_play.refine=1"),
-            "transfer": (self.transferred, "self_play.transferred=0.25"),
+            "transfer": (self.transferred, "self_play.transferred=0.1"),
             "choose": (self.per_task, "self_play.per_task=4"),
         }
         for name, (read, remedy) in reads.items():
@@ -83,7 +83,7 @@ class SelfPlay(Drawing):
     @property
     def without_golds(self) -> bool:
         """There is something to imitate where the data have no golds."""
-        return not self.golds_alone and (self.relabelled > 0 or self.correct > 0)
+        return self.relabelled > 0 or self.correct > 0
 
     @property
     def from_base(self) -> bool:

@@ -165,5 +165,6 @@ class SelfPlayFeed:
         shares = {kind: getattr(self._options, kind) for kind in KINDS}
         if GOLD not in pools:
             shares = {kind: share / sum(shares[kind] for kind in pools) for kind, share in shares.items()}
-        key, alone = (self._seed, "self_play", number), given.golds_alone - number * given.steps
+        alone = given.golds_alone - number * given.steps if GOLD in pools else None
+        key = (self._seed, "self_play", number)
         return Mixture(pools, shares, next(iter(pools)), given.batch_size, *key, alone=alone)
