@@ -51,6 +51,13 @@ STAGES: dict[str, Stage] = {
         module="reinforcement",
         shared=True,
     ),
+    "srl": Stage(
+        "train a policy on the likeness of its actions to a teacher's, step by step",
+        (*LEARNS, "environment", "roles"),
+        algorithm=GroupMethod,
+        module="reinforcement",
+        shared=True,
+    ),
     "cascade": Stage(
         "train a writer and an annotator of Dafny programs on what the two of them prove",
         (*LEARNS, "roles"),

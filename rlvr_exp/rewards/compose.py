@@ -1,7 +1,7 @@
 """The reward: a weighted sum of named terms, then a normaliser.
 
-Guarantees that no wrong answer earns as much as a right answer. This is checked at construction from the terms' ranges,
-before anything is trained. A missing verdict earns no reward, not even zero: it is None here and stays out of every
+Guarantees, where it is `ordered`, that no wrong answer earns as much as a right answer. This is checked at construction from the
+terms' ranges, before anything is trained. A missing verdict earns no reward, not even zero: it is None here and stays out of every
 baseline.
 """
 
@@ -31,7 +31,8 @@ class Reward(options.Reward):
         self.normalizer = self.normalizer or Identity()
         self._nonfinite: list[str] = []
         _check_weights(self.terms)
-        _check_order(self.terms)
+        if self.ordered:
+            _check_order(self.terms)
 
     def __call__(self, completions: Sequence[Completion]) -> list[RewardBreakdown]:
         """A breakdown for each verified completion, in order. Adds the batch to the normaliser's statistics."""

@@ -16,6 +16,10 @@ from rlvr_exp.verifiers.base import Verdict
 
 ANSWERS = [passed(10), passed(300), failed(share=7), failed("parse"), failed("timeout", 3, 50), rejected()]
 ANSWERS.append(answer(Verdict("failed", bucket="parse"), text=None))
+LIKE = {"valid": 1.0, "field_similarity": 0.5, "string_similarity": 0.75}
+ANSWERS.append(answer(Verdict("failed", bucket="wrong_answer", measures=LIKE)))
+ACTIONS = ANSWERS[-2:]
+"""Answers without and with what an action is likened by."""
 CHANGES: dict[str, dict[str, Any]] = {
     "CasesPassed": {"weight": 0.1},
     "AllPassed": {"weight": 2.0},
@@ -26,10 +30,13 @@ CHANGES: dict[str, dict[str, Any]] = {
     "Parses": {"weight": 0.1},
     "Resolves": {"weight": 0.2},
     "Obligations": {"weight": 0.1},
+    "FieldSimilarity": {"weight": 0.5},
+    "StringSimilarity": {"weight": 0.5},
+    "InvalidAction": {"weight": 0.5},
     "Identity": {},
     "RunningScale": {},
     "PerTask": {},
-    "Reward": {"terms": "one switched off", "normalizer": "another"},
+    "Reward": {"terms": "one switched off", "normalizer": "another", "ordered": True},
 }
 REWARDS = {schema.__name__: schema for target, schema in SCHEMAS.items() if ".rewards." in target}
 LEAVES = [
@@ -48,12 +55,20 @@ TERMS = {
     "Parses": "parses",
     "Resolves": "resolves",
     "Obligations": "obligations",
+    "FieldSimilarity": "field_similarity",
+    "StringSimilarity": "string_similarity",
+    "InvalidAction": "invalid",
 }
-SHIPPED = {**dict.fromkeys(("Parses", "Resolves", "Obligations"), "dafny_partial"), "CodeLength": "short_code"}
+SHIPPED = {
+    **dict.fromkeys(("Parses", "Resolves", "Obligations"), "dafny_partial"),
+    **dict.fromkeys(("FieldSimilarity", "StringSimilarity", "InvalidAction"), "srl"),
+    "CodeLength": "short_code",
+}
 
 
 def paid(*words: str) -> list[float | None]:
-    return [one.total for one in build(compose(["+stage=grpo", *words]).config.reward)(ANSWERS)]
+    answers = ACTIONS if "reward=srl" in words else ANSWERS
+    return [one.total for one in build(compose(["+stage=grpo", *words]).config.reward)(answers)]
 
 
 def override(name: str, leaf: str) -> str:
@@ -63,7 +78,14 @@ def override(name: str, leaf: str) -> str:
     return f"reward.terms.{TERMS[name]}.{leaf}={CHANGES[name][leaf]}"
 
 
-@pytest.mark.parametrize(("name", "leaf"), LEAVES, ids=lambda part: part)
+def test_an_order_that_likeness_does_not_keep_is_refused_where_it_is_wanted():
+    with pytest.raises(InputError, match="a wrong answer can earn"):
+        paid("reward=srl", "reward.ordered=true")
+
+
+@pytest.mark.parametrize(
+    ("name", "leaf"), [one for one in LEAVES if one != ("Reward", "ordered")], ids=lambda part: part
+)
 def test_a_changed_option_changes_what_is_paid(name, leaf):
     assert leaf in CHANGES.get(name, {}), f"{name}.{leaf}: a new option; say here what it changes"
     spec = {each.name: each for each in dataclasses.fields(REWARDS[name])}[leaf]

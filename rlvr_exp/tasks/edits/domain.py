@@ -137,9 +137,9 @@ class Edits(Domain, options.Edits):
 
     def _task(self, row: EditRow, name: str, instruction: str) -> Task:
         proved = self._source == EMBEDDED
-        problem = AstGrepProblem(
-            row.language, row.before, row.after or "", row.tests, answer=self.target, proved=proved
-        )
+        teacher = row.action if self.target == "action" else ""
+        texts = (row.language, row.before, row.after or "", row.tests)
+        problem = AstGrepProblem(*texts, answer=self.target, proved=proved, teacher=teacher)
         golds = {"text": row.after, "action": row.action or None}
         wrong = tuple(one.text for one in row.wrong if one.is_action == (self.target == "action"))
         inputs = EditInputs(row, instruction)

@@ -36,6 +36,8 @@ class AstGrepProblem:
     """What the candidate is: action or text."""
     proved: bool = False
     """`after` is known to pass the tests: a result equal to it passes without a run of them."""
+    teacher: str = ""
+    """An action to measure the candidate's likeness to; it decides nothing. Empty: none."""
 
 
 class AstGrep(Format):

@@ -6,8 +6,10 @@ from dataclasses import replace
 from rapidfuzz import fuzz
 
 from rlvr_exp.tasks.completion import tree
+from rlvr_exp.tasks.edits.action import Action
 from rlvr_exp.tasks.edits.languages import language_of
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
+from rlvr_exp.verifiers.ast_grep.action_similarity import similarities
 from rlvr_exp.verifiers.base import Verdict
 
 UNREAD, READ, TAKEN, APPLIED = range(4)
@@ -15,20 +17,26 @@ UNREAD, READ, TAKEN, APPLIED = range(4)
 _STEPS = ("parses", "valid", "applies")
 
 
-def measured(verdict: Verdict, problem: AstGrepProblem, reached: int, text: str = "", rules: int = 0) -> Verdict:
-    """The verdict with its measures: how far an action came, of how many rules it is, and how near the text is that an answer
-    made. A text that was not made is as far as can be; where the wanted one is not known it is not measured."""
+def measured(
+    verdict: Verdict, problem: AstGrepProblem, reached: int, text: str = "", action: Action | None = None
+) -> Verdict:
+    """The verdict with its measures: how far an action came, of how many rules it is, how near a teacher's, and how near the text
+    is that an answer made. A text that was not made is as far as can be; where the wanted one is not known it is not measured."""
     if verdict.outcome == "no_verdict":
         return verdict
     steps = {name: float(reached > place) for place, name in enumerate(_STEPS)} if problem.answer == "action" else {}
-    if rules:
-        steps["rules"] = float(rules)
+    if action is not None:
+        steps["rules"] = float(len(action.rules))
+    if problem.teacher:
+        steps |= similarities(action, problem.teacher, problem.language) if action is not None else UNLIKE
     if not problem.after and problem.tests:
         return replace(verdict, measures=steps)
     near = of_text(problem.before, problem.after, text, problem.language) if reached == APPLIED else FAILED
     return replace(verdict, measures={**steps, **near})
 
 
+UNLIKE = {"field_similarity": 0.0, "string_similarity": 0.0}
+"""Where there is no action."""
 FAILED = {"exact": 0.0, "similarity": 0.0}
 """Where there is no edited text."""
 

@@ -109,7 +109,7 @@ class AstGrep(CachedVerifier, options.AstGrep):
             return measured(_failed(fault.kind, str(fault)), problem, READ if fault.kind == "resolve" else UNREAD)
         if not action.edits and problem.before != problem.after:
             failed = _failed("wrong_answer", "no rule has a `fix`, so nothing changes")
-            return measured(failed, problem, READ, rules=len(action.rules))
+            return measured(failed, problem, READ, action=action)
         return self._work(request, action.canonical, problem.before, action, limits)
 
     def start(self, work: VerificationJob) -> Future[Judgement]:
@@ -119,7 +119,7 @@ class AstGrep(CachedVerifier, options.AstGrep):
         job = Job(self._payload(text, action, tree), limits)
         return then(
             self._pool.submit(job),
-            lambda result: self._judge(problem, result, tree, len(action.rules) if action else 0),
+            lambda result: self._judge(problem, result, tree, action),
         )
 
     def tool(self) -> Mapping[str, str]:
@@ -146,19 +146,19 @@ class AstGrep(CachedVerifier, options.AstGrep):
         return pack(text, named, self.max_passes, tree, self._tools.program, MAX_KB)
 
     def _judge(
-        self, problem: AstGrepProblem, result: JobResult, tree: str, rules: int
+        self, problem: AstGrepProblem, result: JobResult, tree: str, action: Action | None
     ) -> Judgement | Future[Judgement]:
         got = _edited(result)
         if isinstance(got, Verdict):
             reached = READ if got.bucket == "resolve" else TAKEN
-            return Judgement(measured(got, problem, reached, rules=rules), result.reproducible)
+            return Judgement(measured(got, problem, reached, action=action), result.reproducible)
         text, matches, _ = got
         if problem.answer == "action" and matches == 0 and problem.before != problem.after:
             failed = _failed("wrong_answer", "the action matches nothing", result.cpu_s)
-            return Judgement(measured(failed, problem, TAKEN, rules=rules))
+            return Judgement(measured(failed, problem, TAKEN, action=action))
 
         def with_measures(one: Judgement) -> Judgement:
-            return replace(one, verdict=measured(one.verdict, problem, APPLIED, text, rules))
+            return replace(one, verdict=measured(one.verdict, problem, APPLIED, text, action))
 
         judged = self._judged(problem, result, tree, got)
         return then(judged, with_measures) if isinstance(judged, Future) else with_measures(judged)
