@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
+from rlvr_exp.core.measures import GREEDY, is_count
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.records.rollout_files import EvalSample, Mode
-from rlvr_exp.verifiers.base import COUNTS
 
-ENDINGS: Mapping[Mode, str] = {"sampled": "", "greedy": "_greedy"}
+ENDINGS: Mapping[Mode, str] = {"sampled": "", "greedy": GREEDY}
 
 
 def measure_rates(results: Sequence[EvalSample]) -> dict[str, Rate]:
@@ -20,11 +20,6 @@ def measure_rates(results: Sequence[EvalSample]) -> dict[str, Rate]:
         for name, value in one.verdict.measures.items():
             values[name + ENDINGS[one.mode]][one.completion.task.id].append(value)
     return {name: _rate(of_task, is_count(name)) for name, of_task in sorted(values.items())}
-
-
-def is_count(name: str) -> bool:
-    """Whether a measure is a count; the others are shares."""
-    return name.removesuffix(ENDINGS["greedy"]) in COUNTS
 
 
 def _rate(of_task: Mapping[str, Sequence[float]], counted: bool) -> Rate:

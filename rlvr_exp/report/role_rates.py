@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from rlvr_exp.evaluation.measures import is_count
+from rlvr_exp.core.measures import GREEDY, is_count
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import WHENS, RunData
 
@@ -18,7 +18,6 @@ TITLES = {
     "functional_coverage": "functional coverage",
     "verified_rate": "verified",
 }
-GREEDY = "_greedy"
 
 
 def roles_section(run: RunData) -> str:
