@@ -91,8 +91,8 @@ def _is_edited(one: SgNode, other: SgNode) -> bool:
 
 
 def _aligned(old: Sequence[SgNode], new: Sequence[SgNode]) -> Iterator[tuple[SgNode, SgNode]]:
-    keys = [[(node.kind(), node.text()) for node in nodes] for nodes in (old, new)]
-    for tag, i, i2, j, j2 in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+    ours, theirs = ([(node.kind(), node.text()) for node in nodes] for nodes in (old, new))
+    for tag, i, i2, j, j2 in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
         if tag == "equal":
             yield from zip(old[i:i2], new[j:j2], strict=True)
         elif tag == "replace":

@@ -10,10 +10,11 @@ Rule = dict[str, Any]
 """A rule object of ast-grep, or a form of an action (rlvr_exp.tasks.edits.action)."""
 Span = tuple[int, int]
 """Start and end in characters."""
-_SEQUENCE = re.compile(
+_ROW = re.compile(
     r"(?:block|body|arguments|argument_list|parameters|parameter_list|statements|statement_list|compound_statement|"
-    r"declaration_list|field_declaration_list|list|array|tuple|dictionary|object)$"
+    r"declaration_list)$"
 )
+_COLLECTION = re.compile(r"^(?:list|array|tuple|dictionary|object)$")
 
 
 class Unparsed(Exception):
@@ -32,8 +33,9 @@ def parse(text: str, language: str) -> SgNode:
 
 def find_all(root: SgNode, rule: Rule) -> list[SgNode]:
     """What a rule matches, outer nodes first; nothing where ast-grep refuses the rule."""
+    config: Any = {"rule": rule}
     try:
-        return root.find_all({"rule": rule})
+        return root.find_all(config)
     except MemoryError:
         raise
     except Exception:  # As above.
@@ -63,9 +65,14 @@ def descendants(root: SgNode) -> Iterator[SgNode]:
         ahead += node.children()
 
 
+def is_row(node: SgNode) -> bool:
+    """Whether a node is only what holds statements, members, arguments or parameters."""
+    return bool(_ROW.search(node.kind()))
+
+
 def is_sequence(node: SgNode) -> bool:
-    """Whether a node holds a list of statements, members, arguments or items, which `$$$` can stand for."""
-    return bool(_SEQUENCE.search(node.kind()))
+    """Whether `$$$` can stand for what a node holds: a row, or the items of a value."""
+    return is_row(node) or bool(_COLLECTION.search(node.kind()))
 
 
 def is_part(root: SgNode, place: Span) -> bool:

@@ -16,6 +16,8 @@ LONGEST_REGEX = 120
 """Characters of a node that is matched by its text where a pattern does not parse."""
 CONTEXTS = 2
 """Enclosing definitions that a rule may name."""
+WORDLESS = 40
+"""What a pattern of marks and variables alone costs besides its characters."""
 _VARIABLE = re.compile(r"\$\$\$[A-Z]?|\$[A-Z]\b")
 
 
@@ -49,8 +51,9 @@ class Candidate:
 
     @property
     def cost(self) -> int:
-        """Characters as JSON, a variable for nothing: a general rule is taken before a literal one."""
-        return len(_VARIABLE.sub("", json.dumps(self.rule, ensure_ascii=False)))
+        """Characters as JSON, a variable for nothing: a general rule is taken before a literal one, unless it has no word."""
+        wordless = 0 if re.search(r"\w", _VARIABLE.sub("", self.written)) else WORDLESS
+        return wordless + len(_VARIABLE.sub("", json.dumps(self.rule, ensure_ascii=False)))
 
 
 def candidates(step: Step, target: Target) -> Iterator[Candidate]:

@@ -93,8 +93,9 @@ def _best(step: Step, limits: Limits, left: float, rule_cost: int) -> Effect:
         cost = rule_cost + candidate.cost
         if candidate.size > limits.characters or candidate.literal > left:
             too_large = True
-        elif cost / len(step.hunks) < least and (effect := effect_of(step, candidate)):
-            if cost / len(effect.covered) < least:
+        elif cost / len(step.hunks) < least:
+            effect = effect_of(step, candidate)
+            if effect and cost / len(effect.covered) < least:
                 best, least = effect, cost / len(effect.covered)
     if best is None:
         raise Dropped(LARGE if too_large else AMBIGUOUS)

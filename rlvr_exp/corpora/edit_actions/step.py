@@ -35,9 +35,7 @@ class Step:
         """Where a stretch that holds these hunks is in the text after."""
         grown = [len(hunk.text) - (hunk.end - hunk.start) for hunk in self.hunks]
         earlier = sum(
-            grown[number]
-            for number, hunk in enumerate(self.hunks)
-            if number not in held and hunk.end <= place[0]
+            grown[number] for number, hunk in enumerate(self.hunks) if number not in held and hunk.end <= place[0]
         )
         return place[0] + earlier, place[1] + earlier + sum(grown[number] for number in held)
 

@@ -17,6 +17,7 @@ from rlvr_exp.corpora.edit_actions.nodes import (
     Span,
     descendants,
     indentation,
+    is_row,
     is_sequence,
     outdented,
     span,
@@ -150,7 +151,8 @@ class Template:
 
     def _stands_for(self, node: SgNode, key: Key) -> bool:
         least = Generality.EVERYTHING if node.is_leaf() else Generality.COMPOSED
-        return self.generality >= least and key in self.copied.nodes and not _CONSTANT.search(node.kind())
+        may = not (is_row(node) or _CONSTANT.search(node.kind()))
+        return may and self.generality >= least and key in self.copied.nodes
 
 
 def outline(text: str, node: SgNode) -> str:

@@ -122,6 +122,17 @@ class AstGrep(CachedVerifier, options.AstGrep):
             lambda result: self._judge(problem, result, tree, action),
         )
 
+    def edited_text(self, before: str, action: Action) -> str:
+        """What an action makes of a text, in the sandbox.
+
+        Raises:
+            ActionFault: ast-grep refuses it, or it breaks a limit.
+        """
+        got = _edited(self._pool.submit(Job(self._payload(before, action, ""), self._limits)).result())
+        if isinstance(got, Verdict):
+            raise ActionFault(got.log, "resolve")
+        return got[0]
+
     def tool(self) -> Mapping[str, str]:
         return dict(self._tools.versions)
 
