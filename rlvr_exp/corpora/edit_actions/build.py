@@ -53,7 +53,7 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
     with Proof(config.sandbox, config.cache) as proof, _Writer(output, root, proof, tally) as writer:
         total, done = sum(file.stat().st_size for file in files), 0
         for file in files:
-            for place, edit, found in READERS[options.set].read(file, options):
+            for place, edit, found in READERS[options.set].read(file, options, proof.edited_text):
                 tally.read(edit)
                 writer.take(place, edit.id if edit else "", found)
                 _report(context, done + place.position, total)

@@ -11,6 +11,7 @@ from pathlib import Path
 from rlvr_exp.config.prepare import EditActions
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.corpora.edit_actions.reading import Place, Proposal, edit_in, row_of
+from rlvr_exp.corpora.edit_actions.search import Program
 from rlvr_exp.corpora.edit_sets.draft import INCOMPLETE, Dropped
 from rlvr_exp.corpora.edit_sets.lines import nothing_there, read_lines
 from rlvr_exp.corpora.edit_sets.normalize import NO_INSTRUCTION
@@ -33,7 +34,7 @@ def files(root: Path) -> list[Path]:
     return [root / ENTRIES]
 
 
-def read(file: Path, _: EditActions) -> Iterator[tuple[Place, EditRow | None, Proposal | Dropped]]:
+def read(file: Path, _: EditActions, __: Program) -> Iterator[tuple[Place, EditRow | None, Proposal | Dropped]]:
     """Every entry, the edit that it documents, if it does, and the proposal or why there is none."""
     for line in read_lines(file):
         edit = None

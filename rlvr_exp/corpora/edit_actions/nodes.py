@@ -25,9 +25,9 @@ def parse(text: str, language: str) -> SgNode:
     """The root. Raises Unparsed."""
     try:
         return SgRoot(text, language).root()
-    except MemoryError:
-        raise
-    except Exception as fault:  # The binding raises RuntimeError or the bare class.
+    except BaseException as fault:
+        if not _is_refusal(fault):
+            raise
         raise Unparsed(str(fault)) from fault
 
 
@@ -36,19 +36,26 @@ def find_all(root: SgNode, rule: Rule) -> list[SgNode]:
     config: Any = {"rule": rule}
     try:
         return root.find_all(config)
-    except MemoryError:
-        raise
-    except Exception:  # As above.
+    except BaseException as fault:
+        if not _is_refusal(fault):
+            raise
         return []
 
 
 def is_match(node: SgNode, rule: Rule) -> bool:
     try:
         return node.matches(**rule)
-    except MemoryError:
-        raise
-    except Exception:  # As above.
+    except BaseException as fault:
+        if not _is_refusal(fault):
+            raise
         return False
+
+
+def _is_refusal(fault: BaseException) -> bool:
+    """The binding raises RuntimeError, the bare class or a panic of its own, which is no Exception."""
+    return type(fault).__name__ == "PanicException" or (
+        isinstance(fault, Exception) and not isinstance(fault, MemoryError)
+    )
 
 
 def span(node: SgNode) -> Span:

@@ -9,7 +9,7 @@ from rlvr_exp.config.verifier import Cache, Sandbox
 from rlvr_exp.corpora.edit_actions.reading import Proposal
 from rlvr_exp.corpora.edit_sets.draft import INCOMPLETE, Dropped
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.edits.action import parse_action
+from rlvr_exp.tasks.edits.action import Action, parse_action
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.verifiers.ast_grep import AstGrep
 from rlvr_exp.verifiers.base import Request, Verdict
@@ -41,6 +41,10 @@ class Proof:
         """Those of the package and of the program."""
         return self._by_text.tool()
 
+    def edited_text(self, before: str, action: Action) -> str:
+        """What ast-grep makes of a text, in the sandbox. Raises ActionFault."""
+        return self._by_text.edited_text(before, action)
+
     def prove(self, proposals: Sequence[Proposal]) -> list[dict[str, Any] | Dropped]:
         """The row of each proposal, or why it is none."""
         verifiers = [self._by_tree if proposal.by_tree else self._by_text for proposal in proposals]
@@ -54,7 +58,7 @@ class Proof:
         row = dict(proposal.values)
         if proposal.by_tree:
             action = parse_action(row["action"], proposal.edit.language)
-            row["after"] = self._by_text.edited_text(proposal.edit.before, action)
+            row["after"] = self.edited_text(proposal.edit.before, action)
         try:
             json.dumps(row, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as fault:

@@ -5,10 +5,9 @@ least for each hunk that it makes; where more than three are needed so, a rule i
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from rlvr_exp.corpora.edit_actions.nodes import Rule, Span, Unparsed, find_all, is_match, parse, span
 from rlvr_exp.corpora.edit_actions.rules import Candidate, candidates
@@ -18,7 +17,7 @@ from rlvr_exp.corpora.edit_actions.templates import Text
 from rlvr_exp.corpora.edit_sets.draft import Dropped
 from rlvr_exp.corpora.edit_sets.normalize import TOO_LONG
 from rlvr_exp.sandbox.harnesses.ast_grep import inline
-from rlvr_exp.tasks.edits.action import parse_action
+from rlvr_exp.tasks.edits.action import Action, parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault
 
 MOST_RULES = 3
@@ -33,6 +32,10 @@ MOST_TRIES, CHARACTERS_TRIED = 600, 6_000_000
 UNPARSED, MANY_CHANGES = "ast-grep has no tree of it", f"more than {MOST_HUNKS} changes"
 MANY_RULES, LARGE = "more than three rules", "a rule too large"
 AMBIGUOUS = "no rule that changes nothing else"
+
+
+Program = Callable[[str, Action], str]
+"""ast-grep itself, for what is not applied in this process: a text and an action to the edited text. Raises ActionFault."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Effect:
     covered: frozenset[int]
 
 
-def rules_for(before: str, after: str, language: str, limits: Limits) -> list[Rule]:
+def rules_for(before: str, after: str, language: str, limits: Limits, program: Program) -> list[Rule]:
     """The rules, to be applied one after the other. Raises Dropped."""
     if (longest := max(len(before), len(after))) > MOST_CHARACTERS:
         raise Dropped(TOO_LONG, f"{longest} characters")
@@ -63,30 +66,37 @@ def rules_for(before: str, after: str, language: str, limits: Limits) -> list[Ru
         step = Step.of(before, wanted, language)
         if len(step.hunks) > MOST_HUNKS:
             raise Dropped(MANY_CHANGES, str(len(step.hunks)))
-        for cost in RULE_COSTS:
-            rules = _rules(step, limits, cost)
-            if rules is not None:
-                return rules
+        return _cheapest(step, limits, program)
     except (Unparsed, RecursionError) as fault:
         raise Dropped(UNPARSED, str(fault)) from fault
-    raise Dropped(MANY_RULES, f"{len(step.hunks)} changes")
 
 
-def _rules(step: Step, limits: Limits, rule_cost: int) -> list[Rule] | None:
-    """None where more than three are needed."""
+def _cheapest(step: Step, limits: Limits, program: Program) -> list[Rule]:
+    """Raises Dropped with the last reason: dearer rules are larger ones, which come furthest."""
+    for cost in RULE_COSTS[:-1]:
+        try:
+            return _rules(step, limits, cost, program)
+        except Dropped:
+            continue
+    return _rules(step, limits, RULE_COSTS[-1], program)
+
+
+def _rules(step: Step, limits: Limits, rule_cost: int, program: Program) -> list[Rule]:
+    """Raises Dropped where more than three are needed, or where no rule makes what is left."""
     rules: list[Rule] = []
     left = limits.share * len("".join(step.before.text.split()))
+    changes = len(step.hunks)
     while step.hunks:
         if len(rules) == MOST_RULES:
-            return None
-        effect = _best(step, limits, left, rule_cost)
+            raise Dropped(MANY_RULES, f"{changes} changes")
+        effect = _best(step, limits, left, rule_cost, program)
         rules.append(effect.candidate.rule)
         left -= effect.candidate.literal
         step = Step.of(effect.text, step.after, step.language)
     return rules
 
 
-def _best(step: Step, limits: Limits, left: float, rule_cost: int) -> Effect:
+def _best(step: Step, limits: Limits, left: float, rule_cost: int, program: Program) -> Effect:
     """Raises Dropped where no rule makes any hunk."""
     best, least, too_large = None, float("inf"), False
     for candidate in _tried(step):
@@ -94,7 +104,7 @@ def _best(step: Step, limits: Limits, left: float, rule_cost: int) -> Effect:
         if candidate.size > limits.characters or candidate.literal > left:
             too_large = True
         elif cost / len(step.hunks) < least:
-            effect = effect_of(step, candidate)
+            effect = effect_of(step, candidate, program)
             if effect and cost / len(effect.covered) < least:
                 best, least = effect, cost / len(effect.covered)
     if best is None:
@@ -108,7 +118,7 @@ def _tried(step: Step) -> Iterator[Candidate]:
     return islice((candidate for target in targets for candidate in candidates(step, target)), most)
 
 
-def effect_of(step: Step, candidate: Candidate) -> Effect | None:
+def effect_of(step: Step, candidate: Candidate, program: Program) -> Effect | None:
     """None where ast-grep refuses the rule, or where it applies no hunk or anything else."""
     matches = _matches(step, candidate)
     if not matches:
@@ -117,7 +127,7 @@ def effect_of(step: Step, candidate: Candidate) -> Effect | None:
     covered = frozenset().union(*(found for found in held if found))
     if None in held or not covered:
         return None
-    text = _text_edited(step, candidate, matches)
+    text = _text_edited(step, candidate, matches, program)
     return Effect(candidate, text, covered) if text is not None and text == step.edited(covered) else None
 
 
@@ -134,21 +144,21 @@ def _matches(step: Step, candidate: Candidate) -> list[tuple[Span, Span]]:
     return [((span(found[0])[0], span(last)[1]), span(found[0]))] if last else []
 
 
-def _text_edited(step: Step, candidate: Candidate, matches: list[tuple[Span, Span]]) -> str | None:
+def _text_edited(step: Step, candidate: Candidate, matches: list[tuple[Span, Span]], program: Program) -> str | None:
     text = step.before.text
-    parts = _plain_rule(candidate, step.language)
-    edited = inline.apply(text, step.language, parts, MOST_BYTES) if parts else None
-    if edited is None or candidate.expansion is None:
-        return edited[0] if edited else None
+    try:
+        parts = _action({"rule": candidate.matcher, "fix": candidate.fix}, step.language).rules[0].parts()
+        edited = inline.apply(text, step.language, parts, MOST_BYTES)
+        if edited is None:
+            return program(text, _action(candidate.rule, step.language))
+    except (ActionFault, inline.RuleFault):
+        return None
+    if candidate.expansion is None:
+        return edited[0]
     [((_, end), (_, own_end))] = matches
     written = edited[0][: len(edited[0]) - (len(text) - own_end)]
     return written + text[end:]
 
 
-def _plain_rule(candidate: Candidate, language: str) -> dict[str, Any] | None:
-    """The rule's parts in normal form, without an expansion; None where it is none."""
-    text = json.dumps({"rule": {"rule": candidate.matcher, "fix": candidate.fix}})
-    try:
-        return parse_action(text, language).rules[0].parts()
-    except ActionFault:
-        return None
+def _action(rule: Rule, language: str) -> Action:
+    return parse_action(json.dumps(rule, ensure_ascii=False), language)

@@ -122,21 +122,24 @@ class Template:
         while ahead:
             here = ahead.pop()
             names = {span(found) for name in NAMED_BY if (found := here.field(name))}
-            rest = [child for child in here.children() if child.is_named()]
-            for run in self._runs(text, here, rest):
-                place = span(run[0])[0], span(run[-1])[1]
-                yield place, ("", plain(text, place))
-                rest = [child for child in rest if child not in run]
-            for child in rest:
-                key = key_of(child, text)
-                if self._stands_for(child, key) and span(child) not in names:
-                    yield span(child), key
+            children = [child for child in here.children() if child.is_named()]
+            runs, marks = self._runs(text, here, children)
+            places = [(span(run[0])[0], span(run[-1])[1]) for run in runs]
+            yield from ((place, ("", plain(text, place))) for place in places)
+            for child in children:
+                key, place = key_of(child, text), span(child)
+                if any(_inside(place, run) for run in places):
+                    continue
+                if self._stands_for(child, key) and place not in names and place not in marks:
+                    yield place, key
                 elif not _CONSTANT.search(child.kind()):
                     ahead.append(child)
 
-    def _runs(self, text: str, node: SgNode, children: Sequence[SgNode]) -> list[list[SgNode]]:
+    def _runs(self, text: str, node: SgNode, children: Sequence[SgNode]) -> tuple[list[list[SgNode]], set[Span]]:
+        """Rows of children that become one variable, and the places of children that must not become one: two variables
+        for several nodes would have no end between them."""
         if not is_sequence(node) or self.generality < Generality.SEQUENCES:
-            return []
+            return [], set()
         runs: list[list[SgNode]] = [[]]
         for child in children:
             key = key_of(child, text)
@@ -147,7 +150,8 @@ class Template:
                 runs[-1].append(child)
             else:
                 runs.append([child])
-        return [run for run in runs if len(run) > 1 or (run and len(run) == len(children))]
+        marks = {span(other.pop(0)) for one, other in pairwise(runs) if one and other and max(len(one), len(other)) > 1}
+        return [run for run in runs if len(run) > 1 or (run and len(run) == len(children))], marks
 
     def _stands_for(self, node: SgNode, key: Key) -> bool:
         least = Generality.EVERYTHING if node.is_leaf() else Generality.COMPOSED
