@@ -13,7 +13,7 @@ pytest.importorskip("ast_grep_py")
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.corpora.edit_actions.hunks import applied, hunks_of
 from rlvr_exp.corpora.edit_actions.nodes import parse
-from rlvr_exp.corpora.edit_actions.search import AMBIGUOUS, LARGE, MANY_CHANGES, MANY_RULES, Limits, rules_for
+from rlvr_exp.corpora.edit_actions.search import AMBIGUOUS, LARGE, MANY_CHANGES, MANY_RULES, Search
 from rlvr_exp.corpora.edit_sets.draft import Dropped
 from rlvr_exp.corpora.edit_sets.normalize import TOO_LONG
 from rlvr_exp.corpora.edits.build import draft_of, families
@@ -22,7 +22,8 @@ from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.verifiers.ast_grep import AstGrep
 from rlvr_exp.verifiers.base import Request
 
-LIMITS = Limits(characters=1000, share=0.5)
+LIMITS = (1000, 0.5)
+"""Characters of a rule, and the share of the text that the rules may repeat."""
 OTHER = """
 
 def largest_of(records, default):
@@ -45,7 +46,7 @@ def verifier():
 
 
 def derived(verifier, before, after, language="python", limits=LIMITS):
-    return rules_for(before, after, language, limits, verifier.edited_text)
+    return Search(*limits, verifier.edited_text).rules(before, after, language)
 
 
 def outcome(verifier, before, after, rules, language="python"):
@@ -143,8 +144,8 @@ FAR = "\n".join(f"name_{at} = call_{at}(other_{at})" for at in range(80)) + "\n"
     [
         (FAR, FAR.replace("other_1", "another_1").replace("name_2 ", "n_2 ").replace("call_3(", "c_3(").replace("other_77", "x"), LIMITS, MANY_RULES),
         (FAR, FAR.replace(" = ", "="), LIMITS, MANY_CHANGES),
-        (FAR, FAR.replace("name_7 ", "n_7 "), Limits(5, 0.5), LARGE),
-        (FAR, FAR.replace("name_7 ", "n_7 "), Limits(1000, 0.001), LARGE),
+        (FAR, FAR.replace("name_7 ", "n_7 "), (5, 0.5), LARGE),
+        (FAR, FAR.replace("name_7 ", "n_7 "), (1000, 0.001), LARGE),
         (FAR, FAR + "\n", LIMITS, AMBIGUOUS),
         (FAR * 60, FAR * 60 + "x = 1\n", LIMITS, TOO_LONG),
     ],

@@ -11,7 +11,7 @@ from pathlib import Path
 from rlvr_exp.config.prepare import EditActions
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.corpora.edit_actions.reading import Place, Proposal, edit_in, row_of
-from rlvr_exp.corpora.edit_actions.search import Program
+from rlvr_exp.corpora.edit_actions.trial import Program
 from rlvr_exp.corpora.edit_sets.draft import INCOMPLETE, Dropped
 from rlvr_exp.corpora.edit_sets.lines import nothing_there, read_lines
 from rlvr_exp.corpora.edit_sets.normalize import NO_INSTRUCTION

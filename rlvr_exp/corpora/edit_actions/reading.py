@@ -4,7 +4,7 @@ The rows are those of `data=edits`, in JSON lines and tables. A row that has an 
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from typing import Any
 from rlvr_exp.config.prepare import EditActions
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.corpora.edit_actions.nodes import Rule
-from rlvr_exp.corpora.edit_actions.search import Limits, Program, rules_for
+from rlvr_exp.corpora.edit_actions.search import Search
+from rlvr_exp.corpora.edit_actions.trial import Program
 from rlvr_exp.corpora.edit_sets.draft import INCOMPLETE, UNREADABLE, Dropped
 from rlvr_exp.corpora.edit_sets.languages import UNKNOWN
 from rlvr_exp.corpora.edit_sets.lines import Line, read_lines, row_files
@@ -58,17 +59,13 @@ def read(
     file: Path, options: EditActions, program: Program
 ) -> Iterator[tuple[Place, EditRow | None, Proposal | Dropped]]:
     """Every line, the edit that it holds, if it holds one, and the proposal or why there is none."""
-    limits = Limits(options.max_characters, options.max_share)
-
-    def derive(before: str, after: str, language: str) -> str:
-        return _derived(rules_for(before, after, language, limits, program), language)
-
+    search = Search(options.max_characters, options.max_share, program)
     for line in read_lines(file):
         edit = None
         try:
             row = row_of(file, line)
             edit = edit_in(row)
-            found: Proposal | Dropped = _proposed(row, edit, split_of(file, row), derive)
+            found: Proposal | Dropped = _proposed(row, edit, split_of(file, row), search)
         except Dropped as fault:
             found = fault
         yield Place(file, line.number, line.position), edit, found
@@ -96,16 +93,17 @@ def edit_in(row: Row) -> EditRow:
     return edit
 
 
-def _proposed(row: Row, edit: EditRow, split: str, derive: Callable[[str, str, str], str]) -> Proposal:
+def _proposed(row: Row, edit: EditRow, split: str, search: Search) -> Proposal:
     if edit.after is None:
         raise Dropped(NO_AFTER)
     if edit.before == edit.after:
         raise Dropped(UNCHANGED)
-    action = edit.action or derive(edit.before, edit.after, language_of(edit.language))
+    language = language_of(edit.language)
+    action = edit.action or _written(search.rules(edit.before, edit.after, language), language)
     return Proposal({**row.values, "action": action}, edit, split)
 
 
-def _derived(rules: list[Rule], language: str) -> str:
+def _written(rules: list[Rule], language: str) -> str:
     """The only rule, or the list of them, as JSON. Raises Dropped."""
     action = json.dumps(rules[0] if len(rules) == 1 else rules, ensure_ascii=False)
     try:
