@@ -92,5 +92,5 @@ class Search:
 
 def _tried(step: Step) -> Iterator[Candidate]:
     most = max(40, min(MOST_TRIES, CHARACTERS_TRIED // max(len(step.before.text), 1)))
-    targets = targets_of(step.before.text, step.before.root, step.hunks)
+    targets = targets_of(step.before.root, step.places)
     return islice((candidate for target in targets for candidate in candidates(step, target)), most)

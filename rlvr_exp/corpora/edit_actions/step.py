@@ -14,18 +14,21 @@ class Step:
     before: Text
     after: Text
     hunks: Sequence[Hunk]
+    places: Sequence[Sequence[Span]]
+    """Of each hunk: all places that it may be at."""
 
     @classmethod
     def of(cls, before: str, after: Text, language: str) -> "Step":
         """Raises Unparsed."""
         root = parse(before, language)
-        return cls(language, Text.of(before, root), after, hunks_of(before, after.text, (root, after.root)))
+        hunks = hunks_of(before, after.text, (root, after.root))
+        return cls(language, Text.of(before, root), after, hunks, [hunk.places(before) for hunk in hunks])
 
     def held(self, place: Span) -> frozenset[int] | None:
         """The numbers of the hunks that a stretch holds or touches; None where it holds only a part of one."""
         found = set()
         for number, hunk in enumerate(self.hunks):
-            if any(place[0] <= start and end <= place[1] for start, end in hunk.places(self.before.text)):
+            if any(place[0] <= start and end <= place[1] for start, end in self.places[number]):
                 found.add(number)
             elif hunk.start < place[1] and place[0] < hunk.end:
                 return None

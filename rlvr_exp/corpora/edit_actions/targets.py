@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from ast_grep_py import SgNode
 
-from rlvr_exp.corpora.edit_actions.hunks import Hunk
 from rlvr_exp.corpora.edit_actions.nodes import Span, is_sequence, span
 
 LONGEST = 8_000
@@ -29,11 +28,11 @@ class Target:
         return span(self.first) != span(self.last)
 
 
-def targets_of(before: str, root: SgNode, hunks: Sequence[Hunk]) -> list[Target]:
-    """Of every hunk: each named node below the root that holds or touches it, and the shortest run of siblings."""
+def targets_of(root: SgNode, hunks: Sequence[Sequence[Span]]) -> list[Target]:
+    """Of every hunk, by its places: each named node below the root that holds or touches it, and the shortest run of siblings."""
     found: dict[tuple[Span, str], Target] = {}
-    for hunk in hunks:
-        for place in hunk.places(before):
+    for places in hunks:
+        for place in places:
             for target in _around(root, place):
                 start, end = target.span
                 if end - start <= LONGEST:
