@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from itertools import pairwise
 
 import pytest
@@ -12,7 +13,7 @@ pytest.importorskip("ast_grep_py")
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.corpora.edit_actions.hunks import applied, hunks_of
-from rlvr_exp.corpora.edit_actions.nodes import parse
+from rlvr_exp.corpora.edit_actions.nodes import is_part, parse
 from rlvr_exp.corpora.edit_actions.search import AMBIGUOUS, LARGE, MANY_CHANGES, MANY_RULES, Search
 from rlvr_exp.corpora.edit_sets.draft import Dropped
 from rlvr_exp.corpora.edit_sets.normalize import TOO_LONG
@@ -134,6 +135,61 @@ def test_edits_in_three_places_are_three_rules_in_order(verifier):
 )  # fmt: skip
 def test_other_languages(verifier, language, before, after):
     assert outcome(verifier, before, after, derived(verifier, before, after, language), language) == "passed"
+
+
+STEPS = "".join(
+    f'    value_{at} = compute("a text that is rather long, number {at}", {at}{at})\n' for at in range(1, 5)
+)
+STEPS = f"def steps():\n    begin()\n{STEPS}    return end()\n{OTHER}"
+
+
+def test_many_small_edits_in_one_place_are_one_larger_rule(verifier):
+    after = STEPS
+    for at in range(1, 5):
+        after = replaced(after, f", {at}{at})", f", {at + 1}{at})")
+    rules = derived(verifier, STEPS, after)
+    assert len(rules) <= 3 and outcome(verifier, STEPS, after, rules) == "passed"
+
+
+def test_no_rule_splices_text_across_the_syntax(verifier):
+    before = CALLS + "check(unique)\n"
+    rules = derived(verifier, before, before.replace("check(unique)", "check(unique, 5)"))
+    assert rules == [{"pattern": "check(unique)", "rewrite": "check(unique, 5)"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "expected"),
+    [
+        ("f(a, b)\nx = 1\ny = 2\n", "a, b", False),
+        ("f(a, b)\nx = 1\ny = 2\n", "(a, b)", True),
+        ("f(a, b)\nx = 1\ny = 2\n", "a", True),
+        ("f(a, b)\nx = 1\ny = 2\n", "x = 1\ny = 2", True),
+        ("f(a, b)\nx = 1\ny = 2\n", "1\ny", False),
+        ("if a:\n    b()\n    c()\n", "b()\n    c()", True),
+        ("f(long)\n", "lo", False),
+    ],
+)
+def test_a_part_of_a_tree_is_a_node_or_statements_in_a_row(text, part, expected):
+    start = text.index(part)
+    assert is_part(parse(text, "python"), (start, start + len(part))) == expected
+
+
+def test_a_statement_between_others_is_placed_by_the_next_one(verifier):
+    methods = [f"    def method_{at}(self):\n        self.count += {at}\n        return {at}" for at in range(6)]
+    new = "    def added(self):\n        self.count = 0\n\n        return 'added'"
+    before, after = (
+        "class Store:\n    count = 0\n\n" + "\n\n".join(lines) + "\n" + OTHER
+        for lines in (methods, [*methods[:3], new, *methods[3:]])
+    )
+    [rule] = derived(verifier, before, after)
+    assert "def method_3" in rule["pattern"] and rule["pattern"].count("def ") == 1
+    assert outcome(verifier, before, after, [rule]) == "passed"
+
+
+def test_a_variable_of_a_pattern_is_used_in_the_rewrite(verifier):
+    before = CALLS + "call(item, size(item))\n"
+    [rule] = derived(verifier, before, before.replace("call(item, size(item))", "call(size(item))"))
+    assert set(re.findall(r"\$[A-Z]", rule["pattern"])) <= set(re.findall(r"\$[A-Z]", rule["rewrite"]))
 
 
 FAR = "\n".join(f"name_{at} = call_{at}(other_{at})" for at in range(80)) + "\n"

@@ -3,6 +3,7 @@
 import csv
 import json
 import subprocess
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from raw_edits import edit, program, write_lines
 pytest.importorskip("ast_grep_py")
 
 from rlvr_exp.config.verifier import Sandbox
-from rlvr_exp.core.errors import InputError
+from rlvr_exp.core.errors import InputError, RlvrError
 from rlvr_exp.corpora.edit_actions import build
 from rlvr_exp.corpora.edit_actions.catalogue import NO_ACTION, NO_TEXTS
 from rlvr_exp.corpora.edit_actions.proof import OTHER_TEXT, REFUSED
@@ -27,7 +28,7 @@ from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.edits.domain import Edits
 from rlvr_exp.tasks.edits.rows import load
 from rlvr_exp.verifiers.ast_grep import AstGrep
-from rlvr_exp.verifiers.base import Request
+from rlvr_exp.verifiers.base import Request, Verdict
 
 WORKERS = "sandbox.workers=1"
 
@@ -194,6 +195,16 @@ def test_what_a_kill_left_is_done_again(tmp_path: Path) -> None:
     write_lines(tmp_path / "out/.partial/train/set.jsonl", [row("left")])
     output, _ = prepared(tmp_path)
     assert [found.id for found in load(output)] == ["w"] and not (output / ".partial").exists()
+
+
+def test_no_verdict_is_no_reason_to_drop_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_lines(tmp_path / "rows/train/set.jsonl", [row("w")])
+    settled: Future[Verdict] = Future()
+    settled.set_result(Verdict("no_verdict", log="no sandbox worker"))
+    monkeypatch.setattr(AstGrep, "submit", lambda *_: settled)
+    with pytest.raises(RlvrError, match="w: no verdict: no sandbox worker"):
+        prepared(tmp_path)
+    assert not list(tmp_path.glob("out/train"))
 
 
 PAGE = "## Use `is` <Badge text='Has Fix' />\n\n* [Play](/x)\n\n### Description\n\nPrefer [identity](https://x.org).\n\n### YAML\n"

@@ -61,7 +61,7 @@ def hunks_of(before: str, after: str, roots: Pair) -> list[Hunk]:
 
 
 def applied(text: str, hunks: Sequence[Hunk]) -> str:
-    """The text with some of its hunks made."""
+    """The text with some of its hunks applied."""
     parts, at = [], 0
     for hunk in hunks:
         parts += [text[at : hunk.start], hunk.text]

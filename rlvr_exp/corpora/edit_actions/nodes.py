@@ -93,11 +93,11 @@ def is_part(root: SgNode, place: Span) -> bool:
         if inside and (span(inside[0])[0], span(inside[-1])[1]) == place:
             unmarked = all(child.is_named() or not child.text().strip() for child in inside)
             return unmarked and (parent is root or is_sequence(parent))
-        here = next((child for child in children if _encloses(span(child), place)), None)
+        here = next((child for child in children if encloses(span(child), place)), None)
     return False
 
 
-def _encloses(outer: Span, inner: Span) -> bool:
+def encloses(outer: Span, inner: Span) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 

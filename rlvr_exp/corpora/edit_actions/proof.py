@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import Any, Self
 
 from rlvr_exp.config.verifier import Cache, Sandbox
+from rlvr_exp.core.errors import RlvrError
 from rlvr_exp.corpora.edit_actions.reading import Proposal
 from rlvr_exp.corpora.edit_sets.draft import INCOMPLETE, Dropped
 from rlvr_exp.tasks.base import Candidate
@@ -46,12 +47,14 @@ class Proof:
         return self._by_text.edited_text(before, action)
 
     def prove(self, proposals: Sequence[Proposal]) -> list[dict[str, Any] | Dropped]:
-        """The row of each proposal, or why it is none."""
+        """The row of each proposal, or why it is none. Raises RlvrError where one has no verdict."""
         verifiers = [self._by_tree if proposal.by_tree else self._by_text for proposal in proposals]
         verdicts = [one.submit(_request(proposal)) for one, proposal in zip(verifiers, proposals, strict=True)]
         return [self._row(proposal, verdict.result()) for proposal, verdict in zip(proposals, verdicts, strict=True)]
 
     def _row(self, proposal: Proposal, verdict: Verdict) -> dict[str, Any] | Dropped:
+        if verdict.outcome == "no_verdict":
+            raise RlvrError(f"{proposal.edit.id}: no verdict: {verdict.log}; run the command again")
         if verdict.outcome != "passed":
             reason = OTHER_TEXT if verdict.bucket == "wrong_answer" else REFUSED
             return Dropped(reason, f"{verdict.bucket or verdict.outcome}: {verdict.log}")

@@ -10,7 +10,8 @@ from ast_grep_py import SgNode
 from rlvr_exp.corpora.edit_actions.nodes import Rule, is_match, is_part, span
 from rlvr_exp.corpora.edit_actions.step import Step
 from rlvr_exp.corpora.edit_actions.targets import Target
-from rlvr_exp.corpora.edit_actions.templates import Copied, Generality, Template, outline
+from rlvr_exp.corpora.edit_actions.templates import Generality, Template, outline
+from rlvr_exp.corpora.edit_actions.texts import Copied
 
 LONGEST_REGEX = 120
 """Characters of a node that is matched by its text where a pattern does not parse."""

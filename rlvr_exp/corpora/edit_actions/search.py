@@ -13,7 +13,7 @@ from rlvr_exp.corpora.edit_actions.nodes import Rule, Unparsed, parse
 from rlvr_exp.corpora.edit_actions.rules import Candidate, candidates
 from rlvr_exp.corpora.edit_actions.step import Step
 from rlvr_exp.corpora.edit_actions.targets import targets_of
-from rlvr_exp.corpora.edit_actions.templates import Text
+from rlvr_exp.corpora.edit_actions.texts import Text
 from rlvr_exp.corpora.edit_actions.trial import Program, Trial
 from rlvr_exp.corpora.edit_sets.draft import Dropped
 from rlvr_exp.corpora.edit_sets.normalize import TOO_LONG

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rlvr_exp.corpora.edit_actions.hunks import Hunk, applied, hunks_of
 from rlvr_exp.corpora.edit_actions.nodes import Span, parse
-from rlvr_exp.corpora.edit_actions.templates import Text
+from rlvr_exp.corpora.edit_actions.texts import Text
 
 
 @dataclass(frozen=True)

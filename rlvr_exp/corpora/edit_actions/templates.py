@@ -15,13 +15,14 @@ from ast_grep_py import SgNode
 
 from rlvr_exp.corpora.edit_actions.nodes import (
     Span,
-    descendants,
+    encloses,
     indentation,
     is_row,
     is_sequence,
     outdented,
     span,
 )
+from rlvr_exp.corpora.edit_actions.texts import Copied, Key, Text, key_of, plain
 
 _CONSTANT = re.compile(
     r"comment|(?:^|_)string|(?:^|_)char|number|integer|float|"
@@ -30,8 +31,6 @@ _CONSTANT = re.compile(
 """Kinds of nodes that stay as they are: they say what a rule is about, too."""
 NAMED_BY = ("function", "name", "attribute", "property", "field", "method", "key", "operator", "macro", "module_name")
 """Fields of nodes that are names, which are never variables."""
-Key = tuple[str, str]
-"""A node's kind, or empty for several nodes, and its text without its line's indentation."""
 
 
 class Generality(IntEnum):
@@ -43,41 +42,6 @@ class Generality(IntEnum):
     SEQUENCES = 1
     """Several nodes in a row."""
     NOTHING = 0
-
-
-@dataclass(frozen=True)
-class Text:
-    """A text and the nodes of its tree that may be copied from or to it, in order."""
-
-    text: str
-    root: SgNode
-    keys: Sequence[tuple[Span, Key]]
-    pairs: Sequence[tuple[Span, tuple[Key, Key]]]
-    """Siblings of which one follows the other."""
-
-    @classmethod
-    def of(cls, text: str, root: SgNode) -> "Text":
-        keys: list[tuple[Span, Key]] = []
-        pairs: list[tuple[Span, tuple[Key, Key]]] = []
-        for node in (root, *descendants(root)):
-            children = [(span(child), key_of(child, text)) for child in node.children() if child.is_named()]
-            keys += children
-            if is_sequence(node):
-                pairs += [((one[0][0], other[0][1]), (one[1], other[1])) for one, other in pairwise(children)]
-        return cls(text, root, keys, pairs)
-
-    def within(self, place: Span) -> "Copied":
-        nodes = [key for reach, key in self.keys if _inside(reach, place)]
-        rows = (pair for reach, pair in self.pairs if _inside(reach, place))
-        return Copied(frozenset(nodes), frozenset(rows))
-
-
-@dataclass(frozen=True)
-class Copied:
-    """What of a stretch of the text after may come from the text before."""
-
-    nodes: frozenset[Key] = frozenset()
-    pairs: frozenset[tuple[Key, Key]] = frozenset()
 
 
 @dataclass
@@ -128,7 +92,7 @@ class Template:
             yield from ((place, ("", plain(text, place))) for place in places)
             for child in children:
                 key, place = key_of(child, text), span(child)
-                if any(_inside(place, run) for run in places):
+                if any(encloses(run, place) for run in places):
                     continue
                 if self._stands_for(child, key) and place not in names and place not in marks:
                     yield place, key
@@ -172,15 +136,6 @@ def outline(text: str, node: SgNode) -> str:
     return _filled(text, span(node), places)
 
 
-def key_of(node: SgNode, text: str) -> Key:
-    return node.kind(), plain(text, span(node))
-
-
-def plain(text: str, place: Span) -> str:
-    """A stretch as it would be written at the margin."""
-    return outdented(text[slice(*place)], indentation(text, place[0]))
-
-
 def _known(source: Text, place: Span, variables: Mapping[Key, str]) -> Iterator[tuple[Span, str]]:
     """Places of a stretch of the text after whose content a variable stands for, without overlap."""
     ahead = [source.root]
@@ -201,7 +156,7 @@ def _known_run(
 ) -> tuple[Sequence[SgNode], str]:
     """The longest row of nodes, from the first on, that is a variable, with its name; else the first, and no name."""
     first = children[0]
-    if not first.is_named() or not _inside(span(first), place):
+    if not first.is_named() or not encloses(place, span(first)):
         return children[:1], ""
     if is_sequence(parent):
         for count in range(len(children), 0, -1):
@@ -215,10 +170,6 @@ def _known_run(
 def _meets(node: SgNode, place: Span) -> bool:
     start, end = span(node)
     return start < place[1] and place[0] < end
-
-
-def _inside(inner: Span, outer: Span) -> bool:
-    return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def _filled(text: str, place: Span, variables: Sequence[tuple[Span, str]]) -> str:

@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import Any
 
 from rlvr_exp.config import verifier as options
+from rlvr_exp.core.errors import RlvrError
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.ast_grep.job import pack
@@ -127,8 +128,11 @@ class AstGrep(CachedVerifier, options.AstGrep):
 
         Raises:
             ActionFault: ast-grep refuses it, or it breaks a limit.
+            RlvrError: ast-grep was not run.
         """
         got = _edited(self._pool.submit(Job(self._payload(before, action, ""), self._limits)).result())
+        if isinstance(got, Verdict) and got.outcome == "no_verdict":
+            raise RlvrError(got.log)
         if isinstance(got, Verdict):
             raise ActionFault(got.log, "resolve")
         return got[0]
