@@ -15,6 +15,7 @@ from raw_edits import edit, program, write_lines
 pytest.importorskip("ast_grep_py")
 
 from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputError, RlvrError
 from rlvr_exp.corpora.edit_actions import build
 from rlvr_exp.corpora.edit_actions.catalogue import NO_ACTION, NO_TEXTS
@@ -82,8 +83,8 @@ def test_the_page_and_the_metadata_have_the_counts(tmp_path: Path) -> None:
     output, counts = prepared(tmp_path)
     assert counts == {"lines": 5, "records": 3, "dropped": 2}
     found = json.loads((output / "metadata.json").read_text())
-    assert found["sources"] == {"rows": {"train/set.jsonl": build.sha256(file)}}
-    assert found["files"] == {"train/set.jsonl": build.sha256(output / "train/set.jsonl")}
+    assert found["sources"] == {"rows": {"train/set.jsonl": checksum(file)}}
+    assert found["files"] == {"train/set.jsonl": checksum(output / "train/set.jsonl")}
     assert found["languages"] == {"python": 3} and found["options"] == {
         "set": "rows",
         "max_characters": 1000,
@@ -133,6 +134,19 @@ def test_an_action_that_is_there_is_proved_and_kept(tmp_path: Path) -> None:
     )
     output, _ = prepared(tmp_path)
     assert [found.action for found in load(output)] == [action]
+
+
+def test_line_ends_at_the_end_are_no_part_of_an_edit(tmp_path: Path) -> None:
+    """As in data=edits, whose answers say nothing of them."""
+    lines = [
+        row("w") | {"after": program("w").replace("+ 3", "+ 4") + "\n\n"},
+        row("v") | {"after": program("v") + "\n"},
+    ]
+    write_lines(tmp_path / "rows/train/set.jsonl", lines)
+    output, _ = prepared(tmp_path)
+    [found] = load(output)
+    assert found.after == program("w").replace("+ 3", "+ 4") and "+ 4" in found.action
+    assert dropped(output)[0][2:] == ("v", UNCHANGED)
 
 
 def test_rows_without_a_split_are_placed_later(tmp_path: Path) -> None:

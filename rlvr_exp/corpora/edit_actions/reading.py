@@ -5,7 +5,7 @@ The rows are those of `data=edits`, in JSON lines and tables. A row that has an 
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.edits.action import parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault
 from rlvr_exp.tasks.edits.languages import language_of
+from rlvr_exp.tasks.edits.prompt import ended_as
 from rlvr_exp.tasks.edits.rows import EditRow, edit_of, split_of
 from rlvr_exp.tasks.tables import split_of_file
 
@@ -79,7 +80,7 @@ def row_of(file: Path, line: Line) -> Row:
 
 
 def edit_in(row: Row) -> EditRow:
-    """Raises Dropped."""
+    """The edit of a row as data=edits has it: the text after ends as the text before. Raises Dropped."""
     try:
         edit = edit_of(row)
         language_of(edit.language)
@@ -90,7 +91,7 @@ def edit_in(row: Row) -> EditRow:
         raise Dropped(UNKNOWN, str(fault)) from fault
     except UnicodeEncodeError as fault:
         raise Dropped(NO_TEXT) from fault
-    return edit
+    return edit if edit.after is None else replace(edit, after=ended_as(edit.after, edit.before))
 
 
 def _proposed(row: Row, edit: EditRow, split: str, search: Search) -> Proposal:
@@ -100,7 +101,7 @@ def _proposed(row: Row, edit: EditRow, split: str, search: Search) -> Proposal:
         raise Dropped(UNCHANGED)
     language = language_of(edit.language)
     action = edit.action or _written(search.rules(edit.before, edit.after, language), language)
-    return Proposal({**row.values, "action": action}, edit, split)
+    return Proposal({**row.values, "after": edit.after, "action": action}, edit, split)
 
 
 def _written(rules: list[Rule], language: str) -> str:
