@@ -206,3 +206,20 @@ class EditSets(FromPath):
             allowed = ", ".join(name for name in SETS if name != self.set)
             found.append(InputProblem("also", "no further set", ", ".join(unknown), allowed))
         return found
+
+
+@configures("rlvr_exp.corpora.edit_actions.build.make")
+@dataclass
+class EditActions(FromPath):
+    """Rows of edits with ast-grep actions of one to three rules, derived from the texts before and after, and proved by ast-grep."""
+
+    reads = ("sandbox", "cache")
+    set: str = option("rows", choices=("rows", "ast_grep_catalog"))
+    """What is at `path`. rows: rows of data=edits, such as the output of prepare=edits; ast_grep_catalog: ast-grep's catalogue,
+    whose actions are its own rules."""
+    output: str = ""
+    """New or empty folder of the splits; empty: edit_actions in the run directory."""
+    max_characters: int = option(1000, low=1)
+    """Most characters of a derived rule: of what it matches and of its rewrite."""
+    max_share: float = option(0.5, above=0, high=1)
+    """Most of the text before, blanks left out, that the derived rules' patterns may repeat."""

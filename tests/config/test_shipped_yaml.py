@@ -27,7 +27,16 @@ NEEDED = {
     "prepare": ["prepare=arc"],
 }
 NEEDED["curriculum/manual"] = ["curriculum.steps=[10]"]
-FROM_PATH = ("dafny_backport", "dafny_check", "dafny_rows", "dafny_usable", "edits", "edits_filtered", "merge")
+FROM_PATH = (
+    "dafny_backport",
+    "dafny_check",
+    "dafny_rows",
+    "dafny_usable",
+    "edit_actions",
+    "edits",
+    "edits_filtered",
+    "merge",
+)
 NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}
 NEEDED |= {f"benchmark/{name}": ["benchmark.path=x"] for name in ("ast_grep", "dafny_differential")}
 

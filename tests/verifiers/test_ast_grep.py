@@ -9,8 +9,11 @@ import pytest
 pytest.importorskip("ast_grep_py")
 
 from rlvr_exp.config.verifier import LEVELS, Sandbox
-from rlvr_exp.sandbox.pool.jobs import Job
+from rlvr_exp.core.errors import RlvrError
+from rlvr_exp.sandbox.pool.jobs import Job, JobResult
 from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.edits.action import parse_action
+from rlvr_exp.tasks.edits.faults import ActionFault
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.tasks.formats.limits import Limits
 from rlvr_exp.tasks.formats.python_io import PythonProblem
@@ -308,3 +311,18 @@ def test_a_result_equal_to_a_proved_text_is_not_tested_again(exact):
 
     assert outcome("g(1)\n", True) == "passed"
     assert outcome("g( 1)\n", True) != "passed" and outcome("g(1)\n", False) != "passed"
+
+
+def test_the_text_that_an_action_makes_is_given(exact: AstGrep) -> None:
+    assert exact.edited_text("f(a)\n", parse_action(json.dumps(UPPER), "python")) == "g(A)\n"
+    assert exact.edited_text("h(a)\n", parse_action(json.dumps(RENAME), "python")) == "h(a)\n"
+    with pytest.raises(ActionFault, match="no_kind"):
+        exact.edited_text("f(a)\n", parse_action('{"rule": {"kind": "no_kind"}, "fix": ""}', "python"))
+
+
+def test_a_text_that_no_worker_edits_is_no_fault_of_the_action(exact: AstGrep, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost: Future[JobResult] = Future()
+    lost.set_result(JobResult("unavailable", log=b"no worker"))
+    monkeypatch.setattr(exact._pool, "submit", lambda job: lost)
+    with pytest.raises(RlvrError, match="no worker"):
+        exact.edited_text("f(a)\n", parse_action(json.dumps(RENAME), "python"))

@@ -27,7 +27,7 @@ from rlvr_exp.corpora.edit_sets.placing import place
 from rlvr_exp.corpora.edit_sets.reading import Reading, Shard
 from rlvr_exp.corpora.edit_sets.sets import READERS
 from rlvr_exp.corpora.edit_sets.tokens import Tokens
-from rlvr_exp.corpora.edit_sets.writing import write_dropped, write_splits
+from rlvr_exp.corpora.edit_sets.writing import check_output, write_dropped, write_splits
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.code.load import EVALUATION_ONLY
 from rlvr_exp.tasks.code.sets import canitedit
@@ -49,7 +49,7 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
     options: EditSets = config.prepare
     output = Path(options.output or context.directory / "edits")
     shards = shards_of(options)
-    _check_output(shards, output)
+    check_output(output, {shard.place.root for shard in shards}, (METADATA, FOLDER))
     context.progress(kind="wait", name="look at the files")
     held_out = HeldOut(options.held_out, options.similarity)
     tokens = Tokens(config.model) if options.count_tokens else None
@@ -80,18 +80,6 @@ def shards_of(options: EditSets) -> list[Shard]:
             _check_allowed(file)
             found.append(Shard(len(found), file, READERS[name], where))
     return found
-
-
-def _check_output(shards: Sequence[Shard], output: Path) -> None:
-    """Raises InputError where the output is below a set, whose next reading would read it, or has files of others."""
-    for root in {shard.place.root for shard in shards}:
-        if root.resolve() in (output.resolve(), *output.resolve().parents):
-            what, allowed = "is inside a set that is read", "a folder elsewhere"
-            raise InputError(InputProblem("prepare.output", what, f"{output} in {root}", allowed))
-    found = {entry.name for entry in output.iterdir()} if output.is_dir() else set()
-    if found and found.isdisjoint((METADATA, FOLDER)):
-        what = "holds other files, which would be taken for rows"
-        raise InputError(InputProblem("prepare.output", what, ", ".join(sorted(found)[:5]), "a new or empty folder"))
 
 
 def _check_allowed(file: Path) -> None:

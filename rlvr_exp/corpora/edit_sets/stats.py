@@ -61,13 +61,13 @@ def page(counts: Mapping[str, Any], languages: Mapping[str, int], licences: Mapp
         f"{counts['groups']} groups of alike rows, the largest of {counts['largest_group']}. "
         + (f"{held_out} held-out tasks share no content with them." if held_out else "No set was held out."),
         "",
-        *_table(head, rows),
+        *table(head, rows),
         "",
-        *_table(("dropped because of", "lines"), dropped.items()),
+        *table(("dropped because of", "lines"), dropped.items()),
         "",
-        *_table(("language", "records"), languages.items()),
+        *table(("language", "records"), languages.items()),
         "",
-        *_table(("licence", "records"), ((name or "not named", count) for name, count in licences.items())),
+        *table(("licence", "records"), ((name or "not named", count) for name, count in licences.items())),
     ]
     return "\n".join(lines)
 
@@ -76,6 +76,7 @@ def _numbers(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["records"], row["characters"], row["tokens"] or "not counted"
 
 
-def _table(head: Sequence[str], rows: Any) -> list[str]:
+def table(head: Sequence[str], rows: Any) -> list[str]:
+    """Lines of Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return ["| " + " | ".join(map(str, line)) + " |" for line in lines]

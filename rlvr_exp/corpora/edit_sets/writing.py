@@ -4,12 +4,13 @@ none. They are complete under their names, and the same bytes whatever was kille
 
 import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
 from rlvr_exp.core.checksums import checksum
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.corpora.edit_sets.index import Index
 from rlvr_exp.corpora.edit_sets.reading import Shard
 
@@ -19,6 +20,18 @@ SELECT shard, number, reason, detail FROM dropped
 UNION ALL SELECT shard, number, reason, '' FROM rows JOIN placed USING (n) WHERE reason != ''
 ORDER BY shard, number
 """
+
+
+def check_output(output: Path, roots: Iterable[Path], own: Iterable[str]) -> None:
+    """Raises InputError where the output is below a set, whose next reading would read it, or has files and none of its `own`."""
+    for root in roots:
+        if root.resolve() in (output.resolve(), *output.resolve().parents):
+            what, allowed = "is inside a set that is read", "a folder elsewhere"
+            raise InputError(InputProblem("prepare.output", what, f"{output} in {root}", allowed))
+    found = {entry.name for entry in output.iterdir()} if output.is_dir() else set()
+    if found and found.isdisjoint(own):
+        what = "holds other files, which would be taken for rows"
+        raise InputError(InputProblem("prepare.output", what, ", ".join(sorted(found)[:5]), "a new or empty folder"))
 
 
 def write_splits(index: Index, shards: Sequence[Shard], output: Path) -> dict[str, str]:

@@ -61,7 +61,7 @@ def load(path: Path) -> list[EditRow]:
     for file in _files(path):
         try:
             for row in read_rows(file):
-                _add(row, _split_of(file, row), found, faults)
+                _add(row, split_of(file, row), found, faults)
         except InputError as fault:
             faults += fault.problems
     if not (found or faults):
@@ -101,17 +101,18 @@ def edit_of(row: Row, split: str = "") -> EditRow:
     )
 
 
+def split_of(file: Path, row: Row) -> str:
+    """The split that a row or its file names; empty where neither does."""
+    own = row.values.get("split") or row.split or file.parent.name
+    name = OTHER_NAMES.get(str(own), str(own))
+    return name if name in SPLITS else ""
+
+
 def _add(row: Row, split: str, found: list[EditRow], faults: list[InputProblem]) -> None:
     try:
         found.append(edit_of(row, split))
     except InputError as fault:
         faults += fault.problems
-
-
-def _split_of(file: Path, row: Row) -> str:
-    own = row.values.get("split") or row.split or file.parent.name
-    name = OTHER_NAMES.get(str(own), str(own))
-    return name if name in SPLITS else ""
 
 
 def _files(path: Path) -> list[Path]:

@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import Any
 
 from rlvr_exp.config import verifier as options
+from rlvr_exp.core.errors import RlvrError
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.ast_grep.job import pack
@@ -121,6 +122,20 @@ class AstGrep(CachedVerifier, options.AstGrep):
             self._pool.submit(job),
             lambda result: self._judge(problem, result, tree, action),
         )
+
+    def edited_text(self, before: str, action: Action) -> str:
+        """What an action makes of a text, in the sandbox.
+
+        Raises:
+            ActionFault: ast-grep refuses it, or it breaks a limit.
+            RlvrError: ast-grep was not run.
+        """
+        got = _edited(self._pool.submit(Job(self._payload(before, action, ""), self._limits)).result())
+        if isinstance(got, Verdict) and got.outcome == "no_verdict":
+            raise RlvrError(got.log)
+        if isinstance(got, Verdict):
+            raise ActionFault(got.log, "resolve")
+        return got[0]
 
     def tool(self) -> Mapping[str, str]:
         return dict(self._tools.versions)
