@@ -91,10 +91,11 @@ def holds(program: str, tests: str) -> bool:
 
 
 def _order(split: str, size: int) -> Iterator[tuple[str, int]]:
-    """Each row's family and its number in the family: families balanced to within one row."""
+    """Each row's family and its number in the family: families balanced, by their weights, to within one row."""
     names = sorted(families(unseen=split == "test_unseen"), key=lambda name: seeds.uniform("edits", split, name))
     joined = [name for name, share in mixture.COMPOSED.items() for _ in range(round(share * size))]
-    singles = [names[place % len(names)] for place in range(size - len(joined))]
+    weighted = [name for name in names for _ in range(mixture.WEIGHTS.get(name, 1))]
+    singles = [weighted[place % len(weighted)] for place in range(size - len(joined))]
     counts: Counter[str] = Counter()
     for name in [*singles, *joined]:
         yield name, counts[name]

@@ -63,6 +63,49 @@ class Draw:
         other = self.pick([*names, str(self.number())])
         return f"{first} {self.operator()} {other}" if other != first else f"{first} {self.operator()} {self.number()}"
 
+    def expression(self, first: str, second: str) -> str:
+        """Any value of two names."""
+        text, number, inner = f'"{self.phrase()}"', str(self.number()), self.pick(VARIABLES)
+        call = f"{self.pick(VERBS)}_{self.pick(NOUNS)}"
+        return self.pick(
+            [
+                self.value(first, second),
+                f"{first}.{self.pick(ATTRIBUTES)}",
+                f"{first}[{self.pick([number, second, text])}]",
+                f"{call}({first})",
+                f"{call}({first}, {self.pick([number, second, text])})",
+                f"{call}({first}, {self.pick(ATTRIBUTES)}={second})",
+                f"{first}.{self.pick(VERBS)}({self.pick(['', second, number, text])})",
+                f"[{first}, {second}]",
+                f"({first}, {number})",
+                f"{first}[{number}:]",
+                f"{first} if {second} else {number}",
+                f"[{inner} {self.operator()} {number} for {inner} in {first}]",
+                f'f"{self.phrase()} {{{first}}}"',
+                text,
+                f"-{first}",
+                f"{self.pick(CLASSES)}({first}, {second})",
+            ]
+        )
+
+    def condition(self, first: str, second: str) -> str:
+        """Any condition on two names."""
+        value = self.pick([str(self.number()), second, f'"{self.word()}"', "True"])
+        return self.pick(
+            [
+                f"{first} {self.pick(['==', '<', '>', '<=', '>='])} {value}",
+                f"{first} is {self.pick(['None', second])}",
+                f"{first} in {second}",
+                f"not {first}",
+                f"{first} and {second}",
+                f"{first} or not {second}",
+                f"{first}.{self.pick(VERBS)}({second})",
+                f"isinstance({first}, {self.pick(CLASSES)})",
+                f"len({first}) > {self.number()}",
+                f"{self.pick(VERBS)}_{self.pick(NOUNS)}({first})",
+            ]
+        )
+
     def test(self, name: str) -> str:
         """A condition on a number."""
         return f"{name} {self.pick(['<', '>', '<=', '>='])} {self.number()}"
