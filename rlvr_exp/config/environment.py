@@ -20,3 +20,13 @@ class Retry:
 
     attempts: int = option(2, low=2, high=8)
     """The most completions of a branch, with the first."""
+
+
+@configures("rlvr_exp.episodes.environments.edits.Edits")
+@dataclass
+class Edits:
+    """An action is applied and the edited text shown, until the policy answers `done` or has taken all steps; success is that of the
+    last text."""
+
+    steps: int = option(4, low=2, high=16)
+    """The most actions of an episode, `done` among them."""

@@ -62,6 +62,9 @@ def run(config, context: RunContext) -> StageResult:
 def check_domain(components: RunComponents, config) -> None:
     """Raises InputError where the data or the verifier cannot do what the options ask for."""
     executor_of(components.verifier, "verifier")
+    if components.domain.problem_format not in ("", "python_io"):
+        what = "a round keeps programs by what they return"
+        raise InputError(InputProblem("data", what, f"data={components.domain.name}", "data=arc", "", "data=arc"))
     wanted = [kind for kind in HINDSIGHT if getattr(config.self_play, kind)]
     if wanted and not isinstance(components.domain, RelabelsTasks):
         what, where = "the domain does not say how a task is relabelled", f"self_play.{wanted[0]}"

@@ -177,6 +177,18 @@ class RelabelsTasks(Domain):
         """
 
 
+class ContinuesEdits(Domain):
+    """A domain whose tasks can be done in steps, each on the text that the steps before it have made."""
+
+    @abstractmethod
+    def after_step(self, task: Task, text: str) -> Task:
+        """The task that is left when a step has made this text."""
+
+    @abstractmethod
+    def is_last(self, completion: str, task: Task) -> bool:
+        """Whether an answer says that nothing is left to do."""
+
+
 class HoldsBackCases(Domain):
     """A domain whose tasks show cases and hold back others, on whose outputs programs can vote."""
 

@@ -43,20 +43,23 @@ def executor_of(verifier: Verifier, option: str) -> Executor:
 
 
 class KeepsOutputs(Verifier):
-    """Judges by executing, so that its verdicts carry outputs; each distinct candidate of a problem is run once. It lives no
-    longer than the problems that it is given, and owns nothing.
+    """Judges by executing, so that its verdicts carry outputs. It owns nothing.
+
+    Args:
+        remember: each distinct candidate of a problem is run once; it may then live no longer than the problems that it is given.
 
     Raises:
         InputError: as `executor_of`.
     """
 
-    def __init__(self, verifier: Verifier, option: str):
+    def __init__(self, verifier: Verifier, option: str, remember: bool = True):
+        self._remember = remember
         self._executor = executor_of(verifier, option)
         self._known: dict[tuple[int, str], Future[Verdict]] = {}
         self.name, self.version = verifier.name, verifier.version
 
     def submit(self, request: Request) -> Future[Verdict]:
-        if request.candidate.text is None:  # Each has a fault of its own.
+        if not self._remember or request.candidate.text is None:  # Without a text each has a fault of its own.
             return self._judged(request)
         key = (id(request.problem), request.candidate.text)
         if key not in self._known:

@@ -10,6 +10,7 @@ from rlvr_exp.rollouts.rollout_loop import generate_and_verify
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
 from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.stages.shared.components import RunComponents
+from rlvr_exp.verifiers.execution import KeepsOutputs
 
 
 def training_environment(components: RunComponents, config) -> Environment:
@@ -42,7 +43,10 @@ def runner_of(environment: Environment, components: RunComponents, config, drawi
         sampling = SamplingParams.of(drawing or own.algorithm, policy, longest, batch_size, domain)
         players[role] = Player(policy, sampling, min(room, policy.max_tokens - longest))
     generate = partial(generate_and_verify, engine=components.engine)
-    return EpisodeRunner(environment, players, components.verifier, generate)
+    verifier = components.verifier
+    if environment.keeps_outputs:
+        verifier = KeepsOutputs(verifier, "environment", remember=False)
+    return EpisodeRunner(environment, players, verifier, generate)
 
 
 def evaluation_runner(components: RunComponents, config, evaluation=None) -> EpisodeRunner:

@@ -5,7 +5,7 @@ Forms: `{"rule_yaml": TEXT}`, `{"rule": {...}}` (a rule, a list of rules, or wit
 `rewriters`, and `{"cli": "ast-grep run ..."}`; as JSON or YAML text. A bare stream of rule documents, or a bare
 command, is accepted as well. The documents of one YAML text are one step, matched together against one text, as
 ast-grep scans with them; the items of a list (of actions, or under `rule_yaml`, `rule` or `cli`) are separate steps,
-each applied to the result of the previous step. Nothing is run here and nothing is read but the text.
+each applied to the result of the previous step. `done` alone is the action without rules. Nothing is run here and nothing is read but the text.
 """
 
 import json
@@ -18,6 +18,8 @@ from rlvr_exp.tasks.edits.reading import NotJson, check_value, read_json, read_y
 from rlvr_exp.tasks.edits.schema import ACTING, SILENT, normal_rule
 
 FORMS = ("rule_yaml", "rule", "pattern", "cli")
+DONE = "done"
+"""The action that changes nothing: nothing is left to do."""
 MAX_RULES = 50
 _INLINE = ("pattern", "rewrite", "fix", "language", "selector", "strictness", *ACTING[1:5])
 
@@ -39,7 +41,7 @@ class Action:
     """An edit, step by step. Equal actions are equal in whatever form they were written."""
 
     steps: tuple[tuple[EditRule, ...], ...]
-    """The rules of a step are matched together and have one language."""
+    """The rules of a step are matched together and have one language. None: `done`."""
 
     @property
     def rules(self) -> tuple[EditRule, ...]:
@@ -52,7 +54,9 @@ class Action:
 
     @property
     def canonical(self) -> str:
-        """One line of JSON that `parse_action` parses to this action."""
+        """One line of JSON, or `done`, that `parse_action` parses to this action."""
+        if not self.steps:
+            return DONE
         steps = [[{"language": rule.language} | rule.parts() for rule in step] for step in self.steps]
         return dumps({"rule": steps})
 
@@ -66,6 +70,8 @@ def parse_action(text: str, language: str) -> Action:
     text = text.removeprefix("\ufeff").strip()
     if not text:
         raise ActionFault("the action is empty")
+    if is_done(text):
+        return Action(())
     if is_command(text):
         return _action([read_command(text)], language)
     documents = _documents(text)
@@ -74,6 +80,11 @@ def parse_action(text: str, language: str) -> Action:
     if len(documents) == 1:
         return _action(_steps(documents[0]), language)
     return _action([documents], language)
+
+
+def is_done(text: str) -> bool:
+    """Whether an action says that nothing is left to do."""
+    return text.strip(' \t\n"`.').lower() == DONE
 
 
 def dumps(value: Any) -> str:

@@ -13,11 +13,12 @@ from rlvr_exp.config import data as options
 from rlvr_exp.config.data import EDIT_SETS
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
-from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.base import Candidate, ContinuesEdits, Task
 from rlvr_exp.tasks.code.load import evaluation_only
 from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.content import program_key, text_key
 from rlvr_exp.tasks.edits import prompt as wording
+from rlvr_exp.tasks.edits.action import is_done
 from rlvr_exp.tasks.edits.prompt import ended_as
 from rlvr_exp.tasks.edits.published import published
 from rlvr_exp.tasks.edits.rows import EditRow, load
@@ -40,7 +41,7 @@ class EditInputs:
 
 
 @dataclass
-class Edits(Domain, options.Edits):
+class Edits(ContinuesEdits, options.Edits):
     """Edits, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
 
     name = "edits"
@@ -98,6 +99,15 @@ class Edits(Domain, options.Edits):
 
     def gold_completion(self, task: Task) -> str | None:
         return wording.gold_of(task.inputs.row, self.target, self.prompt)
+
+    def after_step(self, task: Task, text: str) -> Task:
+        row = replace(task.inputs.row, before=text)
+        return replace(
+            task, inputs=replace(task.inputs, row=row), problem=replace(task.problem, before=text, teacher="")
+        )
+
+    def is_last(self, completion: str, task: Task) -> bool:
+        return self.target == "action" and is_done(self.parse(completion, task).text or "")
 
     def similarity_pair(self, completion: str, task: Task) -> tuple[str, str] | None:
         gold = self.gold_completion(task)

@@ -12,6 +12,7 @@ import yaml
 from rlvr_exp.config.data import EditPrompt as Wording
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.completion import FENCE, dedent, fenced, unified
+from rlvr_exp.tasks.edits.action import is_done
 from rlvr_exp.tasks.edits.rows import EditRow
 
 MARKS = {"text": "=>", "action": "->"}
@@ -54,7 +55,11 @@ def gold_of(row: EditRow, target: str, options: Wording) -> str | None:
         return None if row.after is None else _shown(row.after.rstrip("\n"), row.language, options)
     if not row.action:
         return None
-    action = row.action if options.form == "json" else yaml.safe_dump(json.loads(row.action), sort_keys=False).strip()
+    action = (
+        row.action
+        if options.form == "json" or is_done(row.action)
+        else yaml.safe_dump(json.loads(row.action), sort_keys=False).strip()
+    )
     if options.answer == "plain":
         return _shown(action, options.form, options)
     parts = {"think": row.think, "action": action, "state_update": row.state_update}

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from rlvr_exp.tasks.edits.action import Action, parse_action
+from rlvr_exp.tasks.edits.action import DONE, Action, parse_action
 
 MOST_CHARACTERS = 2000
 """Of each text that is compared character by character: the time grows with their product."""
@@ -30,6 +30,8 @@ def field_similarity(student: dict[Path, Any], teacher: dict[Path, Any]) -> floa
     """The share of fields, of all that either has, in which the two have the same value. A field is a value without parts of its
     own at its place: step, rule of the step, and keys from there, such as the `pattern` of the first rule."""
     every = student.keys() | teacher.keys()
+    if not every:
+        return 1.0
     same = sum(place in student and place in teacher and student[place] == teacher[place] for place in every)
     return same / len(every)
 
@@ -42,7 +44,9 @@ def string_similarity(student: str, teacher: str) -> float:
 
 
 def rule_yaml(action: Action) -> str:
-    """The rules of an action as a stream of YAML documents, in normal form."""
+    """The rules of an action as a stream of YAML documents, in normal form; `done` where there are none."""
+    if not action.rules:
+        return DONE
     return "---\n".join(yaml.safe_dump(rule.parts(), allow_unicode=True) for rule in action.rules)
 
 

@@ -40,6 +40,7 @@ from rlvr_exp.verifiers.ast_grep.measures import APPLIED, READ, TAKEN, UNREAD, m
 from rlvr_exp.verifiers.ast_grep.tools import find_tools
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
+from rlvr_exp.verifiers.execution import Execution, Executor
 from rlvr_exp.verifiers.futures import then
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 
@@ -63,7 +64,7 @@ _BUCKET_OF_FAULT = {
 }
 
 
-class AstGrep(CachedVerifier, options.AstGrep):
+class AstGrep(CachedVerifier, Executor, options.AstGrep):
     """Judges `AstGrepProblem`s.
 
     Args:
@@ -108,7 +109,7 @@ class AstGrep(CachedVerifier, options.AstGrep):
             if fault.kind == "rejected":
                 return measured(Verdict("rejected", rule=fault.rule, total=1, log=str(fault)), problem, UNREAD)
             return measured(_failed(fault.kind, str(fault)), problem, READ if fault.kind == "resolve" else UNREAD)
-        if not action.edits and problem.before != problem.after:
+        if action.steps and not action.edits and problem.before != problem.after:
             failed = _failed("wrong_answer", "no rule has a `fix`, so nothing changes")
             return measured(failed, problem, READ, action=action)
         return self._work(request, action.canonical, problem.before, action, limits)
@@ -122,6 +123,17 @@ class AstGrep(CachedVerifier, options.AstGrep):
             self._pool.submit(job),
             lambda result: self._judge(problem, result, tree, action),
         )
+
+    def execute(self, request: Request) -> Future[Execution]:
+        """The verdict, and the edited text as its only output, where there is one."""
+        work = self.prepare(request)
+        if isinstance(work, Verdict):
+            done: Future[Execution] = Future()
+            done.set_result(Execution(work, ()))
+            return done
+        text, action, limits = work.payload
+        applied = self._pool.submit(Job(self._payload(text, action, ""), limits))
+        return then(self.submit(request), lambda verdict: then(applied, lambda result: _execution(verdict, result)))
 
     def edited_text(self, before: str, action: Action) -> str:
         """What an action makes of a text, in the sandbox.
@@ -168,7 +180,8 @@ class AstGrep(CachedVerifier, options.AstGrep):
             reached = READ if got.bucket == "resolve" else TAKEN
             return Judgement(measured(got, problem, reached, action=action), result.reproducible)
         text, matches, _ = got
-        if problem.answer == "action" and matches == 0 and problem.before != problem.after:
+        done = action is not None and not action.steps
+        if problem.answer == "action" and matches == 0 and not done and problem.before != problem.after:
             failed = _failed("wrong_answer", "the action matches nothing", result.cpu_s)
             return Judgement(measured(failed, problem, TAKEN, action=action))
 
@@ -252,6 +265,11 @@ def _edited(result: JobResult) -> tuple[str, int, str] | Verdict:
     log = result.log[-200:].decode(errors="replace")
     bucket = "memory" if "memory allocation" in log or "MemoryError" in log else "runtime_error"
     return _failed(bucket, f"the engine broke under the rule (status {result.status}): {log}", seconds)
+
+
+def _execution(verdict: Verdict, result: JobResult) -> Execution:
+    got = _edited(result)
+    return Execution(verdict, () if isinstance(got, Verdict) else (got[0],))
 
 
 def _edited_or_none(done: Future[JobResult]) -> tuple[str, int, str] | None:

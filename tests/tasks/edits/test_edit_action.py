@@ -163,3 +163,14 @@ def test_every_spelling_of_a_language_is_one_ast_grep_knows() -> None:
     for spelling, name in LANGUAGES.items():
         assert ast_grep_py.SgRoot("x", spelling).root() is not None
         assert name in ENDINGS
+
+
+@pytest.mark.parametrize("text", ["done", " Done.\n", '"done"', "`done`"])
+def test_done_is_the_action_without_rules(text):
+    action = parse_action(text, "python")
+    assert action.steps == () and not action.edits and parse_action(action.canonical, "python") == action
+
+
+def test_what_only_speaks_of_done_is_no_action():
+    with pytest.raises(ActionFault):
+        parse_action("it is done", "python")
