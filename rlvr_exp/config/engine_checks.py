@@ -12,7 +12,7 @@ from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputProblem
 
-SERVED = ("evaluate", "infer")
+SERVED = ("evaluate", "infer", "collect")
 """Stages whose weights a server may hold."""
 RANKS_OF_VLLM = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Ranks of an adapter that vLLM holds."""
@@ -75,7 +75,7 @@ def _of_server(config: Config, engine: Server) -> Iterator[InputProblem]:
     if config.infer is not None and config.infer.decoding == "beam":
         what, remedy = "an endpoint has no beam search", "infer.decoding=greedy or sample, or engine=local"
         yield InputProblem("infer.decoding", what, "beam", "greedy, sample", "", remedy)
-    node = "infer" if config.infer is not None else "evaluation"
+    node = next((name for name in ("infer", "collect") if getattr(config, name) is not None), "evaluation")
     drawing = getattr(config, node)
     yield from _no_filters(f"{node}.", drawing, ("top_k", "min_p"), "the OpenAI API has no such filter", "top_p")
     if drawing.temperature > 2:

@@ -223,3 +223,25 @@ class EditActions(FromPath):
     """Most characters of a derived rule: of what it matches and of its rewrite."""
     max_share: float = option(0.5, above=0, high=1)
     """Most of the text before, blanks left out, that the derived rules' patterns may repeat."""
+
+    def deciding(self) -> dict[str, object]:
+        """What decides the rows."""
+        return {"set": self.set, "max_characters": self.max_characters, "max_share": self.max_share}
+
+
+@configures("rlvr_exp.corpora.edit_actions.trajectories.make")
+@dataclass
+class Trajectories(FromPath):
+    """Steps of trajectories as rows of edits: what a teacher was shown, its action, proved by ast-grep, and what came of it."""
+
+    reads = ("sandbox", "cache")
+    output: str = ""
+    """New or empty folder of the splits; empty: rows in the run directory."""
+    dev_fraction: float = option(0.05, low=0, high=1)
+    """Share of the tasks whose steps become `dev`; the rest is `train`."""
+    right_only: bool = True
+    """Only trajectories that end right; else every step whose action was applied."""
+
+    def deciding(self) -> dict[str, object]:
+        """What decides the rows."""
+        return {"dev_fraction": self.dev_fraction, "right_only": self.right_only}

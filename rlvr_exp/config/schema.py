@@ -8,6 +8,7 @@ from omegaconf import MISSING
 from rlvr_exp.config import curriculum, engine, environment, ppo, reward, tracking
 from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.cascade import Cascade
+from rlvr_exp.config.collect import Collect
 from rlvr_exp.config.data import Data
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
@@ -62,6 +63,8 @@ class Config:
     """Only under +stage=cascade."""
     self_play: SelfPlay | None = None
     """Only under +stage=self_play."""
+    collect: Collect | None = None
+    """Only under +stage=collect."""
     infer: Infer | None = None
     """Only under +stage=infer."""
     verify: Verify | None = None

@@ -75,6 +75,9 @@ STAGES: dict[str, Stage] = {
         "measure a policy: greedy and sampled pass@k with intervals", (*ANSWERS, "environment", "roles"), shared=True
     ),
     "infer": Stage("solve tasks with a policy: search, verify, retry", ("model", "engine", "data", *JUDGES, "roles")),
+    "collect": Stage(
+        "collect what a teacher does with tasks, action by action", ("model", "engine", "data", *JUDGES, "environment")
+    ),
     "verify": Stage("judge candidates from a file, without a model", JUDGES),
     "validate": Stage("see whether golds pass and wrong programs fail, task by task", ("data", *JUDGES)),
     "rescore": Stage(

@@ -185,6 +185,18 @@ class ContinuesEdits(Domain):
         """The task that is left when a step has made this text."""
 
     @abstractmethod
+    def state(self, task: Task) -> str:
+        """The text as it stands."""
+
+    @abstractmethod
+    def described(self, task: Task) -> Mapping[str, Any]:
+        """What a file of trajectories says of a task, in values of JSON."""
+
+    @abstractmethod
+    def gold_steps(self, task: Task) -> Sequence[str]:
+        """The gold as answers, one after the other, the last of which says that nothing is left to do; empty: there is none."""
+
+    @abstractmethod
     def is_last(self, completion: str, task: Task) -> bool:
         """Whether an answer says that nothing is left to do."""
 

@@ -33,6 +33,7 @@ FROM_PATH = (
     "dafny_rows",
     "dafny_usable",
     "edit_actions",
+    "trajectories",
     "edits",
     "edits_filtered",
     "merge",

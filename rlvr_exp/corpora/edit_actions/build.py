@@ -7,16 +7,16 @@ import csv
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from rlvr_exp import __version__
 from rlvr_exp.config import Config
-from rlvr_exp.config.prepare import EditActions
+from rlvr_exp.config.prepare import EditActions, Trajectories
 from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_text
@@ -24,13 +24,46 @@ from rlvr_exp.corpora.edit_actions import catalogue, reading
 from rlvr_exp.corpora.edit_actions.proof import Proof
 from rlvr_exp.corpora.edit_actions.reading import Place, Proposal
 from rlvr_exp.corpora.edit_actions.tally import UNPLACED, Tally
+from rlvr_exp.corpora.edit_actions.trial import Program
 from rlvr_exp.corpora.edit_sets.build import STATS
 from rlvr_exp.corpora.edit_sets.draft import Dropped
 from rlvr_exp.corpora.edit_sets.writing import DROPPED, check_output
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.edits.metadata import DatasetMetadata
+from rlvr_exp.tasks.edits.rows import EditRow
 
 READERS: dict[str, ModuleType] = {"rows": reading, catalogue.NAME: catalogue}
+
+
+class StepReader(Protocol):
+    """What proposes rows with actions."""
+
+    @property
+    def NAME(self) -> str:
+        """Of the set."""
+
+    def files(self, root: Path) -> list[Path]: ...
+
+    def read(self, file: Path, program: Program) -> Iterator[tuple[Place, EditRow | None, Proposal | Dropped]]: ...
+
+
+@dataclass(frozen=True)
+class _Of:
+    """A reader of a set with its options."""
+
+    options: EditActions
+
+    @property
+    def NAME(self) -> str:
+        return self.options.set
+
+    def files(self, root: Path) -> list[Path]:
+        return READERS[self.options.set].files(root)
+
+    def read(self, file: Path, program: Program) -> Iterator[tuple[Place, EditRow | None, Proposal | Dropped]]:
+        return READERS[self.options.set].read(file, self.options, program)
+
+
 PARTIAL = ".partial"
 """Folder of the files that are not complete."""
 BATCH = 64
@@ -38,22 +71,27 @@ BATCH = 64
 
 
 def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
-    """Write the splits, `metadata.json`, `stats.md` and `dropped.csv`.
+    """Write the splits, `metadata.json`, `stats.md` and `dropped.csv`. Raises InputError as `make_rows`."""
+    return make_rows(config, context, _Of(config.prepare))
+
+
+def make_rows(config: Config, context: RunContext, reader: StepReader) -> tuple[str, dict[str, int]]:
+    """Prove and write what a reader proposes.
 
     Raises:
         InputError: the path has no rows; the output is inside it or holds files; no row is kept; ast-grep is missing.
     """
-    options: EditActions = config.prepare
-    root, output = Path(options.path), Path(options.output or context.directory / "edit_actions")
+    options: EditActions | Trajectories = config.prepare
+    root, output = Path(options.path), Path(options.output or context.directory / "rows")
     if not root.exists():
         raise InputError(InputProblem("prepare.path", "not there", options.path, "an existing folder or file"))
     check_output(output, [root], (PARTIAL,))
-    files, tally = READERS[options.set].files(root), Tally()
+    files, tally = reader.files(root), Tally()
     shutil.rmtree(output / PARTIAL, ignore_errors=True)
     with Proof(config.sandbox, config.cache) as proof, _Writer(output, root, proof, tally) as writer:
         total, done = sum(file.stat().st_size for file in files), 0
         for file in files:
-            for place, edit, found in READERS[options.set].read(file, options, proof.edited_text):
+            for place, edit, found in reader.read(file, proof.edited_text):
                 tally.read(edit)
                 writer.take(place, edit.id if edit else "", found)
                 _report(context, done + place.position, total)
@@ -64,7 +102,7 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
         raise _nothing_kept(output, tally)
     writer.publish()
     write_text(output / STATS, tally.page() + "\n")
-    _metadata(options, root, files, output, tally, versions).write(output)
+    _metadata(reader.NAME, options.deciding(), root, files, output, tally, versions).write(output)
     counts = tally.counts()
     metrics = {"lines": counts["lines"], "records": counts["records"], "dropped": tally.dropped.total()}
     return f"written: {output}\n\n{tally.page()}", metrics
@@ -132,11 +170,16 @@ class _Writer:
 
 
 def _metadata(
-    options: EditActions, root: Path, files: list[Path], output: Path, tally: Tally, versions: dict[str, str]
+    name: str,
+    deciding: dict[str, object],
+    root: Path,
+    files: list[Path],
+    output: Path,
+    tally: Tally,
+    versions: dict[str, str],
 ) -> DatasetMetadata:
-    deciding = {"set": options.set, "max_characters": options.max_characters, "max_share": options.max_share}
     return DatasetMetadata(
-        sources={options.set: {_name(file, root): checksum(file) for file in files}},
+        sources={name: {_name(file, root): checksum(file) for file in files}},
         licences=dict(tally.licences.most_common()),
         languages=tally.languages(),
         counts=tally.counts(),

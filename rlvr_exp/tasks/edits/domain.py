@@ -4,10 +4,12 @@ Both answers are judged by `verifier=ast_grep`. Splits are those of the rows' fi
 rows of one text staying together.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from rlvr_exp.config import data as options
 from rlvr_exp.config.data import EDIT_SETS
@@ -18,7 +20,7 @@ from rlvr_exp.tasks.code.load import evaluation_only
 from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.content import program_key, text_key
 from rlvr_exp.tasks.edits import prompt as wording
-from rlvr_exp.tasks.edits.action import is_done
+from rlvr_exp.tasks.edits.action import DONE, is_done
 from rlvr_exp.tasks.edits.prompt import ended_as
 from rlvr_exp.tasks.edits.published import published
 from rlvr_exp.tasks.edits.rows import EditRow, load
@@ -106,6 +108,23 @@ class Edits(ContinuesEdits, options.Edits):
             task, inputs=replace(task.inputs, row=row), problem=replace(task.problem, before=text, teacher="")
         )
 
+    def state(self, task: Task) -> str:
+        return task.inputs.row.before
+
+    def described(self, task: Task) -> Mapping[str, Any]:
+        row = task.inputs.row
+        own = {"source": row.source, "family": row.family, "difficulty": row.difficulty}
+        return {"instruction": task.inputs.instruction, "language": row.language, **own}
+
+    def gold_steps(self, task: Task) -> Sequence[str]:
+        row = task.inputs.row
+        if self.target != "action" or not row.action:
+            return ()
+        rules = json.loads(row.action)
+        steps = [*map(_dumps, rules if isinstance(rules, list) else [rules]), DONE]
+        golds = (wording.gold_of(replace(row, action=step), self.target, self.prompt) for step in steps)
+        return [gold for gold in golds if gold is not None]
+
     def is_last(self, completion: str, task: Task) -> bool:
         return self.target == "action" and is_done(self.parse(completion, task).text or "")
 
@@ -160,7 +179,11 @@ def _why_not(row: EditRow) -> str:
     """Why a row is no task; empty where it is one."""
     if row.after is None:
         return "" if row.tests else NO_ANSWER
-    return NO_EDIT if row.after == row.before and not row.tests else ""
+    return NO_EDIT if row.after == row.before and not row.tests and not is_done(row.action) else ""
+
+
+def _dumps(rule: Any) -> str:
+    return json.dumps(rule, ensure_ascii=False)
 
 
 def place(rows: Sequence[EditRow], fractions: tuple[float, float], seed: int) -> dict[str, list[EditRow]]:

@@ -1,0 +1,215 @@
+"""Collect what a teacher does with tasks: a policy of ours, an endpoint, or the data's golds, action by action, each verified.
+
+Trajectories are written batch by batch; the same command with the same output goes on after those that are there.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from rlvr_exp.config import Config, build
+from rlvr_exp.core.errors import GuardStop, InputError, InputProblem, Interrupted
+from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.statistics import mean_interval
+from rlvr_exp.episodes.episode import Draws, Episode
+from rlvr_exp.episodes.gold_teacher import gold_trajectories
+from rlvr_exp.episodes.trajectory import Trajectory, counts, step_of
+from rlvr_exp.evaluation.metrics import Rate
+from rlvr_exp.records import manifest
+from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.resumable_jsonl import ResumableJsonl
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner
+from rlvr_exp.stages.shared.components import (
+    RunComponents,
+    device,
+    in_first_process,
+    load_policies,
+    model_section,
+    split_tasks,
+)
+from rlvr_exp.stages.shared.domain import build_domain
+from rlvr_exp.stages.shared.engine_setup import sampled_weights, start_engine
+from rlvr_exp.stages.shared.environments import runner_of
+from rlvr_exp.stages.shared.verifier_match import check_verifier_match
+from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
+from rlvr_exp.stages.verify import decides
+from rlvr_exp.tasks.base import ContinuesEdits, Domain, Task
+from rlvr_exp.verifiers.base import Verifier
+from rlvr_exp.verifiers.execution import KeepsOutputs
+from rlvr_exp.verifiers.guarded import NoVerdictGuard
+
+Teach = Callable[[Sequence[tuple[Task, int]]], list[Trajectory]]
+"""Shows tasks, each with the index of a sample, in their order."""
+
+
+class TrajectoryFile(ResumableJsonl):
+    """The file of trajectories; `provenance` is everything that determines them."""
+
+    option = "collect.output"
+
+    @staticmethod
+    def fits(row: Any) -> bool:
+        return isinstance(row, dict) and {"id", "task", "outcome", "steps"} <= row.keys()
+
+
+def run(config: Config, context: RunContext) -> StageResult:
+    opened = _golds(config, context) if config.collect.teacher == "golds" else _policy(config, context)
+    with opened as (domain, verifier, teach, who):
+        tasks = _tasks(config, domain)
+        target = Path(config.collect.output or context.directory / "trajectories.jsonl")
+        with TrajectoryFile(target, _provenance(config, tasks, domain, context, verifier, who)) as out:
+            return _Collecting(config, context, out, verifier, teach).run(tasks)
+
+
+@contextmanager
+def _golds(config: Config, context: RunContext) -> Iterator[tuple[ContinuesEdits, Verifier, Teach, Any]]:
+    domain = _in_steps(build_domain(config, context, in_first_process))
+    with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
+        check_verifier_match(verifier, _tasks(config, domain))
+        kept = KeepsOutputs(verifier, "verifier", remember=False)
+        yield domain, verifier, lambda asked: gold_trajectories(domain, kept, [task for task, _ in asked]), "golds"
+
+
+@contextmanager
+def _policy(config: Config, context: RunContext) -> Iterator[tuple[ContinuesEdits, Verifier, Teach, Any]]:
+    if config.parallel.threads:
+        torch.set_num_threads(config.parallel.threads)
+    domain = _in_steps(build_domain(config, context, in_first_process))
+    engine = start_engine(config, context)
+    context.progress(kind="wait", name="load the policy")
+    policies = load_policies(config, engine)
+    with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
+        check_verifier_match(verifier, _tasks(config, domain))
+        components = RunComponents(domain, policies, verifier, (), engine)
+        manifest.update(context.directory, device=device(), model=model_section(policies, engine))
+        environment = build(config.environment, domain=domain)
+        runner = runner_of(environment, components, config, config.collect, config.collect.batch_size)
+        weights = sampled_weights(policies, engine)
+        yield domain, verifier, lambda asked: _played(runner, domain, config.seed, asked), weights
+
+
+def _played(
+    runner: EpisodeRunner, domain: ContinuesEdits, seed: int, asked: Sequence[tuple[Task, int]]
+) -> list[Trajectory]:
+    draws = Draws(seed, "collect")
+    episodes = runner.run([runner.environment.reset(task, draws, (sample,)) for task, sample in asked])
+    return [_trajectory(episode, domain) for episode in episodes]
+
+
+def _trajectory(episode: Episode, domain: ContinuesEdits) -> Trajectory:
+    shown = [turn.completion for turn in episode.turns]
+    steps = [step_of(domain.state(one.task), one.text, one.candidate.text, one.verdict, one.tokens) for one in shown]
+    return Trajectory(episode.task.id, episode.samples[0], "policy", steps, domain.described(episode.task))
+
+
+def _in_steps(domain: Domain) -> ContinuesEdits:
+    if not isinstance(domain, ContinuesEdits):
+        raise InputError(InputProblem("data", "these tasks are not done in steps", domain.name, "data=edits"))
+    return domain
+
+
+def _tasks(config: Config, domain: ContinuesEdits) -> list[Task]:
+    """Raises InputError where the split has none, or none has a gold that is wanted."""
+    options = config.collect
+    tasks = split_tasks(domain, options.split)
+    if options.teacher == "golds":
+        tasks = [task for task in tasks if domain.gold_steps(task)]
+    if not tasks:
+        what, remedy = "no task has an action to show", "rows with an `action`, or collect.teacher=policy"
+        raise InputError(InputProblem("collect.teacher", what, f"split {options.split}", "", "", remedy))
+    return tasks[: options.tasks] if options.tasks else list(tasks)
+
+
+def _provenance(
+    config: Config, tasks: Sequence[Task], domain: ContinuesEdits, context: RunContext, verifier: Verifier, who: Any
+) -> dict[str, Any]:
+    """Everything that determines the trajectories."""
+    options, described = config.collect, checked_description(verifier, context)
+    manifest.update(context.directory, verifier=described, tasks=len(tasks))
+    drawing = ("samples", "temperature", "top_k", "top_p", "min_p", "stop")
+    lengths = ("chat_template", "system", "max_prompt_tokens", "max_completion_tokens")
+    sampled = options.teacher == "policy"
+    return {
+        "tasks": content_hash([[task.id, domain.task_prompt(task)] for task in tasks]),
+        "teacher": options.teacher,
+        "weights": who,
+        "seed": config.seed if sampled else 0,
+        "decoding": {name: getattr(options, name) for name in drawing} if sampled else {},
+        "model": {name: getattr(config.model, name) for name in lengths} if sampled else {},
+        "steps": config.environment.steps if sampled else 0,
+        "verifier": decides(config, described),
+    }
+
+
+class _Collecting:
+    """A pass over the tasks; trajectories that are there are counted and not repeated."""
+
+    def __init__(self, config: Config, context: RunContext, out: TrajectoryFile, verifier: Verifier, teach: Teach):
+        self._options, self._context, self._out = config.collect, context, out
+        self._verifier, self._teach = verifier, teach
+        self._done: dict[str, int] = {}
+        self._known: set[str] = set()
+        self._passed: dict[str, list[float]] = defaultdict(list)
+        """Whether each trajectory of a task ended right."""
+        self._count(list(out.existing()))
+        self._before, self._began = len(self._known), time.monotonic()
+
+    def run(self, tasks: Sequence[Task]) -> StageResult:
+        """Raises Interrupted and GuardStop with all that is done written."""
+        asked = [(task, sample) for task in tasks for sample in range(self._options.samples)]
+        left = [one for one in asked if f"{one[0].id}#{one[1]}" not in self._known]
+        if self._before:
+            self._context.progress(
+                kind="note", text=f"resuming after the {self._before} trajectories of {self._out.path}"
+            )
+        for start in range(0, len(left), self._options.batch_size):
+            self._check_budget()
+            rows = [one.row() for one in self._teach(left[start : start + self._options.batch_size])]
+            for row in rows:
+                self._out.write(row)
+            self._count(rows)
+            with suppress(Interrupted):
+                self._context.progress(kind="phase", name="collect", done=len(self._known), total=len(asked))
+            if self._context.interrupted and len(self._known) < len(asked):
+                raise Interrupted(
+                    f"stopped after {len(self._known)} of {len(asked)} trajectories; {self._out.path}. "
+                    "The same command with this collect.output continues there"
+                )
+        self._context.metrics = self._metrics()
+        means = [fmean(one) for one in self._passed.values()]
+        rate = Rate(*mean_interval(means), n=len(means), samples=self._options.samples)
+        done = f"{self._done['trajectories']} trajectories, {self._done['steps']} steps, {rate.value:.1%} end right"
+        self._context.progress(kind="note", text=f"{done}: {self._out.path}")
+        return StageResult(after={"collect_success": rate}, metrics=self._context.metrics)
+
+    def _check_budget(self) -> None:
+        limit = self._options.max_tokens
+        if limit and self._done["tokens"] >= limit:
+            self._context.metrics = self._metrics()
+            raise GuardStop(
+                f"{self._done['tokens']} tokens were sampled, collect.max_tokens={limit}; {len(self._known)} trajectories are in "
+                f"{self._out.path}. The same command with a larger limit continues there"
+            )
+
+    def _count(self, rows: Sequence[dict[str, Any]]) -> None:
+        for row in rows:
+            self._known.add(row["id"])
+            self._passed[row["task"]].append(float(row["outcome"] == "passed"))
+        for name, count in counts(rows).items():
+            self._done[name] = self._done.get(name, 0) + count
+
+    def _metrics(self) -> dict[str, Any]:
+        seconds = time.monotonic() - self._began
+        return {
+            **{f"collect/{name}": value for name, value in self._done.items()},
+            **system_metrics(self._verifier),
+            "system/trajectories_from_before": self._before,
+            "time/collect": seconds,
+            "time/trajectories_per_second": (len(self._known) - self._before) / seconds if seconds else 0.0,
+        }

@@ -1,0 +1,135 @@
+"""+stage=collect through its command, and its trajectories as rows: no step is lost or doubled, every action is proved."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from endpoint import Endpoint, serving
+from program import ENVIRONMENT, INTERPRETED, PROGRAM
+
+from rlvr_exp.tasks.edits.domain import Edits
+
+pytest.importorskip("ast_grep_py")
+COLLECT = [*PROGRAM, "+stage=collect", "sandbox.workers=1", "collect.output=out.jsonl"]
+GOLDS = ["collect.teacher=golds", "collect.tasks=40", "collect.batch_size=8"]
+
+
+def program(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*words], cwd=place, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+
+
+def rows_of(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def golds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("golds")
+    done = program(place, *COLLECT, *GOLDS, "run.dir=run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return place
+
+
+def test_golds_are_shown_rule_by_rule_until_done(golds: Path) -> None:
+    rows = rows_of(golds / "out.jsonl")
+    assert len(rows) == 40 == len({row["id"] for row in rows}) and {row["outcome"] for row in rows} == {"passed"}
+    tasks = {task.id: task.inputs.row for task in Edits().splits()["train"]}
+    for row in rows:
+        steps, edit = row["steps"], tasks[row["task"]]
+        rules = json.loads(edit.action)
+        assert len(steps) == (len(rules) if isinstance(rules, list) else 1) + 1 and steps[-1]["action"] == "done"
+        assert [step["before"] for step in steps] == [edit.before, *(step["after"] for step in steps[:-1])]
+        assert steps[-1]["after"] == edit.after and row["instruction"] == edit.instruction
+    summary = json.loads((golds / "run" / "summary.json").read_text())
+    assert summary["after"]["collect_success"]["value"] == 1.0 and summary["metrics"]["collect/trajectories"] == 40
+
+
+def test_a_run_killed_on_the_way_goes_on_and_ends_with_the_same_bytes(golds: Path, tmp_path: Path) -> None:
+    words = [*INTERPRETED, *COLLECT[len(PROGRAM) :], *GOLDS, "cache.enabled=false", "collect.batch_size=1"]
+    first = subprocess.Popen(
+        [*words, "run.dir=a"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    out, limit = tmp_path / "out.jsonl", time.monotonic() + 120
+    while time.monotonic() < limit and not (out.exists() and out.read_bytes().count(b"\n") > 2):
+        time.sleep(0.02)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    kept = out.read_bytes().count(b"\n")
+    assert kept > 2
+    done = program(tmp_path, *words, "run.dir=b")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert out.read_bytes() == (golds / "out.jsonl").read_bytes()
+
+
+def test_a_policy_teaches_what_it_samples_within_its_budget(tmp_path: Path) -> None:
+    words = [*COLLECT, "collect.split=practice", "collect.tasks=4", "collect.samples=2", "collect.batch_size=2"]
+    stopped = program(tmp_path, *words, "collect.max_tokens=1", "run.dir=a")
+    assert stopped.returncode == 3 and "collect.max_tokens=1" in stopped.stdout + stopped.stderr
+    assert len(rows_of(tmp_path / "out.jsonl")) == 2
+    done = program(tmp_path, *words, "run.dir=b")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = rows_of(tmp_path / "out.jsonl")
+    assert [row["id"].split("#")[1] for row in rows] == ["0", "1"] * 4 and {row["teacher"] for row in rows} == {
+        "policy"
+    }
+    assert all(step["tokens"] > 0 and step["answer"] for row in rows for step in row["steps"])
+    other = program(tmp_path, *words, "seed=1", "run.dir=c")
+    assert other.returncode == 2 and "was written with another seed" in other.stdout + other.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["collect.teacher=golds", "collect.samples=2"], "collect.samples: has no effect here"),
+        (["collect.teacher=golds", "data.target=text"], "collect.teacher: no task has an action to show"),
+        (["data=arc", "environment=single_turn"], "data: these tasks are not done in steps"),
+        (["collect.split=nowhere"], "nowhere"),
+    ],
+)
+def test_what_cannot_be_collected_is_refused(words, found, tmp_path: Path) -> None:
+    done = program(tmp_path, *COLLECT, *words, "run.dir=run")
+    assert done.returncode == 2 and found in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+def test_steps_become_rows_where_ast_grep_proves_them(golds: Path, tmp_path: Path) -> None:
+    good = rows_of(golds / "out.jsonl")
+    wrong = good[0] | {"id": "w#0", "outcome": "failed"}
+    no_json = good[1] | {"id": "n#0", "instruction": "other", "steps": [good[1]["steps"][0] | {"action": "no rule"}]}
+    lies = good[2] | {"id": "l#0", "instruction": "other", "steps": [good[2]["steps"][0] | {"after": "x = 1\n"}]}
+    lines = [*map(json.dumps, [*good, wrong, no_json, lies, good[3]]), "{broken"]
+    (tmp_path / "given.jsonl").write_text("\n".join(lines) + "\n")
+    words = ["+stage=prepare", "prepare=trajectories", "prepare.path=given.jsonl", "prepare.output=rows"]
+    done = program(tmp_path, *PROGRAM, *words, "prepare.dev_fraction=0.3", "sandbox.workers=1", "run.dir=run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    kept = {split: rows_of(tmp_path / "rows" / split / "given.jsonl") for split in ("train", "dev")}
+    assert sum(map(len, kept.values())) == sum(len(row["steps"]) for row in good)
+    tasks = [{row["metadata"]["task"] for row in rows} for rows in kept.values()]
+    assert tasks[0] and tasks[1] and not tasks[0] & tasks[1], "a task's steps stay together"
+    page = (tmp_path / "rows" / "dropped.csv").read_text()
+    reasons = [
+        "does not end right",
+        "its rules are no action",
+        "ast-grep makes another text",
+        "the same step",
+        "not readable",
+    ]
+    assert all(reason in page for reason in reasons), page
+    domain = Edits(path=str(tmp_path / "rows"))
+    assert all(task.problem.teacher for tasks in domain.splits().values() for task in tasks) and not domain.left_out()
+
+
+def test_an_endpoint_teaches_too(tmp_path: Path) -> None:
+    def answer(prompt: str, seed: object) -> str:
+        return '{"pattern": "return $X", "rewrite": "return ($X)"}' if "return (" not in prompt else "done"
+
+    words = [*COLLECT, "engine=server", "data.prompt.style=instruct", "collect.tasks=3", "collect.split=dev"]
+    with serving(Endpoint(text=answer)) as endpoint:
+        done = program(tmp_path, *words, f"engine.url={endpoint.url}", "run.dir=run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = rows_of(tmp_path / "out.jsonl")
+    assert len(rows) == 3 and all(row["steps"][-1]["action"] == "done" for row in rows)
+    assert any(len(row["steps"]) == 2 and "return (" in row["steps"][1]["before"] for row in rows)
