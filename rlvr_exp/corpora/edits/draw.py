@@ -63,48 +63,60 @@ class Draw:
         other = self.pick([*names, str(self.number())])
         return f"{first} {self.operator()} {other}" if other != first else f"{first} {self.operator()} {self.number()}"
 
-    def expression(self, first: str, second: str) -> str:
-        """Any value of two names."""
-        text, number, inner = f'"{self.phrase()}"', str(self.number()), self.pick(VARIABLES)
-        call = f"{self.pick(VERBS)}_{self.pick(NOUNS)}"
+    def expression(self, *names: str, depth: int = 2) -> str:
+        """Any value of some names, of any form, parts of it expressions of their own."""
+        if depth == 0 or self.chance(0.25):
+            return self._leaf(names)
+        one, two = (self.expression(*names, depth=depth - 1) for _ in range(2))
+        inner, call = self.pick(VARIABLES), self._name()
         return self.pick(
             [
-                self.value(first, second),
-                f"{first}.{self.pick(ATTRIBUTES)}",
-                f"{first}[{self.pick([number, second, text])}]",
-                f"{call}({first})",
-                f"{call}({first}, {self.pick([number, second, text])})",
-                f"{call}({first}, {self.pick(ATTRIBUTES)}={second})",
-                f"{first}.{self.pick(VERBS)}({self.pick(['', second, number, text])})",
-                f"[{first}, {second}]",
-                f"({first}, {number})",
-                f"{first}[{number}:]",
-                f"{first} if {second} else {number}",
-                f"[{inner} {self.operator()} {number} for {inner} in {first}]",
-                f'f"{self.phrase()} {{{first}}}"',
-                text,
-                f"-{first}",
-                f"{self.pick(CLASSES)}({first}, {second})",
+                f"{one} {self.pick(['+', '-', '*', '/', '//', '%', '**', '|', '&'])} {two}",
+                f"({one} {self.operator()} {two})",
+                f"{self.pick(names)}.{self.pick(ATTRIBUTES)}",
+                f"{self.pick(names)}[{one}]",
+                f"{self.pick(names)}[{self._bound()}:{self._bound()}]",
+                f"{call}({one})",
+                f"{call}({one}, {two})",
+                f"{call}({one}, {self.pick(ATTRIBUTES)}={two})",
+                f"{self.pick(names)}.{call}({self.pick(['', one, f'{one}, {two}'])})",
+                f"[{one}, {two}]",
+                f"{{{one}: {two}}}",
+                f"({one}, {two})",
+                f"{one} if {self.condition(*names, depth=depth - 1)} else {two}",
+                f"[{inner} {self.operator()} {one} for {inner} in {self.pick(names)}]",
+                f"{call}({inner}.{self.pick(ATTRIBUTES)} for {inner} in {self.pick(names)})",
+                f'f"{self.phrase()} {{{self.pick(names)}}}{self.pick(["", "!", " " + self.word()])}"',
+                f'"{self.phrase()}{self.pick([" %s", " {}", ""])}"{self.pick([f" % {one}", f".{call}({one})"])}',
+                f"-{one}",
             ]
         )
 
-    def condition(self, first: str, second: str) -> str:
-        """Any condition on two names."""
-        value = self.pick([str(self.number()), second, f'"{self.word()}"', "True"])
-        return self.pick(
-            [
-                f"{first} {self.pick(['==', '<', '>', '<=', '>='])} {value}",
-                f"{first} is {self.pick(['None', second])}",
-                f"{first} in {second}",
-                f"not {first}",
-                f"{first} and {second}",
-                f"{first} or not {second}",
-                f"{first}.{self.pick(VERBS)}({second})",
-                f"isinstance({first}, {self.pick(CLASSES)})",
-                f"len({first}) > {self.number()}",
-                f"{self.pick(VERBS)}_{self.pick(NOUNS)}({first})",
-            ]
-        )
+    def condition(self, *names: str, depth: int = 2) -> str:
+        """Any condition on some names."""
+        one, two = (self.expression(*names, depth=max(0, depth - 1)) for _ in range(2))
+        forms = [
+            f"{one} {self.pick(['==', '!=', '<', '>', '<=', '>='])} {two}",
+            f"{one} {self.pick(['is', 'is not'])} {self.pick(['None', 'True', self.pick(names)])}",
+            f"{one} {self.pick(['in', 'not in'])} {two}",
+            f"not {one}",
+            f"isinstance({one}, {self.pick(CLASSES)})",
+            f"{self.pick(names)}.{self._name()}({two})",
+            f"{self._name()}({one})",
+        ]
+        if depth > 0:
+            other = self.condition(*names, depth=depth - 1)
+            forms.append(f"{self.pick(forms)} {self.pick(['and', 'or'])} {other}")
+        return self.pick(forms)
+
+    def _leaf(self, names: Sequence[str]) -> str:
+        return self.pick([self.pick(names), self.pick(names), str(self.number()), f'"{self.phrase()}"', "None"])
+
+    def _name(self) -> str:
+        return f"{self.pick(VERBS)}_{self.pick(NOUNS)}" if self.chance(0.6) else self.pick([*VERBS, *CLASSES])
+
+    def _bound(self) -> str:
+        return self.pick(["", str(self.number()), str(-self.number())])
 
     def test(self, name: str) -> str:
         """A condition on a number."""

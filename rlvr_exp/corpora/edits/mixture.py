@@ -28,7 +28,7 @@ MOST_CHARACTERS = 360
 """Of a program before its edit and after it."""
 MOST_OF_ACTION = 300
 """Characters of a gold action."""
-WEIGHTS = {"replace_value": 4, "replace_condition": 4, "replace_statement": 4}
+WEIGHTS = {"replace_value": 8, "replace_condition": 8, "replace_statement": 6}
 """Rows of a family for each of another's; 1 where it is not here."""
 QUOTED_SHARE = 0.5
 """Share of the edits of one line of code whose instruction quotes it."""
