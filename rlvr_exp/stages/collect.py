@@ -81,6 +81,10 @@ def _policy(config: Config, context: RunContext) -> Iterator[tuple[ContinuesEdit
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
     domain = _in_steps(build_domain(config, context, in_first_process))
+    environment = build(config.environment, domain=domain)
+    if not environment.keeps_outputs:
+        what = "shows no text that an action has made"
+        raise InputError(InputProblem("environment", what, environment.name, "environment=edits"))
     engine = start_engine(config, context)
     context.progress(kind="wait", name="load the policy")
     policies = load_policies(config, engine)
@@ -88,7 +92,6 @@ def _policy(config: Config, context: RunContext) -> Iterator[tuple[ContinuesEdit
         check_verifier_match(verifier, _tasks(config, domain))
         components = RunComponents(domain, policies, verifier, (), engine)
         manifest.update(context.directory, device=device(), model=model_section(policies, engine))
-        environment = build(config.environment, domain=domain)
         runner = runner_of(environment, components, config, config.collect, config.collect.batch_size)
         weights = sampled_weights(policies, engine)
         yield domain, verifier, lambda asked: _played(runner, domain, config.seed, asked), weights

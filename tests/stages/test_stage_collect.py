@@ -88,6 +88,7 @@ def test_a_policy_teaches_what_it_samples_within_its_budget(tmp_path: Path) -> N
         (["collect.teacher=golds", "data.target=text"], "collect.teacher: no task has an action to show"),
         (["data=arc", "environment=single_turn"], "data: these tasks are not done in steps"),
         (["collect.split=nowhere"], "nowhere"),
+        (["environment=single_turn"], "environment: shows no text that an action has made"),
     ],
 )
 def test_what_cannot_be_collected_is_refused(words, found, tmp_path: Path) -> None:
