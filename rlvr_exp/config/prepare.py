@@ -218,7 +218,7 @@ class EditActions(FromPath):
     """What is at `path`. rows: rows of data=edits, such as the output of prepare=edits; ast_grep_catalog: ast-grep's catalogue,
     whose actions are its own rules."""
     output: str = ""
-    """New or empty folder of the splits; empty: edit_actions in the run directory."""
+    """New or empty folder of the splits; empty: rows in the run directory."""
     max_characters: int = option(1000, low=1)
     """Most characters of a derived rule: of what it matches and of its rewrite."""
     max_share: float = option(0.5, above=0, high=1)

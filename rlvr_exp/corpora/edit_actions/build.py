@@ -33,9 +33,13 @@ from rlvr_exp.tasks.edits.metadata import DatasetMetadata
 from rlvr_exp.tasks.edits.rows import EditRow
 
 READERS: dict[str, ModuleType] = {"rows": reading, catalogue.NAME: catalogue}
+PARTIAL = ".partial"
+"""Folder of the files that are not complete."""
+BATCH = 64
+"""Proposals that are proved together."""
 
 
-class StepReader(Protocol):
+class RowReader(Protocol):
     """What proposes rows with actions."""
 
     @property
@@ -48,7 +52,7 @@ class StepReader(Protocol):
 
 
 @dataclass(frozen=True)
-class _Of:
+class SetReader:
     """A reader of a set with its options."""
 
     options: EditActions
@@ -64,18 +68,12 @@ class _Of:
         return READERS[self.options.set].read(file, self.options, program)
 
 
-PARTIAL = ".partial"
-"""Folder of the files that are not complete."""
-BATCH = 64
-"""Proposals that are proved together."""
-
-
 def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
     """Write the splits, `metadata.json`, `stats.md` and `dropped.csv`. Raises InputError as `make_rows`."""
-    return make_rows(config, context, _Of(config.prepare))
+    return make_rows(config, context, SetReader(config.prepare))
 
 
-def make_rows(config: Config, context: RunContext, reader: StepReader) -> tuple[str, dict[str, int]]:
+def make_rows(config: Config, context: RunContext, reader: RowReader) -> tuple[str, dict[str, int]]:
     """Prove and write what a reader proposes.
 
     Raises:

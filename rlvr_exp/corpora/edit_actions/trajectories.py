@@ -32,10 +32,10 @@ NOT_RIGHT, NOTHING_FOLLOWS, TWICE = (
 
 def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
     """Write the splits and their pages. Raises InputError as rows of edits do."""
-    return make_rows(config, context, Reader(config.prepare))
+    return make_rows(config, context, TrajectoryReader(config.prepare))
 
 
-class Reader:
+class TrajectoryReader:
     """Reads trajectories, each step of which is a row or is dropped."""
 
     NAME = NAME
