@@ -29,7 +29,7 @@ LEVELS = (
     {"memory"},
     {"evaluation"},
     {"inference"},
-    {"benchmarks", "corpora"},
+    {"benchmarks", "chains", "corpora"},
     {"stages"},
     {"studies"},
     {"main", "__main__", "child"},

@@ -25,11 +25,10 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     """Combinations of nodes that cannot work, for the stage of the configuration."""
     if config.stage not in STAGES:
         return
-    if config.run.resume and STAGES[config.stage].algorithm is None:
-        what = "only stages that train have checkpoints to resume from"
-        yield InputProblem(
-            "run.resume", what, f"+stage={config.stage}", ", ".join(n for n, s in STAGES.items() if s.algorithm)
-        )
+    resumable = [name for name, stage in STAGES.items() if stage.algorithm or stage.resumes]
+    if config.run.resume and config.stage not in resumable:
+        what = "only chains and stages that train can be resumed"
+        yield InputProblem("run.resume", what, f"+stage={config.stage}", ", ".join(resumable))
     if config.run.trial and (STAGES[config.stage].algorithm is None or config.run.resume or config.parallel.nodes > 1):
         what, got = "a trial is of a run that trains, from its first step, on one machine", f"+stage={config.stage}"
         got += f", run.resume={config.run.resume}" * bool(config.run.resume)

@@ -8,6 +8,7 @@ from omegaconf import MISSING
 from rlvr_exp.config import curriculum, engine, environment, ppo, reward, tracking
 from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.cascade import Cascade
+from rlvr_exp.config.chain import Chain
 from rlvr_exp.config.collect import Collect
 from rlvr_exp.config.data import Data
 from rlvr_exp.config.infer import Infer
@@ -55,6 +56,7 @@ class Config:
     tracking: Any = node()
     benchmark: Any = node(base=Benchmark)
     prepare: Any = node(base=Prepare)
+    chain: Any = node(base=Chain)
     evaluation: Evaluation = field(default_factory=Evaluation)
     run: Run = field(default_factory=Run)
     evaluate: Evaluate | None = None

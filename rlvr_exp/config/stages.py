@@ -28,6 +28,8 @@ class Stage:
     """Several processes share its work."""
     inherits: tuple[str, ...] = ()
     """Nodes that it inherits, with the seed, from the run named by its option `run`."""
+    resumes: bool = False
+    """It trains nothing itself, and goes on where it was stopped."""
     reported: bool = True
     """Its own run has a report; else it writes that of the run named by its option `run`, and needs no directory that
     stays."""
@@ -95,6 +97,7 @@ STAGES: dict[str, Stage] = {
     ),
     "compare": Stage("lay runs side by side: differing options and metrics"),
     "report": Stage("rewrite a run's report.html, with its diagnosis; of a killed run too", reported=False),
+    "chain": Stage("run commands one after the other, each with what those before it have left", resumes=True),
     "prepare": Stage("make data: embedded corpora, rows, checked and translated sets"),
     "benchmark": Stage("measure against what people use today: speed, memory, verdicts"),
 }

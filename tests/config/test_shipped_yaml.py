@@ -13,11 +13,13 @@ FILES = sorted(path.relative_to(CONF).with_suffix("").as_posix() for path in CON
 STAGE_OF = {
     "algorithm": lambda option: option if option in STAGES else "grpo",
     "benchmark": lambda option: "benchmark",
+    "chain": lambda option: "chain",
     "engine": lambda option: "evaluate" if option == "server" else "grpo",
     "prepare": lambda option: "prepare",
 }
 """Which stage takes a group's option, where not all do."""
 NEEDED = {
+    "chain": ["chain=edits"],
     "compare": ["compare.runs=[a,b]"],
     "data/code": ["data.path=x"],
     "data/edits": ["data.path=x"],

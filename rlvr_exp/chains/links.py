@@ -1,0 +1,88 @@
+"""Runs a chain: each link is a command of its own, begun where its directory has not ended well, and skipped where it has.
+
+`chain.json` has the links and how each ended; `chain.md` what they measured.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.chains.command import Command, run_command
+from rlvr_exp.chains.page import page
+from rlvr_exp.config import Config
+from rlvr_exp.config.chain import CHAIN, PLACE, Links
+from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.core.files import write_json, write_text
+from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.summary import read_summary
+
+STATE, PAGE = "chain.json", "chain.md"
+
+
+def run_links(config: Config, context: RunContext) -> StageResult:
+    """Raises InputError where a command has a problem, before any is run; else what ends a link ends the chain."""
+    options: Links = config.chain
+    commands = commands_of(options, context.directory)
+    _check(commands)
+    done: list[dict[str, Any]] = []
+    for number, command in enumerate(commands, 1):
+        context.progress(kind="note", text=f"link {number} of {len(commands)}, {command.name}: {command.text}")
+        if _ended_well(command):
+            context.progress(kind="note", text=f"{command.name} has ended well already: {command.directory}")
+        else:
+            write_json(_words_of(command), list(command.words))
+            run_command(command, context)
+        done.append(_state(command))
+        write_json(context.directory / STATE, {"links": done})
+        write_text(context.directory / PAGE, page(done))
+    last = done[-1]["summary"]
+    seconds = {f"{one['name']}/seconds": one["summary"]["seconds"] for one in done}
+    return StageResult(last["before"], last["after"], {"links": float(len(done)), **seconds})
+
+
+def commands_of(options: Links, root: Path) -> list[Command]:
+    """The command of each link, with the directories of those before it."""
+    places = {CHAIN: str(root)}
+    found = []
+    for number, (name, words) in enumerate(options.links.items(), 1):
+        directory = root / f"{number:02d}_{name}"
+        filled = [PLACE.sub(lambda match: places[match[1]], word) for word in words]
+        found.append(Command(name, (*filled, *options.words), directory))
+        places[name] = str(directory)
+    return found
+
+
+def _check(commands: list[Command]) -> None:
+    """Problems of the configuration alone: what a link reads may be what an earlier one has yet to write."""
+    found = [
+        replace(problem, where=f"chain.links.{command.name}: {problem.where}")
+        for command in commands
+        for problem in compose_lenient(list(command.words)).problems
+    ]
+    if found:
+        raise InputError(*found)
+
+
+def _words_of(command: Command) -> Path:
+    """The file of the words that a link was begun with, beside its directory."""
+    return command.directory.with_suffix(".json")
+
+
+def _ended_well(command: Command) -> bool:
+    """Whether the directory has a completed run of the same words."""
+    summary, words = read_summary(command.directory), _words_of(command)
+    if summary is None or summary["status"] != "completed" or not words.is_file():
+        return False
+    return json.loads(words.read_text(encoding="utf-8")) == list(command.words)
+
+
+def _state(command: Command) -> dict[str, Any]:
+    summary = read_summary(command.directory)
+    return {
+        "name": command.name,
+        "command": command.text,
+        "directory": command.directory.name,
+        "summary": summary,
+    }

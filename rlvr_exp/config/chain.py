@@ -1,0 +1,55 @@
+"""Options of the `chain` group: runs that follow one another, each with what those before it have left."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from rlvr_exp.config.options import configures
+from rlvr_exp.core.errors import InputProblem
+
+PLACE = re.compile(r"\{(\w+)\}")
+CHAIN = "chain"
+"""The place of the chain's own directory."""
+OWN = ("run.dir=", "run.resume=")
+"""Words that the chain says itself."""
+
+
+@dataclass
+class Chain:
+    """What follows what."""
+
+    reads: ClassVar[tuple[str, ...]] = ()
+    """Nodes of the configuration that it reads besides its own."""
+
+
+@configures("rlvr_exp.chains.links.run_links")
+@dataclass
+class Links(Chain):
+    """Runs one after the other, each in a directory of its own."""
+
+    links: dict[str, list[str]] = field(default_factory=dict)
+    """The words of each run's command, by its name, in order. {NAME} stands for the directory of an earlier run, {chain} for the
+    chain's."""
+    words: list[str] = field(default_factory=list)
+    """Further words of every run's command, such as +experiment=quick or seed=1."""
+
+    def problems(self) -> list[InputProblem]:
+        if not self.links:
+            return [InputProblem("links", "no run is named", remedy="chain=edits, or chain.links.NAME=[WORD, ...]")]
+        return list(self._of_links())
+
+    def _of_links(self) -> Iterator[InputProblem]:
+        known = [CHAIN]
+        for name, words in self.links.items():
+            where = f"links.{name}"
+            if not re.fullmatch(r"\w+", name) or name == CHAIN:
+                yield InputProblem(where, "no name of a run", name, "letters, digits and _")
+            if not any(word.startswith("+stage=") for word in words):
+                yield InputProblem(where, "names no stage", " ".join(words), "+stage=NAME among its words")
+            if own := [word for word in [*words, *self.words] if word.startswith(OWN)]:
+                yield InputProblem(where, "the chain says itself where its runs are", own[0], remedy="drop it")
+            places = {place for word in words for place in PLACE.findall(word)}
+            if absent := sorted(places - {*known}):
+                yield InputProblem(where, "names no earlier run", ", ".join(absent), ", ".join(known))
+            known.append(name)

@@ -1,0 +1,89 @@
+"""+stage=chain: links run one after the other with what those before them left, and go on after a kill."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from program import ENVIRONMENT, INTERPRETED, PROGRAM
+
+pytest.importorskip("ast_grep_py")
+MINE = """
+_target_: rlvr_exp.chains.links.run_links
+links:
+  steps: [+stage=collect, collect.teacher=golds, collect.tasks=TASKS, collect.batch_size=1, "collect.output={chain}/steps.jsonl"]
+  rows: [+stage=prepare, prepare=trajectories, "prepare.path={chain}/steps.jsonl", "prepare.output={chain}/rows"]
+words: [sandbox.workers=1]
+"""
+
+
+def own(place: Path, text: str, tasks: int = 6) -> list[str]:
+    (place / "conf" / "chain").mkdir(parents=True, exist_ok=True)
+    (place / "conf" / "chain" / "mine.yaml").write_text(text.replace("TASKS", str(tasks)))
+    return ["+stage=chain", "chain=mine", "hydra.searchpath=[conf]", "run.dir=run"]
+
+
+def program(place: Path, *words: str, start=PROGRAM) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*start, *words], cwd=place, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+
+
+def test_each_link_is_a_run_that_reads_what_those_before_it_wrote(tmp_path: Path) -> None:
+    done = program(tmp_path, *own(tmp_path, MINE))
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = tmp_path / "run"
+    links = json.loads((run / "chain.json").read_text())["links"]
+    assert [(one["name"], one["directory"], one["summary"]["status"]) for one in links] == [
+        ("steps", "01_steps", "completed"),
+        ("rows", "02_rows", "completed"),
+    ]
+    assert all((run / one["directory"] / "report.html").is_file() for one in links)
+    rows = [json.loads(line) for file in (run / "rows").rglob("*.jsonl") for line in file.read_text().splitlines()]
+    steps = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
+    assert len(steps) == 6 and len(rows) == sum(len(one["steps"]) for one in steps)
+    assert "| steps | completed |" in (run / "chain.md").read_text()
+
+
+def test_a_chain_that_was_killed_goes_on_in_its_link(tmp_path: Path) -> None:
+    words = own(tmp_path, MINE, tasks=60)
+    first = subprocess.Popen(
+        [*INTERPRETED, *words], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    out, limit = tmp_path / "run" / "steps.jsonl", time.monotonic() + 200
+    while time.monotonic() < limit and not (out.exists() and out.read_bytes().count(b"\n") > 2):
+        time.sleep(0.05)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    time.sleep(2)
+    kept = out.read_bytes()
+    assert 2 < kept.count(b"\n") < 60
+    (tmp_path / "moved").mkdir()
+    done = program(tmp_path, *words, "run.resume=auto", start=INTERPRETED)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = out.read_bytes()
+    assert rows.startswith(kept[: kept.rfind(b"\n") + 1]) and rows.count(b"\n") == 60
+    again = program(tmp_path, *words, "run.resume=auto")
+    assert again.returncode == 0 and "steps has ended well already" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (MINE.replace("{chain}/rows", "{later}/rows"), "names no earlier run"),
+        (MINE.replace("+stage=prepare, ", ""), "names no stage"),
+        (MINE.replace("collect.teacher=golds", "collect.teacher=nobody"), "chain.links.steps: collect.teacher"),
+        (MINE.replace("collect.teacher=golds", "collect.teacher=golds, run.dir=x"), "the chain says itself"),
+    ],
+)
+def test_a_link_that_cannot_work_is_told_before_any_is_run(text: str, found: str, tmp_path: Path) -> None:
+    done = program(tmp_path, *own(tmp_path, text))
+    assert done.returncode == 2 and found in done.stdout + done.stderr, done.stdout + done.stderr
+    assert not (tmp_path / "run" / "steps.jsonl").exists()
+
+
+def test_a_link_that_fails_ends_the_chain_with_its_code(tmp_path: Path) -> None:
+    done = program(tmp_path, *own(tmp_path, MINE.replace('{chain}/steps.jsonl", "prep', '{chain}/other.jsonl", "prep')))
+    assert done.returncode == 2 and "chain.links.rows" in done.stdout + done.stderr
+    assert json.loads((tmp_path / "run" / "chain.json").read_text())["links"][0]["name"] == "steps"
