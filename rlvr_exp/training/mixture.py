@@ -60,6 +60,10 @@ class Mixture:
             self._counts.append(self._after(len(self._counts) - 1))
         return self._counts[step]
 
+    def sources(self, kind: str, step: int) -> Mapping[str, int]:
+        """Examples of a kind before a step by their source, where sources have shares of it."""
+        return self._orders[kind].sources(self.counts(step)[kind]) if kind in self._orders else {}
+
     def example(self, kind: str, index: int, number: int) -> Example:
         return self._pools[kind].variant(index, stream(*self._key, "form", kind, number, index))
 

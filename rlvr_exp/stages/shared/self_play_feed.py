@@ -96,8 +96,10 @@ class SelfPlayFeed:
             self._begin(number, step)
         if self._mixture is None:
             self._mixture = self._mixed(number)
-        places = self._mixture.places(step - number * self._imitation.steps)
-        return [self._mixture.example(*place) for place in shard(places)]
+        of_round = step - number * self._imitation.steps
+        golds = self._mixture.sources(GOLD, of_round + 1)
+        self._metrics |= {f"mix/golds/{source}": float(count) for source, count in golds.items()}
+        return [self._mixture.example(*place) for place in shard(self._mixture.places(of_round))]
 
     def write(self, learners: Mapping[str, Learner]) -> None:
         """Write what the round of this step sampled."""
