@@ -66,7 +66,7 @@ class Examples:
         return other if length(other) <= self._longest else one
 
     def by(self, key: Callable[[Task], str]) -> dict[str, list[int]]:
-        """The places of examples by a property of their tasks."""
+        """The indices of examples by a property of their tasks."""
         found: dict[str, list[int]] = {}
         for place, (task, _, _) in enumerate(self._kept):
             found.setdefault(key(task), []).append(place)

@@ -29,7 +29,8 @@ class Data:
     limit: int = option(0, low=0)
     """The first N tasks of each split after a seeded shuffle; 0: all."""
     mix: dict[str, float] = field(default_factory=dict)
-    """Shares of the sources in what is trained on, {SOURCE: SHARE}; empty: every task equally often."""
+    """Shares of the sources in what is trained on, {SOURCE: SHARE}, which need not add up to 1; sources that are not named
+    are not trained on. Empty: every task equally often."""
 
     def problems(self) -> list[InputProblem]:
         wrong = [f"{source}: {share}" for source, share in self.mix.items() if not (math.isfinite(share) and share > 0)]

@@ -57,6 +57,10 @@ class Curriculum(ABC):
         """
         check_keys(self, state)
 
+    def sources(self, count: int) -> Mapping[str, int]:
+        """How many of the first `count` tasks of a run come from each source of a mixture; empty without one."""
+        return {}
+
     def metrics(self) -> dict[str, float]:
         """Where the curriculum stands, by names that are logged as `curriculum/NAME`."""
         return {}

@@ -1,6 +1,6 @@
 """A curriculum of its own for each source of tasks, and prompts of the sources in fixed shares (`data.mix`)."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,19 +20,16 @@ class Mixed(Curriculum):
     def __init__(self, parts: Mapping[str, Curriculum], shares: Mapping[str, float], sources: Mapping[str, str]):
         self._parts, self._sources = parts, sources
         self._quota = Quota(shares)
-        self._drawn: dict[str, int] = {}
-        """Prompts of each source so far."""
 
     def begin(self, step: int) -> None:
         for part in self._parts.values():
             part.begin(step)
 
     def pick(self, offset: int, count: int) -> list[Task]:
-        before, kinds = self._quota.between(offset, offset + count)
-        wanted = Counter(kinds)
-        picked = {source: iter(part.pick(before[source], wanted[source])) for source, part in self._parts.items()}
-        self._drawn = {source: before[source] + wanted[source] for source in self._parts}
-        return [next(picked[source]) for source in kinds]
+        return self._quota.between(offset, offset + count, self._of)
+
+    def _of(self, source: str, first: int, last: int) -> list[Task]:
+        return self._parts[source].pick(first, last - first) if last > first else []
 
     def observe(self, rollouts: Sequence[Observation]) -> None:
         found: dict[str, list[Observation]] = defaultdict(list)
@@ -50,8 +47,10 @@ class Mixed(Curriculum):
         for source, of_part in state.items():
             self._parts[source].load_state_dict(of_part)
 
+    def sources(self, count: int) -> Mapping[str, int]:
+        return self._quota.before(count)
+
     def metrics(self) -> dict[str, float]:
-        own = {
+        return {
             f"{source}/{name}": value for source, part in self._parts.items() for name, value in part.metrics().items()
         }
-        return {**{f"{source}/prompts": float(count) for source, count in self._drawn.items()}, **own}

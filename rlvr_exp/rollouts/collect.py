@@ -274,6 +274,11 @@ class Collector:
         tasks = {task.id: task for task in self._tasks} if state["waiting"] else {}
         self._carried_over = tuple(group_from(group, tasks) for group in state["waiting"])
 
+    @property
+    def mix(self) -> Mapping[str, int]:
+        """Tasks requested so far from each source of a mixture; empty without one."""
+        return self.curriculum.sources(self._n_requested)
+
     def metrics(self) -> dict[str, float]:
         """Tasks requested so far in the run, and groups carried over."""
         found = {"asked": float(self._n_requested)}

@@ -114,6 +114,11 @@ class RoundMaker:
         measured = metrics_of(_completions(sampled), _completions(refined), seen, rows, refused)
         return Round(number, step, tuple(seen), rows, (*sampled, *refined), observations, measured)
 
+    @property
+    def mix(self) -> Mapping[str, int]:
+        """Tasks requested so far from each source of a mixture; empty without one."""
+        return self.curriculum.sources(self._n_requested)
+
     def keep(self, rows: Mapping[str, Sequence[Found]]) -> None:
         """No later round makes these rows again."""
         if self.hindsight is not None:

@@ -9,18 +9,19 @@ from rlvr_exp.config import build
 from rlvr_exp.config.cascade import ANNOTATOR
 from rlvr_exp.config.engine import is_vllm
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
+from rlvr_exp.launch.data_check import rl_split
 from rlvr_exp.models.role_policies import acting
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.collect import Collector, RoleRules
-from rlvr_exp.stages.shared.components import RunComponents, build_components, rl_split, training_tasks
+from rlvr_exp.stages.shared.components import RunComponents, build_components, training_tasks
 from rlvr_exp.stages.shared.environments import runner_of, training_environment
 from rlvr_exp.stages.shared.fit import Training, fit, open_tracker
 from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, selection
 from rlvr_exp.stages.shared.role_options import algorithm_of, learner_options, learning_roles
 from rlvr_exp.stages.shared.rollout_feed import RolloutFeed, check_signal
-from rlvr_exp.stages.shared.task_order import curriculum_of
+from rlvr_exp.stages.shared.task_order import curriculum_of, mixed_tasks
 from rlvr_exp.stages.shared.trial import on_trial
 from rlvr_exp.training.rl_learner import RLLearner
 from rlvr_exp.training.step_clock import StepClock
@@ -46,13 +47,13 @@ def collector_of(components: RunComponents, config, context: RunContext, reward:
     configured ones."""
     environment = training_environment(components, config)
     algorithms = {role: algorithm_of(config, role) for role in environment.roles}
-    tasks = training_tasks(components, config, context, rl_split(components.domain))
+    tasks = mixed_tasks(config, training_tasks(components, config, context, rl_split(components.domain)))
     batch = config.algorithm.rollout_batch_size or config.evaluation.batch_size
     gold_bodies = config.cascade is not None and config.cascade.bodies == "gold"  # The writer is not asked.
     return Collector(
         runner=runner_of(environment, components, config, None, batch),
         rewards=dict.fromkeys(environment.roles, reward) if reward else _rewards(config, environment.roles),
-        curriculum=curriculum_of(config, components.domain, tasks),
+        curriculum=curriculum_of(config, tasks),
         tasks=tasks,
         plan=algorithms[environment.roles[0]].plan(),
         rules={role: RoleRules(one.group_filter(), one.shaped_group) for role, one in algorithms.items()},

@@ -31,6 +31,7 @@ from rlvr_exp.stages.shared.components import RunComponents, build_components, n
 from rlvr_exp.stages.shared.fit import Training, fit, open_tracker
 from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, selection
 from rlvr_exp.stages.shared.self_play_feed import STORE, Imitation, SelfPlayFeed
+from rlvr_exp.stages.shared.task_order import curriculum_of, example_order, mixed_tasks
 from rlvr_exp.stages.shared.trial import on_trial
 from rlvr_exp.tasks.base import RelabelsTasks, Task
 from rlvr_exp.training.sft_learner import SFTLearner
@@ -43,7 +44,7 @@ def run(config, context: RunContext) -> StageResult:
         check_domain(components, config)
         if rank() == 0:  # A store that cannot be used is told before anything is measured.
             SolutionStore(store_path(config, context), option=STORE).close()
-        tasks = training_tasks(components, config, context)
+        tasks = mixed_tasks(config, training_tasks(components, config, context))
         golds = golds_of(components, config, context, tasks, required=not config.self_play.without_golds)
 
         def trained(clock: StepClock | None = None) -> tuple[int, dict[str, float]]:
@@ -146,6 +147,7 @@ def self_play_feed(
         components.policy,
         components.domain,
         gold,
+        order=example_order(config, gold) if len(gold) else None,
         steps=round_steps(config),
         golds_alone=config.algorithm.max_steps - round(config.self_play.golds_alone * config.algorithm.max_steps),
         batch_size=batch_plan(config).sequences * config.parallel.world,
@@ -170,7 +172,7 @@ def round_maker(components: RunComponents, config, context: RunContext, tasks: l
         components.domain,
         tasks,
         never_trained(components, config),
-        build(config.curriculum, tasks=tasks, seed=config.seed),
+        curriculum_of(config, tasks),
         executor_of(components.verifier, "verifier"),
         config.seed,
         context.directory.name,

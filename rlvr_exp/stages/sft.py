@@ -13,8 +13,6 @@ from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.sft import SFT, ImitationTrainer
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import Batches, derive
-from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.core.shares import normalized
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.leakage import apart, check_leakage
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
@@ -30,9 +28,10 @@ from rlvr_exp.stages.shared.components import (
 )
 from rlvr_exp.stages.shared.fit import Training, fit, open_tracker
 from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, selection
+from rlvr_exp.stages.shared.task_order import example_order
 from rlvr_exp.stages.shared.trial import on_trial
-from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.training.gold_feed import GoldFeed, MixedFeed
+from rlvr_exp.tasks.base import Task
+from rlvr_exp.training.gold_feed import GoldFeed
 from rlvr_exp.training.loop import Measurement
 from rlvr_exp.training.sft_learner import SFTLearner
 from rlvr_exp.training.step_clock import StepClock
@@ -65,7 +64,8 @@ def golds_of(
     algorithm, policy = build(config.algorithm), components.policy
     context.progress(kind="wait", name="prepare the golds")
     examples = algorithm.examples(policy, components.domain, tasks, required)
-    places_of(config.data.mix, components.domain, examples)
+    if len(examples):
+        example_order(config, examples)  # A source of the mixture without golds ends the run here.
     dev = split_tasks(components.domain, "dev")
     check_leakage(dev, components.held_out)  # what decides when to stop is not what success is measured on
     dev, _ = apart(components.domain, dev, components.held_out)
@@ -99,7 +99,8 @@ def train(
             config.algorithm.max_sequence_tokens,
         )
         learner = SFTLearner(POLICY, trainer, algorithm.eval_every_steps)
-        feed = gold_feed(config, components.domain, examples, plan.sequences * config.parallel.world)
+        order = example_order(config, examples)(config.seed, "order of examples")
+        feed = GoldFeed(examples, order, plan.sequences * config.parallel.world, config.seed)
         training = Training(
             policies=policy,
             learners={POLICY: learner},
@@ -113,23 +114,6 @@ def train(
             select=select,
         )
         return fit(training, config, context, tracker, clock)
-
-
-def gold_feed(config, domain: Domain, examples: Examples, batch_size: int) -> GoldFeed | MixedFeed:
-    """What each update imitates."""
-    mix = config.data.mix
-    if not mix:
-        return GoldFeed(examples, batch_size, config.seed)
-    return MixedFeed(examples, places_of(mix, domain, examples), normalized(mix), batch_size, config.seed)
-
-
-def places_of(mix: Mapping[str, float], domain: Domain, examples: Examples) -> dict[str, list[int]]:
-    """The places of the examples of each source. Raises InputError where one of the mixture's has none."""
-    places = examples.by(domain.source)
-    if absent := [source for source in mix if source not in places]:
-        what = "no gold that can be imitated comes from there"
-        raise InputError(InputProblem("data.mix", what, ", ".join(absent), ", ".join(places) or "none"))
-    return places
 
 
 def held_out_loss(learner: SFTLearner, context: RunContext) -> Measurement:

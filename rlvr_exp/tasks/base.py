@@ -43,6 +43,8 @@ class Task:
     prompt."""
     negatives: tuple[str, ...] = ()
     """Completions that the data set itself lists as wrong: none may pass."""
+    source: str = ""
+    """The set that the task comes from, by whose name `data.mix` mixes; empty where its domain knows none."""
 
 
 @dataclass(frozen=True)
@@ -138,10 +140,6 @@ class Domain(options.Data, ABC):
         similarity says nothing, as where one task has many right answers of other forms."""
         return None
 
-    def source(self, task: Task) -> str:
-        """The set that a task comes from, by whose name `data.mix` mixes: the first part of its family."""
-        return task.family.partition("/")[0]
-
     def strata(self, task: Task) -> Mapping[str, str]:
         """What a task belongs to besides its family, by the kind of stratum: `{"role": "writer", "length": "32 to
         63"}`."""
@@ -229,7 +227,10 @@ class HasEditTests(Domain):
 
 _HASHED_AS = {"inputs": "puzzle", "negatives": "wrong"}
 """Names of a task's fields in its fingerprint, which manifests on disk hold."""
+_NO_CONTENT = ("source",)
+"""Fields that are in no fingerprint: equal tasks have one, whatever the folder that they were read from."""
 
 
 def _hashed(task: Task) -> dict[str, Any]:
-    return {_HASHED_AS.get(field.name, field.name): getattr(task, field.name) for field in fields(task)}
+    names = [field.name for field in fields(task) if field.name not in _NO_CONTENT]
+    return {_HASHED_AS.get(name, name): getattr(task, name) for name in names}

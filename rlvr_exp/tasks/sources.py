@@ -1,23 +1,58 @@
-"""Tasks by the set that they come from, for mixtures of sets (`data.mix`)."""
+"""The set that a task comes from, and mixtures of sets (`data.mix`)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.base import Task
+from rlvr_exp.tasks.tables import OTHER_NAMES, SPLITS
+
+OF_SPLITS = frozenset({*SPLITS, *OTHER_NAMES, "training", "evaluation"})
+"""Names of files and folders that say which split is in them."""
 
 
-def sources_of(domain: Domain, tasks: Sequence[Task], mix: Mapping[str, float]) -> dict[str, str]:
-    """The source of each task that a mixture takes, by the task's id.
+def source_of(root: Path, names: Sequence[str]) -> str:
+    """The set that a file of data belongs to: the first of its names that does not name a split.
+
+    Args:
+        root: the folder or file that `data.path` names, whose own name is the last choice.
+        names: the file's folders below the root, and the file's own name where it holds a set.
+    """
+    words = (name.partition(".")[0] for name in (*names, root.resolve().name))
+    return next((word for word in words if word and word not in OF_SPLITS), "data")
+
+
+def by_source(tasks: Sequence[Task], mix: Mapping[str, float]) -> dict[str, list[Task]]:
+    """The tasks of each source of a mixture, in their order.
 
     Raises:
-        InputError: the mixture names a source that none of the tasks has.
+        InputError: the tasks have no source, none has one that the mixture names, or two sources share an id.
     """
-    found = {task.id: domain.source(task) for task in tasks}
-    counts = Counter(found.values())
+    counts = Counter(task.source for task in tasks if task.source)
     if absent := [source for source in mix if source not in counts]:
-        allowed = ", ".join(f"{source} ({count} tasks)" for source, count in counts.most_common())
-        remedy = "data.mix={SOURCE: SHARE, ...} of sources that are there"
-        what = "no task to train on comes from there"
-        raise InputError(InputProblem("data.mix", what, ", ".join(absent), allowed, "", remedy))
-    return {name: source for name, source in found.items() if source in mix}
+        raise InputError(_no_source(absent, counts) if counts else _no_sources(mix))
+    found: dict[str, list[Task]] = {source: [] for source in mix}
+    owner: dict[str, str] = {}
+    for task in tasks:
+        if task.source in found:
+            found[task.source].append(task)
+            if owner.setdefault(task.id, task.source) != task.source:
+                raise InputError(_same_id(task, owner[task.id]))
+    return found
+
+
+def _no_source(absent: Sequence[str], counts: Counter[str]) -> InputProblem:
+    allowed = ", ".join(f"{source} ({count} tasks)" for source, count in counts.most_common())
+    remedy = "data.mix={SOURCE: SHARE, ...} of sources that are there"
+    return InputProblem("data.mix", "no task to train on comes from there", ", ".join(absent), allowed, "", remedy)
+
+
+def _no_sources(mix: Mapping[str, float]) -> InputProblem:
+    what = "the tasks of these data do not say from which set they come"
+    return InputProblem("data.mix", what, ", ".join(mix), "data whose tasks have a source", "", "drop it")
+
+
+def _same_id(task: Task, other: str) -> InputProblem:
+    remedy = "ids of their own, such as SOURCE/NUMBER"
+    return InputProblem("data.mix", f"tasks of {other} and {task.source} have one id", task.id, "", "", remedy)

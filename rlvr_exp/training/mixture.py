@@ -6,8 +6,7 @@ from typing import Protocol
 
 from rlvr_exp.algorithms.examples import Example
 from rlvr_exp.core.seeds import Key, stream
-from rlvr_exp.core.shares import lacking
-from rlvr_exp.training.passes import Passes
+from rlvr_exp.training.passes import Order, Passes
 
 
 class Pool(Protocol):
@@ -26,6 +25,7 @@ class Mixture:
         shares: of all examples, by kind; `rest` has what is left.
         rest: a kind of the pools.
         alone: the step, counted from 0, from which on `rest` has every example; None: no step.
+        orders: of the kinds that are not seen in plain passes.
     """
 
     def __init__(
@@ -36,12 +36,14 @@ class Mixture:
         batch_size: int,
         *key: Key,
         alone: int | None = None,
+        orders: Mapping[str, Order] | None = None,
     ):
         self._pools, self._batch_size, self._key = pools, batch_size, key
         self._rest, self._alone = rest, alone
         given = {kind: share for kind, share in shares.items() if kind in pools and kind != rest}
         self._shares = {rest: 1 - sum(given.values()), **given}
-        self._passes = {kind: Passes(len(pool), *key, kind) for kind, pool in pools.items()}
+        plain: dict[str, Order] = {kind: Passes(len(pool), *key, kind) for kind, pool in pools.items()}
+        self._orders = {**plain, **(orders or {})}
         self._counts = [dict.fromkeys(self._shares, 0)]
         """Examples of each kind before each step, as far as they are known."""
 
@@ -49,7 +51,7 @@ class Mixture:
         """(kind, index, pass) of each example of a step, counted from 0."""
         begun, ended = self.counts(step), self.counts(step + 1)
         return [
-            (kind, *place) for kind in self._shares for place in self._passes[kind].between(begun[kind], ended[kind])
+            (kind, *place) for kind in self._shares for place in self._orders[kind].between(begun[kind], ended[kind])
         ]
 
     def counts(self, step: int) -> dict[str, int]:
@@ -57,6 +59,10 @@ class Mixture:
         while len(self._counts) <= step:
             self._counts.append(self._after(len(self._counts) - 1))
         return self._counts[step]
+
+    def sources(self, kind: str, step: int) -> Mapping[str, int]:
+        """Examples of a kind before a step by their source, where sources have shares of it."""
+        return self._orders[kind].sources(self.counts(step)[kind]) if kind in self._orders else {}
 
     def example(self, kind: str, index: int, number: int) -> Example:
         return self._pools[kind].variant(index, stream(*self._key, "form", kind, number, index))
@@ -67,6 +73,7 @@ class Mixture:
         if self._alone is not None and step >= self._alone:
             counts[self._rest] += self._batch_size
             return counts
-        for _ in range(self._batch_size):
-            counts[lacking(self._shares, counts)] += 1
+        for every in range(step * self._batch_size + 1, (step + 1) * self._batch_size + 1):
+            lacks = {kind: share * every - counts[kind] for kind, share in self._shares.items()}
+            counts[max(lacks, key=lambda kind: lacks[kind])] += 1
         return counts

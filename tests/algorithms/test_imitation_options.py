@@ -19,6 +19,7 @@ from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.stages.sft import batch_plan, trainer_arguments
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.training.gold_feed import GoldFeed
+from rlvr_exp.training.passes import Passes
 from rlvr_exp.training.sft_learner import SFTLearner
 
 SMALL = {
@@ -62,7 +63,8 @@ def learning(folder: Path, words: list[str]) -> tuple[SFTLearner, GoldFeed]:
         NonFiniteGuard(),
         config.algorithm.max_sequence_tokens,
     )
-    return SFTLearner("policy", made, who.eval_every_steps), GoldFeed(rows, plan.sequences, config.seed)
+    feed = GoldFeed(rows, Passes(len(rows), config.seed), plan.sequences, config.seed)
+    return SFTLearner("policy", made, who.eval_every_steps), feed
 
 
 def run(folder: Path, options: dict[str, Any]) -> tuple:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.stages.shared.components import rl_split
+from rlvr_exp.launch.data_check import rl_split
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.dafny.domain import DafnyDomain
 

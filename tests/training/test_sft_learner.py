@@ -53,9 +53,13 @@ class Forms:
         return index, rng.random()
 
 
+def feed_of(examples: Forms, batch: int, seed: int) -> GoldFeed:
+    return GoldFeed(examples, Passes(len(examples), seed), batch, seed)
+
+
 @given(examples=EXAMPLES, shares=st.integers(1, 4), each=st.integers(1, 4), seed=SEEDS, step=st.integers(0, 9))
 def test_the_ranks_share_a_batch_without_overlap(examples: int, shares: int, each: int, seed: int, step: int) -> None:
-    feed = GoldFeed(Forms(examples), shares * each, seed)
+    feed = feed_of(Forms(examples), shares * each, seed)
     whole = feed.collect(step)
     with mock.patch.object(distributed, "ranks", lambda: shares):
         found = []
@@ -67,15 +71,15 @@ def test_the_ranks_share_a_batch_without_overlap(examples: int, shares: int, eac
 
 
 def test_every_pass_sees_an_example_in_another_form_that_depends_on_the_seed_alone() -> None:
-    forms = [one for step in range(4) for one in GoldFeed(Forms(), 3, 0).collect(step)]
+    forms = [one for step in range(4) for one in feed_of(Forms(), 3, 0).collect(step)]
     assert len(set(forms)) == len(forms)
-    assert forms == [one for step in range(4) for one in GoldFeed(Forms(), 3, 0).collect(step)]
-    assert set(forms).isdisjoint(GoldFeed(Forms(), 3, 1).collect(0))
+    assert forms == [one for step in range(4) for one in feed_of(Forms(), 3, 0).collect(step)]
+    assert set(forms).isdisjoint(feed_of(Forms(), 3, 1).collect(0))
 
 
 @pytest.mark.parametrize("step", [0, 5])
 def test_nothing_of_a_step_is_a_rollout(step: int) -> None:
-    feed = GoldFeed(Forms(), 2, 0)
+    feed = feed_of(Forms(), 2, 0)
     feed.collect(step)
     feed.write({})
-    assert not feed.rows
+    assert not feed.rows and feed.metrics() == {}

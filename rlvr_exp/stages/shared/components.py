@@ -40,7 +40,6 @@ from rlvr_exp.verifiers.execution import executor_of
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 Found = TypeVar("Found")
-PRACTICE = "practice"
 HELD_OUT = ("dev", "test", "test_unseen")
 NAMED = 5
 """Tasks named in a note; the manifest has all."""
@@ -187,12 +186,6 @@ def split_tasks(domain: Domain, name: str) -> Sequence[Task]:
     if not splits.get(name):
         raise InputError(no_split([name], domain.sizes(), reasons(domain)))
     return splits[name]
-
-
-def rl_split(domain: Domain) -> str:
-    """The split for reinforcement learning: `practice`, whose gold answers no policy was shown, where the data has it;
-    else `train`. Gains on tasks that were imitated transfer less to others (docs/dafny_corpus.md)."""
-    return PRACTICE if domain.splits().get(PRACTICE) else "train"
 
 
 def training_tasks(components: RunComponents, config, context: RunContext, split: str = "train") -> list[Task]:

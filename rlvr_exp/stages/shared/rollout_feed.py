@@ -65,7 +65,9 @@ class RolloutFeed:
         }
         collected = {f"collected/{name}": value for name, value in self._collector.metrics().items()}
         curriculum = {f"curriculum/{name}": value for name, value in self._collector.curriculum.metrics().items()}
-        return {**row, **collected, **curriculum, **normalizer, **all_reduce_counters(system_metrics(self._verifier))}
+        mix = {f"mix/{source}": float(count) for source, count in self._collector.mix.items()}
+        system = all_reduce_counters(system_metrics(self._verifier))
+        return {**row, **collected, **mix, **curriculum, **normalizer, **system}
 
     def state_dict(self) -> dict[str, Any]:
         """Plain values: the data of the next row."""

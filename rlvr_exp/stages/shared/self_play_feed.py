@@ -23,6 +23,7 @@ from rlvr_exp.stages.shared.rollout_feed import teaching
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.training.learner import Learner
 from rlvr_exp.training.mixture import Mixture, Pool
+from rlvr_exp.training.passes import Order
 
 GOLD = "gold"
 STORE = "self_play.solutions"
@@ -41,6 +42,8 @@ class Imitation:
     domain: Domain
     gold: Examples
     """The data's own."""
+    order: Callable[..., Order] | None
+    """Makes their order, of a key; None: there are none."""
     steps: int
     """Updates of a round; the last round has what is left of the run's."""
     golds_alone: int
@@ -93,8 +96,10 @@ class SelfPlayFeed:
             self._begin(number, step)
         if self._mixture is None:
             self._mixture = self._mixed(number)
-        places = self._mixture.places(step - number * self._imitation.steps)
-        return [self._mixture.example(*place) for place in shard(places)]
+        of_round = step - number * self._imitation.steps
+        golds = self._mixture.sources(GOLD, of_round + 1)
+        self._metrics |= {f"mix/golds/{source}": float(count) for source, count in golds.items()}
+        return [self._mixture.example(*place) for place in shard(self._mixture.places(of_round))]
 
     def write(self, learners: Mapping[str, Learner]) -> None:
         """Write what the round of this step sampled."""
@@ -139,6 +144,7 @@ class SelfPlayFeed:
         self._mixture = None
         self._metrics = {**made.metrics, **teaching(made.observations), "time/round": time.perf_counter() - began}
         self._metrics |= {f"curriculum/{name}": value for name, value in self._maker.curriculum.metrics().items()}
+        self._metrics |= {f"mix/{source}": float(count) for source, count in self._maker.mix.items()}
 
     def _keep(self, made: Round) -> None:
         """Add to the store what was found; after a kill in between they are duplicates."""
@@ -167,4 +173,5 @@ class SelfPlayFeed:
             shares = {kind: share / sum(shares[kind] for kind in pools) for kind, share in shares.items()}
         alone = given.golds_alone - number * given.steps if GOLD in pools else None
         key = (self._seed, "self_play", number)
-        return Mixture(pools, shares, next(iter(pools)), given.batch_size, *key, alone=alone)
+        orders = {GOLD: given.order(*key, GOLD)} if given.order else {}
+        return Mixture(pools, shares, next(iter(pools)), given.batch_size, *key, alone=alone, orders=orders)

@@ -187,7 +187,8 @@ def _grid(rows: Sequence[Sequence[int]]) -> Grid:
 
 def to_task(record: ArcRecord) -> Task:
     puzzle = record.puzzle()
-    return Task(record.id, record.family, score(puzzle), puzzle, record.problem(), record.gold)
+    own = (record.id, record.family, score(puzzle), puzzle, record.problem(), record.gold)
+    return Task(*own, source=record.source)
 
 
 def place(records: Sequence[ArcRecord], fractions: tuple[float, float], seed: int) -> dict[str, list[ArcRecord]]:

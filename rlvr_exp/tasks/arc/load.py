@@ -21,6 +21,7 @@ from typing import Any
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.arc.grid import from_lists
 from rlvr_exp.tasks.arc.puzzle import ArcRecord, Pair
+from rlvr_exp.tasks.sources import source_of
 
 SPLITS = ("train", "dev", "test", "test_unseen")
 UPSTREAM = ("training", "evaluation")
@@ -65,10 +66,12 @@ def _read(file: Path, root: Path, faults: list[InputProblem]) -> list[ArcRecord]
     folder = file.parent.relative_to(root if root.is_dir() else root.parent)
     above = "" if folder == Path() else f"{folder.as_posix()}/"
     words = (root.resolve().name, *folder.parts)
+    own = () if _is_task(file) else (file.name,)
+    source = source_of(root, (*folder.parts, *own))
     found: list[ArcRecord] = []
     for where, origin, family, split, value in _entries(file, words):
         try:
-            found.append(record_of(value, where, above + origin, family, split))
+            found.append(record_of(value, where, above + origin, family, split, source))
         except InputError as error:
             faults += error.problems
     return found
@@ -94,7 +97,12 @@ def _entries(file: Path, words: Sequence[str]) -> Iterator[tuple[str, str, str, 
         yield str(file), file.stem, words[-1], folder_split, _json(file.read_bytes(), str(file))
 
 
-def record_of(value: Any, where: str, origin: str, family: str, split: str) -> ArcRecord:
+def _is_task(file: Path) -> bool:
+    """Whether a file holds one task."""
+    return not file.name.endswith(ROWS) and not file.stem.endswith((CHALLENGES, SOLUTIONS))
+
+
+def record_of(value: Any, where: str, origin: str, family: str, split: str, source: str = "") -> ArcRecord:
     """A task from its JSON value; `where` names it in a fault. Raises InputError with all its faults."""
     if not isinstance(value, dict):
         raise InputError(InputProblem(where, "not a task", type(value).__name__, "an object with train and test"))
@@ -105,7 +113,7 @@ def record_of(value: Any, where: str, origin: str, family: str, split: str) -> A
         faults.append(InputProblem(f"{where}, program", "not text", got=type(gold).__name__))
     if faults:
         raise InputError(*faults)
-    return ArcRecord(origin.rsplit("/", 1)[-1], origin, family, split, train, test, gold)
+    return ArcRecord(origin.rsplit("/", 1)[-1], origin, family, split, train, test, gold, source)
 
 
 def _pairs(value: Any, where: str, with_output: bool, faults: list[InputProblem]) -> tuple[Pair, ...]:

@@ -39,6 +39,8 @@ class ArcRecord:
     train: tuple[Pair, ...]
     test: tuple[Pair, ...]
     gold: str | None = None
+    source: str = ""
+    """The set that it comes from, where it was read from a file."""
 
     @property
     def pairs(self) -> tuple[Pair, ...]:

@@ -136,7 +136,8 @@ class Code(HasEditTests, options.Code):
         if self._form == "pytest" and record.tests is not None:
             problem = replace(record.tests, reference=record.gold or "")
         difficulty = min(1.0, statements(record.gold or "") / HARDEST)
-        return Task(record.id, record.family, difficulty, record.inputs, problem, record.gold, record.negatives)
+        source = record.source or record.family.partition("/")[0]
+        return Task(record.id, record.family, difficulty, record.inputs, problem, record.gold, record.negatives, source)
 
 
 def _content(problem: PytestProblem | PythonProblem) -> Any:

@@ -39,6 +39,8 @@ class CodeRecord:
     """The inputs with the instruction in fewer words, where the set has one."""
     style: str = ""
     """The instruction's style, of a set that has two: descriptive or lazy."""
+    source: str = ""
+    """The set that it comes from, where that is not the first part of its family."""
     drawn: str = ""
     """The split where splits are drawn, if the ids of a set decide it: its own, or those of a set with the same tasks."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import cast
 
 from rlvr_exp.config.data import DafnyDataOptions
@@ -31,6 +31,7 @@ from rlvr_exp.tasks.dafny.stratify import LENGTHS, band, split_examples
 from rlvr_exp.tasks.dafny.tokens import tokens
 from rlvr_exp.tasks.embedded import embedded_sizes
 from rlvr_exp.tasks.formats.dafny import DafnyProblem
+from rlvr_exp.tasks.sources import source_of
 
 EMBEDDED = Path(__file__).parents[2] / "assets" / "dafny"
 SPLITS = ("train", "practice", "dev", "test", "test_unseen")
@@ -141,7 +142,13 @@ class DafnyDomain(Domain, DafnyDataOptions):
             problem,
             wording.answer_of(part, self.prompt),
             one.mutants if role == "annotator" else (),
+            self._set_of(one),
         )
+
+    def _set_of(self, example: DafnyExample) -> str:
+        file = PurePosixPath(example.source)
+        own = () if file.suffix == ".dfy" else (file.name,)  # A program has a file of its own.
+        return source_of(self._source, (*file.parent.parts, *own))
 
     def _id(self, part: RoleExample) -> str:
         """Tasks of a single role have their examples' ids, so that runs of either role measure the same programs."""

@@ -75,9 +75,6 @@ class Edits(ContinuesEdits, options.Edits):
     def no_training(self) -> str:
         return "" if self.set == EDIT_SETS[0] else evaluation_only(self._source, self.set)
 
-    def source(self, task: Task) -> str:
-        return task.inputs.row.source
-
     def strata(self, task: Task) -> Mapping[str, str]:
         """The style of the instruction, where the rows have two."""
         if self.instruction != "both" or not task.inputs.row.lazy_instruction:
@@ -172,7 +169,7 @@ class Edits(ContinuesEdits, options.Edits):
         golds = {"text": row.after, "action": row.action or None}
         wrong = tuple(one.text for one in row.wrong if one.is_action == (self.target == "action"))
         inputs = EditInputs(row, instruction)
-        return Task(name, row.family, row.difficulty, inputs, problem, golds[self.target], wrong)
+        return Task(name, row.family, row.difficulty, inputs, problem, golds[self.target], wrong, row.source)
 
 
 def _why_not(row: EditRow) -> str:

@@ -53,6 +53,7 @@ def _record(fields: Fields) -> CodeRecord:
         cases,
         why,
         NO_TESTS,
+        source=optional_text(fields, "source") or NAME,
     )
 
 
