@@ -1,6 +1,7 @@
 """The reward of supervised reinforcement learning, from what the verifier measured."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ def measured(completion, **measures: float):
     return replace(completion, verdict=replace(completion.verdict, measures=measures))
 
 
+@cache
 def reward(name: str = "srl"):
     return build(compose(["+stage=srl", f"reward={name}"]).config.reward)
 

@@ -46,6 +46,7 @@ def test_each_link_is_a_run_that_reads_what_those_before_it_wrote(tmp_path: Path
     assert "| steps | completed |" in (run / "chain.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_chain_that_was_killed_goes_on_in_its_link(tmp_path: Path) -> None:
     words = own(tmp_path, MINE, tasks=60)
     first = subprocess.Popen(
@@ -59,7 +60,6 @@ def test_a_chain_that_was_killed_goes_on_in_its_link(tmp_path: Path) -> None:
     time.sleep(2)
     kept = out.read_bytes()
     assert 2 < kept.count(b"\n") < 60
-    (tmp_path / "moved").mkdir()
     done = program(tmp_path, *words, "run.resume=auto", start=INTERPRETED)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = out.read_bytes()
