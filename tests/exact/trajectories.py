@@ -85,15 +85,6 @@ STAGES = {
         "run.select.metric=reward/mean",
         "optimizer=muon",
     ],
-    "srl": [
-        "+stage=srl",
-        *SMALL,
-        *RL,
-        "data.mix={embedded: 1}",
-        "curriculum=learnability",
-        "algorithm.resample_budget=3",
-        "reward=srl_paper",
-    ],
     "self_play": [
         "+stage=self_play",
         *SMALL,
@@ -113,7 +104,7 @@ STAGES = {
 }
 """Each with much state: several updates per batch, a moving reference, replay, a normaliser, pending groups, dropout,
 the best so far, epochs that end within the run."""
-SAMPLING = {"grpo": 4, "ppo": 5, "sft": 4, "dapo": 3, "srl": 3, "self_play": 3}
+SAMPLING = {"grpo": 4, "ppo": 5, "sft": 4, "dapo": 3, "self_play": 3}
 """A step in which completions are sampled, after the first checkpoint."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Signals that request a stop."""
