@@ -44,10 +44,8 @@ def run_command(command: Command, context: RunContext) -> None:
         RlvrError: it did not end well; of the kind of its exit code.
     """
     resume = ["run.resume=auto"] if trains(command.stage) else []
-    if (
-        not resume and command.directory.exists()
-    ):  # What a stopped link of this chain has left: such a stage begins anew.
-        shutil.rmtree(command.directory)
+    if not resume and command.directory.exists():
+        shutil.rmtree(command.directory)  # What a stopped link of this chain has left: such a stage begins anew.
     words = [sys.executable, "-m", "rlvr_exp", *command.words, f"run.dir={command.directory}", *resume]
     process = subprocess.Popen(
         words,

@@ -7,7 +7,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.environments.retry import too_long
 from rlvr_exp.episodes.episode import POLICY, Episode, Sample, Turn
-from rlvr_exp.episodes.types import Completion, RewardBreakdown
+from rlvr_exp.episodes.types import RewardBreakdown
 from rlvr_exp.tasks.base import ContinuesEdits, Domain
 
 
@@ -59,9 +59,6 @@ class Edits(Environment, options.Edits):
                 credited[parent] = RewardBreakdown(rewards[index].total)
                 parent = episode.turns[parent].parent
         return credited
-
-    def result(self, episode: Episode) -> Completion:
-        return episode.turns[-1].completion
 
     def metrics(self, episodes: Sequence[Episode]) -> dict[str, float]:
         """Actions of an episode's branch on average, and the share of branches that ended by `done`."""
