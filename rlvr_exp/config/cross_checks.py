@@ -7,7 +7,7 @@ from typing import Any
 from rlvr_exp.config.benchmark import DafnyUniversal
 from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.engine_checks import engine_problems
-from rlvr_exp.config.environment import SINGLE_TURN
+from rlvr_exp.config.environment import EDIT_STEPS, SINGLE_TURN
 from rlvr_exp.config.model import has_adapter
 from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.prepare import DafnyCorpus, DafnyUsable
@@ -51,11 +51,8 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         yield InputProblem("data.usable", "proves golds with Dafny", "check", "check with verifier=dafny", "", remedy)
     if any(node is not None and node.cascade for node in (config.evaluate, config.infer)):
         yield from _data_of_cascade(config)
-    turns = getattr(config.environment, "_target_", SINGLE_TURN)
-    if reads(config, "evaluation") and config.evaluation.vote and reads(config, "environment") and turns != SINGLE_TURN:
-        what = "a second turn has seen what was expected, which a vote must not"
-        got, remedy = str(config.evaluation.vote), "environment=single_turn, or evaluation.vote=0"
-        yield InputProblem("evaluation.vote", what, got, "0 with several turns", "", remedy)
+    if reads(config, "evaluation") and reads(config, "environment"):
+        yield from _of_turns(config)
     if reads(config, "model") and config.model.random_weights and config.stage != "benchmark":
         what, remedy = "random weights are for benchmarks", "drop it, or +stage=benchmark"
         yield InputProblem("model.random_weights", what, f"+stage={config.stage}", "false", "", remedy)
@@ -93,6 +90,18 @@ def _of_learner(config: Config) -> Iterator[InputProblem]:
     if sync and config.cascade is None and has_adapter(model):
         what = "the reference of an adapter is its base, which stays as it is"
         yield InputProblem("algorithm.reference_sync_steps", what, str(sync), "0 with an adapter", "", "drop it")
+
+
+def _of_turns(config: Config) -> Iterator[InputProblem]:
+    """What an evaluation of several turns cannot measure."""
+    turns = getattr(config.environment, "_target_", SINGLE_TURN)
+    if config.evaluation.vote and turns != SINGLE_TURN:
+        what = "a second turn has seen what was expected, which a vote must not"
+        got, remedy = str(config.evaluation.vote), "environment=single_turn, or evaluation.vote=0"
+        yield InputProblem("evaluation.vote", what, got, "0 with several turns", "", remedy)
+    if config.evaluation.excess_code and turns == EDIT_STEPS:
+        what, remedy = "an episode's last action alone does not make the edited program", "environment=single_turn"
+        yield InputProblem("evaluation.excess_code", what, "true", "false with environment=edits", "", remedy)
 
 
 def _data_of_cascade(config: Config) -> Iterator[InputProblem]:

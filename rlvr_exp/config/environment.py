@@ -22,7 +22,10 @@ class Retry:
     """The most completions of a branch, with the first."""
 
 
-@configures("rlvr_exp.episodes.environments.edits.Edits")
+EDIT_STEPS = "rlvr_exp.episodes.environments.edits.Edits"
+
+
+@configures(EDIT_STEPS)
 @dataclass
 class Edits:
     """An action is applied and the edited text shown, until the policy answers `done` or has taken all steps; success is that of the

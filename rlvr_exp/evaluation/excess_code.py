@@ -15,8 +15,13 @@ from typing import Any
 
 from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.rollouts.distributed import all_gather_object, interleave, rank, ranks
-from rlvr_exp.tasks.base import EditWithTests, HasEditTests
+from rlvr_exp.tasks.base import Candidate, EditWithTests, HasEditTests, Task
+from rlvr_exp.verifiers.base import Request
+from rlvr_exp.verifiers.execution import Executor
+from rlvr_exp.verifiers.futures import completed_future, then
 from rlvr_exp.verifiers.line_coverage import LineCoverage, LineCoverageRunner
+
+Counts = dict[str, int] | None
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ def diff(before: str, after: str) -> Diff:
     return Diff(len(shown), frozenset(n for n, line in enumerate(of_after, 1) if line[:2] == "+ "))
 
 
-def counts(edit: EditWithTests, lines: LineCoverage | None) -> dict[str, int] | None:
+def counts(edit: EditWithTests, lines: LineCoverage | None) -> Counts:
     """What the excess of one passing edit is computed from: `uncovered` of `diff` lines, `uncovered_added` of `added`
     statements; None where its lines could not be measured."""
     if lines is None:
@@ -53,23 +58,26 @@ def counts(edit: EditWithTests, lines: LineCoverage | None) -> dict[str, int] | 
 class _Measured:
     """The passing completions of a task, whose programs are being run."""
 
-    runs: Mapping[str, tuple[EditWithTests, Future[LineCoverage | None]]]
-    """By program."""
-    programs: Mapping[int, str]
+    runs: Mapping[str, Future[Counts]]
+    """By answer."""
+    answers: Mapping[int, str]
     """By sample."""
 
-    def counted(self) -> dict[int, dict[str, int] | None]:
+    def counted(self) -> dict[int, Counts]:
         """By sample, once all programs have ended."""
-        found = {program: counts(edit, run.result()) for program, (edit, run) in self.runs.items()}
-        return {sample: found[program] for sample, program in self.programs.items()}
+        return {sample: self.runs[answer].result() for sample, answer in self.answers.items()}
 
 
 class EvaluationExcess:
     """The excess code of an evaluation's sampled completions that passed. All ranks hold it together; each runs the programs
-    of its share of the tasks, each distinct one of a task once."""
+    of its share of the tasks, each distinct answer of a task once.
 
-    def __init__(self, runner: LineCoverageRunner, domain: HasEditTests):
-        self._runner, self._domain = runner, domain
+    Args:
+        executor: makes the edited program of an action; needed where the domain's answers are no programs.
+    """
+
+    def __init__(self, runner: LineCoverageRunner, domain: HasEditTests, executor: Executor | None = None):
+        self._runner, self._domain, self._executor = runner, domain, executor
         self._begun: list[_Measured] = []
         self._tasks: list[str] = []
 
@@ -86,15 +94,22 @@ class EvaluationExcess:
         return [_marked(one, found[one.completion.task.id]) for one in results]
 
     def _begin(self, samples: Sequence[EvalSample]) -> _Measured:
-        runs: dict[str, tuple[EditWithTests, Future[LineCoverage | None]]] = {}
-        programs = {}
-        for one in filter(counts_for_excess, samples):
-            text = str(one.completion.candidate.text)
-            if text not in runs and (edit := self._domain.edit_with_tests(one.completion.task, text)) is not None:
-                runs[text] = edit, self._runner.measure(edit.script)
-            if text in runs:
-                programs[one.completion.sample] = text
-        return _Measured(runs, programs)
+        counted = {one.completion.sample: one.completion for one in samples if counts_for_excess(one)}
+        answers = {sample: str(one.candidate.text) for sample, one in counted.items()}
+        distinct = {answers[sample]: one for sample, one in counted.items()}
+        return _Measured({text: self._counts(one.task, one.candidate) for text, one in distinct.items()}, answers)
+
+    def _counts(self, task: Task, candidate: Candidate) -> Future[Counts]:
+        if self._executor is None:
+            return self._of_program(task, str(candidate.text))
+        edited = self._executor.execute(Request(task.problem, candidate))
+        return then(edited, lambda found: self._of_program(task, *found.outputs) if found.outputs else None)
+
+    def _of_program(self, task: Task, program: str) -> Future[Counts]:
+        edit = self._domain.edit_with_tests(task, program)
+        if edit is None:
+            return completed_future(None)
+        return then(self._runner.measure(edit.script), lambda lines: counts(edit, lines))
 
 
 def counts_for_excess(one: EvalSample) -> bool:
@@ -102,7 +117,7 @@ def counts_for_excess(one: EvalSample) -> bool:
     return one.mode == "sampled" and one.completion.correct
 
 
-def _marked(one: EvalSample, found: Mapping[int, dict[str, int] | None]) -> EvalSample:
+def _marked(one: EvalSample, found: Mapping[int, Counts]) -> EvalSample:
     measured = found.get(one.completion.sample) if counts_for_excess(one) else None
     return one if measured is None else replace(one, about={**(one.about or {}), "excess_code": measured})
 

@@ -30,7 +30,8 @@ from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_matc
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.stages.verify import decides
 from rlvr_exp.tasks.base import Candidate, Domain, Task
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.futures import completed_future
 from rlvr_exp.verifiers.guarded import NoVerdictRate
 from rlvr_exp.verifiers.ordered_futures import OrderedFutures, Pending
 

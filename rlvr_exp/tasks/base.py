@@ -220,6 +220,9 @@ class HasEditTests(Domain):
     """A domain of edits whose tests can follow the edited program in one script, so that the lines that they run can be
     counted."""
 
+    answers_are_programs = True
+    """Whether an answer is the edited program; else it is an action that makes it."""
+
     @abstractmethod
     def edit_with_tests(self, task: Task, program: str) -> EditWithTests | None:
         """An edited program with its tests; None where the task is no edit, or its tests are no script."""

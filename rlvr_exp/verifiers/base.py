@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 from rlvr_exp.config import verifier as options
 from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.verifiers.futures import completed_future
 
 Outcome = Literal["passed", "failed", "rejected", "no_verdict"]
 WINDOW = 512
@@ -161,10 +162,3 @@ class Direct(Verifier):
 
     def close(self) -> None:
         """Nothing to end."""
-
-
-def completed_future(verdict: Verdict) -> Future[Verdict]:
-    """A future that already holds the verdict."""
-    future: Future[Verdict] = Future()
-    future.set_result(verdict)
-    return future

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rlvr_exp.config import verifier as options
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.cache import Cache, key_of
+from rlvr_exp.verifiers.futures import completed_future
 
 LOG_CHARACTERS = 4000
 """Limit of a verdict's log, which may quote what a candidate printed."""

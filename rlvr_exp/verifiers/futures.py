@@ -8,6 +8,13 @@ Got = TypeVar("Got")
 Next = TypeVar("Next")
 
 
+def completed_future(value: Got) -> Future[Got]:
+    """A future that already holds its value."""
+    done: Future[Got] = Future()
+    done.set_result(value)
+    return done
+
+
 def then(first: Future[Got], continuation: "Callable[[Got], Next | Future[Next]]") -> Future[Next]:
     """A future of what `continuation` returns for the first future's result, directly or as another future."""
     both: Future[Next] = Future()

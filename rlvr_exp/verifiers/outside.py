@@ -8,7 +8,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem, RlvrError
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.futures import completed_future
 
 
 class OutsideVerifier(Verifier):

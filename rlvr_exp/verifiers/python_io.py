@@ -35,7 +35,7 @@ from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.case_records import CaseRecords
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 from rlvr_exp.verifiers.execution import Execution, Executor
-from rlvr_exp.verifiers.futures import then
+from rlvr_exp.verifiers.futures import completed_future, then
 
 HARNESS = "rlvr_exp.sandbox.harnesses.python.calls"
 _BUCKET_OF_END = {
@@ -99,9 +99,7 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
     def execute(self, request: Request) -> Future[Execution]:
         prepared = self.prepare(request)
         if isinstance(prepared, Verdict):
-            settled: Future[Execution] = Future()
-            settled.set_result(Execution(prepared, ()))
-            return settled
+            return completed_future(Execution(prepared, ()))
 
         def read(done: JobResult) -> Execution:
             records = _records(request.problem, done)

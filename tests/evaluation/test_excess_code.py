@@ -22,7 +22,9 @@ from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
 from rlvr_exp.tasks.base import Candidate, EditWithTests
-from rlvr_exp.verifiers.base import Verdict
+from rlvr_exp.verifiers.base import Request, Verdict
+from rlvr_exp.verifiers.execution import Execution
+from rlvr_exp.verifiers.futures import completed_future
 from rlvr_exp.verifiers.line_coverage import LineCoverage, LineCoverageRunner
 
 BEFORE = "def double(x):\n    return x + x\n\n\ndef other(x):\n    return x"
@@ -127,6 +129,23 @@ def test_passing_completions_are_measured_each_distinct_program_once() -> None:
     assert found[1].about == {"excess_code": {"uncovered": 3, "diff": 1, "uncovered_added": 1, "added": 1}}
     section = excess_section(found)
     assert (section["passed"], section["measured"]) == (4, 2)
+
+
+class Doubles:
+    """Makes a program of an action: the action twice; of one that says so none."""
+
+    def execute(self, request: Request) -> Future[Execution]:
+        text = str(request.candidate.text)
+        return completed_future(Execution(Verdict("passed"), () if "no edit" in text else (text + text,)))
+
+
+def test_what_runs_is_the_program_that_an_action_makes() -> None:
+    runner = Measures()
+    excess = EvaluationExcess(runner, Edits(), Doubles())  # type: ignore[arg-type]
+    answered = samples("a\n", "no edit", "b\n")
+    excess.answered(answered)
+    assert [one.about is not None for one in excess.marked(answered)] == [True, False, True]
+    assert runner.scripts == ["a\na\n\nTESTS", "b\nb\n\nTESTS"]
 
 
 def test_a_task_without_a_measured_completion_is_in_no_rate_and_tasks_count_once() -> None:

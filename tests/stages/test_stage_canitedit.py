@@ -106,9 +106,26 @@ def test_two_policies_are_compared_task_by_task(run: Path, tmp_path: Path) -> No
     assert (same["won"], same["lost"], same["n"]) == (0, 0, 4)
 
 
+def action(prompt: str, seed: object) -> str:
+    """Rules that make `square` right; to the lazy instruction with a function that no test calls."""
+    right = SQUARE["after"] + (UNUSED if "Fix it." in prompt else "")
+    return f"```json\n{json.dumps({'pattern': SQUARE['before'], 'rewrite': right})}\n```"
+
+
+def test_of_a_policy_that_answers_by_actions_it_is_that_of_the_program_they_make(tmp_path: Path) -> None:
+    write(tmp_path / "set" / "canitedit.jsonl", [SQUARE])
+    edits = ["data=edits", "data.set=canitedit", "data.prompt.style=instruct", "verifier=ast_grep", "run.dir=run"]
+    summary = evaluated(tmp_path, action, *edits)
+    assert summary["after"]["pass_at_1"]["value"] == 1.0
+    found = {one.completion.task.id: one.about for one in read_evaluation(tmp_path / "run", "after") if one.about}
+    counted = {name.rpartition("/")[2]: about["excess_code"]["uncovered_added"] for name, about in found.items()}
+    assert counted == {"descriptive": 0, "lazy": 2}
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (["+stage=evaluate", "data=edits", "data.set=canitedit", "data.path=edits", "environment=edits", "evaluation.excess_code=true"], "last action alone"),
         (["+stage=evaluate", "evaluation.excess_code=true"], "evaluation.excess_code: these tasks are no edits"),
         (["+stage=evaluate", "data=code", "data.path=set", "data.draw_splits=false", "verifier=pytest", "evaluation.excess_code=true"], "no edits"),
         (["+stage=validate", "data=code", "data.path=set", "verifier=pytest", "data.instruction=both"], "in one style"),

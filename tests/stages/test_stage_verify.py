@@ -27,7 +27,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.verifiers.base import Verdict, Verifier, completed_future
+from rlvr_exp.verifiers.base import Verdict, Verifier
+from rlvr_exp.verifiers.futures import completed_future
 
 
 @dataclass

@@ -28,7 +28,7 @@ from rlvr_exp.report.task_table import save_task_table
 from rlvr_exp.rollouts.distributed import broadcast_object
 from rlvr_exp.stages.shared.components import RunComponents, held_out_tasks
 from rlvr_exp.stages.shared.environments import evaluation_runner
-from rlvr_exp.tasks.base import HoldsBackCases
+from rlvr_exp.tasks.base import HasEditTests, HoldsBackCases
 from rlvr_exp.training.loop import Measurement
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
 from rlvr_exp.verifiers.execution import executor_of
@@ -80,7 +80,7 @@ def _extras(components: RunComponents, config, stack: ExitStack) -> dict[str, Ev
         if problems := tuple(excess_problems(components.domain, config.evaluation.split)):
             raise InputError(*problems)
         runner = stack.enter_context(closing(LineCoverageRunner(config.sandbox)))
-        found["excess code"] = EvaluationExcess(runner, components.domain)
+        found["excess code"] = _excess(components, runner)
     return found
 
 
@@ -90,6 +90,13 @@ def _vote(components: RunComponents, answers: int) -> EvaluationVote:
     if not isinstance(domain, HoldsBackCases):
         raise InputError(no_vote(domain, option))
     return EvaluationVote(executor_of(components.verifier, option), domain, answers)
+
+
+def _excess(components: RunComponents, runner: LineCoverageRunner) -> EvaluationExcess:
+    domain: HasEditTests = components.domain
+    actions = not domain.answers_are_programs
+    executor = executor_of(components.verifier, "evaluation.excess_code") if actions else None
+    return EvaluationExcess(runner, domain, executor)
 
 
 def _note_too_long(scored: Sequence[EvalSample], config, context: RunContext) -> None:

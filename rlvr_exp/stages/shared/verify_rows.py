@@ -15,7 +15,8 @@ from rlvr_exp.records.verdict_file import VerdictFile, row_of
 from rlvr_exp.stages.shared.verifier_setup import system_metrics
 from rlvr_exp.tasks.formats.rows import Malformed, read_row
 from rlvr_exp.tasks.row_file import RowLine
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier, completed_future
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.futures import completed_future
 from rlvr_exp.verifiers.guarded import NoVerdictRate
 from rlvr_exp.verifiers.ordered_futures import OrderedFutures, Pending
 

@@ -15,7 +15,7 @@ from rlvr_exp.config import data as options
 from rlvr_exp.config.data import EDIT_SETS
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
-from rlvr_exp.tasks.base import Candidate, ContinuesEdits, Task
+from rlvr_exp.tasks.base import Candidate, ContinuesEdits, EditWithTests, HasEditTests, Task
 from rlvr_exp.tasks.code.load import evaluation_only
 from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.content import program_key, text_key
@@ -43,7 +43,7 @@ class EditInputs:
 
 
 @dataclass
-class Edits(ContinuesEdits, options.Edits):
+class Edits(ContinuesEdits, HasEditTests, options.Edits):
     """Edits, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
 
     name = "edits"
@@ -53,6 +53,7 @@ class Edits(ContinuesEdits, options.Edits):
         self._source = Path(self.path) if self.path else EMBEDDED
         in_words = self.prompt.style == "instruct"
         self._tagged = in_words and self.target == "action" and self.prompt.answer == "tags"
+        self.answers_are_programs = self.target == "text"
         self.stop_text = ">" if self._tagged else "`" if in_words else ""
 
     def splits(self) -> Mapping[str, Sequence[Task]]:
@@ -98,6 +99,11 @@ class Edits(ContinuesEdits, options.Edits):
 
     def gold_completion(self, task: Task) -> str | None:
         return wording.gold_of(task.inputs.row, self.target, self.prompt)
+
+    def edit_with_tests(self, task: Task, program: str) -> EditWithTests | None:
+        """With the line end between the two that CanItEdit's runner puts there, in place of the program's last."""
+        row, after = task.inputs.row, program.removesuffix("\n")
+        return EditWithTests(row.before, after, f"{after}\n{row.script}") if row.script else None
 
     def after_step(self, task: Task, text: str) -> Task:
         row = replace(task.inputs.row, before=text)

@@ -29,4 +29,5 @@ def _rows(records: list[CodeRecord], name: str) -> Iterator[EditRow]:
             split=record.split,
             family=record.family,
             lazy_instruction=lazy.instruction if isinstance(lazy, CodeInputs) else "",
+            script=record.script,
         )

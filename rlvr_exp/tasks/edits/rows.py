@@ -48,6 +48,8 @@ class EditRow(NormalizedRecord):
     """The reasoning before the action."""
     state_update: str = ""
     """The state after it."""
+    script: str = ""
+    """Tests that the edited program precedes in one script, of a published set that has them so."""
 
 
 def load(path: Path) -> list[EditRow]:

@@ -41,7 +41,7 @@ from rlvr_exp.verifiers.ast_grep.tools import find_tools
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 from rlvr_exp.verifiers.execution import Execution, Executor
-from rlvr_exp.verifiers.futures import then
+from rlvr_exp.verifiers.futures import completed_future, then
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 
 MAX_KB = 512
@@ -128,9 +128,7 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
         """The verdict, and the edited text as its only output, where there is one."""
         work = self.prepare(request)
         if isinstance(work, Verdict):
-            done: Future[Execution] = Future()
-            done.set_result(Execution(work, ()))
-            return done
+            return completed_future(Execution(work, ()))
         text, action, limits = work.payload
         applied = self._pool.submit(Job(self._payload(text, action, ""), limits))
         return then(self.submit(request), lambda verdict: then(applied, lambda result: _execution(verdict, result)))
