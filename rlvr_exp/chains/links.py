@@ -1,6 +1,6 @@
 """Runs a chain: each link is a command of its own, begun where its directory has not ended well, and skipped where it has.
 
-`chain.json` has the links and how each ended; `chain.md` what they measured.
+`chain.json` has the links and how each ended; `chain.md` what they measured; the chain's report shows both.
 """
 
 import json
@@ -36,7 +36,9 @@ def run_links(config: Config, context: RunContext) -> StageResult:
             run_command(command, context)
         done.append(_state(command))
         write_json(context.directory / STATE, {"links": done})
-        write_text(context.directory / PAGE, page(done))
+        shown = context.directory / PAGE
+        written = shown.read_text(encoding="utf-8") if shown.exists() else ""
+        write_text(shown, page(context.directory, done, written))
     last = done[-1]["summary"]
     seconds = {f"{one['name']}/seconds": one["summary"]["seconds"] for one in done}
     return StageResult(last["before"], last["after"], {"links": float(len(done)), **seconds})

@@ -57,6 +57,8 @@ class RunData:
     rollouts: Sequence[RolloutRow]
     """All completions of some of the steps."""
     last_rollouts: Sequence[RolloutRow]
+    links: Sequence[str] = ()
+    """Directories of the runs of a chain, below its own."""
 
 
 def read_run(run_dir: Path) -> RunData:
@@ -86,6 +88,7 @@ def read_run(run_dir: Path) -> RunData:
         step_counts_every=every,
         rollouts=kept,
         last_rollouts=[row for row in kept if row.step == kept[-1].step] if kept else [],
+        links=[link["directory"] for link in _json(run_dir / "chain.json").get("links", ())],
     )
 
 

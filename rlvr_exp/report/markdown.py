@@ -1,4 +1,4 @@
-"""The tables that a stage prints and keeps as `STAGE.md`, as HTML. Knows pipe tables and lines of text, no more."""
+"""The tables that a stage prints and keeps as `STAGE.md`, as HTML. Knows pipe tables, headings, links and lines of text, no more."""
 
 import re
 from collections.abc import Sequence
@@ -14,8 +14,11 @@ TITLES = {
     "validate": "Whether tasks can be trusted",
     "solutions": "Solutions",
     "benchmark": "Measured",
+    "chain": "Links",
 }
 """Stages whose result is such a file, and its title on the page."""
+_LINK = re.compile(r"\[([^]]+)\]\(([\w./%-]+)\)")
+"""To a file below the page."""
 
 
 def results(run: RunData) -> tuple[str, str]:
@@ -37,7 +40,15 @@ def as_html(text: str) -> str:
 
 
 def _text(lines: Sequence[str]) -> str:
-    return f'<p class="reason">{escape(chr(10).join(lines))}</p>' if lines else ""
+    parts = [(head, list(some)) for head, some in groupby(lines, lambda line: line.startswith("#"))]
+    return "".join(
+        _headings(some) if head else f'<p class="reason">{escape(chr(10).join(some))}</p>' for head, some in parts
+    )
+
+
+def _headings(lines: Sequence[str]) -> str:
+    """Those below the first rank: the page has a title of its own."""
+    return "".join(f"<h3>{escape(line.lstrip('# '))}</h3>" for line in lines if line.startswith("##"))
 
 
 def _table(lines: Sequence[str]) -> str:
@@ -48,4 +59,5 @@ def _table(lines: Sequence[str]) -> str:
 
 
 def _cells(line: str) -> list[str]:
-    return [escape(cell.strip().replace("\\|", "|")) for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
+    cells = re.split(r"(?<!\\)\|", line.strip())[1:-1]
+    return [_LINK.sub(r'<a href="\2">\1</a>', escape(cell.strip().replace("\\|", "|"))) for cell in cells]

@@ -31,9 +31,9 @@ def side_by_side(run: RunData, others: Sequence[RunData]) -> str:
 
 
 def compared_curves(run: RunData) -> str:
-    """The curves of the runs that +stage=compare read; '' for another stage."""
+    """The curves of the runs that +stage=compare read, or that a chain ran; '' for another stage."""
     compared = run.config.get("compare") or {}
-    paths = [Path(name) for name in compared.get("runs", ())]
+    paths = [Path(name) for name in compared.get("runs", ())] or [run.directory / name for name in run.links]
     return curves({name: read_metrics(path) for name, path in zip(_distinct(paths), paths, strict=True)})
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from program import ENVIRONMENT, INTERPRETED, PROGRAM
 
+from rlvr_exp.chains.page import page
+
 pytest.importorskip("ast_grep_py")
 MINE = """
 _target_: rlvr_exp.chains.links.run_links
@@ -43,7 +45,36 @@ def test_each_link_is_a_run_that_reads_what_those_before_it_wrote(tmp_path: Path
     rows = [json.loads(line) for file in (run / "rows").rglob("*.jsonl") for line in file.read_text().splitlines()]
     steps = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
     assert len(steps) == 6 and len(rows) == sum(len(one["steps"]) for one in steps)
-    assert "| steps | completed |" in (run / "chain.md").read_text()
+    shown, report = (run / "chain.md").read_text(), (run / "report.html").read_text()
+    assert "| steps | completed |" in shown and "| rows | " in shown and f"{len(rows)} records" in shown
+    assert "| steps | collect.teacher | golds | policy |" in shown and "run.resume" not in shown
+    assert '<a href="01_steps/report.html">' in report and "collect.teacher" in report
+
+
+def test_the_page_keeps_what_a_person_wrote_and_names_checkpoints(tmp_path: Path) -> None:
+    rate = {"value": 0.5, "low": 0.25, "high": 0.75, "n": 8}
+    summary = {
+        "stage": "sft",
+        "status": "completed",
+        "seconds": 3.2,
+        "steps": 4,
+        "before": {},
+        "after": {"pass_at_1": rate},
+    }
+    link = {"name": "one", "directory": "01_one", "command": "python -m rlvr_exp +stage=sft", "summary": summary}
+    folder = tmp_path / "01_one"
+    (folder / "checkpoints" / "step_000004").mkdir(parents=True)
+    (folder / "checkpoints" / "latest").symlink_to("step_000004")
+    (folder / "config.yaml").write_text("stage: sft\nalgorithm: {max_steps: 4}\ndata: {path: rows}\n")
+    (folder / "manifest.json").write_text('{"data": {"train": {"tasks": 1200}, "dev": {"tasks": 7}}}')
+    first = page(tmp_path, [link])
+    assert (
+        "| one | rows | 1,200 train, 7 dev |" in first
+        and "| one | pass_at_1 |  | 50.0% [25.0%, 75.0%], 8 tasks |" in first
+    )
+    assert "| one |  | 01_one/checkpoints/step_000004 |" in first and "yours to write" in first
+    written = first.replace("What was learned", "Rules were learned, what was learned")
+    assert page(tmp_path, [link], written) == written and page(tmp_path, [link], first) == first
 
 
 @pytest.mark.slow
