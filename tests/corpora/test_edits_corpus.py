@@ -30,7 +30,11 @@ def usable(family: str, tries: int = 40):
 def test_there_are_enough_families_of_every_kind():
     assert len(FAMILIES) >= 40 and len(mixture.UNSEEN_FAMILIES) >= 8
     assert set(mixture.UNSEEN_FAMILIES) < set(FAMILIES)
-    assert families(unseen=True) == sorted(mixture.UNSEEN_FAMILIES)
+    assert not set(mixture.UNSEEN_FAMILIES) & set(mixture.PRACTISED_FAMILIES)
+    imitated, practised = families("practice")
+    assert families("train") == [imitated] and families("test") == families("dev") == [imitated, practised]
+    assert not {*imitated, *practised} & set(*families("test_unseen")) and len(imitated) >= 40
+    assert {*imitated, *practised, *mixture.UNSEEN_FAMILIES} == set(FAMILIES)
 
 
 @pytest.mark.parametrize("family", EVERY)
@@ -113,3 +117,6 @@ def test_equal_code_draws_equal_splits_that_share_nothing():
     unseen = {row["family"] for row in one["test_unseen"]} - set(COMPOSITIONS)
     assert unseen <= set(mixture.UNSEEN_FAMILIES)
     assert not unseen & {row["family"] for name in ("test", "train") for row in one[name]}
+    assert not set(mixture.PRACTISED_FAMILIES) & {row["family"] for row in one["train"]}
+    singles = [row["family"] for row in one["test"] if row["family"] not in COMPOSITIONS]
+    assert abs(sum(name in mixture.PRACTISED_FAMILIES for name in singles) - len(singles) / 2) < 1

@@ -68,6 +68,9 @@ def test_at_least_a_thousand_edits_are_held_out_half_of_them_of_unseen_families(
     assert len(names) >= 8
     for split in ("train", "dev", "test", "practice"):
         assert names.isdisjoint(row["family"] for row in rows(split))
+    assert set(mixture.PRACTISED_FAMILIES).isdisjoint(row["family"] for row in rows("train"))
+    for split in ("dev", "test", "practice"):
+        assert set(mixture.PRACTISED_FAMILIES) < {row["family"] for row in rows(split)}
 
 
 def test_rows_are_made_by_their_action_and_small():

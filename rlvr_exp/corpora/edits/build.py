@@ -7,6 +7,7 @@ before and hold after, and no wrong answer is right. No program before, and no e
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +56,16 @@ def draft_of(family: str, *key: str | int) -> Edit:
     """One edit of a family, as drawn: not yet proved."""
     d = Draw(seeds.stream("edits", mixture.SEED, family, *key))
     if family in COMPOSITIONS:
-        return programs(d, composed(d, COMPOSITIONS[family], families(unseen="test_unseen" in key)))
+        return programs(d, composed(d, COMPOSITIONS[family], sorted(chain(*families(str(key[0]))))))
     return programs(d, drafted(d, family))
 
 
-def families(unseen: bool) -> list[str]:
-    """Those that only `test_unseen` has, or the others, by name."""
-    return sorted(name for name in FAMILIES if (name in mixture.UNSEEN_FAMILIES) == unseen)
+def families(split: str) -> list[list[str]]:
+    """The families that a split has, in groups of equally many edits."""
+    if split == "test_unseen":
+        return [list(mixture.UNSEEN_FAMILIES)]
+    imitated = sorted(set(FAMILIES) - {*mixture.UNSEEN_FAMILIES, *mixture.PRACTISED_FAMILIES})
+    return [imitated] if split == "train" else [imitated, list(mixture.PRACTISED_FAMILIES)]
 
 
 def fault_of(edit: Edit) -> str:
@@ -91,15 +95,19 @@ def holds(program: str, tests: str) -> bool:
 
 
 def _order(split: str, size: int) -> Iterator[tuple[str, int]]:
-    """Each row's family and its number in the family: families balanced, by their weights, to within one row."""
-    names = sorted(families(unseen=split == "test_unseen"), key=lambda name: seeds.uniform("edits", split, name))
+    """Each row's family and its number in the family: families of a group balanced, by their weights, to within one row."""
     joined = [name for name, share in mixture.COMPOSED.items() for _ in range(round(share * size))]
-    weighted = [name for name in names for _ in range(mixture.WEIGHTS.get(name, 1))]
-    singles = [weighted[place % len(weighted)] for place in range(size - len(joined))]
+    groups = [cycle(_weighted(split, names)) for names in families(split)]
+    singles = (next(group) for group in cycle(groups))
     counts: Counter[str] = Counter()
-    for name in [*singles, *joined]:
+    for name in [*islice(singles, size - len(joined)), *joined]:
         yield name, counts[name]
         counts[name] += 1
+
+
+def _weighted(split: str, names: Sequence[str]) -> list[str]:
+    ordered = sorted(names, key=lambda name: seeds.uniform("edits", split, name))
+    return [name for name in ordered for _ in range(mixture.WEIGHTS.get(name, 1))]
 
 
 def _drawn(split: str, family: str, number: int, used: Keys) -> Edit:

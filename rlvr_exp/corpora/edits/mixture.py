@@ -19,7 +19,40 @@ UNSEEN_FAMILIES = (
     "change_index",
     "limit_result",
 )
-"""Families that only `test_unseen` has. Each has a neighbour among the others."""
+"""Families that only `test_unseen` has. Each has a neighbour among those of `train`."""
+PRACTISED_FAMILIES = (
+    "rename_parameter",
+    "rename_class",
+    "negated_is",
+    "filled_length",
+    "augmented",
+    "either_value",
+    "set_display",
+    "larger_of_two",
+    "reversed_sort",
+    "two_in_fstring",
+    "found_to_in",
+    "lower_compare",
+    "guard_raise",
+    "add_decorator",
+    "lambda_to_def",
+    "filtered_comprehension",
+    "loop_to_any",
+    "ternary_to_if",
+    "raise_from",
+    "open_with",
+    "print_to_log",
+    "make_static",
+    "add_base",
+    "remove_argument",
+    "wrap_call",
+    "path_join",
+    "change_operator",
+    "absolute_result",
+    "reverse_order",
+)
+"""Families that `train` lacks, so that imitation of it never sees them. Half of the single edits of `practice`, `dev` and
+`test` are theirs: what is left to learn."""
 NEIGHBOURS = (0, 1, 1, 2)
 """Numbers of further functions in a program, equally likely."""
 BORROWED_SHARE = 0.5
@@ -33,6 +66,6 @@ WEIGHTS = {"replace_value": 8, "replace_condition": 8, "replace_statement": 6}
 QUOTED_SHARE = 0.5
 """Share of the edits of one line of code whose instruction quotes it."""
 COMPOSED = {"two_edits": 0.12, "three_edits": 0.03}
-"""Shares of rows that join several edits, of every split; those of `test_unseen` join families that only it has."""
+"""Shares of rows that join several edits, of every split; they join families that the split has."""
 MOST_RULES = 3
 """Of a gold action."""
