@@ -76,7 +76,8 @@ def _of_learner(config: Config) -> Iterator[InputProblem]:
     """Combinations that a policy cannot learn with."""
     model, algorithm = config.model, config.algorithm
     turns = getattr(config.environment, "_target_", SINGLE_TURN)
-    if reads(config, "environment") and turns != SINGLE_TURN and _queues(algorithm):
+    learns_in_turns = reads(config, "environment") and turns != SINGLE_TURN and config.stage != "srl"
+    if learns_in_turns and _queues(algorithm):
         what, remedy = "groups of episodes with several turns do not wait for later steps", "algorithm=grpo_batch"
         got, allowed = algorithm._target_, "zero_variance=keep or mask, rollout_steps=1"
         yield InputProblem("algorithm", what, got, allowed, "", f"{remedy}, or environment=single_turn")

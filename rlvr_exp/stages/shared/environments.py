@@ -6,6 +6,7 @@ from rlvr_exp.config import build
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.environments.cascade import Cascade, Widths
+from rlvr_exp.episodes.environments.single_turn import SingleTurn
 from rlvr_exp.rollouts.rollout_loop import generate_and_verify
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
 from rlvr_exp.rollouts.sampling_params import SamplingParams
@@ -15,6 +16,8 @@ from rlvr_exp.verifiers.execution import KeepsOutputs
 
 def training_environment(components: RunComponents, config) -> Environment:
     options = config.cascade
+    if config.stage == "srl":  # Rows are a teacher's states, one action each; what the student makes has no teacher.
+        return SingleTurn(components.domain)
     if options is None:
         return build(config.environment, domain=components.domain)
     counterfactual = options.credit == "counterfactual"

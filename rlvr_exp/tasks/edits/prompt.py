@@ -23,13 +23,14 @@ ASKS = {
         "Answer with ast-grep rules that make this edit and no other, as one JSON object or YAML text in one code block, such"
         " as\n"
         '```json\n{"pattern": "print($X)", "rewrite": "log($X)"}\n```\n'
-        "A list of such objects is applied one after the other."
+        "A list of such objects is applied one after the other. Where nothing is left to edit, answer `done`."
     ),
     "tags": (
         "Reason inside <think> and </think>. Then write ast-grep rules that make this edit and no other inside <action> and"
         " </action>,\nas one JSON object or YAML text, such as\n"
         '<action>\n{"pattern": "print($X)", "rewrite": "log($X)"}\n</action>\n'
-        "and what is known and done after it inside <state_update> and </state_update>."
+        "and what is known and done after it inside <state_update> and </state_update>. Where nothing is left to edit, the\n"
+        "action is `done`."
     ),
 }
 _TAGGED = re.compile(r"<action>(.*?)</action>", re.DOTALL)
