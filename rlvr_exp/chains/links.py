@@ -11,8 +11,9 @@ from typing import Any
 from rlvr_exp.chains.command import Command, run_command
 from rlvr_exp.chains.page import page
 from rlvr_exp.config import Config
-from rlvr_exp.config.chain import CHAIN, PLACE, Links
+from rlvr_exp.config.chain import CHAIN, PATH, PLACE, Links
 from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.records.context import RunContext, StageResult
@@ -46,12 +47,14 @@ def run_links(config: Config, context: RunContext) -> StageResult:
 
 def commands_of(options: Links, root: Path) -> list[Command]:
     """The command of each link, with the directories of those before it."""
-    places = {CHAIN: str(root)}
+    places = {CHAIN: str(root), PATH: options.path}
     found = []
-    for number, (name, words) in enumerate(options.links.items(), 1):
+    for number, (name, words) in enumerate(options.runs.items(), 1):
         directory = root / f"{number:02d}_{name}"
         filled = [PLACE.sub(lambda match: places[match[1]], word) for word in words]
-        found.append(Command(name, (*filled, *options.words), directory))
+        command = Command(name, tuple(filled), directory)
+        more = options.policy if reads(command.stage, "model") else []
+        found.append(replace(command, words=(*filled, *more, *options.words)))
         places[name] = str(directory)
     return found
 

@@ -9,8 +9,8 @@ from rlvr_exp.config.options import configures
 from rlvr_exp.core.errors import InputProblem
 
 PLACE = re.compile(r"\{(\w+)\}")
-CHAIN = "chain"
-"""The place of the chain's own directory."""
+CHAIN, PATH = "chain", "path"
+"""The places of the chain's own directory and of `path`."""
 OWN = ("run.dir=", "run.resume=")
 """Words that the chain says itself."""
 
@@ -30,26 +30,47 @@ class Links(Chain):
 
     links: dict[str, list[str]] = field(default_factory=dict)
     """The words of each run's command, by its name, in order. {NAME} stands for the directory of an earlier run, {chain} for the
-    chain's."""
+    chain's, {path} for `path`."""
+    path: str = ""
+    """Data of your own, such as CanItEdit or DafnyBench, that links name as {path}; without it those links are left out."""
+    policy: list[str] = field(default_factory=list)
+    """Further words of every command that loads a policy, such as model=qwen14b."""
     words: list[str] = field(default_factory=list)
     """Further words of every run's command, such as +experiment=quick or seed=1."""
 
     def problems(self) -> list[InputProblem]:
         if not self.links:
             return [InputProblem("links", "no run is named", remedy="chain=edits, or chain.links.NAME=[WORD, ...]")]
+        if not self.runs:
+            return [
+                InputProblem(
+                    "path", "every run needs data of your own", "none", "a folder or a file", "", "chain.path=DIR"
+                )
+            ]
         return list(self._of_links())
 
+    @property
+    def runs(self) -> dict[str, list[str]]:
+        """The links that are run: all, or without `path` those that do not need it."""
+        if self.path:
+            return self.links
+        return {name: words for name, words in self.links.items() if PATH not in _places(words)}
+
     def _of_links(self) -> Iterator[InputProblem]:
-        known = [CHAIN]
-        for name, words in self.links.items():
+        known = [CHAIN, PATH]
+        for name, words in self.runs.items():
             where = f"links.{name}"
-            if not re.fullmatch(r"\w+", name) or name == CHAIN:
+            if not re.fullmatch(r"\w+", name) or name in (CHAIN, PATH):
                 yield InputProblem(where, "no name of a run", name, "letters, digits and _")
             if not any(word.startswith("+stage=") for word in words):
                 yield InputProblem(where, "names no stage", " ".join(words), "+stage=NAME among its words")
-            if own := [word for word in [*words, *self.words] if word.startswith(OWN)]:
+            if own := [word for word in [*words, *self.policy, *self.words] if word.startswith(OWN)]:
                 yield InputProblem(where, "the chain says itself where its runs are", own[0], remedy="drop it")
-            places = {place for word in words for place in PLACE.findall(word)}
-            if absent := sorted(places - {*known}):
-                yield InputProblem(where, "names no earlier run", ", ".join(absent), ", ".join(known))
+            if absent := sorted(_places(words) - {*known}):
+                remedy = "chain.path=DIR" if {*absent} & self.links.keys() and not self.path else ""
+                yield InputProblem(where, "names no earlier run", ", ".join(absent), ", ".join(known), "", remedy)
             known.append(name)
+
+
+def _places(words: list[str]) -> set[str]:
+    return {place for word in words for place in PLACE.findall(word)}

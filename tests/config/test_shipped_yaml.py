@@ -24,6 +24,7 @@ NEEDED = {
     "data/code": ["data.path=x"],
     "data/edits": ["data.path=x"],
     "experiment/canitedit": ["data.path=x"],
+    "experiment/canitedit_actions": ["data.path=x"],
     "experiment/edits_action": ["data.path=x"],
     "experiment/edits_text": ["data.path=x"],
     "prepare": ["prepare=arc"],
@@ -45,7 +46,7 @@ NEEDED |= {f"benchmark/{name}": ["benchmark.path=x"] for name in ("ast_grep", "d
 
 
 IMITATION = ("edits_action", "edits_text", "tiny_base", "tiny_dafny", "tiny_edits")
-MADE_FOR = {"canitedit": ("evaluate",), **dict.fromkeys(IMITATION, ("sft",))}
+MADE_FOR = {"canitedit": ("evaluate",), "canitedit_actions": ("evaluate",), **dict.fromkeys(IMITATION, ("sft",))}
 """Experiments that are made for some stages alone."""
 
 

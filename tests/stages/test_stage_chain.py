@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from program import ENVIRONMENT, INTERPRETED, PROGRAM
 
+from rlvr_exp.chains.links import commands_of
 from rlvr_exp.chains.page import page
+from rlvr_exp.config.chain import Links
 
 pytest.importorskip("ast_grep_py")
 MINE = """
@@ -77,6 +79,28 @@ def test_the_page_keeps_what_a_person_wrote_and_names_checkpoints(tmp_path: Path
     assert page(tmp_path, [link], written) == written and page(tmp_path, [link], first) == first
 
 
+def test_links_that_need_a_path_join_where_one_is_given_and_policies_have_words_of_their_own(tmp_path: Path) -> None:
+    links = {
+        "rows": ["+stage=prepare", "prepare.path={chain}"],
+        "before": ["+stage=evaluate", "data.path={path}"],
+        "after": ["+stage=evaluate", "evaluate.baseline={rows}"],
+    }
+    with_path = Links(links=links, path="/data", policy=["model=mine"], words=["seed=1"])
+    assert [command.words for command in commands_of(with_path, tmp_path)] == [
+        ("+stage=prepare", f"prepare.path={tmp_path}", "seed=1"),
+        ("+stage=evaluate", "data.path=/data", "model=mine", "seed=1"),
+        ("+stage=evaluate", f"evaluate.baseline={tmp_path}/01_rows", "model=mine", "seed=1"),
+    ]
+    without = Links(links=links)
+    assert [(one.name, one.directory.name) for one in commands_of(without, tmp_path)] == [
+        ("rows", "01_rows"),
+        ("after", "02_after"),
+    ]
+    assert not with_path.problems() and not without.problems()
+    (gone,) = Links(links=links | {"after": ["+stage=evaluate", "evaluate.baseline={before}"]}).problems()
+    assert gone.remedy == "chain.path=DIR"
+
+
 @pytest.mark.slow
 def test_a_chain_that_was_killed_goes_on_in_its_link(tmp_path: Path) -> None:
     words = own(tmp_path, MINE, tasks=60)
@@ -106,6 +130,7 @@ def test_a_chain_that_was_killed_goes_on_in_its_link(tmp_path: Path) -> None:
         (MINE.replace("+stage=prepare, ", ""), "names no stage"),
         (MINE.replace("collect.teacher=golds", "collect.teacher=nobody"), "chain.links.steps: collect.teacher"),
         (MINE.replace("collect.teacher=golds", "collect.teacher=golds, run.dir=x"), "the chain says itself"),
+        (MINE.replace("{chain}/rows", "{path}/rows").replace("{chain}/steps", "{path}/steps"), "chain.path=DIR"),
     ],
 )
 def test_a_link_that_cannot_work_is_told_before_any_is_run(text: str, found: str, tmp_path: Path) -> None:
