@@ -76,7 +76,9 @@ STAGES: dict[str, Stage] = {
     "evaluate": Stage(
         "measure a policy: greedy and sampled pass@k with intervals", (*ANSWERS, "environment", "roles"), shared=True
     ),
-    "infer": Stage("solve tasks with a policy: search, verify, retry", ("model", "engine", "data", *JUDGES, "roles")),
+    "infer": Stage(
+        "solve tasks with a policy: search, verify, retry", ("model", "engine", "data", *JUDGES, "environment", "roles")
+    ),
     "collect": Stage(
         "collect what a teacher does with tasks, action by action", ("model", "engine", "data", *JUDGES, "environment")
     ),

@@ -152,6 +152,9 @@ class Engine:
     def _attempts(self, episode: Episode) -> list[Attempt]:
         return attempts_of(episode)
 
+    def _chosen(self, attempts: list[Attempt]) -> Attempt:
+        return max(attempts, key=lambda one: rank(one.completion))
+
     def _logprob(self, attempt: Attempt) -> float | None:
         if isinstance(attempt.completion.sampled, TokenCount):  # An endpoint's.
             given = attempt.completion.sampled.logprobs
@@ -162,7 +165,7 @@ class Engine:
         attempts = self._attempts(episode)
         if not attempts:
             return Solution(item.id, unsampled(item.task, 0, TOO_LONG), attempt=0, attempts=0, verified=True)
-        best = max(attempts, key=lambda one: rank(one.completion))
+        best = self._chosen(attempts)
         found = best.completion
         return Solution(
             id=item.id,

@@ -14,7 +14,7 @@ VERDICT = ("outcome", "bucket", "rule", "score", "passed", "total", "log")
 """Keys of a verdict in a row."""
 KEYS = (
     *("id", "text", "program", "formatted", "fault", *VERDICT),
-    *("attempt", "attempts", "sample", "tokens", "logprob", "truncated", "earlier", "voted"),
+    *("attempt", "attempts", "sample", "tokens", "logprob", "truncated", "earlier", "voted", "edited"),
 )
 """Keys of a row."""
 DECIMALS = 6
@@ -60,9 +60,10 @@ class Solution:
     formatted: str | None = None
     """The same program formatted for a reader; None where that was not requested, or is not possible (see
     rlvr_exp.inference.layout). Never verified."""
-
     voted: Voted | None = None
     """The vote of all completions on the held-back inputs; None: there was none, or a program got no verdict."""
+    edited: str | None = None
+    """Of edits in steps: the text that all steps have made; None where the last answer makes none."""
 
     @property
     def text(self) -> str | None:

@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 
-from rlvr_exp.config import Config
+from rlvr_exp.config import Config, build
 from rlvr_exp.config.cascade import starts
+from rlvr_exp.config.environment import EDIT_STEPS
 from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.core.errors import Interrupted
@@ -23,6 +24,7 @@ from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.inference.cascade_engine import CascadeEngine
 from rlvr_exp.inference.engine import Engine, settings_of
 from rlvr_exp.inference.inputs import InferenceTask, check_vote, from_file, select_tasks, tasks_of_domain
+from rlvr_exp.inference.steps_engine import StepsEngine
 from rlvr_exp.inference.summary import Summary, readable
 from rlvr_exp.launch.standard_input import NAME as KEPT_INPUT
 from rlvr_exp.models.policy import Policy
@@ -75,7 +77,13 @@ def run(config: Config, context: RunContext) -> StageResult:
         if verifier is not None:
             check_verifier_match(verifier, (ask.task for ask in inputs.asks))
         description = None if verifier is None else checked_description(verifier, context)
-        if stages is None:
+        if in_steps(config):
+            assert verifier is not None, "without one steps are refused"
+            shown = build(config.environment, domain=domain)
+            engine = StepsEngine(
+                policies[POLICY], config.infer, config.model, verifier, domain, shown, config.seed, sampler
+            )
+        elif stages is None:
             engine = Engine(policies[POLICY], config.infer, config.model, verifier, domain, config.seed, sampler)
         else:
             limits = {role: of_role(config, role).model for role in policies}
@@ -110,6 +118,10 @@ def inference_inputs(config: Config, directory: Path, domain: Domain) -> Inferen
     return InferenceInputs(kept, content_hash([content, [str(ask.id) for ask in kept]]), source)
 
 
+def in_steps(config: Config) -> bool:
+    return config.environment._target_ == EDIT_STEPS
+
+
 @contextmanager
 def _judging(config: Config) -> Iterator[Verifier | None]:
     if not config.infer.verify:
@@ -137,6 +149,7 @@ def _provenance(
         "roles": {role: asdict(own.model) for role, own in config.roles.items() if own.model is not None},
         "seed": config.seed,
         "decoding": settings_of(config.infer),
+        **({"steps": config.environment.steps} if in_steps(config) else {}),
         "verifier": None if description is None else decides(config, description),
     }
 
