@@ -23,6 +23,7 @@ def test_every_piece_is_a_command_that_composes(rehearse: bool, tmp_path: Path) 
             assert compose(words).config.run.dir == str(tmp_path / name)
 
 
+@pytest.mark.slow
 def test_a_piece_leaves_its_result_and_is_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

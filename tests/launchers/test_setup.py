@@ -130,6 +130,7 @@ def test_broken_or_moved_environment_is_made_good(checkout: Path) -> None:
     assert subprocess.run(child, env={}, cwd="/", capture_output=True).returncode == 7
 
 
+@pytest.mark.slow
 def test_environment_may_be_a_link_to_another_disk(checkout: Path, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (checkout / ".venv").symlink_to(tmp_path / "disk")
@@ -137,6 +138,7 @@ def test_environment_may_be_a_link_to_another_disk(checkout: Path, tmp_path: Pat
     assert (checkout / ".venv").is_symlink()
 
 
+@pytest.mark.slow
 def test_packages_on_pythonpath_do_not_pass_for_installed(checkout: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "links" / "tinypin-1.0-py3-none-any.whl") as archive:
         archive.extractall(tmp_path / "elsewhere")
@@ -153,6 +155,7 @@ def test_without_python_says_what_to_install(checkout: Path, tmp_path: Path) -> 
     assert "command not found" not in missing.stderr
 
 
+@pytest.mark.slow
 def test_too_old_a_python_is_passed_over(checkout: Path, tmp_path: Path) -> None:
     path = tools_only(tmp_path / "bin")
     script(tmp_path / "bin" / "python3", "exit 1")

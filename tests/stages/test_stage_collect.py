@@ -48,6 +48,7 @@ def test_golds_are_shown_rule_by_rule_until_done(golds: Path) -> None:
     assert summary["after"]["collect_success"]["value"] == 1.0 and summary["metrics"]["collect/trajectories"] == 40
 
 
+@pytest.mark.slow
 def test_a_run_killed_on_the_way_goes_on_and_ends_with_the_same_bytes(golds: Path, tmp_path: Path) -> None:
     words = [*INTERPRETED, *COLLECT[len(PROGRAM) :], *GOLDS, "cache.enabled=false", "collect.batch_size=1"]
     first = subprocess.Popen(
