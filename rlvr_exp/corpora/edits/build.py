@@ -11,15 +11,13 @@ from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from rlvr_exp.config import Config
 from rlvr_exp.core import seeds
 from rlvr_exp.corpora.edits import mixture
 from rlvr_exp.corpora.edits.catalogue import FAMILIES
 from rlvr_exp.corpora.edits.compose import COMPOSITIONS, composed, drafted
 from rlvr_exp.corpora.edits.draw import Draw
-from rlvr_exp.corpora.edits.program import Edit, applied, programs, wrong_answers
+from rlvr_exp.corpora.edits.program import Edit, applied, holds, programs, wrong_answers
 from rlvr_exp.corpora.splits import Row, sizes, tally, write
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.completion import syntax_fault
@@ -81,17 +79,6 @@ def fault_of(edit: Edit) -> str:
     if edit.draft.tests and (holds(edit.before, edit.draft.tests) or not holds(edit.after, edit.draft.tests)):
         return "its tests do not tell the programs apart"
     return ""
-
-
-def holds(program: str, tests: str) -> bool:
-    """Whether the lines hold of a program. Both are a family's own, so that they run here and not in the sandbox."""
-    names: dict[str, Any] = {}
-    exec(compile(program, "program", "exec"), names)
-    try:
-        exec(compile(tests, "tests", "exec"), names)
-    except (Exception, pytest.fail.Exception):  # Whatever a program does that is not as the lines say.
-        return False
-    return True
 
 
 def _order(split: str, size: int) -> Iterator[tuple[str, int]]:

@@ -73,7 +73,7 @@ def guard_raise(d: Draw) -> Draft:
     pattern = f"def {f}($P):\n    $$$B"
     rewrite = f"def {f}($P):\n{guard}    $$$B"
     say = f'Let `{f}` raise ValueError("{word}") where `{a}` is below {n}.'
-    tests = f"import pytest\nwith pytest.raises(ValueError):\n    {f}({n - 1})\nassert {f}({n}) is not None"
+    tests = f"import pytest\nwith pytest.raises(ValueError, match='^{word}$'):\n    {f}({n - 1})\nassert {f}({n}) is not None"
     return rewritten(pattern, rewrite, say, f"ValueError below {n}", tests=tests, P=a, B=lines)
 
 
@@ -127,7 +127,7 @@ def keyword_only(d: Draw) -> Draft:
     pattern = f"def {f}($A, {b}={v}):\n    $$$B"
     rewrite = f"def {f}($A, *, {b}={v}):\n    $$$B"
     say = f"Let `{b}` of `{f}` be given by keyword only."
-    tests = f"import pytest\nwith pytest.raises(TypeError):\n    {f}(1, 2)"
+    tests = f"import pytest\nwith pytest.raises(TypeError):\n    {f}(1, 2)\nassert {f}(1) == {f}(1, {b}={v})"
     return rewritten(pattern, rewrite, say, f"{b} keyword-only", tests=tests, A=a, B=lines)
 
 

@@ -1,9 +1,13 @@
 """A whole program around a draft, and the row of its edit: what stays stands beside what changes."""
 
+import ast
+import builtins
 import json
 import re
 from dataclasses import dataclass
 from typing import Any
+
+import pytest
 
 from rlvr_exp.corpora.edits import mixture
 from rlvr_exp.corpora.edits.draw import VARIABLES, Draw
@@ -39,7 +43,8 @@ class Edit:
         lines = self.draft.tests.split("\n")
         imports = [line for line in lines if line.startswith("import ")]
         rest = "\n".join(f"    {line}" for line in lines if line not in imports)
-        return "\n".join([*imports, "from solution import *", "", "", "def test_edit():", rest, ""])
+        own = [f"from solution import {name}" for name in _shadowing(self.after)]
+        return "\n".join([*imports, "from solution import *", *own, "", "", "def test_edit():", rest, ""])
 
 
 def programs(d: Draw, draft: Draft) -> Edit:
@@ -66,6 +71,17 @@ def applied(text: str, action: str) -> str | None:
     return text
 
 
+def holds(program: str, tests: str) -> bool:
+    """Whether the lines hold of a program. Both are a family's own, so that they run here and not in the sandbox."""
+    names: dict[str, Any] = {}
+    try:
+        exec(compile(program, "program", "exec"), names)
+        exec(compile(tests, "tests", "exec"), names)
+    except (Exception, pytest.fail.Exception):  # Whatever a program does that is not as the lines say.
+        return False
+    return True
+
+
 def wrong_answers(edit: Edit) -> list[dict[str, str]]:
     """Answers near the gold that are not it: nothing edited, an edit half done, turned round, or with another name."""
     found = [{"text": edit.before}, {"text": _changed(edit.after)}]
@@ -75,11 +91,20 @@ def wrong_answers(edit: Edit) -> list[dict[str, str]]:
     tries.append([*rules[:-1], {**rules[-1], fix: _changed(rules[-1][fix])}])
     if "pattern" in rules[0]:
         tries.append([{"pattern": rules[0]["rewrite"], "rewrite": rules[0]["pattern"]}])
-    for one in tries:
-        text = json.dumps(one[0] if len(one) == 1 else one, ensure_ascii=False)
-        if applied(edit.before, text) != edit.after:
-            found.append({"action": text})
-    return found
+    found += [{"action": json.dumps(one[0] if len(one) == 1 else one, ensure_ascii=False)} for one in tries]
+    return [one for one in found if not _is_right(edit, one)]
+
+
+def _is_right(edit: Edit, answer: dict[str, str]) -> bool:
+    """Whether an answer makes the program after, or one that its tests take for it, such as `00` for `0`."""
+    text = answer["text"] if "text" in answer else applied(edit.before, answer["action"])
+    return text is not None and (text == edit.after or bool(edit.draft.tests and holds(text, edit.draft.tests)))
+
+
+def _shadowing(text: str) -> list[str]:
+    """Functions with the name of one of Python's own, which `*` does not bring into a file of tests."""
+    defined = {part.name for part in ast.parse(text).body if isinstance(part, ast.FunctionDef)}
+    return sorted(defined & vars(builtins).keys())
 
 
 def _neighbour(d: Draw, draft: Draft) -> str:
