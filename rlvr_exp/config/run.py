@@ -168,6 +168,8 @@ class Validate:
     """Fixed answers that know nothing of a task: `plain` values; `all`, with objects that lie and code that attacks."""
     require: float = option(1.0, low=0, high=1)
     """Share of golds that must pass; below it the run ends with exit 3."""
+    answers: str = ""
+    """A policy's answers to the tasks, as +stage=infer writes them: they are judged in place of golds and wrong programs."""
 
 
 SAMPLES = "samples"

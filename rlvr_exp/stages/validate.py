@@ -2,12 +2,13 @@
 
 Writes `validate.jsonl`, one row per candidate, and `validate.md`, the table with the findings: golds that do not pass,
 each with its reason, and tasks whose tests accept a stub, a wrong program or a fixed answer. Repeating the stage costs
-little: verdicts are cached.
+little: verdicts are cached. With `validate.answers` a policy's answers are judged in their place.
 """
 
 import json
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config import Config
@@ -17,6 +18,7 @@ from rlvr_exp.core.files import write_text
 from rlvr_exp.evaluation.data_quality import CandidateResult, report, shares
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.stages.shared.answer_validation import validate_answers
 from rlvr_exp.stages.shared.domain import build_domain
 from rlvr_exp.stages.shared.gold_check import why
 from rlvr_exp.stages.shared.validation_candidates import ValidationCandidate, validation_candidates
@@ -41,6 +43,8 @@ def run(config: Config, context: RunContext) -> StageResult:
         check_verifier_match(verifier, tasks)
         data = {name: {"tasks": len(domain.splits()[name]), "fingerprint": domain.fingerprint(name)} for name in splits}
         manifest.update(context.directory, verifier=checked_description(verifier, context), data=data)
+        if options.answers:
+            return validate_answers(Path(options.answers), domain, tasks, verifier, context)
         found = judged(domain, verifier, tasks, options, context)
         counted = system_metrics(verifier)
     write_text(context.directory / "validate.jsonl", "".join(json.dumps(row(*one)) + "\n" for one in found))
