@@ -87,9 +87,13 @@ OWN = {
         "replay_max_weight": change(0.1, **REPLAYED),
     },
 }
+IN_EVERY_RUN = ("GRPO", "PPO")
+"""Methods whose common options are tried in every run of the tests; those of the others, which inherit them, are slow tests."""
 SCHEMAS_OF_RL = {schema.__name__: schema for schema in SCHEMAS.values() if issubclass(schema, ReinforcementLearning)}
 LEAVES = [
-    (name, spec.name)
+    pytest.param(
+        name, spec.name, marks=() if name in IN_EVERY_RUN or spec.name in OWN.get(name, ()) else pytest.mark.slow
+    )
     for name, schema in SCHEMAS_OF_RL.items()
     for spec in dataclasses.fields(schema)
     if spec.name not in PASSED_ON

@@ -50,6 +50,7 @@ def test_the_code_draws_the_shipped_splits_again():
         assert fingerprint(text_of(drawn).encode()) == manifest()[name]["content_sha256"]
 
 
+@pytest.mark.slow
 def test_no_program_and_no_edit_but_for_its_names_is_in_two_splits():
     texts = {split: {row["before"] for row in rows(split)} for split in mixture.SPLITS}
     edits = {

@@ -119,6 +119,7 @@ def test_two_at_once_install_once(checkout: Path) -> None:
     assert sorted("installing" in text for text in said) == [False, True], said
 
 
+@pytest.mark.slow
 def test_broken_or_moved_environment_is_made_good(checkout: Path) -> None:
     launch(checkout)
     (checkout / ".venv/bin/python").unlink()

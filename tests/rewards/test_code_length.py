@@ -1,5 +1,6 @@
 """The reward for short code measures the code alone."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.dafny import DafnyProblem
 
 LINES = st.lists(st.tuples(st.sampled_from(["x", "long_name", "y1"]), st.integers(0, 10**6)), min_size=1, max_size=6)
-PROSE = st.text("ab #/*\n", max_size=30).map(lambda text: text.replace("*/", ""))
+PROSE = st.text("ab #/*\n", max_size=30).map(lambda text: re.sub(r"\*+/", "", text))
 TERM = CodeLength(1.0, 100)
 
 
