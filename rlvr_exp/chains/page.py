@@ -56,7 +56,8 @@ def _data(root: Path, one: Link) -> Iterator[tuple[str, ...]]:
     config, summary = _config(root, one), one["summary"]
     if summary["stage"] in COUNTED:
         place = config[summary["stage"]].get("output") or ""
-        counts = {name.rpartition("/")[2]: n for name, n in summary["metrics"].items() if not name.startswith(NOT_DATA)}
+        metrics = {name: n for name, n in summary["metrics"].items() if isinstance(n, int | float)}
+        counts = {name.rpartition("/")[2]: n for name, n in metrics.items() if not name.startswith(NOT_DATA)}
     else:
         place = (config.get("data") or {}).get("path") or "embedded"
         splits = _json(root / one["directory"] / "manifest.json").get("data") or {}

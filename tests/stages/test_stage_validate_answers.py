@@ -22,16 +22,24 @@ def test_answers_are_judged_and_measured_as_where_they_were_given(tmp_path: Path
     assert done.returncode == 0, done.stdout + done.stderr
     answers = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
     rows = [json.loads(line) for line in (tmp_path / "b" / "validate.jsonl").read_text().splitlines()]
-    whole = [(one["id"], one["outcome"], one["bucket"]) for one in answers if not one["truncated"]]
-    cut = {one["id"] for one in answers if one["truncated"]}
-    assert whole and whole == [(one["task"], one["outcome"], one["bucket"]) for one in rows if one["task"] not in cut]
-    assert {"parses", "valid", "field_similarity"} <= set(rows[0]["measures"])
+    given_ones = [(one["id"], one["outcome"], one["bucket"]) for one in answers]
+    assert given_ones == [(one["task"], one["outcome"], one["bucket"]) for one in rows] and len(rows) == 12
+    assert {"parses", "valid", "field_similarity"} <= {name for one in rows for name in one["measures"]}
     summary = json.loads((tmp_path / "b" / "summary.json").read_text())
     passed = sum(one["outcome"] == "passed" for one in rows)
     assert summary["after"]["answers_passed"]["value"] == pytest.approx(passed / 12)
     assert summary["metrics"].get("verdict/passed", 0) == passed and "measure/parses" in summary["metrics"]
     assert "| answers_passed |" in (tmp_path / "b" / "validate.md").read_text()
     assert "answers_passed" in (tmp_path / "b" / "report.html").read_text()
+
+
+def test_what_was_cut_or_never_given_fails_as_such(tmp_path: Path) -> None:
+    rows = [{"id": "dev-00001", "text": "x", "truncated": True}, {"id": "dev-00002", "text": None}]
+    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    done = program(tmp_path, "+stage=validate", "validate.answers=a.jsonl", "run.dir=b")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = [json.loads(line) for line in (tmp_path / "b" / "validate.jsonl").read_text().splitlines()]
+    assert [one["bucket"] for one in found] == ["truncated", "prompt_too_long"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -11,18 +12,29 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_text
 from rlvr_exp.core.measures import is_count
 from rlvr_exp.core.statistics import mean_interval
+from rlvr_exp.episodes.types import TRUNCATED
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.row_file import lines
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Request, Verdict, Verifier
 
 OPTION = "validate.answers"
 LONGEST = 64 << 20
 """Bytes of a row."""
 SHOWN = 20
 """Faults that are named."""
-Answer = tuple[Task, str]
+EVERY = 20
+"""Verdicts between messages of progress."""
+TOO_LONG = Verdict("failed", PROMPT_TOO_LONG, log="the prompt was longer than the policy takes")
+
+
+@dataclass(frozen=True)
+class Answer:
+    task: Task
+    text: str
+    settled: Verdict | None
+    """Of an answer that was cut or never given: it needs no judge."""
 
 
 def validate_answers(
@@ -35,13 +47,16 @@ def validate_answers(
     """
     answers = read_answers(path, {task.id: task for task in tasks})
     verdicts: dict[int, Verdict] = {}
-    for index, verdict in verifier.as_ready(Request(task.problem, domain.parse(text, task)) for task, text in answers):
+    open_ones = [one for one in answers if one.settled is None]
+    requests = (Request(one.task.problem, domain.parse(one.text, one.task)) for one in open_ones)
+    for index, verdict in verifier.as_ready(requests):
         verdicts[index] = verdict
-        context.progress(kind="phase", name="validate", done=len(verdicts), total=len(answers))
-    judged = [(task, text, verdicts[index]) for index, (task, text) in enumerate(answers)]
-    rows = "".join(json.dumps(_row(*one)) + "\n" for one in judged)
+        if len(verdicts) % EVERY == 0 or len(verdicts) == len(open_ones):
+            context.progress(kind="phase", name="validate", done=len(verdicts), total=len(open_ones))
+    judged = iter([verdicts[index] for index in range(len(open_ones))])
+    found = [(one, one.settled or next(judged)) for one in answers]
+    rows = "".join(json.dumps(_row(one, verdict)) + "\n" for one, verdict in found)
     write_text(context.directory / "validate.jsonl", rows)
-    found = [(task.id, verdict) for task, _, verdict in judged]
     rates, counts = _rates(found), Counter(verdict.reason for _, verdict in found)
     text = "\n".join(_table(rates, counts))
     write_text(context.directory / "validate.md", text + "\n")
@@ -52,15 +67,16 @@ def validate_answers(
 
 
 def read_answers(path: Path, tasks: Mapping[str, Task]) -> list[Answer]:
-    """Each row's task by its `id`, and its `text`, as +stage=infer writes them; null: a prompt too long to answer."""
+    """Each row's task by its `id`, and its `text`, as +stage=infer writes them; null: a prompt too long to answer. `truncated`
+    says of a text that it was cut."""
     found: list[Answer] = []
     faults: list[InputProblem] = []
     for line in lines(path, LONGEST, OPTION):
         where = f"{path}, line {line.number}"
         try:
             row = json.loads(line.text or b"")
-            task, text = tasks.get(str(row["id"])), row["text"] or ""
-        except (ValueError, TypeError, KeyError):
+            task, text, cut = tasks.get(str(row["id"])), row["text"], row.get("truncated") is True
+        except (ValueError, TypeError, KeyError, AttributeError):
             faults.append(
                 InputProblem(where, "no answer", "", "an object with `id` and `text`, as +stage=infer writes it")
             )
@@ -69,10 +85,10 @@ def read_answers(path: Path, tasks: Mapping[str, Task]) -> list[Answer]:
             faults.append(
                 InputProblem(where, "names no task of this data", str(row["id"]), "the data that was answered")
             )
-        elif not isinstance(text, str):
+        elif text is not None and not isinstance(text, str):
             faults.append(InputProblem(where, "its `text` is none", type(text).__name__, "the completion"))
         else:
-            found.append((task, text))
+            found.append(Answer(task, text or "", TOO_LONG if text is None else TRUNCATED if cut else None))
     if not found and not faults:
         faults = [InputProblem(OPTION, "has no answer", str(path), "one JSON object a line")]
     if faults:
@@ -80,19 +96,25 @@ def read_answers(path: Path, tasks: Mapping[str, Task]) -> list[Answer]:
     return found
 
 
-def _row(task: Task, text: str, verdict: Verdict) -> dict[str, Any]:
+def _row(one: Answer, verdict: Verdict) -> dict[str, Any]:
     judged = {name: getattr(verdict, name) for name in ("outcome", "bucket", "rule", "passed", "total", "log")}
-    return {"task": task.id, "family": task.family, "text": text, **judged, "measures": dict(verdict.measures)}
+    return {
+        "task": one.task.id,
+        "family": one.task.family,
+        "text": one.text,
+        **judged,
+        "measures": dict(verdict.measures),
+    }
 
 
-def _rates(found: Sequence[tuple[str, Verdict]]) -> dict[str, Rate]:
+def _rates(found: Sequence[tuple[Answer, Verdict]]) -> dict[str, Rate]:
     """Means over tasks of success and of every measure, over the answers that have it."""
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for task, verdict in found:
+    for one, verdict in found:
         if verdict.outcome == "no_verdict":
             continue
         for name, value in {"answers_passed": float(verdict.outcome == "passed"), **verdict.measures}.items():
-            values[name][task].append(value)
+            values[name][one.task.id].append(value)
     return {name: _mean(by_task, is_count(name)) for name, by_task in values.items()}
 
 
