@@ -11,7 +11,7 @@ from typing import Any
 from rlvr_exp.chains.command import Command, run_command
 from rlvr_exp.chains.page import page
 from rlvr_exp.config import Config
-from rlvr_exp.config.chain import CHAIN, PATH, PLACE, Links
+from rlvr_exp.config.chain import CHAIN, PLACE, Links
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError
@@ -47,7 +47,7 @@ def run_links(config: Config, context: RunContext) -> StageResult:
 
 def commands_of(options: Links, root: Path) -> list[Command]:
     """The command of each link, with the directories of those before it."""
-    places = {CHAIN: str(root), PATH: options.path}
+    places = {CHAIN: str(root), **options.given}
     found = []
     for number, (name, words) in enumerate(options.runs.items(), 1):
         directory = root / f"{number:02d}_{name}"

@@ -18,14 +18,18 @@ class Collect(Drawing):
     """Who acts. policy: the model node's, or the endpoint of engine=server; golds: the data's own actions, rule by rule."""
     split: str = "train"
     """Split of the data whose tasks are shown."""
+    skip: int = option(0, low=0)
+    """The first N tasks are left out, such as those that another teacher has."""
     tasks: int = option(0, low=0)
-    """The first N tasks; 0: all."""
+    """N tasks from there; 0: all."""
     samples: int = option(1, low=1)
     """Trajectories sampled of each task."""
     output: str = ""
     """Trajectories, one JSON object a line, in the order of the tasks; empty: trajectories.jsonl in the run directory."""
     max_tokens: int = option(0, low=0)
     """Stop after so many sampled tokens in all, those of an earlier run of the same output among them; 0: no limit."""
+    max_cost: float = option(0.0, low=0)
+    """Stop once this run's endpoint has cost so much (engine.prompt_price, engine.completion_price); 0: no limit."""
     batch_size: int = option(64, low=1)
     """Trajectories at once; they are written after each batch."""
 
@@ -40,6 +44,7 @@ class Collect(Drawing):
             "top_p": 1.0,
             "min_p": 0.0,
             "max_tokens": 0,
+            "max_cost": 0.0,
         }
         for name, default in unread.items():
             if getattr(self, name) != default:

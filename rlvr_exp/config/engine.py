@@ -47,6 +47,10 @@ class Server:
     """Seconds before the first further try, doubled for each that follows; a server's Retry-After is waited for."""
     max_unanswered_rate: float = option(0.05, low=0, high=1)
     """Share of completions that the server never answered, past which the run stops with exit 3."""
+    prompt_price: float = option(0.0, low=0)
+    """What a million tokens of prompts cost, in any currency; with completion_price it makes system/engine_cost."""
+    completion_price: float = option(0.0, low=0)
+    """What a million sampled tokens cost."""
 
     def problems(self) -> list[InputProblem]:
         found = []

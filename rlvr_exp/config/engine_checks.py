@@ -22,10 +22,17 @@ def engine_problems(config: Config) -> Iterator[InputProblem]:
     """Combinations that the engine rules out."""
     if not reads(config, "engine"):
         return
+    if config.collect is not None and config.collect.max_cost and not _has_prices(config.engine):
+        what, remedy = "nothing has a price", "engine=server with engine.prompt_price and engine.completion_price"
+        yield InputProblem("collect.max_cost", what, str(config.collect.max_cost), "0 without prices", "", remedy)
     if is_server(config.engine):
         yield from _of_server(config, config.engine)
     if is_vllm(config.engine):
         yield from _of_vllm(config)
+
+
+def _has_prices(engine: Any) -> bool:
+    return is_server(engine) and bool(engine.prompt_price or engine.completion_price)
 
 
 def engine_missing(config: Config) -> Iterator[tuple[InputProblem, str]]:

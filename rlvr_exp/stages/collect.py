@@ -5,8 +5,9 @@ Trajectories are written batch by batch; the same command with the same output g
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -24,6 +25,7 @@ from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.resumable_jsonl import ResumableJsonl
+from rlvr_exp.rollouts.engines.server import COST
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner
 from rlvr_exp.stages.shared.components import (
     RunComponents,
@@ -48,6 +50,17 @@ Teach = Callable[[Sequence[tuple[Task, int]]], list[Trajectory]]
 """Shows tasks, each with the index of a sample, in their order."""
 
 
+@dataclass(frozen=True)
+class _Teacher:
+    domain: ContinuesEdits
+    verifier: Verifier
+    teach: Teach
+    who: Any
+    """What tells it from others: its weights, or its served name."""
+    counted: Callable[[], Mapping[str, float]] = dict
+    """What its engine has counted so far."""
+
+
 class TrajectoryFile(ResumableJsonl):
     """The file of trajectories; `provenance` is everything that determines them."""
 
@@ -60,24 +73,26 @@ class TrajectoryFile(ResumableJsonl):
 
 def run(config: Config, context: RunContext) -> StageResult:
     opened = _golds(config, context) if config.collect.teacher == "golds" else _policy(config, context)
-    with opened as (domain, verifier, teach, who):
-        tasks = _tasks(config, domain)
+    with opened as teacher:
+        tasks = _tasks(config, teacher.domain)
         target = Path(config.collect.output or context.directory / "trajectories.jsonl")
-        with TrajectoryFile(target, _provenance(config, tasks, domain, context, verifier, who)) as out:
-            return _Collecting(config, context, out, verifier, teach).run(tasks)
+        with TrajectoryFile(target, _provenance(config, tasks, teacher, context)) as out:
+            return _Collecting(config, context, out, teacher).run(tasks)
 
 
 @contextmanager
-def _golds(config: Config, context: RunContext) -> Iterator[tuple[ContinuesEdits, Verifier, Teach, Any]]:
+def _golds(config: Config, context: RunContext) -> Iterator[_Teacher]:
     domain = _in_steps(build_domain(config, context, in_first_process))
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_verifier_match(verifier, _tasks(config, domain))
         kept = KeepsOutputs(verifier, "verifier", remember=False)
-        yield domain, verifier, lambda asked: gold_trajectories(domain, kept, [task for task, _ in asked]), "golds"
+        yield _Teacher(
+            domain, verifier, lambda asked: gold_trajectories(domain, kept, [task for task, _ in asked]), "golds"
+        )
 
 
 @contextmanager
-def _policy(config: Config, context: RunContext) -> Iterator[tuple[ContinuesEdits, Verifier, Teach, Any]]:
+def _policy(config: Config, context: RunContext) -> Iterator[_Teacher]:
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
     domain = _in_steps(build_domain(config, context, in_first_process))
@@ -94,7 +109,9 @@ def _policy(config: Config, context: RunContext) -> Iterator[tuple[ContinuesEdit
         manifest.update(context.directory, device=device(), model=model_section(policies, engine))
         runner = runner_of(environment, components, config, config.collect, config.collect.batch_size)
         weights = sampled_weights(policies, engine)
-        yield domain, verifier, lambda asked: _played(runner, domain, config.seed, asked), weights
+        yield _Teacher(
+            domain, verifier, lambda asked: _played(runner, domain, config.seed, asked), weights, engine.metrics
+        )
 
 
 def _played(
@@ -126,22 +143,25 @@ def _tasks(config: Config, domain: ContinuesEdits) -> list[Task]:
     if not tasks:
         what, remedy = "no task has an action to show", "rows with an `action`, or collect.teacher=policy"
         raise InputError(InputProblem("collect.teacher", what, f"split {options.split}", "", "", remedy))
-    return tasks[: options.tasks] if options.tasks else list(tasks)
+    if options.skip >= len(tasks):
+        what, allowed = "leaves out every task", f"less than {len(tasks)}"
+        raise InputError(InputProblem("collect.skip", what, str(options.skip), allowed))
+    return list(tasks[options.skip : options.skip + options.tasks if options.tasks else None])
 
 
 def _provenance(
-    config: Config, tasks: Sequence[Task], domain: ContinuesEdits, context: RunContext, verifier: Verifier, who: Any
+    config: Config, tasks: Sequence[Task], teacher: _Teacher, context: RunContext
 ) -> dict[str, Any]:
     """Everything that determines the trajectories."""
-    options, described = config.collect, checked_description(verifier, context)
+    options, described = config.collect, checked_description(teacher.verifier, context)
     manifest.update(context.directory, verifier=described, tasks=len(tasks))
     drawing = ("samples", "temperature", "top_k", "top_p", "min_p", "stop")
     lengths = ("chat_template", "system", "max_prompt_tokens", "max_completion_tokens")
     sampled = options.teacher == "policy"
     return {
-        "tasks": content_hash([[task.id, domain.task_prompt(task)] for task in tasks]),
+        "tasks": content_hash([[task.id, teacher.domain.task_prompt(task)] for task in tasks]),
         "teacher": options.teacher,
-        "weights": who,
+        "weights": teacher.who,
         "seed": config.seed if sampled else 0,
         "decoding": {name: getattr(options, name) for name in drawing} if sampled else {},
         "model": {name: getattr(config.model, name) for name in lengths} if sampled else {},
@@ -153,9 +173,8 @@ def _provenance(
 class _Collecting:
     """A pass over the tasks; trajectories that are there are counted and not repeated."""
 
-    def __init__(self, config: Config, context: RunContext, out: TrajectoryFile, verifier: Verifier, teach: Teach):
-        self._options, self._context, self._out = config.collect, context, out
-        self._verifier, self._teach = verifier, teach
+    def __init__(self, config: Config, context: RunContext, out: TrajectoryFile, teacher: _Teacher):
+        self._options, self._context, self._out, self._teacher = config.collect, context, out, teacher
         self._done: dict[str, int] = {}
         self._known: set[str] = set()
         self._passed: dict[str, list[float]] = defaultdict(list)
@@ -173,7 +192,7 @@ class _Collecting:
             )
         for start in range(0, len(left), self._options.batch_size):
             self._check_budget()
-            rows = [one.row() for one in self._teach(left[start : start + self._options.batch_size])]
+            rows = [one.row() for one in self._teacher.teach(left[start : start + self._options.batch_size])]
             for row in rows:
                 self._out.write(row)
             self._count(rows)
@@ -192,11 +211,14 @@ class _Collecting:
         return StageResult(after={"collect_success": rate}, metrics=self._context.metrics)
 
     def _check_budget(self) -> None:
-        limit = self._options.max_tokens
-        if limit and self._done["tokens"] >= limit:
+        cost = self._teacher.counted().get(COST, 0.0)
+        limits = {"max_tokens": self._done.get("tokens", 0), "max_cost": cost}
+        spent = [name for name, value in limits.items() if 0 < getattr(self._options, name) <= value]
+        if spent:
             self._context.metrics = self._metrics()
             raise GuardStop(
-                f"{self._done['tokens']} tokens were sampled, collect.max_tokens={limit}; {len(self._known)} trajectories are in "
+                f"{self._done['tokens']} tokens were sampled at a cost of {cost:g}, collect.{spent[0]}="
+                f"{getattr(self._options, spent[0])}; {len(self._known)} trajectories are in "
                 f"{self._out.path}. The same command with a larger limit continues there"
             )
 
@@ -211,7 +233,8 @@ class _Collecting:
         seconds = time.monotonic() - self._began
         return {
             **{f"collect/{name}": value for name, value in self._done.items()},
-            **system_metrics(self._verifier),
+            **system_metrics(self._teacher.verifier),
+            **self._teacher.counted(),
             "system/trajectories_from_before": self._before,
             "time/collect": seconds,
             "time/trajectories_per_second": (len(self._known) - self._before) / seconds if seconds else 0.0,

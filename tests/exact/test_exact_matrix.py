@@ -151,7 +151,7 @@ def test_what_does_not_fit_is_refused_with_every_difference(options, tmp_path: P
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_completed_run_says_so_and_is_left_alone(stage: str, tmp_path: Path, wholes: Wholes, nursery) -> None:
     run, before = wholes(stage), trajectories.untouched(wholes(stage))
-    words = [*STAGES[stage], f"data.path={trajectories.data()}", f"run.resume={run}"]
+    words = [*STAGES[stage], f"data.path={trajectories.data(*STAGES[stage])}", f"run.resume={run}"]
     assert nursery(words, tmp_path, {}, tmp_path / "said.txt") == 0
     assert "completed already, after 5 steps" in (tmp_path / "said.txt").read_text()
     assert trajectories.untouched(run) == before

@@ -27,7 +27,9 @@ from rlvr_exp.records.rollout_files import read_evaluation, read_rollouts, rollo
 from rlvr_exp.solutions.store import SolutionStore
 
 HERE = Path(__file__).parent
-EMBEDDED = PACKAGE / "assets" / "arc"
+EMBEDDED = PACKAGE / "assets"
+TRAINS = {"arc": "train", "edits": "practice"}
+"""The embedded split that is trained on, of each corpus."""
 STEPS = 5
 EVERY = 2
 """Steps between checkpoints."""
@@ -85,6 +87,17 @@ STAGES = {
         "run.select.metric=reward/mean",
         "optimizer=muon",
     ],
+    "srl": [
+        "+stage=srl",
+        *SMALL,
+        *RL,
+        "environment=edits",
+        "algorithm.rollout_steps=2",
+        "algorithm.resample_budget=3",
+        "algorithm.kl_coef=0.04",
+        "run.select.times=2",
+        "run.select.tasks=2",
+    ],
     "self_play": [
         "+stage=self_play",
         *SMALL,
@@ -104,7 +117,7 @@ STAGES = {
 }
 """Each with much state: several updates per batch, a moving reference, replay, a normaliser, pending groups, dropout,
 the best so far, epochs that end within the run."""
-SAMPLING = {"grpo": 4, "ppo": 5, "sft": 4, "dapo": 3, "self_play": 3}
+SAMPLING = {"grpo": 4, "ppo": 5, "sft": 4, "dapo": 3, "srl": 3, "self_play": 3}
 """A step in which completions are sampled, after the first checkpoint."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Signals that request a stop."""
@@ -226,13 +239,17 @@ def differing(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
     return [name for name in names if first.get(name) != second.get(name)]
 
 
-@cache
-def data() -> Path:
+def data(*words: str) -> Path:
     """The first tasks of each embedded split: loading all of them takes longer than these runs."""
+    return few_tasks("edits" if "+stage=srl" in words else "arc")
+
+
+@cache
+def few_tasks(corpus: str) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="few-tasks-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for split, count in (("train", 60), ("dev", 8), ("test", 8)):
-        with lzma.open(EMBEDDED / f"{split}.jsonl.xz", "rt") as lines:
+    for split, source, count in (("train", TRAINS[corpus], 60), ("dev", "dev", 8), ("test", "test", 8)):
+        with lzma.open(EMBEDDED / corpus / f"{source}.jsonl.xz", "rt") as lines:
             (folder / f"{split}.jsonl").write_text("".join(islice(lines, count)))
     return folder
 
@@ -240,19 +257,19 @@ def data() -> Path:
 def whole(runner: Runner, words: list[str], place: Path, directory: str = "") -> Path:
     """A run from start to end, in `place/run`, which may be named by a path relative to the place."""
     said = place / "said.txt"
-    code = runner([*words, f"data.path={data()}", f"run.dir={directory or place / 'run'}"], place, {}, said)
+    code = runner([*words, f"data.path={data(*words)}", f"run.dir={directory or place / 'run'}"], place, {}, said)
     assert code == 0, said.read_text()[-4000:]
     return place / "run"
 
 
-def where(place: Path) -> list[str]:
+def where(place: Path, words: list[str]) -> list[str]:
     """Options of a run that starts or resumes in a place."""
-    return [f"data.path={data()}", f"run.dir={place / 'run'}", "run.resume=auto"]
+    return [f"data.path={data(*words)}", f"run.dir={place / 'run'}", "run.resume=auto"]
 
 
 def go_on(runner: Runner, words: list[str], place: Path, env: dict[str, str] | None = None) -> int:
     """Start or resume, as the directory allows; the exit code."""
-    return runner([*words, *where(place)], place, env or {}, place / "said.txt")
+    return runner([*words, *where(place, words)], place, env or {}, place / "said.txt")
 
 
 def killed_and_resumed(
@@ -283,7 +300,7 @@ def stopped_and_resumed(runner: Runner, words: list[str], place: Path, after_s: 
     Returns:
         The exit code of the stopped run, and whether it left a checkpoint.
     """
-    code = runner([*words, *where(place)], place, {}, place / "said.txt", by=by, after_s=after_s)
+    code = runner([*words, *where(place, words)], place, {}, place / "said.txt", by=by, after_s=after_s)
     if code == 0:  # It was faster than the one that the moment was drawn from.
         shutil.rmtree(place / "run")
         return stopped_and_resumed(runner, words, place, after_s / 2, by)

@@ -66,6 +66,12 @@ def test_a_run_killed_on_the_way_goes_on_and_ends_with_the_same_bytes(golds: Pat
     assert out.read_bytes() == (golds / "out.jsonl").read_bytes()
 
 
+def test_tasks_of_another_teacher_are_left_out(golds: Path, tmp_path: Path) -> None:
+    done = program(tmp_path, *COLLECT, *GOLDS, "collect.skip=30", "collect.tasks=10", "run.dir=run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert rows_of(tmp_path / "out.jsonl") == rows_of(golds / "out.jsonl")[30:]
+
+
 def test_a_policy_teaches_what_it_samples_within_its_budget(tmp_path: Path) -> None:
     words = [*COLLECT, "collect.split=practice", "collect.tasks=4", "collect.samples=2", "collect.batch_size=2"]
     stopped = program(tmp_path, *words, "collect.max_tokens=1", "run.dir=a")
@@ -89,6 +95,8 @@ def test_a_policy_teaches_what_it_samples_within_its_budget(tmp_path: Path) -> N
         (["collect.teacher=golds", "data.target=text"], "collect.teacher: no task has an action to show"),
         (["data=arc", "environment=single_turn"], "data: these tasks are not done in steps"),
         (["collect.split=nowhere"], "nowhere"),
+        (["collect.teacher=golds", "collect.skip=12000"], "collect.skip: leaves out every task"),
+        (["collect.max_cost=1"], "collect.max_cost: nothing has a price"),
         (["environment=single_turn"], "environment: shows no text that an action has made"),
     ],
 )
@@ -130,8 +138,14 @@ def test_an_endpoint_teaches_too(tmp_path: Path) -> None:
 
     words = [*COLLECT, "engine=server", "data.prompt.style=instruct", "collect.tasks=3", "collect.split=dev"]
     with serving(Endpoint(text=answer)) as endpoint:
-        done = program(tmp_path, *words, f"engine.url={endpoint.url}", "run.dir=run")
+        priced = [f"engine.url={endpoint.url}", "engine.prompt_price=1000", "engine.completion_price=1e6"]
+        stopped = program(tmp_path, *words, *priced, "collect.max_cost=1e-3", "collect.batch_size=1", "run.dir=a")
+        assert stopped.returncode == 3 and "collect.max_cost=0.001; 1 trajectories" in stopped.stdout + stopped.stderr
+        done = program(tmp_path, *words, *priced, "run.dir=run")
     assert done.returncode == 0, done.stdout + done.stderr
+    metrics = json.loads((tmp_path / "run" / "summary.json").read_text())["metrics"]
+    tokens = [metrics[f"system/engine_{kind}_tokens"] for kind in ("prompt", "completion")]
+    assert metrics["system/engine_cost"] == pytest.approx(tokens[0] * 1e-3 + tokens[1]) and tokens[1] > 0
     rows = rows_of(tmp_path / "out.jsonl")
     assert len(rows) == 3 and all(row["steps"][-1]["action"] == "done" for row in rows)
     assert any(len(row["steps"]) == 2 and "return (" in row["steps"][1]["before"] for row in rows)

@@ -33,6 +33,7 @@ SEEDS = 2**31
 """Seeds that every server takes."""
 COUNTED = ("requests", "completions", "unanswered", "prompt_tokens", "completion_tokens")
 """What is reported though it is 0."""
+COST = "system/engine_cost"
 Emit = Callable[[Drawn], None]
 
 
@@ -188,7 +189,13 @@ class ServerEngine(options.Server):
             )
 
     def metrics(self) -> Mapping[str, float]:
-        return {f"system/engine_{name}": float(count) for name, count in sorted(self._counts.items())}
+        """What was asked, answered and retried; the cost where the engine has prices."""
+        found = {f"system/engine_{name}": float(count) for name, count in sorted(self._counts.items())}
+        return found | ({COST: self._cost()} if self.prompt_price or self.completion_price else {})
+
+    def _cost(self) -> float:
+        tokens = self._counts["prompt_tokens"] * self.prompt_price
+        return (tokens + self._counts["completion_tokens"] * self.completion_price) / 1e6
 
 
 def _tokens(reply: Reply, policy: Policy) -> list[int]:
