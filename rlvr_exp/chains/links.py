@@ -11,7 +11,7 @@ from typing import Any
 from rlvr_exp.chains.command import Command, run_command
 from rlvr_exp.chains.page import page
 from rlvr_exp.config import Config
-from rlvr_exp.config.chain import CHAIN, PLACE, Links
+from rlvr_exp.config.chain import CHAIN, PATH, PLACE, SERVED, Links
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError
@@ -29,6 +29,7 @@ def run_links(config: Config, context: RunContext) -> StageResult:
     _check(commands)
     done: list[dict[str, Any]] = []
     for number, command in enumerate(commands, 1):
+        context.progress(kind="phase", name="links", done=number - 1, total=len(commands))
         context.progress(kind="note", text=f"link {number} of {len(commands)}, {command.name}: {command.text}")
         if _ended_well(command):
             context.progress(kind="note", text=f"{command.name} has ended well already: {command.directory}")
@@ -47,13 +48,13 @@ def run_links(config: Config, context: RunContext) -> StageResult:
 
 def commands_of(options: Links, root: Path) -> list[Command]:
     """The command of each link, with the directories of those before it."""
-    places = {CHAIN: str(root), **options.given}
+    places = {CHAIN: str(root), PATH: options.path}
     found = []
     for number, (name, words) in enumerate(options.runs.items(), 1):
         directory = root / f"{number:02d}_{name}"
         filled = [PLACE.sub(lambda match: places[match[1]], word) for word in words]
         command = Command(name, tuple(filled), directory)
-        more = options.policy if reads(command.stage, "model") else []
+        more = options.endpoint if SERVED in words else options.policy if reads(command.stage, "model") else []
         found.append(replace(command, words=(*filled, *more, *options.words)))
         places[name] = str(directory)
     return found

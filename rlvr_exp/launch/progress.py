@@ -152,6 +152,8 @@ class Plain:
             self.note("  ".join(filter(None, (f"{name} {done}/{total}", text, f"[{_clock_text(now - self._start)}]"))))
 
     def note(self, text: str) -> None:
+        if self._waiting:
+            self._time = self._clock()  # A sign of life, too: the wait is shown where nothing else is.
         print(text, file=self._out, flush=True)
 
     def close(self) -> None:

@@ -192,12 +192,14 @@ class _Collecting:
             )
         for start in range(0, len(left), self._options.batch_size):
             self._check_budget()
+            if start == 0:
+                self._show(len(asked))
             rows = [one.row() for one in self._teacher.teach(left[start : start + self._options.batch_size])]
             for row in rows:
                 self._out.write(row)
             self._count(rows)
             with suppress(Interrupted):
-                self._context.progress(kind="phase", name="collect", done=len(self._known), total=len(asked))
+                self._show(len(asked))
             if self._context.interrupted and len(self._known) < len(asked):
                 raise Interrupted(
                     f"stopped after {len(self._known)} of {len(asked)} trajectories; {self._out.path}. "
@@ -209,6 +211,9 @@ class _Collecting:
         done = f"{self._done['trajectories']} trajectories, {self._done['steps']} steps, {rate.value:.1%} end right"
         self._context.progress(kind="note", text=f"{done}: {self._out.path}")
         return StageResult(after={"collect_success": rate}, metrics=self._context.metrics)
+
+    def _show(self, total: int) -> None:
+        self._context.progress(kind="phase", name="collect", done=len(self._known), total=total)
 
     def _check_budget(self) -> None:
         cost = self._teacher.counted().get(COST, 0.0)

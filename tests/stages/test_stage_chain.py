@@ -97,9 +97,10 @@ def test_links_that_need_a_path_join_where_one_is_given_and_policies_have_words_
         ("after", "02_after"),
     ]
     assert not with_path.problems() and not without.problems()
-    served = Links(links=links | {"endpoint": ["+stage=collect", "engine.url={url}"]}, url="http://localhost/v1")
-    assert commands_of(served, tmp_path)[-1].words == ("+stage=collect", "engine.url=http://localhost/v1")
-    assert not served.problems() and "endpoint" not in Links(links=served.links).runs
+    asks = {"served": ["+stage=collect", "engine=server"]}
+    served = Links(links=links | asks, policy=["model=mine"], endpoint=["engine.url=http://localhost/v1"])
+    assert commands_of(served, tmp_path)[-1].words == (*asks["served"], "engine.url=http://localhost/v1")
+    assert not served.problems() and "served" not in Links(links=served.links).runs
     (gone,) = Links(links=links | {"after": ["+stage=evaluate", "evaluate.baseline={before}"]}).problems()
     assert gone.remedy == "chain.path=DIR"
 

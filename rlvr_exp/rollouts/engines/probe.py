@@ -119,7 +119,12 @@ def _refusal(fault: Refused) -> InputProblem:
 
 
 async def _only_model(client: Client) -> str:
-    names = await client.models()
+    try:
+        names = await client.models()
+    except Unanswered as fault:
+        what = f"the server does not list its models: {fault}"
+        remedy = "engine.model=NAME, or start the server, or correct engine.url"
+        raise InputError(InputProblem("engine.model", what, "none is named", remedy=remedy)) from fault
     if len(names) != 1:
         what = f"the server lists {len(names)} models" if names else "the server lists no model"
         allowed = ", ".join(names[:10])
