@@ -179,6 +179,8 @@ class _Collecting:
         self._known: set[str] = set()
         self._passed: dict[str, list[float]] = defaultdict(list)
         """Whether each trajectory of a task ended right."""
+        self._unanswered = 0
+        """Trajectories that an endpoint or a verifier broke off: they are not written, and the same command asks again."""
         self._count(list(out.existing()))
         self._before, self._began = len(self._known), time.monotonic()
 
@@ -194,13 +196,15 @@ class _Collecting:
             self._check_budget()
             if start == 0:
                 self._show(len(asked))
-            rows = [one.row() for one in self._teacher.teach(left[start : start + self._options.batch_size])]
+            shown = [one.row() for one in self._teacher.teach(left[start : start + self._options.batch_size])]
+            rows = [row for row in shown if row["outcome"] != "no_verdict"]
+            self._unanswered += len(shown) - len(rows)
             for row in rows:
                 self._out.write(row)
             self._count(rows)
             with suppress(Interrupted):
                 self._show(len(asked))
-            if self._context.interrupted and len(self._known) < len(asked):
+            if self._context.interrupted and len(self._known) + self._unanswered < len(asked):
                 raise Interrupted(
                     f"stopped after {len(self._known)} of {len(asked)} trajectories; {self._out.path}. "
                     "The same command with this collect.output continues there"
@@ -210,6 +214,9 @@ class _Collecting:
         rate = Rate(*mean_interval(means), n=len(means), samples=self._options.samples)
         done = f"{self._done['trajectories']} trajectories, {self._done['steps']} steps, {rate.value:.1%} end right"
         self._context.progress(kind="note", text=f"{done}: {self._out.path}")
+        if self._unanswered:
+            text = f"{self._unanswered} trajectories were broken off without a verdict and are not written: the same command asks for them again"
+            self._context.progress(kind="note", text=text)
         return StageResult(after={"collect_success": rate}, metrics=self._context.metrics)
 
     def _show(self, total: int) -> None:
@@ -238,6 +245,7 @@ class _Collecting:
         seconds = time.monotonic() - self._began
         return {
             **{f"collect/{name}": value for name, value in self._done.items()},
+            "collect/no_verdict": self._unanswered,
             **system_metrics(self._teacher.verifier),
             **self._teacher.counted(),
             "system/trajectories_from_before": self._before,

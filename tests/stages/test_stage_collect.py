@@ -149,3 +149,44 @@ def test_an_endpoint_teaches_too(tmp_path: Path) -> None:
     rows = rows_of(tmp_path / "out.jsonl")
     assert len(rows) == 3 and all(row["steps"][-1]["action"] == "done" for row in rows)
     assert any(len(row["steps"]) == 2 and "return (" in row["steps"][1]["before"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("fault", "rate", "code", "said"),
+    [
+        ("500", 0.1, 3, "completions were never answered"),
+        ("500", 1, 0, "6 trajectories were broken off without a verdict"),
+        ("404", 0.1, 3, "it refused with 404"),
+        *(
+            pytest.param(fault, 0.1, 3, "completions were never answered", marks=pytest.mark.slow)
+            for fault in ("429", "cut", "nonsense")
+        ),
+    ],
+)
+def test_an_endpoint_that_breaks_ends_it_and_a_mended_one_goes_on_with_nothing_lost(
+    fault, rate, code, said, tmp_path: Path
+) -> None:
+    key = "words-that-nobody-may-see"
+    words = [*COLLECT, "engine=server", "engine.retries=1", "engine.backoff_s=0.01", "engine.api_key_env=SERVER_CODE"]
+    words += ["collect.tasks=12", "collect.batch_size=3", "collect.split=dev", f"engine.max_unanswered_rate={rate}"]
+    words += ["environment.steps=2"]
+    environment = {**ENVIRONMENT, "SERVER_CODE": key}
+
+    def run(url: str, *more: str) -> subprocess.CompletedProcess[str]:
+        command = [*words, f"engine.url={url}", *more]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+
+    with serving(Endpoint(text=lambda prompt, seed: "done", key=key, faults=[""] * 6, always=fault)) as endpoint:
+        broken = run(endpoint.url, "run.dir=a")
+        kept = (tmp_path / "out.jsonl").read_bytes()
+        endpoint.always = ""
+        endpoint.faults[:] = [fault] * 2 if fault != "404" else []
+        done = run(endpoint.url, "run.dir=b")
+    assert broken.returncode == code and said in broken.stdout + broken.stderr, broken.stdout + broken.stderr
+    assert kept.count(b"\n") == 6 and done.returncode == 0, done.stdout + done.stderr
+    rows = rows_of(tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_bytes().startswith(kept)
+    assert len({row["id"] for row in rows}) == 12 == len(rows) and "no_verdict" not in {row["outcome"] for row in rows}
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 9 and not [path for path in files if key.encode() in path.read_bytes()]
+    assert key not in broken.stdout + broken.stderr + done.stdout + done.stderr
