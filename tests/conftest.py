@@ -29,8 +29,9 @@ os.environ.update(
     PIP_NO_INDEX="1",
 )
 
-settings.register_profile("unhurried", settings.get_profile(settings.get_current_profile_name()), deadline=None)
-settings.load_profile("unhurried")  # A busy machine is no fault of the code; Hypothesis' own choice for CI stays.
+chosen = settings.get_profile(settings.get_current_profile_name())  # Hypothesis' own choice for CI stays.
+settings.register_profile("unhurried", chosen, deadline=None, max_examples=50)
+settings.load_profile("unhurried")  # A busy machine is no fault of the code.
 
 
 def pytest_report_header() -> str:

@@ -26,7 +26,7 @@ def length(one: Example) -> int:
 
 
 class Examples:
-    """An example of every task that has a gold and fits.
+    """An example of every demonstration of a task that has a gold and fits.
 
     Args:
         longest: tokens of the longest example; longer ones are left out.
@@ -36,7 +36,7 @@ class Examples:
         self._policy, self._domain, self._longest = policy, domain, longest
         self._kept: list[tuple[Task, str, Example]] = []
         self._left_out = {"no gold answer": 0, "too long": 0}
-        for task in tasks:
+        for task in (shown for one in tasks for shown in domain.demonstrations(one)):
             gold = domain.gold_completion(task)
             if gold is None:
                 self._left_out["no gold answer"] += 1

@@ -22,6 +22,12 @@ class Retry:
     """The most completions of a branch, with the first."""
 
 
+@configures("rlvr_exp.episodes.environments.reasoning.Reasoning")
+@dataclass
+class Reasoning:
+    """A problem worked out in the stages of `data.reasoning`, each shown to those after it; success is that of the code."""
+
+
 EDIT_STEPS = "rlvr_exp.episodes.environments.edits.Edits"
 
 

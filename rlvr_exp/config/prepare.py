@@ -46,6 +46,12 @@ class EditsCorpus(Corpus):
     """The embedded corpus of edits, every one of them made by the real ast-grep. Equal code makes equal files."""
 
 
+@configures("rlvr_exp.corpora.problems.build.make")
+@dataclass
+class ProblemsCorpus(Corpus):
+    """The embedded corpus of coding problems, with the texts of every stage of reasoning. Equal code makes equal files."""
+
+
 @configures("rlvr_exp.corpora.arc.check.make")
 @dataclass
 class ArcCheck(Prepare):
@@ -126,7 +132,7 @@ class Rows(Prepare):
 class EmbeddedPolicy(Prepare):
     """The files of an embedded policy: tokenizer and architecture, or a checkpoint's weights."""
 
-    name: str = option("tiny", choices=("tiny", "tiny_dafny", "tiny_edits"))
+    name: str = option("tiny", choices=("tiny", "tiny_dafny", "tiny_edits", "tiny_solver"))
     """Which policy: of grid puzzles, of Dafny methods, or of edits by ast-grep."""
     path: str = ""
     """Checkpoint whose weights are written; empty: tokenizer and architecture are, from the embedded train split."""

@@ -31,6 +31,17 @@ class PythonIO(Verifier):
     """Candidates may import the installed packages, never the project; without it, the standard library alone."""
 
 
+@configures("rlvr_exp.verifiers.python_tests.PythonTests")
+@dataclass
+class PythonTests(Verifier):
+    """Judges tests that are calls: whether a reference passes them, and which programs they catch; and all that python_io judges."""
+
+    case_cpu_s: float = option(0.0, low=0)
+    """As python_io's."""
+    packages: bool = True
+    """As python_io's."""
+
+
 @configures("rlvr_exp.verifiers.ast_grep.AstGrep")
 @dataclass
 class AstGrep(Verifier):

@@ -4,7 +4,8 @@
     +stage=sft +experiment=...                               trains it (docs/tiny_model.md, docs/dafny_corpus.md)
     +stage=prepare prepare=policy prepare.name=NAME prepare.path=CHECKPOINT    its weights, beside them
 
-NAME is `tiny` (grid puzzles), `tiny_dafny` (bodies of Dafny methods to write and to annotate) or `tiny_edits` (edits by ast-grep).
+NAME is `tiny` (grid puzzles), `tiny_dafny` (bodies of Dafny methods to write and to annotate), `tiny_edits` (edits by ast-grep) or
+`tiny_solver` (coding problems in stages of reasoning).
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +14,8 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, GenerationConfig, Qwen3Config
 
-from rlvr_exp.config import Config
+from rlvr_exp.config import Config, build
+from rlvr_exp.config.compose import compose
 from rlvr_exp.corpora.tokenizer import CODE, GRID, train_tokenizer
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.arc.domain import Arc
@@ -26,6 +28,7 @@ SOURCES: Mapping[str, Callable[[], tuple[Domain, str]]] = {
     "tiny": lambda: (Arc(), GRID),
     "tiny_dafny": lambda: (DafnyDomain(role="both"), CODE),
     "tiny_edits": lambda: (Edits(instruction="both"), CODE),
+    "tiny_solver": lambda: (build(compose(["+stage=sft", "data=problems"]).config.data), CODE),
 }
 """The sources of each model: its domain, and how its tokenizer splits text."""
 
@@ -45,9 +48,9 @@ def describe(name: str, target: Path) -> None:
     """Write tokenizer and architecture. The same corpus gives the same files."""
     domain, pieces = SOURCES[name]()
     tasks = domain.splits()["train"]
-    tokenizer = train_tokenizer(
-        (text for task in tasks for text in (domain.task_prompt(task), task.gold) if text), pieces
-    )
+    shown = (one for task in tasks for one in domain.demonstrations(task))
+    texts = (text for one in shown for text in (domain.task_prompt(one), domain.gold_completion(one)) if text)
+    tokenizer = train_tokenizer(texts, pieces)
     tokenizer.save_pretrained(target)
     special = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
     architecture = Qwen3Config(

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from rlvr_exp.config import Config, build
+from rlvr_exp.config.engine import is_server
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem, Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.statistics import mean_interval
@@ -109,23 +110,24 @@ def _policy(config: Config, context: RunContext) -> Iterator[_Teacher]:
         manifest.update(context.directory, device=device(), model=model_section(policies, engine))
         runner = runner_of(environment, components, config, config.collect, config.collect.batch_size)
         weights = sampled_weights(policies, engine)
+        name = "endpoint" if is_server(config.engine) else "policy"
         yield _Teacher(
-            domain, verifier, lambda asked: _played(runner, domain, config.seed, asked), weights, engine.metrics
+            domain, verifier, lambda asked: _played(runner, domain, config.seed, name, asked), weights, engine.metrics
         )
 
 
 def _played(
-    runner: EpisodeRunner, domain: ContinuesEdits, seed: int, asked: Sequence[tuple[Task, int]]
+    runner: EpisodeRunner, domain: ContinuesEdits, seed: int, teacher: str, asked: Sequence[tuple[Task, int]]
 ) -> list[Trajectory]:
     draws = Draws(seed, "collect")
     episodes = runner.run([runner.environment.reset(task, draws, (sample,)) for task, sample in asked])
-    return [_trajectory(episode, domain) for episode in episodes]
+    return [_trajectory(episode, domain, teacher) for episode in episodes]
 
 
-def _trajectory(episode: Episode, domain: ContinuesEdits) -> Trajectory:
+def _trajectory(episode: Episode, domain: ContinuesEdits, teacher: str) -> Trajectory:
     shown = [turn.completion for turn in episode.turns]
     steps = [step_of(domain.state(one.task), one.text, one.candidate.text, one.verdict, one.tokens) for one in shown]
-    return Trajectory(episode.task.id, episode.samples[0], "policy", steps, domain.described(episode.task))
+    return Trajectory(episode.task.id, episode.samples[0], teacher, steps, domain.described(episode.task))
 
 
 def _in_steps(domain: Domain) -> ContinuesEdits:
@@ -149,9 +151,7 @@ def _tasks(config: Config, domain: ContinuesEdits) -> list[Task]:
     return list(tasks[options.skip : options.skip + options.tasks if options.tasks else None])
 
 
-def _provenance(
-    config: Config, tasks: Sequence[Task], teacher: _Teacher, context: RunContext
-) -> dict[str, Any]:
+def _provenance(config: Config, tasks: Sequence[Task], teacher: _Teacher, context: RunContext) -> dict[str, Any]:
     """Everything that determines the trajectories."""
     options, described = config.collect, checked_description(teacher.verifier, context)
     manifest.update(context.directory, verifier=described, tasks=len(tasks))
@@ -223,16 +223,16 @@ class _Collecting:
         self._context.progress(kind="phase", name="collect", done=len(self._known), total=total)
 
     def _check_budget(self) -> None:
+        options, tokens = self._options, self._done.get("tokens", 0)
         cost = self._teacher.counted().get(COST, 0.0)
-        limits = {"max_tokens": self._done.get("tokens", 0), "max_cost": cost}
-        spent = [name for name, value in limits.items() if 0 < getattr(self._options, name) <= value]
-        if spent:
-            self._context.metrics = self._metrics()
-            raise GuardStop(
-                f"{self._done['tokens']} tokens were sampled at a cost of {cost:g}, collect.{spent[0]}="
-                f"{getattr(self._options, spent[0])}; {len(self._known)} trajectories are in "
-                f"{self._out.path}. The same command with a larger limit continues there"
-            )
+        limits = [("max_tokens", options.max_tokens, tokens), ("max_cost", options.max_cost, cost)]
+        for name, limit, spent in limits:
+            if 0 < limit <= spent:
+                self._context.metrics = self._metrics()
+                raise GuardStop(
+                    f"{tokens} tokens were sampled at a cost of {cost:g}, collect.{name}={limit}; {len(self._known)} "
+                    f"trajectories are in {self._out.path}. The same command with a larger limit continues there"
+                )
 
     def _count(self, rows: Sequence[dict[str, Any]]) -> None:
         for row in rows:

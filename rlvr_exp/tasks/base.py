@@ -153,6 +153,10 @@ class Domain(options.Data, ABC):
         """The gold as a completion in the form that the prompt requests, which imitation learns; None: there is no gold."""
         return task.gold
 
+    def demonstrations(self, task: Task) -> Sequence[Task]:
+        """What imitation of a task sees, each with a gold of its own: by default the task."""
+        return [task]
+
     def is_complete(self, text: str) -> bool:
         """Whether the completion so far is complete, so that nothing after it would count; called where `stop_text` is
         new in it. A domain that decides this needs no token that ends a completion."""
@@ -197,6 +201,23 @@ class ContinuesEdits(Domain):
     @abstractmethod
     def is_last(self, completion: str, task: Task) -> bool:
         """Whether an answer says that nothing is left to do."""
+
+
+class ReasonsInStages(Domain):
+    """A domain whose tasks are worked out in stages, each of which sees the outputs of those before it."""
+
+    @property
+    @abstractmethod
+    def stages(self) -> Sequence[str]:
+        """Their names, in order; the last one is the answer's."""
+
+    @abstractmethod
+    def at_stage(self, task: Task, stage: str, chain: Mapping[str, str]) -> Task:
+        """The task with another stage asked for, after these outputs of earlier ones, by stage."""
+
+    @abstractmethod
+    def output(self, completion: str, task: Task) -> str:
+        """A completion as later stages are shown it."""
 
 
 class HoldsBackCases(Domain):

@@ -1,6 +1,7 @@
 """Chained futures, without a thread that waits."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -32,3 +33,25 @@ def then(first: Future[Got], continuation: "Callable[[Got], Next | Future[Next]]
 
     first.add_done_callback(lambda done: settle(done, continuation))
     return both
+
+
+def gathered(several: "Sequence[Future[Got]]") -> Future[list[Got]]:
+    """A future of the results of all, in their order; of the first fault where one has one."""
+    if not several:
+        return completed_future([])
+    everything: Future[list[Got]] = Future()
+    left, lock = [len(several)], threading.Lock()
+
+    def settle(_: Future[Got]) -> None:
+        with lock:
+            left[0] -= 1
+            if left[0]:
+                return
+        try:
+            everything.set_result([one.result() for one in several])
+        except BaseException as fault:  # for whoever waits: a callback's own fault is seen by nobody
+            everything.set_exception(fault)
+
+    for one in several:
+        one.add_done_callback(settle)
+    return everything

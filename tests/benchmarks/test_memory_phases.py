@@ -95,7 +95,9 @@ SMALL = [
 """A model of 4 million parameters, with data: the sampled tokens determine what follows."""
 
 
-@pytest.mark.parametrize("words", [WHOLE, []], ids=["whole", "adapter"])
+@pytest.mark.parametrize(
+    "words", [pytest.param(WHOLE, id="whole"), pytest.param([], id="adapter", marks=pytest.mark.slow)]
+)
 def test_estimate_of_every_phase_is_within_a_tenth_of_a_run(words: list[str]) -> None:
     config = compose(["+stage=grpo", *SMALL, *words]).config
     workload = workload_of(config)

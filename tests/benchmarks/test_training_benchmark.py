@@ -36,6 +36,7 @@ def sharpened(logits, labels, temperature, kept_token_ids=None, entropy=False):
     return (1.01 * logits).log_softmax(-1).gather(-1, labels[:, None]).squeeze(-1), None
 
 
+@pytest.mark.slow
 def test_both_sides_are_timed_on_the_same_completions(bench, monkeypatch):
     monkeypatch.setattr("rlvr_exp.benchmarks.training.usable", lambda: 1)
     pairs = Training(2, 1).measure(bench, lambda *_: None)

@@ -45,7 +45,7 @@ NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}
 NEEDED |= {f"benchmark/{name}": ["benchmark.path=x"] for name in ("ast_grep", "dafny_differential")}
 
 
-IMITATION = ("edits_action", "edits_text", "tiny_base", "tiny_dafny", "tiny_edits")
+IMITATION = ("edits_action", "edits_text", "tiny_base", "tiny_dafny", "tiny_edits", "tiny_solver")
 MADE_FOR = {"canitedit": ("evaluate",), "canitedit_actions": ("evaluate",), **dict.fromkeys(IMITATION, ("sft",))}
 """Experiments that are made for some stages alone."""
 
@@ -70,7 +70,8 @@ def words_for(file: str) -> list[list[str]]:
         return [[f"+stage={stage}", f"{stage}={option}", f"+experiment={experiment}"]]
     if group.startswith("experiment/"):  # What an experiment says about one stage.
         return [[f"+stage={option}", f"+experiment={group.partition('/')[2]}", *NEEDED.get(option, [])]]
-    needed = ["data=dafny"] if group == "role" else NEEDED.get(file, [])
+    data = "problems" if option in ("solver", "tester") or group == "reasoning" else "dafny"
+    needed = [f"data={data}"] if group in ("role", "reasoning") else NEEDED.get(file, [])
     return [[f"+stage={STAGE_OF.get(group, lambda _: 'grpo')(option)}", f"{group}={option}", *needed]]
 
 

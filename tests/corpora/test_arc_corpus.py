@@ -126,6 +126,7 @@ def test_a_composition_that_equals_a_family_gives_no_task():
     assert built(["flip_lr", "roll_down"], 60)
 
 
+@pytest.mark.slow
 def test_the_same_code_draws_the_same_splits():
     sizes = {"test": 30, "dev": 20, "test_unseen": 20, "train": 150}
     first, second = build_splits(sizes), build_splits(sizes)

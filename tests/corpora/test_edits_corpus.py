@@ -103,6 +103,7 @@ def test_the_test_files_decide_in_the_verifier_too():
             assert [future.result(timeout=300).outcome for future in found] == [outcome] * len(edits)
 
 
+@pytest.mark.slow
 def test_an_edit_that_is_there_already_is_drawn_again(monkeypatch):
     monkeypatch.setattr(build, "draft_of", lambda family, split, number, attempt: draft_of(family, "one", attempt))
     rows = build_splits({"test": 200, "train": 200})

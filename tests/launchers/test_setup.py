@@ -93,6 +93,7 @@ def test_first_run_installs_and_later_runs_only_run(checkout: Path) -> None:
     assert (second.returncode, second.stderr) == (7, "")
 
 
+@pytest.mark.slow
 def test_changed_pins_are_installed_again(checkout: Path) -> None:
     launch(checkout)
     pin(checkout, "2.0")
@@ -101,6 +102,7 @@ def test_changed_pins_are_installed_again(checkout: Path) -> None:
     assert installed(checkout) == "2.0"
 
 
+@pytest.mark.slow
 def test_failed_install_names_the_remedy_and_is_tried_again(checkout: Path) -> None:
     pin(checkout, "3.0")
     for _ in range(2):

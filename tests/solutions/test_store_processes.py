@@ -70,6 +70,7 @@ def test_two_that_write_to_the_same_tasks_stay_within_the_bound(tmp_path: Path) 
 @settings(max_examples=40)  # Each commit waits for the disk.
 @given(st.lists(st.lists(solutions(), max_size=5), max_size=4), st.lists(solutions(), min_size=1, max_size=5))
 @pytest.mark.property(31)
+@pytest.mark.slow
 def test_whatever_was_committed_is_there_whole_after_a_kill(parts: list[list[Solution]], last: list[Solution]) -> None:
     """A forked child commits the parts, and is killed inside the transaction of the last one."""
     with TemporaryDirectory() as folder:

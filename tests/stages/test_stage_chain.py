@@ -143,6 +143,7 @@ def test_a_link_that_cannot_work_is_told_before_any_is_run(text: str, found: str
     assert not (tmp_path / "run" / "steps.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_link_that_fails_ends_the_chain_with_its_code(tmp_path: Path) -> None:
     done = program(tmp_path, *own(tmp_path, MINE.replace('{chain}/steps.jsonl", "prep', '{chain}/other.jsonl", "prep')))
     assert done.returncode == 2 and "chain.links.rows" in done.stdout + done.stderr

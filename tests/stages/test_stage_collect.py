@@ -147,7 +147,8 @@ def test_an_endpoint_teaches_too(tmp_path: Path) -> None:
     tokens = [metrics[f"system/engine_{kind}_tokens"] for kind in ("prompt", "completion")]
     assert metrics["system/engine_cost"] == pytest.approx(tokens[0] * 1e-3 + tokens[1]) and tokens[1] > 0
     rows = rows_of(tmp_path / "out.jsonl")
-    assert len(rows) == 3 and all(row["steps"][-1]["action"] == "done" for row in rows)
+    assert len(rows) == 3 and {row["teacher"] for row in rows} == {"endpoint"}
+    assert all(row["steps"][-1]["action"] == "done" for row in rows)
     assert any(len(row["steps"]) == 2 and "return (" in row["steps"][1]["before"] for row in rows)
 
 

@@ -18,12 +18,12 @@ from rlvr_exp.corpora.edit_sets.draft import INCOMPLETE, UNREADABLE, Dropped
 from rlvr_exp.corpora.edit_sets.languages import UNKNOWN
 from rlvr_exp.corpora.edit_sets.lines import Line, read_lines, row_files
 from rlvr_exp.corpora.edit_sets.normalize import NO_TEXT, UNCHANGED
-from rlvr_exp.tasks.code.files import Row
+from rlvr_exp.tasks.code.files import Row, split_of
 from rlvr_exp.tasks.edits.action import parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault
 from rlvr_exp.tasks.edits.languages import language_of
 from rlvr_exp.tasks.edits.prompt import ended_as
-from rlvr_exp.tasks.edits.rows import EditRow, edit_of, split_of
+from rlvr_exp.tasks.edits.rows import EditRow, edit_of
 from rlvr_exp.tasks.tables import split_of_file
 
 NO_AFTER = "no text after"

@@ -4,15 +4,18 @@ import gzip
 import json
 import lzma
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.tables import TABLES, split_of_file, table_rows
+from rlvr_exp.tasks.tables import OTHER_NAMES, SPLITS, TABLES, is_table, split_of_file, table_rows
 
 ROWS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".json", *TABLES)
+SHOWN = 20
+"""Faults printed before the rest is only counted."""
+Found = TypeVar("Found")
 _UNPACK = {".gz": gzip.decompress, ".xz": lzma.decompress}
 
 
@@ -72,6 +75,57 @@ def read_rows(file: Path) -> Iterator[Row]:
 def first_row(file: Path) -> Row:
     """The first row, whose keys distinguish the sets; one without keys where the file is empty. Raises InputError."""
     return next(read_rows(file), Row({}, str(file)))
+
+
+def rows_below(path: Path, read: Callable[[Row, str], Found], nothing: InputProblem, leaving: str = "") -> list[Found]:
+    """What `read` makes of every row at or below a path and the split that is named for it, by file and line.
+
+    Args:
+        nothing: the problem where there is no row.
+        leaving: the name of files that have no rows.
+
+    Raises:
+        InputError: no row, or any file, row or key is wrong.
+    """
+    found: list[Found] = []
+    faults: list[InputProblem] = []
+    for file in _files(path, leaving):
+        try:
+            for row in read_rows(file):
+                _add(row, split_of(file, row), read, found, faults)
+        except InputError as fault:
+            faults += fault.problems
+    if not (found or faults):
+        faults.append(nothing)
+    if faults:
+        more = len(faults) - SHOWN
+        rest = [InputProblem(str(path), f"and {more} further faults")] if more > 0 else []
+        raise InputError(*faults[:SHOWN], *rest)
+    return found
+
+
+def split_of(file: Path, row: Row) -> str:
+    """The split that a row or its file names; empty where neither does."""
+    own = row.values.get("split") or row.split or file.parent.name
+    name = OTHER_NAMES.get(str(own), str(own))
+    return name if name in SPLITS else ""
+
+
+def _add(
+    row: Row, split: str, read: Callable[[Row, str], Found], found: list[Found], faults: list[InputProblem]
+) -> None:
+    try:
+        found.append(read(row, split))
+    except InputError as fault:
+        faults += fault.problems
+
+
+def _files(path: Path, leaving: str) -> list[Path]:
+    if path.is_file():
+        return [path]
+    inside = sorted(file for file in path.rglob("*") if file.is_file() and (file.name.endswith(ROWS) or is_table(file)))
+    rows = [file for file in inside if file.name != leaving]
+    return [file for file in rows if not any(part.startswith(".") for part in file.relative_to(path).parts)]
 
 
 def _content(file: Path) -> str:

@@ -10,15 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.code.files import ROWS, Row, read_rows
+from rlvr_exp.tasks.code.files import Row, rows_below
 from rlvr_exp.tasks.edits.action import parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault
 from rlvr_exp.tasks.edits.metadata import METADATA
 from rlvr_exp.tasks.edits.record import NormalizedRecord
-from rlvr_exp.tasks.tables import OTHER_NAMES, SPLITS, is_table
-
-SHOWN = 20
-"""Faults printed before the rest is only counted."""
 
 
 @dataclass(frozen=True)
@@ -58,22 +54,9 @@ def load(path: Path) -> list[EditRow]:
     Raises:
         InputError: nothing is there, or any file, row or key is wrong.
     """
-    found: list[EditRow] = []
-    faults: list[InputProblem] = []
-    for file in _files(path):
-        try:
-            for row in read_rows(file):
-                _add(row, split_of(file, row), found, faults)
-        except InputError as fault:
-            faults += fault.problems
-    if not (found or faults):
-        remedy = "point data.path at rows with instruction, before and after"
-        faults.append(InputProblem(str(path), "no edits here", allowed="JSON lines or tables", remedy=remedy))
-    if faults:
-        more = len(faults) - SHOWN
-        rest = [InputProblem(str(path), f"and {more} further faults")] if more > 0 else []
-        raise InputError(*faults[:SHOWN], *rest)
-    return found
+    remedy = "point data.path at rows with instruction, before and after"
+    nothing = InputProblem(str(path), "no edits here", allowed="JSON lines or tables", remedy=remedy)
+    return rows_below(path, edit_of, nothing, leaving=METADATA)
 
 
 def edit_of(row: Row, split: str = "") -> EditRow:
@@ -101,28 +84,6 @@ def edit_of(row: Row, split: str = "") -> EditRow:
         think=row.text("think", ""),
         state_update=row.text("state_update", ""),
     )
-
-
-def split_of(file: Path, row: Row) -> str:
-    """The split that a row or its file names; empty where neither does."""
-    own = row.values.get("split") or row.split or file.parent.name
-    name = OTHER_NAMES.get(str(own), str(own))
-    return name if name in SPLITS else ""
-
-
-def _add(row: Row, split: str, found: list[EditRow], faults: list[InputProblem]) -> None:
-    try:
-        found.append(edit_of(row, split))
-    except InputError as fault:
-        faults += fault.problems
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    inside = sorted(file for file in path.rglob("*") if file.is_file() and (file.name.endswith(ROWS) or is_table(file)))
-    rows = [file for file in inside if file.name != METADATA]
-    return [file for file in rows if not any(part.startswith(".") for part in file.relative_to(path).parts)]
 
 
 def _action(row: Row, language: str) -> str:

@@ -1,0 +1,68 @@
+"""Options of `data=problems` and of the `reasoning` group: the stages in which a problem is worked out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rlvr_exp.config.data import Data, fraction_problems
+from rlvr_exp.config.options import configures, option
+from rlvr_exp.core.errors import InputProblem
+
+FORMS = ("text", "checks", "code")
+SOLVER, TESTER = ROLES = ("solver", "tester")
+ALL = "all"
+
+
+@dataclass
+class ReasoningStage:
+    """One stage of reasoning, whose output later ones build on."""
+
+    purpose: str = ""
+    """What it is for, in a few words."""
+    solver: str = ""
+    """What the solver is asked, in words."""
+    tester: str = ""
+    """What the tester is asked about an output, in words."""
+    form: str = option("text", choices=FORMS)
+    """What an output is: text, checks (a line each: an expression of the arguments and `result`, or a call == its value), or
+    code, the answer itself."""
+    sees: list[str] = field(default_factory=lambda: [ALL])
+    """Earlier stages whose outputs it is shown; all: every one."""
+
+
+@configures("rlvr_exp.tasks.problems.domain.Problems")
+@dataclass
+class Problems(Data):
+    """Coding problems with a reference solution, worked out in stages of reasoning: embedded, or rows of your own."""
+
+    role: str = option("solver", choices=ROLES)
+    """solver: outputs of every stage, judged by the code; tester: critiques of a solver's outputs, and tests in the form of calls."""
+    reasoning: dict[str, ReasoningStage] = field(default_factory=dict)
+    """The stages, by name, in order; the last one is code."""
+    style: str = option("bare", choices=("bare", "instruct"))
+    """How a prompt is worded. bare: for models trained here; instruct: in words."""
+    dev_fraction: float = option(0.1, low=0, high=1)
+    """Share of rows that no file places that becomes `dev`."""
+    test_fraction: float = option(0.1, low=0, high=1)
+    """Share of rows that no file places that becomes `test`."""
+    seed: int = option(0, low=0)
+    """Seed of the splits and the shuffle before `limit`. Not the run's seed: all runs measure the same tasks."""
+
+    def problems(self) -> list[InputProblem]:
+        return [*super().problems(), *fraction_problems(self), *self._of_stages()]
+
+    def _of_stages(self) -> Iterator[InputProblem]:
+        names = list(self.reasoning)
+        code = [name for name, stage in self.reasoning.items() if stage.form == "code"]
+        if code != names[-1:] or not names:
+            got = ", ".join(code) or "no stage"
+            yield InputProblem("reasoning", "the last stage and no other is code", got, "form: code, in the last stage")
+        for place, (name, stage) in enumerate(self.reasoning.items()):
+            if absent := sorted({*stage.sees} - {ALL, *names[:place]}):
+                allowed = ", ".join([ALL, *names[:place]])
+                yield InputProblem(f"reasoning.{name}.sees", "names no earlier stage", ", ".join(absent), allowed)
+
+    def shown_to(self, stage: str) -> list[str]:
+        """The stages whose outputs a stage is shown, in their order."""
+        names = list(self.reasoning)
+        earlier, sees = names[: names.index(stage)], self.reasoning[stage].sees
+        return [name for name in earlier if ALL in sees or name in sees]

@@ -1,0 +1,1 @@
+"""Coding problems with a reference solution, worked out in stages of reasoning."""

@@ -1,0 +1,68 @@
+"""Tests in the form of calls, a line each: `f([1, 2], 'a') == [2]`. Arguments and value are literals, so that a test can look into nothing."""
+
+import ast
+from dataclasses import dataclass
+
+from rlvr_exp.tasks.formats.python_io import Case
+
+MOST_LINES = 32
+"""Lines that are read; those after them are faulty."""
+LONGEST = 500
+"""Characters of a line."""
+
+
+@dataclass(frozen=True)
+class CallsProblem:
+    """Tests are wanted, for a reference that they must hold of, and that tell programs apart from it."""
+
+    entry_point: str
+    reference: str
+    programs: tuple[str, ...] = ()
+    """Those that tests are run on; a test catches a program that returns something else than the reference."""
+
+
+@dataclass(frozen=True)
+class WrittenTests:
+    """What a text of tests says."""
+
+    cases: tuple[Case, ...]
+    """Calls with different arguments, in order."""
+    faulty: int
+    """Lines that are no test."""
+    duplicates: int
+    """Lines whose call an earlier line has."""
+
+    @property
+    def lines(self) -> int:
+        return len(self.cases) + self.faulty + self.duplicates
+
+
+def read_tests(text: str, entry_point: str) -> WrittenTests:
+    """Every line that is not empty is a test or faulty; a line may begin with `assert`."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    found: dict[str, Case] = {}
+    faulty = duplicates = 0
+    for place, line in enumerate(lines):
+        case = _case(line, entry_point) if place < MOST_LINES else None
+        if case is None:
+            faulty += 1
+        elif repr(case.args) in found:
+            duplicates += 1
+        else:
+            found[repr(case.args)] = case
+    return WrittenTests(tuple(found.values()), faulty, duplicates)
+
+
+def _case(line: str, entry_point: str) -> Case | None:
+    """The test of a line; None where it is none."""
+    if len(line) > LONGEST:
+        return None
+    try:
+        (statement,) = ast.parse(line.removeprefix("assert "), mode="exec").body
+        match statement:
+            case ast.Expr(ast.Compare(ast.Call(ast.Name(name), args, []), [ast.Eq()], [expected])):
+                given = tuple(ast.literal_eval(one) for one in args)
+                return Case(given, ast.literal_eval(expected)) if name == entry_point else None
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        pass  # No test: the caller counts it.
+    return None

@@ -1,0 +1,190 @@
+"""The domain of coding problems that are worked out in stages of reasoning.
+
+A task is a problem whose last stage is asked for; `at_stage` is the same problem at another stage, with the outputs so far. Only the
+code is judged, by calls that no prompt shows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from rlvr_exp.config import problems as options
+from rlvr_exp.config.problems import SOLVER, TESTER
+from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.seeds import uniform
+from rlvr_exp.tasks.base import Candidate, ReasonsInStages, Task
+from rlvr_exp.tasks.completion import block_closes, defines, fenced, unified, whole_program
+from rlvr_exp.tasks.content import program_key, text_key
+from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
+from rlvr_exp.tasks.formats.python_io import PythonProblem
+from rlvr_exp.tasks.problems import prompt as wording
+from rlvr_exp.tasks.problems import tester
+from rlvr_exp.tasks.problems.calls import CallsProblem
+from rlvr_exp.tasks.problems.rows import ProblemRow, load
+from rlvr_exp.tasks.splits import Item, split, tied
+from rlvr_exp.tasks.tables import SPLITS
+
+EMBEDDED = Path(__file__).parents[2] / "assets" / "problems"
+
+
+@dataclass(frozen=True)
+class StageInputs:
+    """What a prompt is worded from."""
+
+    row: ProblemRow
+    stage: str
+    """The stage that is asked for."""
+    chain: Mapping[str, str] = field(default_factory=dict)
+    """The outputs of all earlier stages that there are, by stage; of a tester's task those that it is about."""
+    critique: str = ""
+    """The gold of a critique."""
+
+
+@dataclass
+class Problems(ReasonsInStages, options.Problems):
+    """Problems, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
+
+    name = "problems"
+    problem_format = "python_io"
+
+    def __post_init__(self) -> None:
+        self._source = Path(self.path) if self.path else EMBEDDED
+        self.stop_text = "" if self.style == "bare" else "`"
+
+    @property
+    def stages(self) -> Sequence[str]:
+        return list(self.reasoning)
+
+    def splits(self) -> Mapping[str, Sequence[Task]]:
+        return self._tasks
+
+    def sizes(self) -> Mapping[str, int]:
+        return super().sizes() if self._source != EMBEDDED else embedded_sizes(EMBEDDED, self.limit)
+
+    def fingerprint(self, split: str) -> str:
+        content = embedded_content(EMBEDDED, split) if self._source == EMBEDDED else None
+        if content is None:
+            return super().fingerprint(split)
+        return content_hash([content, self.limit, self.seed if self.limit else 0])
+
+    def contents(self, task: Task) -> Sequence[str]:
+        """The text and the solution. None of the embedded tasks, whose splits share neither."""
+        return [] if self._source == EMBEDDED else _keys(task.inputs.row)
+
+    def at_stage(self, task: Task, stage: str, chain: Mapping[str, str]) -> Task:
+        return replace(task, inputs=replace(task.inputs, stage=stage, chain=dict(chain)))
+
+    def is_code(self, stage: str) -> bool:
+        return stage in self.reasoning and self.reasoning[stage].form == "code"
+
+    def output(self, completion: str, task: Task) -> str:
+        if self.is_code(task.inputs.stage):
+            return whole_program(completion).text or ""
+        return unified(completion).strip("\n")
+
+    def demonstrations(self, task: Task) -> Sequence[Task]:
+        """A solver's: the problem at each stage whose output is known, after the good outputs of those before it. A tester's: the
+        tests, and critiques of an output that fits and of one that does not."""
+        known = self._outputs(task.inputs.row)
+        if self.role == SOLVER:
+            return [self.at_stage(task, stage, known) for stage in self.stages if stage in known]
+        return [task, *self._critiques(task, known)]
+
+    def task_prompt(self, task: Task) -> str:
+        inputs = task.inputs
+        if self.role == SOLVER:
+            shown = {name: inputs.chain[name] for name in self.shown_to(inputs.stage) if name in inputs.chain}
+            return wording.write(inputs.row, inputs.stage, self.reasoning[inputs.stage], shown, self.style)
+        return wording.write_tester(inputs.row, inputs.stage, self.reasoning, inputs.chain, self.style)
+
+    def parse(self, completion: str, task: Task) -> Candidate:
+        if self.is_code(task.inputs.stage):
+            return whole_program(completion)
+        text = self.output(completion, task)
+        return Candidate(text) if text.strip() else Candidate(None, "an empty output")
+
+    def gold_completion(self, task: Task) -> str | None:
+        if self.role == TESTER:
+            return task.inputs.critique or tester.good_tests(task.inputs.row)
+        text = self._outputs(task.inputs.row).get(task.inputs.stage)
+        if text is None or self.style == "bare" or not self.is_code(task.inputs.stage):
+            return text
+        return fenced(text, "python")
+
+    def is_complete(self, text: str) -> bool:
+        """In words: with the fence that closes a block with a function."""
+        return bool(self.stop_text) and block_closes(text, defines)
+
+    def _critiques(self, task: Task, known: Mapping[str, str]) -> list[Task]:
+        """Of the output of one stage and, where the family has another problem, of that one's at a stage; by the row's id."""
+        row = task.inputs.row
+        stage = _drawn(list(known), "fits", row)
+        found = [self._critique(task, stage, known[stage], tester.FITS)]
+        other = tester.sibling(row, self._families[row.split, row.family])
+        if other is None:
+            return found
+        texts = {name: tester.in_names_of(row, other, text) for name, text in self._outputs(other).items()}
+        if unlike := [name for name in known if name in texts and texts[name] != known[name]]:
+            stage = _drawn(unlike, "misses", row)
+            found.append(self._critique(task, stage, texts[stage], tester.MISSES + tester.missed(row, other)))
+        return found
+
+    def _critique(self, task: Task, stage: str, text: str, gold: str) -> Task:
+        asked = replace(task.inputs, stage=tester.critique_of(stage), chain={stage: text}, critique=gold)
+        return replace(task, inputs=asked)
+
+    @cached_property
+    def _families(self) -> Mapping[tuple[str, str], list[ProblemRow]]:
+        """The rows of each family of a split."""
+        found: dict[tuple[str, str], list[ProblemRow]] = {}
+        for tasks in self._tasks.values():
+            for task in tasks:
+                row = task.inputs.row
+                found.setdefault((row.split, row.family), []).append(row)
+        return found
+
+    def _outputs(self, row: ProblemRow) -> dict[str, str]:
+        """The good output of each stage, as far as they are known."""
+        known = {**row.stages, self.stages[-1]: row.solution.strip("\n")}
+        return {stage: known[stage] for stage in self.stages if stage in known}
+
+    @cached_property
+    def _tasks(self) -> dict[str, tuple[Task, ...]]:
+        placed = place(load(self._source), (self.test_fraction, self.dev_fraction), self.seed)
+        return {name: tuple(map(self._task, self._limited(name, rows))) for name, rows in placed.items()}
+
+    def _limited(self, name: str, rows: list[ProblemRow]) -> list[ProblemRow]:
+        if not self.limit:
+            return rows
+        return sorted(rows, key=lambda row: uniform(self.seed, "limit", name, row.id))[: self.limit]
+
+    def _task(self, row: ProblemRow) -> Task:
+        code = self.stages[-1]
+        if self.role == TESTER:
+            wanted = CallsProblem(row.entry_point, row.solution, row.wrong)
+            inputs = StageInputs(row, tester.TESTS, {code: tester.attempt(row)})
+            return Task(row.id, row.family, row.difficulty, inputs, wanted, tester.good_tests(row))
+        problem = PythonProblem(row.entry_point, row.tests)
+        inputs = StageInputs(row, code)
+        return Task(row.id, row.family, row.difficulty, inputs, problem, row.solution, row.wrong)
+
+
+def _drawn(names: Sequence[str], purpose: str, row: ProblemRow) -> str:
+    return names[int(uniform(purpose, row.id) * len(names))]
+
+
+def place(rows: Sequence[ProblemRow], fractions: tuple[float, float], seed: int) -> dict[str, list[ProblemRow]]:
+    """Every row under its split; the fractions are those of test and dev, drawn from what no file has placed."""
+    free = {row.id: row for row in rows if not row.split}
+    groups = tied({name: _keys(row) for name, row in free.items()})
+    keys = {name: content_hash(_keys(row)) for name, row in free.items()}
+    parts = split([Item(keys[name], groups[name], free[name].family) for name in free], fractions, seed) if free else {}
+    placed: dict[str, list[ProblemRow]] = {name: [] for name in SPLITS}
+    for row in rows:
+        placed[row.split or ("test", "dev", "train")[parts[keys[row.id]]]].append(row)
+    return {name: found for name, found in placed.items() if found}
+
+
+def _keys(row: ProblemRow) -> list[str]:
+    return [text_key(row.text), program_key(row.solution)]

@@ -1,0 +1,66 @@
+"""What a test writer is shown and learns: critiques of a solver's outputs, and tests.
+
+A critique of an output that fits the problem is `ok`; else it is `wrong: ` and the words of the problem that the output misses.
+Outputs that do not fit are those of another problem of the family, in this problem's names.
+"""
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+
+from rlvr_exp.core.seeds import uniform
+from rlvr_exp.tasks.completion import tree
+from rlvr_exp.tasks.mutants import chosen
+from rlvr_exp.tasks.problems.rows import ProblemRow, call_text
+
+TESTS = "tests"
+"""The stage at which tests are asked for."""
+FITS, MISSES = "ok", "wrong: "
+
+
+def critique_of(stage: str) -> str:
+    """The name of the stage at which a critique of another is asked for."""
+    return f"{stage}?"
+
+
+def good_tests(row: ProblemRow) -> str | None:
+    """The tests that a good tester writes, a line each; None where none are known."""
+    return "\n".join(call_text(row.entry_point, case) for case in row.good_tests) or None
+
+
+def attempt(row: ProblemRow) -> str:
+    """A program that a tester is shown: a wrong one of the data, else the reference or a mutant of it, by the row's id."""
+    if row.wrong:
+        return row.wrong[0].strip("\n")
+    mutants = chosen(row.solution, 1, row.id) if uniform("attempt", row.id) < 0.5 else []
+    return (mutants[0].code if mutants else row.solution).strip("\n")
+
+
+def sibling(row: ProblemRow, family: Sequence[ProblemRow]) -> ProblemRow | None:
+    """Another problem of the family with other words, by the row's id; None where there is none."""
+    others = [one for one in family if one.id != row.id and missed(row, one)]
+    return others[int(uniform("sibling", row.id) * len(others))] if others else None
+
+
+def missed(row: ProblemRow, other: ProblemRow) -> str:
+    """The words of a problem that another of its family, in the same names, does not have, with the word after them."""
+    own, its = row.text.split(), in_names_of(row, other, other.text).split()
+    parts = SequenceMatcher(None, own, its, autojunk=False).get_opcodes()
+    changed = [(first, last) for kind, first, last, _, _ in parts if kind != "equal"]
+    return " ".join(own[changed[0][0] : changed[-1][1] + 1]).rstrip(".,") if changed else ""
+
+
+def in_names_of(row: ProblemRow, other: ProblemRow, text: str) -> str:
+    """A text about another problem with this one's names of the function and its arguments."""
+    names: Mapping[str, str] = dict(zip(_names(other), _names(row), strict=False))
+    if not names:
+        return text
+    return re.sub(rf"\b({'|'.join(map(re.escape, names))})\b", lambda match: names[match[1]], text)
+
+
+def _names(row: ProblemRow) -> list[str]:
+    """The function and its arguments."""
+    functions = [node for node in tree(row.solution).body if isinstance(node, ast.FunctionDef)]
+    found = next((node for node in functions if node.name == row.entry_point), None)
+    return [] if found is None else [found.name, *(one.arg for one in found.args.args)]

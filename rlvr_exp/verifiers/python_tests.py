@@ -1,0 +1,103 @@
+"""Verifies tests in the form of calls: each first against a reference, those that hold of it then against other programs.
+
+A test that the reference fails is invalid. A program is caught by a valid test on which it returns something else than the
+reference, or nothing. Reference and programs run in the sandbox on the arguments alone, all of a text's at once; values are compared
+here. Every other problem is `python_io`'s, which it judges as that does.
+
+The verdict of tests: `passed` where every line is a valid test and, with programs, some program is caught. Its measures are `validity`
+(valid tests of all lines), `mutation_score` (programs that are caught), `duplicates` (lines that repeat a call, of all lines); its
+outputs, for who keeps them, whether each test is valid, and for each program which tests catch it.
+"""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from rlvr_exp.config import verifier as options
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
+from rlvr_exp.tasks.problems.calls import CallsProblem, WrittenTests, read_tests
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.compare import equal
+from rlvr_exp.verifiers.execution import Execution, Executor
+from rlvr_exp.verifiers.futures import completed_future, gathered, then
+from rlvr_exp.verifiers.python_io import PythonIO
+
+NOTHING = "no test: a line each such as f(1) == 2"
+
+
+class PythonTests(Verifier, Executor, options.PythonTests):
+    """Judges `CallsProblem`s, and all that `PythonIO` judges, with its options."""
+
+    name = "python_tests"
+    version = f"1+{PythonIO.version}"
+    row_format = "python_io"
+
+    def __init__(self, sandbox: options.Sandbox, cache: options.Cache | None = None, **given: Any):
+        super().__init__(**given)
+        self._programs = PythonIO(sandbox, cache, case_cpu_s=self.case_cpu_s, packages=self.packages)
+
+    def submit(self, request: Request) -> Future[Verdict]:
+        if not isinstance(request.problem, CallsProblem):
+            return self._programs.submit(request)
+        return then(self.execute(request), lambda done: done.verdict)
+
+    def execute(self, request: Request) -> Future[Execution]:
+        problem, text = request.problem, request.candidate.text
+        if not isinstance(problem, CallsProblem):
+            return self._programs.execute(request)
+        tests = read_tests(text or "", problem.entry_point)
+        if not tests.cases:
+            log = request.candidate.fault or NOTHING
+            return completed_future(Execution(Verdict("failed", "parse", total=tests.lines, log=log), ()))
+        asked = PythonProblem(problem.entry_point, tuple(Case(case.args, None) for case in tests.cases))
+        codes = [problem.reference, *problem.programs]
+        runs = [self._programs.execute(Request(asked, Candidate(code))) for code in codes]
+        return then(gathered(runs), lambda done: _judged(tests, done))
+
+    def tool(self) -> Mapping[str, str]:
+        return self._programs.tool()
+
+    def metrics(self) -> Mapping[str, float]:
+        return self._programs.metrics()
+
+    def isolation(self) -> dict[str, Any]:
+        return self._programs.isolation()
+
+    def close(self) -> None:
+        self._programs.close()
+
+
+def _judged(tests: WrittenTests, runs: Sequence[Execution]) -> Execution:
+    broken = next((run.verdict for run in runs if run.verdict.outcome == "no_verdict"), None)
+    if broken is not None:
+        return Execution(Verdict("no_verdict", log=broken.log), ())
+    count = len(tests.cases)
+    right, *others = (_outputs(run, count) for run in runs)
+    valid = [_same(right[place], case.expected) for place, case in enumerate(tests.cases)]
+    catches = [[valid[place] and not _same(given[place], right[place]) for place in range(count)] for given in others]
+    return Execution(_verdict(tests, valid, catches), (tuple(valid), tuple(map(tuple, catches))))
+
+
+def _verdict(tests: WrittenTests, valid: Sequence[bool], catches: Sequence[Sequence[bool]]) -> Verdict:
+    held, caught, lines = sum(valid), sum(map(any, catches)), tests.lines
+    measures = {"validity": held / lines, "duplicates": tests.duplicates / lines}
+    if catches:
+        measures["mutation_score"] = caught / len(catches)
+    if held == lines and (caught or not catches):
+        return Verdict("passed", passed=held, total=lines, measures=measures)
+    invalid = [str(case.args) for case, holds in zip(tests.cases, valid, strict=True) if not holds]
+    log = f"the reference returns something else for {', '.join(invalid[:3])}" if invalid else "no program is caught"
+    if held < lines and not invalid:
+        log = f"{tests.faulty} lines are no test, {tests.duplicates} repeat one"
+    return Verdict("failed", "wrong_answer", passed=held, total=lines, log=log, measures=measures)
+
+
+def _outputs(run: Execution, count: int) -> Sequence[Any]:
+    """What a program returned on each call; None where it did not."""
+    return run.outputs if len(run.outputs) == count else (None,) * count
+
+
+def _same(got: Any, wanted: Any) -> bool:
+    """None is no value: it stands for a call that returned nothing."""
+    return got is not None and wanted is not None and equal(got, wanted)

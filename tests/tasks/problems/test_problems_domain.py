@@ -1,0 +1,126 @@
+"""Coding problems in stages: rows of one's own with their faults, prompts, golds of every stage, stages of one's own."""
+
+from pathlib import Path
+
+import pytest
+from own_problems import ROW, STAGES, written
+
+from rlvr_exp.config import build
+from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.problems import ReasoningStage
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.tasks.formats.python_io import Case
+from rlvr_exp.tasks.problems.domain import Problems
+
+
+def others(count: int) -> list[dict]:
+    return [
+        ROW
+        | {
+            "id": f"own/{number}",
+            "text": f"Write add_{number}(x).",
+            "entry_point": f"add_{number}",
+            "solution": f"def add_{number}(x):\n    return x + {number}\n",
+        }
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json", "train.jsonl"])
+def test_problems_of_ones_own_are_read_with_splits_that_follow_their_content(name, tmp_path: Path) -> None:
+    domain = Problems(path=written(tmp_path, *others(40), name=name), reasoning=STAGES)
+    sizes = domain.sizes()
+    assert sum(sizes.values()) == 40 and set(sizes) == (
+        {"train"} if name.startswith("train") else {"train", "dev", "test"}
+    )
+    again = Problems(path=written(tmp_path, *reversed(others(40)), name=name), reasoning=STAGES)
+    ids = [{split: {task.id for task in tasks} for split, tasks in one.splits().items()} for one in (domain, again)]
+    assert ids[0] == ids[1]
+    task = next(iter(domain.splits()["train"]))
+    assert task.family == "own" and task.difficulty == 0.25 and task.problem.cases[0] == Case((3,), 6)
+    assert task.problem.entry_point == task.inputs.row.entry_point
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"text": None}, "text"),
+        ({"entry_point": "no name"}, "entry_point: no name of a function"),
+        ({"solution": "def f(:\n"}, "solution: no Python"),
+        ({"tests": []}, "tests: a problem is judged by calls"),
+        ({"tests": [{"args": 3, "expected": 6}]}, r"tests\[0\].args: no arguments"),
+        ({"tests": [[3, 6]]}, "tests: no calls"),
+        ({"shown": "f(3)"}, "shown: no calls"),
+        ({"stages": {"plan": 3}}, "stages: no outputs"),
+        ({"difficulty": "hard"}, "difficulty: not a number"),
+        ({"wrong": "x"}, "wrong"),
+    ],
+)
+def test_a_faulty_row_is_named_by_file_line_and_key(change, found, tmp_path: Path) -> None:
+    row = {key: value for key, value in (ROW | change).items() if value is not None}
+    path = written(tmp_path, ROW, row)
+    with pytest.raises(InputError, match=f"{path}, line 2, {found}"):
+        Problems(path=path, reasoning=STAGES).splits()
+
+
+def test_the_gold_of_every_stage_that_is_known_is_shown_to_imitation(tmp_path: Path) -> None:
+    row = ROW | {"stages": {"plan": "1. double it"}, "split": "train", "shown": [{"args": [1], "expected": 2}]}
+    path = written(tmp_path, row, ROW | {"id": "own/2", "text": "other", "split": "train"})
+    domain = Problems(path=path, reasoning=STAGES)
+    whole, bare = domain.splits()["train"]
+    shown = domain.demonstrations(whole)
+    assert [domain.gold_completion(one) for one in shown] == ["1. double it", ROW["solution"].strip()]
+    assert domain.task_prompt(shown[1]) == (
+        "Write twice(x). It returns two times x.\ntwice(1) == 2\n[plan]\n1. double it\n[code]\n"
+    )
+    assert [one.inputs.stage for one in domain.demonstrations(bare)] == ["code"], "its plan is not known"
+    in_words = Problems(path=path, reasoning=STAGES, style="instruct")
+    (one, other) = in_words.demonstrations(whole)
+    assert "## plan\n\n1. double it" in in_words.task_prompt(other) and "`twice`" in in_words.task_prompt(one)
+    gold = in_words.gold_completion(other)
+    assert gold.startswith("```python\n") and in_words.parse(gold, other).text == ROW["solution"]
+    assert in_words.is_complete(gold) and not domain.is_complete(gold)
+
+
+OWN = """# @package _global_
+data:
+  reasoning:
+    cases: {purpose: cases first, solver: Name the cases.}
+    sketch: {purpose: a sketch, solver: Sketch it., sees: [cases]}
+    code: {purpose: the answer, solver: Write it in Python., form: code, sees: [sketch]}
+"""
+
+
+def test_a_yaml_alone_adds_drops_and_reorders_stages(tmp_path: Path) -> None:
+    """The how-to of docs/problems.md."""
+    (tmp_path / "conf" / "reasoning").mkdir(parents=True)
+    (tmp_path / "conf" / "reasoning" / "mine.yaml").write_text(OWN)
+    path = written(tmp_path, ROW | {"split": "train", "stages": {"cases": "any x", "plan": "not a stage here"}})
+    words = [f"hydra.searchpath=[{tmp_path / 'conf'}]", "+stage=sft", "data=problems", "reasoning=mine"]
+    checked = compose_lenient([*words, f"data.path={path}"])
+    assert not checked.problems, checked.problems
+    domain = build(checked.config.data)
+    assert list(domain.stages) == ["cases", "sketch", "code"]
+    (task,) = domain.splits()["train"]
+    assert [one.inputs.stage for one in domain.demonstrations(task)] == ["cases", "code"]
+    last = domain.at_stage(task, "code", {"cases": "any x", "sketch": "2 * x"})
+    assert domain.task_prompt(last).endswith("[sketch]\n2 * x\n[code]\n") and "any x" not in domain.task_prompt(last)
+
+
+@pytest.mark.parametrize(
+    ("stages", "found"),
+    [
+        ({}, "the last stage and no other is code"),
+        ({"code": ReasoningStage(form="code"), "plan": ReasoningStage()}, "the last stage and no other is code"),
+        ({"plan": ReasoningStage(sees=["code"]), "code": ReasoningStage(form="code")}, "names no earlier stage"),
+    ],
+)
+def test_stages_that_cannot_work_are_refused(stages, found) -> None:
+    assert [found in str(problem) for problem in Problems(reasoning=stages).problems()] == [True]
+
+
+def test_the_embedded_problems_are_read() -> None:
+    domain = build(compose_lenient(["+stage=sft", "data=problems", "data.limit=20"]).config.data)
+    assert domain.sizes() == dict.fromkeys(("train", "practice", "dev", "test", "test_unseen"), 20)
+    task = domain.splits()["test"][0]
+    assert len(domain.demonstrations(task)) == 5 and task.negatives and task.gold

@@ -1,0 +1,135 @@
+"""Tests as calls: valid where the reference passes them, worth what they catch; nothing else is a test."""
+
+from concurrent.futures import Future
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
+from rlvr_exp.tasks.problems.calls import MOST_LINES, CallsProblem, read_tests
+from rlvr_exp.tasks.problems.rows import call_text
+from rlvr_exp.verifiers.base import Request
+from rlvr_exp.verifiers.futures import completed_future, gathered
+from rlvr_exp.verifiers.python_tests import PythonTests
+
+REFERENCE = "def f(x):\n    return abs(x)\n"
+SAME, NEGATIVE, BREAKS, ENDLESS, NOTHING = (
+    "def f(y):\n    return y if y > 0 else -y\n",
+    "def f(x):\n    return x\n",
+    "def f(x):\n    return 1 // x * x\n",
+    "def f(x):\n    while x == 2:\n        pass\n    return abs(x)\n",
+    "def f(x):\n    print(x)\n",
+)
+
+
+@pytest.fixture(scope="module")
+def verifier():
+    with PythonTests(Sandbox(workers=2, cpu_s=2)) as one:
+        yield one
+
+
+def judged(verifier, text, *programs, reference=REFERENCE):
+    request = Request(CallsProblem("f", reference, programs), Candidate(text))
+    return verifier.execute(request).result(timeout=60)
+
+
+def test_a_program_is_caught_by_valid_tests_alone(verifier) -> None:
+    found = judged(verifier, "f(3) == 3\nf(-2) == -2\nf(0) == 0\n", SAME, NEGATIVE, BREAKS)
+    assert found.outputs == ((True, False, True), ((False,) * 3, (False,) * 3, (True, False, True)))
+    verdict = found.verdict
+    assert (verdict.outcome, verdict.passed, verdict.total) == ("failed", 2, 3) and "(-2,)" in verdict.log
+    assert verdict.measures == {"validity": 2 / 3, "duplicates": 0.0, "mutation_score": 1 / 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "score"),
+    [
+        ("f(-2) == 2", "passed", 0.5),
+        ("assert f(-2) == 2\nf(2) == 2", "passed", 1.0),
+        ("f(0) == 0\nf(1) == 1", "failed", 0.0),
+        ("f(-2) == 2\nf(-2) == 2", "failed", 0.5),
+    ],
+)
+def test_tests_pass_where_all_are_valid_and_some_program_is_caught(verifier, text, outcome, score) -> None:
+    verdict = judged(verifier, text, NEGATIVE, ENDLESS).verdict
+    assert verdict.outcome == outcome and verdict.measures["mutation_score"] == score
+
+
+def test_without_programs_validity_alone_counts(verifier) -> None:
+    verdict = judged(verifier, "f(-1) == 1").verdict
+    assert verdict.outcome == "passed" and "mutation_score" not in verdict.measures
+    assert judged(verifier, "f(1) == 1", NOTHING).verdict.measures["mutation_score"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "f(print(1)) == 1",
+        "f(__import__('os').getpid()) == 1",
+        "f(1) == f(1)",
+        "f(1) == (lambda: 1)()",
+        "f(1) != 2",
+        "f(1) == 1 == 1",
+        "True == True",
+        "g(1) == 1",
+        "f(x=1) == 1",
+        "f(*[1]) == 1",
+        "f(1) == 1; import os",
+        "import os",
+        "open('/etc/passwd').read()",
+        "while True: pass",
+        "f(" + "(" * 300 + ")" * 300 + ") == 1",
+        "f(1) == " + "1" * 600,
+        "\x00",
+    ],
+)
+def test_nothing_but_calls_on_literals_is_a_test(verifier, line) -> None:
+    """A tester cannot print, exit, patch, read files or look into a solution, and is not paid for trying."""
+    assert not read_tests(line, "f").cases
+    alone, beside = judged(verifier, line, NEGATIVE).verdict, judged(verifier, f"f(-2) == 2\n{line}", NEGATIVE).verdict
+    assert (alone.outcome, alone.bucket) == ("failed", "parse") and not alone.measures
+    assert beside.outcome == "failed" and beside.measures["validity"] == 0.5
+
+
+def test_a_flood_of_lines_is_not_read() -> None:
+    found = read_tests("\n".join(f"f({number}) == {number}" for number in range(500)), "f")
+    assert len(found.cases) == MOST_LINES and found.lines == 500
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), st.lists, max_leaves=4),
+            st.integers(),
+        ),
+        max_size=6,
+    )
+)
+def test_what_is_written_as_calls_is_read_as_it_was(given) -> None:
+    cases = [Case((one, other), one) for one, other in given]
+    found = read_tests("\n".join(call_text("f", case) for case in cases), "f")
+    distinct = {repr(case.args): case for case in reversed(cases)}
+    assert not found.faulty and {repr(case.args): case for case in found.cases} == distinct
+    assert found.lines == len(cases)
+
+
+def test_every_other_problem_is_judged_as_by_python_io(verifier) -> None:
+    problem = PythonProblem("f", (Case((-3,), 3),))
+    verdicts = [verifier.submit(Request(problem, Candidate(code))).result(timeout=60) for code in (SAME, NEGATIVE)]
+    assert [one.outcome for one in verdicts] == ["passed", "failed"]
+    assert verifier.execute(Request(problem, Candidate(NEGATIVE))).result(timeout=60).outputs == (-3,)
+
+
+def test_futures_are_gathered_in_their_order_and_a_fault_is_told() -> None:
+    late: Future[int] = Future()
+    both = gathered([late, completed_future(2)])
+    assert not both.done()
+    late.set_result(1)
+    assert both.result(timeout=1) == [1, 2] and gathered([]).result(timeout=1) == []
+    broken: Future[int] = Future()
+    broken.set_exception(ValueError("x"))
+    with pytest.raises(ValueError, match="x"):
+        gathered([completed_future(1), broken]).result(timeout=1)
