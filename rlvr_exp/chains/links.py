@@ -4,6 +4,7 @@
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.summary import read_summary
 
+EXPERIMENT = "+experiment="
 STATE, PAGE = "chain.json", "chain.md"
 
 
@@ -55,9 +57,17 @@ def commands_of(options: Links, root: Path) -> list[Command]:
         filled = [PLACE.sub(lambda match: places[match[1]], word) for word in words]
         command = Command(name, tuple(filled), directory)
         more = options.endpoint if SERVED in words else options.policy if reads(command.stage, "model") else []
-        found.append(replace(command, words=(*filled, *more, *options.words)))
+        found.append(replace(command, words=one_experiment([*filled, *more, *options.words])))
         places[name] = str(directory)
     return found
+
+
+def one_experiment(words: Sequence[str]) -> tuple[str, ...]:
+    """The words with one choice of experiments, in their order: a link and the chain may each have one."""
+    chosen = [word.removeprefix(EXPERIMENT) for word in words if word.startswith(EXPERIMENT)]
+    if len(chosen) < 2:
+        return tuple(words)
+    return (*(word for word in words if not word.startswith(EXPERIMENT)), f"{EXPERIMENT}[{','.join(chosen)}]")
 
 
 def _check(commands: list[Command]) -> None:

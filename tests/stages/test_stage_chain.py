@@ -97,6 +97,9 @@ def test_links_that_need_a_path_join_where_one_is_given_and_policies_have_words_
         ("after", "02_after"),
     ]
     assert not with_path.problems() and not without.problems()
+    own = {"canitedit": ["+stage=evaluate", "+experiment=canitedit_actions", "data.path={path}"]}
+    (joined,) = commands_of(Links(links=own, path="/data", words=["+experiment=quick"]), tmp_path)
+    assert joined.words == ("+stage=evaluate", "data.path=/data", "+experiment=[canitedit_actions,quick]")
     asks = {"served": ["+stage=collect", "engine=server"]}
     served = Links(links=links | asks, policy=["model=mine"], endpoint=["engine.url=http://localhost/v1"])
     assert commands_of(served, tmp_path)[-1].words == (*asks["served"], "engine.url=http://localhost/v1")
