@@ -28,6 +28,15 @@ class Reasoning:
     """A problem worked out in the stages of `data.reasoning`, each shown to those after it; success is that of the code."""
 
 
+@configures("rlvr_exp.episodes.environments.adversarial.Adversarial")
+@dataclass
+class Adversarial:
+    """A solver works a problem out in stages, a tester writes tests of its code; each is paid by what the other does. Two roles."""
+
+    tests: int = option(4, low=2)
+    """Sets of tests sampled of one attempt in training."""
+
+
 EDIT_STEPS = "rlvr_exp.episodes.environments.edits.Edits"
 
 

@@ -220,6 +220,19 @@ class ReasonsInStages(Domain):
         """A completion as later stages are shown it."""
 
 
+class WritesTests(ReasonsInStages):
+    """A domain for whose answers tests can be written."""
+
+    @property
+    @abstractmethod
+    def tester(self) -> Domain:
+        """The same tasks from a tester's side."""
+
+    @abstractmethod
+    def testing(self, task: Task, attempt: str, programs: Sequence[str]) -> Task:
+        """The task of testing an attempt. `programs`: those that tests are run on."""
+
+
 class HoldsBackCases(Domain):
     """A domain whose tasks show cases and hold back others, on whose outputs programs can vote."""
 

@@ -14,7 +14,8 @@ from rlvr_exp.config.model import Model
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.tasks.arc.domain import Arc
 
-GOLDS = [task.gold for task in Arc().splits()["dev"]]
+DEV = Path(rlvr_exp.__file__).parent / "assets" / "arc" / "dev.jsonl.xz"
+GOLDS = [task.gold for task in Arc(path=str(DEV)).splits()["dev"]]
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz_é", min_size=1, max_size=8).filter(
     lambda name: name.isidentifier() and not keyword.iskeyword(name)
 )

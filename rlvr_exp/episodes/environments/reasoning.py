@@ -2,27 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from rlvr_exp.config import environment as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.environments.retry import too_long
-from rlvr_exp.episodes.episode import POLICY, Episode, Sample
+from rlvr_exp.episodes.episode import POLICY, Episode, Request, Sample
 from rlvr_exp.episodes.types import PENDING, Completion, RewardBreakdown, TokenCount
 from rlvr_exp.tasks.base import Domain, ReasonsInStages
 
 
-class Reasoning(Environment, options.Reasoning):
-    """An output that is cut or empty ends its chain. Every output is credited with what the code that follows from it earns.
+class InStages(Environment):
+    """What environments share in which a solver works problems out in stages.
 
-    Raises:
-        InputError: the domain's tasks have no stages.
+    An output that is cut or empty ends its chain. Every output is credited with what the code that follows from it earns.
     """
 
-    name = "reasoning"
+    solver = POLICY
+    """The role that works problems out."""
 
-    def __init__(self, domain: Domain):
-        super().__init__()
+    def work_on(self, domain: Domain) -> None:
+        """Raises InputError where the domain's tasks have no stages."""
         if not isinstance(domain, ReasonsInStages):
             what = "these tasks are not worked out in stages"
             raise InputError(InputProblem("environment", what, domain.name, "data=problems"))
@@ -31,23 +32,27 @@ class Reasoning(Environment, options.Reasoning):
     def domain(self, role: str) -> Domain:
         return self._domain
 
-    def asks(self, episode: Episode) -> Sequence[Sample]:
+    def asks(self, episode: Episode) -> Sequence[Request]:
         if not episode.turns:
             keys = [episode.draws.key(episode.task, index) for index in episode.samples]
             return [self._at(episode, self._domain.stages[0], tuple(keys), None)]
-        last = [index for index in range(len(episode.turns)) if not episode.children(index)]
-        return [self._next(episode, index) for index in last if self._goes_on(episode, index)]
+        return [self._next(episode, index) for index in self.ends(episode) if self._goes_on(episode, index)]
+
+    def ends(self, episode: Episode) -> list[int]:
+        """The last output of each chain so far."""
+        built_on = {turn.parent for turn in episode.turns if turn.role == self.solver}
+        return [index for index, turn in enumerate(episode.turns) if turn.role == self.solver and index not in built_on]
 
     def groups(self, episode: Episode) -> Sequence[Sequence[int]]:
         """The outputs of each stage: those after the first have prompts of their own, and one problem's difficulty."""
         found: dict[int, list[int]] = {}
         for index, turn in enumerate(episode.turns):
-            if not too_long(turn.completion):
+            if turn.role == self.solver and not too_long(turn.completion):
                 found.setdefault(episode.depth(index), []).append(index)
         return list(found.values())
 
     def rewarded(self, episode: Episode) -> Sequence[int]:
-        return [index for index in range(len(episode.turns)) if not episode.children(index)]
+        return self.ends(episode)
 
     def credit(self, episode: Episode, rewards: Mapping[int, RewardBreakdown]) -> Mapping[int, RewardBreakdown]:
         above = {
@@ -58,25 +63,30 @@ class Reasoning(Environment, options.Reasoning):
     def shown(self, episode: Episode, index: int) -> Completion:
         """With the verdict on the code that follows from it."""
         turn = episode.turns[index]
-        return replace(turn.completion, verdict=episode.turns[_end(episode, index)].completion.verdict)
+        return replace(turn.completion, verdict=episode.turns[self._end(episode, index)].completion.verdict)
 
     def about(self, episode: Episode, index: int) -> Mapping[str, str]:
         return {"stage": self._domain.stages[episode.depth(index)]}
 
     def result(self, episode: Episode) -> Completion:
         """The last output, with the tokens and seconds of all."""
-        turns = [turn.completion for turn in episode.turns]
+        turns = [turn.completion for turn in episode.turns if turn.role == self.solver]
         sampled = TokenCount(sum(one.tokens for one in turns), turns[-1].truncated)
         return replace(turns[-1], task=episode.task, sampled=sampled, seconds=sum(one.seconds for one in turns))
 
-    def outcome(self, episode: Episode) -> Mapping[str, Mapping[str, str]]:
-        return {"stages": self.chain(episode, len(episode.turns) - 1)}
+    def outcome(self, episode: Episode) -> Mapping[str, Any]:
+        return {"stages": self.chain(episode, self.ends(episode)[-1])}
 
     def metrics(self, episodes: Sequence[Episode]) -> dict[str, float]:
         """Share of chains that came to code."""
-        ends = [(episode, index) for episode in episodes for index in self.rewarded(episode)]
-        whole = [episode.depth(index) + 1 == len(self._domain.stages) for episode, index in ends]
+        ends = [(episode, index) for episode in episodes for index in self.ends(episode)]
+        whole = [self.is_code(episode, index) for episode, index in ends]
         return {"episode/whole": sum(whole) / len(whole)} if whole else {}
+
+    def is_code(self, episode: Episode, index: int) -> bool:
+        """Whether a turn is a solver's at the last stage."""
+        turn = episode.turns[index]
+        return turn.role == self.solver and episode.depth(index) + 1 == len(self._domain.stages)
 
     def chain(self, episode: Episode, index: int) -> dict[str, str]:
         """The outputs up to a turn, by stage."""
@@ -87,6 +97,11 @@ class Reasoning(Environment, options.Reasoning):
     def _output(self, episode: Episode, index: int) -> str:
         one = episode.turns[index].completion
         return self._domain.output(one.text, one.task)
+
+    def _end(self, episode: Episode, index: int) -> int:
+        """The last turn of the chain of a turn, which has one chain after it."""
+        following = [place for place in episode.children(index) if episode.turns[place].role == self.solver]
+        return self._end(episode, following[0]) if following else index
 
     def _goes_on(self, episode: Episode, index: int) -> bool:
         return episode.turns[index].completion.verdict == PENDING
@@ -100,16 +115,20 @@ class Reasoning(Environment, options.Reasoning):
         chain = {} if parent is None else self.chain(episode, parent)
         task = self._domain.at_stage(episode.task, stage, chain)
         pending = stage != self._domain.stages[-1]  # Only code is judged.
-        return Sample(POLICY, task, self._domain.task_prompt(task), keys, parent, pending=pending)
+        return Sample(self.solver, task, self._domain.task_prompt(task), keys, parent, pending=pending)
+
+
+class Reasoning(InStages, options.Reasoning):
+    """A solver alone. Raises InputError as `work_on`."""
+
+    name = "reasoning"
+
+    def __init__(self, domain: Domain):
+        super().__init__()
+        self.work_on(domain)
 
 
 def before(episode: Episode, index: int) -> list[int]:
     """The turns that a turn builds on, the last one first."""
     parent = episode.turns[index].parent
     return [] if parent is None else [parent, *before(episode, parent)]
-
-
-def _end(episode: Episode, index: int) -> int:
-    """The last turn of the branch of a turn, which has one branch after it."""
-    following = episode.children(index)
-    return _end(episode, following[0]) if following else index

@@ -13,7 +13,7 @@ from rlvr_exp.config import problems as options
 from rlvr_exp.config.problems import SOLVER, TESTER
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
-from rlvr_exp.tasks.base import Candidate, ReasonsInStages, Task
+from rlvr_exp.tasks.base import Candidate, Task, WritesTests
 from rlvr_exp.tasks.completion import block_closes, defines, fenced, unified, whole_program
 from rlvr_exp.tasks.content import program_key, text_key
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
@@ -42,7 +42,7 @@ class StageInputs:
 
 
 @dataclass
-class Problems(ReasonsInStages, options.Problems):
+class Problems(WritesTests, options.Problems):
     """Problems, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
 
     name = "problems"
@@ -82,6 +82,16 @@ class Problems(ReasonsInStages, options.Problems):
         if self.is_code(task.inputs.stage):
             return whole_program(completion).text or ""
         return unified(completion).strip("\n")
+
+    @cached_property
+    def tester(self) -> "Problems":
+        return replace(self, role=TESTER)
+
+    def testing(self, task: Task, attempt: str, programs: Sequence[str]) -> Task:
+        row = task.inputs.row
+        wanted = CallsProblem(row.entry_point, row.solution, tuple(programs))
+        inputs = StageInputs(row, tester.TESTS, {self.stages[-1]: attempt})
+        return replace(task, inputs=inputs, problem=wanted, gold=tester.good_tests(row), negatives=())
 
     def demonstrations(self, task: Task) -> Sequence[Task]:
         """A solver's: the problem at each stage whose output is known, after the good outputs of those before it. A tester's: the
