@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
 
+VERDICT_OF = "verdict_of"
+"""What a rollout file says of a turn (`about`): whose verdict it is shown with, where it is not its own."""
 PENDING = Verdict("no_verdict", log="not yet verified")
 TRUNCATED = Verdict("failed", bucket="truncated", log="the completion reached its token limit before it ended")
 """The verdict of a completion that reached its token limit: it is not verified."""

@@ -95,7 +95,9 @@ def test_an_output_is_credited_with_what_its_own_code_earns(domain) -> None:
         assert [credits[index].total for index in group] == [1.0, 0.0]
         assert [environment.shown(done, index).correct for index in group] == [True, False]
     assert [environment.about(done, group[0]) for group in environment.groups(done)] == [
-        {"stage": name} for name in STAGES
+        {"stage": "idea", "verdict_of": "code"},
+        {"stage": "plan", "verdict_of": "code"},
+        {"stage": "code"},
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sick_world import World, changed
-from sicknesses import LATE, SICK, failing, garbage, hacked
+from sicknesses import LATE, SICK, failing, flaky, garbage, hacked
 
 import rlvr_exp
 from rlvr_exp.config.stages import STAGES, trains
@@ -25,6 +25,14 @@ def test_the_first_cause_is_named(sickness):
     found = diagnose(world.evidence())
     assert found.findings, "nothing was found"
     assert found.findings[0].cause == cause, [(one.cause, one.title, one.onset) for one in found.findings]
+
+
+def test_texts_that_are_shown_with_anothers_verdict_are_no_contradiction():
+    """One plan leads to right code and to wrong code."""
+    shown = diagnose(World(change=lambda row: flaky(row) | {"about": {"verdict_of": "code"}}).evidence())
+    own = diagnose(World(change=lambda row: flaky(row) | {"about": {"stage": "code"}}).evidence())
+    causes = [[one.cause for one in found.findings] for found in (shown, own)]
+    assert "contradiction" not in causes[0] and "contradiction" in causes[1]
 
 
 NEED_STEPS = {

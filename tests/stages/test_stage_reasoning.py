@@ -54,6 +54,17 @@ def test_grpo_compares_outputs_stage_by_stage(imitated: Path) -> None:
     assert "reasoning" in stages and stages <= {"reasoning", "plan", "pseudocode", "constraints", "code"}
 
 
+def test_a_solver_and_a_tester_are_two_policies_of_one_run(imitated: Path) -> None:
+    words = ["+stage=grpo", *SMALL, "environment=adversarial", "environment.tests=3", "algorithm.max_steps=1"]
+    words += ["algorithm.prompts_per_step=2", "algorithm.group_size=4", "run.select.times=0"]
+    done = program(imitated, *words, "model.path=run/checkpoints/latest", "run.dir=adversarial")
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    latest = imitated / "adversarial" / "checkpoints" / "latest"
+    assert done.returncode == 3 or {"solver", "tester"} <= {path.name for path in latest.iterdir()}
+    (row, *_) = [json.loads(line) for line in (imitated / "adversarial" / "metrics.jsonl").read_text().splitlines()]
+    assert "episode/whole" in row and any(name.startswith("solver/") for name in row)
+
+
 def test_a_testers_answers_are_measured_by_validity_and_what_they_catch(imitated: Path) -> None:
     words = ["+stage=validate", "data=problems", "role=tester", "data.limit=6", "sandbox.workers=1"]
     done = program(imitated, *words, "run.dir=validated")

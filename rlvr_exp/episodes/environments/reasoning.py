@@ -9,7 +9,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.environments.retry import too_long
 from rlvr_exp.episodes.episode import POLICY, Episode, Request, Sample
-from rlvr_exp.episodes.types import PENDING, Completion, RewardBreakdown, TokenCount
+from rlvr_exp.episodes.types import PENDING, VERDICT_OF, Completion, RewardBreakdown, TokenCount
 from rlvr_exp.tasks.base import Domain, ReasonsInStages
 
 
@@ -65,8 +65,11 @@ class InStages(Environment):
         turn = episode.turns[index]
         return replace(turn.completion, verdict=episode.turns[self._end(episode, index)].completion.verdict)
 
-    def about(self, episode: Episode, index: int) -> Mapping[str, str]:
-        return {"stage": self._domain.stages[episode.depth(index)]}
+    def about(self, episode: Episode, index: int) -> Mapping[str, Any]:
+        """Its stage; of an output that is not judged itself also whose verdict it is shown with."""
+        stages = self._domain.stages
+        stage = stages[episode.depth(index)]
+        return {"stage": stage} if stage == stages[-1] else {"stage": stage, VERDICT_OF: stages[-1]}
 
     def result(self, episode: Episode) -> Completion:
         """The last output, with the tokens and seconds of all."""

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from operator import methodcaller
 
+from rlvr_exp.episodes.types import VERDICT_OF
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.report.cause import Cause, Counted, Sign, Weight, weigh
 from rlvr_exp.report.evidence import Evidence, Share, beginning, onset, recent, share
@@ -155,8 +156,9 @@ def _contradicted(seen: Evidence) -> Sign | None:
     judged: dict[tuple[str, str], set[str]] = defaultdict(set)
     times: Counter[tuple[str, str]] = Counter()
     for row in seen.samples:
-        # Truncation is the sampler's verdict, not the verifier's.
-        if row.verdict.outcome != "no_verdict" and not row.completion.truncated:
+        # Truncation is the sampler's verdict, not the verifier's; another turn's is not this text's.
+        own = not row.completion.truncated and VERDICT_OF not in (row.about or ())
+        if row.verdict.outcome != "no_verdict" and own:
             judged[_verdict_key(row)].add(row.verdict.outcome)
             times[_verdict_key(row)] += 1
     repeated = [key for key, count in times.items() if count > 1]
