@@ -22,6 +22,7 @@ TASKS = [
 def examples(other: str, longest: int = 6) -> Examples:
     """Of the tasks, whose other form has the prompt `other`."""
     domain = SimpleNamespace(
+        demonstrations=lambda task: [task],
         gold_completion=lambda task: task.gold,
         task_prompt=lambda task: task.inputs,
         variant=lambda task, rng: Task(task.id, "f", 0.0, other, None, task.gold) if other else task,

@@ -50,7 +50,10 @@ def learning(folder: Path, words: list[str]) -> tuple[SFTLearner, GoldFeed]:
     policy.tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     who, plan = build(config.algorithm), batch_plan(config)
     domain = SimpleNamespace(
-        task_prompt=lambda task: task.inputs, gold_completion=lambda task: task.gold, variant=lambda task, _: task
+        task_prompt=lambda task: task.inputs,
+        demonstrations=lambda task: [task],
+        gold_completion=lambda task: task.gold,
+        variant=lambda task, _: task,
     )
     rows = who.examples(policy, domain, TASKS)
     args = trainer_arguments(policy, config, who, plan, folder / "scratch")
