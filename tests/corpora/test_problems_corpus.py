@@ -13,7 +13,7 @@ from rlvr_exp.corpora.problems.catalogue import FAMILIES
 from rlvr_exp.corpora.problems.running import ENDLESS, function_of, returned
 from rlvr_exp.corpora.splits import text_of
 
-SMALL = {"test": 70, "test_unseen": 20, "train": 50}
+SMALL = {"test": 30, "test_unseen": 10, "train": 20}
 
 
 def test_there_are_enough_families_of_every_kind():

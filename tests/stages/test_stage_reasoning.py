@@ -41,6 +41,7 @@ def test_imitation_sees_the_golds_of_all_stages_and_the_chain_is_kept_with_each_
     assert {row["bucket"] for row in rows} <= {"parse", "truncated", "resolve", "runtime_error", "wrong_answer", None}
 
 
+@pytest.mark.slow
 def test_grpo_compares_outputs_stage_by_stage(imitated: Path) -> None:
     words = ["+stage=grpo", *SMALL, "environment=reasoning", "algorithm.max_steps=1", "algorithm.prompts_per_step=2"]
     words += ["algorithm.group_size=4", "run.select.times=0", "model.path=run/checkpoints/latest"]

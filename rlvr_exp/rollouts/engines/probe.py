@@ -99,6 +99,8 @@ async def probe(client: Client, model: str, api: str, system: str) -> Features:
         return await _Probe(client, system).run(model or await _only_model(client), api)
     except Unanswered as fault:
         remedy = "start the server, correct engine.url, or raise engine.retries and engine.timeout_s"
+        if not model:
+            remedy += "; engine.model=NAME for one that does not list its models"
         raise InputError(InputProblem("engine.url", f"the server does not answer: {fault}", remedy=remedy)) from fault
     except PromptTooLong as fault:
         what = f"the server takes not even a prompt of a few words: {fault}"
@@ -119,12 +121,7 @@ def _refusal(fault: Refused) -> InputProblem:
 
 
 async def _only_model(client: Client) -> str:
-    try:
-        names = await client.models()
-    except Unanswered as fault:
-        what = f"the server does not list its models: {fault}"
-        remedy = "engine.model=NAME, or start the server, or correct engine.url"
-        raise InputError(InputProblem("engine.model", what, "none is named", remedy=remedy)) from fault
+    names = await client.models()
     if len(names) != 1:
         what = f"the server lists {len(names)} models" if names else "the server lists no model"
         allowed = ", ".join(names[:10])
