@@ -7,7 +7,7 @@ from rlvr_exp.config.data import Data, fraction_problems
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.errors import InputProblem
 
-FORMS = ("text", "checks", "code")
+FORMS = ("text", "code")
 SOLVER, TESTER = ROLES = ("solver", "tester")
 ALL = "all"
 
@@ -17,14 +17,13 @@ class ReasoningStage:
     """One stage of reasoning, whose output later ones build on."""
 
     purpose: str = ""
-    """What it is for, in a few words."""
+    """What it is for, in a few words; a prompt in words says it."""
     solver: str = ""
     """What the solver is asked, in words."""
     tester: str = ""
     """What the tester is asked about an output, in words."""
     form: str = option("text", choices=FORMS)
-    """What an output is: text, checks (a line each: an expression of the arguments and `result`, or a call == its value), or
-    code, the answer itself."""
+    """What an output is: text, or code, the answer itself."""
     sees: list[str] = field(default_factory=lambda: [ALL])
     """Earlier stages whose outputs it is shown; all: every one."""
 

@@ -192,10 +192,10 @@ class _Collecting:
             self._context.progress(
                 kind="note", text=f"resuming after the {self._before} trajectories of {self._out.path}"
             )
+        if left:
+            self._show(len(asked))
         for start in range(0, len(left), self._options.batch_size):
             self._check_budget()
-            if start == 0:
-                self._show(len(asked))
             shown = [one.row() for one in self._teacher.teach(left[start : start + self._options.batch_size])]
             rows = [row for row in shown if row["outcome"] != "no_verdict"]
             self._unanswered += len(shown) - len(rows)
@@ -230,7 +230,7 @@ class _Collecting:
             if 0 < limit <= spent:
                 self._context.metrics = self._metrics()
                 raise GuardStop(
-                    f"{tokens} tokens were sampled at a cost of {cost:g}, collect.{name}={limit}; {len(self._known)} "
+                    f"{tokens} tokens were sampled{f' at a cost of {cost:g}' if cost else ''}, collect.{name}={limit}; {len(self._known)} "
                     f"trajectories are in {self._out.path}. The same command with a larger limit continues there"
                 )
 

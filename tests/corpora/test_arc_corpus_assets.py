@@ -1,21 +1,22 @@
 """The frozen splits as shipped: complete, disjoint, balanced, and equal to what the code draws."""
 
-import json
-import lzma
 import os
 import subprocess
 import sys
 from collections import Counter
-from functools import cache
 from itertools import combinations
 from random import Random
 
 import pytest
+from shipped import Shipped
 
 from rlvr_exp.corpora.arc import mixture
 from rlvr_exp.corpora.arc.compose import load
 from rlvr_exp.corpora.splits import fingerprint
 from rlvr_exp.tasks.arc.domain import EMBEDDED
+
+SHIPPED = Shipped(EMBEDDED)
+content, rows, manifest = SHIPPED.content, SHIPPED.rows, SHIPPED.splits
 
 REBUILD = """
 from rlvr_exp.corpora import splits
@@ -26,23 +27,8 @@ for name, rows in build.build_splits(sizes).items():
 """
 
 
-@cache
-def content(split):
-    return lzma.decompress((EMBEDDED / f"{split}.jsonl.xz").read_bytes())
-
-
-@cache
-def rows(split):
-    return [json.loads(line) for line in content(split).splitlines()]
-
-
 def grids(split):
     return {str(grid) for row in rows(split) for pair in row["train"] + row["test"] for grid in pair.values()}
-
-
-@cache
-def manifest():
-    return json.loads(EMBEDDED.with_suffix(".manifest.json").read_text())["splits"]
 
 
 @pytest.mark.parametrize("split", mixture.SPLITS)

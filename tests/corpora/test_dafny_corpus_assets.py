@@ -1,33 +1,18 @@
 """The frozen Dafny splits as shipped: complete, disjoint, balanced, within the tiny model's reach."""
 
-import json
-import lzma
 from collections import Counter
-from functools import cache
 from itertools import combinations
 
 import pytest
+from shipped import Shipped
 
 from rlvr_exp.corpora.dafny import mixture
 from rlvr_exp.corpora.dafny.build import build_splits, side
 from rlvr_exp.corpora.dafny.row import canonical
-from rlvr_exp.corpora.splits import fingerprint
 from rlvr_exp.tasks.dafny.domain import EMBEDDED, DafnyDomain
 
-
-@cache
-def content(split):
-    return lzma.decompress((EMBEDDED / f"{split}.jsonl.xz").read_bytes())
-
-
-@cache
-def rows(split):
-    return [json.loads(line) for line in content(split).splitlines()]
-
-
-@cache
-def manifest():
-    return json.loads(EMBEDDED.with_suffix(".manifest.json").read_text())
+SHIPPED = Shipped(EMBEDDED)
+content, rows, manifest = SHIPPED.content, SHIPPED.rows, SHIPPED.manifest
 
 
 def key(row):
@@ -36,12 +21,9 @@ def key(row):
 
 @pytest.mark.parametrize("split", mixture.SPLITS)
 def test_files_match_their_fingerprints_and_counts(split):
-    packed = (EMBEDDED / f"{split}.jsonl.xz").read_bytes()
+    SHIPPED.check(split, mixture.SPLITS[split])
+    assert (EMBEDDED / f"{split}.jsonl.xz").stat().st_size < 1_000_000
     recorded = manifest()["splits"][split]
-    assert fingerprint(packed) == recorded["file_sha256"]
-    assert fingerprint(content(split)) == recorded["content_sha256"]
-    assert len(packed) < 1_000_000
-    assert len(rows(split)) == recorded["rows"] == mixture.SPLITS[split]
     assert sum(len(row["mutants"]) for row in rows(split)) == recorded["mutants"]
     for name, counts in (("family", "families"), ("style", "styles"), ("kind", "kinds")):
         assert Counter(row[name] for row in rows(split)) == recorded[counts]

@@ -1,14 +1,12 @@
 """The frozen problems as shipped: complete, disjoint, within the tiny model's reach, and read by the domain."""
 
 import copy
-import json
-import lzma
 from collections import Counter
-from functools import cache
 from itertools import combinations
 from random import Random
 
 import pytest
+from shipped import Shipped
 
 from rlvr_exp.corpora.problems import mixture
 from rlvr_exp.corpora.problems.build import build_splits
@@ -17,28 +15,13 @@ from rlvr_exp.corpora.splits import fingerprint, text_of
 from rlvr_exp.tasks.content import program_key
 from rlvr_exp.tasks.problems.domain import EMBEDDED
 
-
-@cache
-def content(split):
-    return lzma.decompress((EMBEDDED / f"{split}.jsonl.xz").read_bytes())
-
-
-@cache
-def rows(split):
-    return [json.loads(line) for line in content(split).splitlines()]
-
-
-@cache
-def manifest():
-    return json.loads(EMBEDDED.with_suffix(".manifest.json").read_text())["splits"]
+SHIPPED = Shipped(EMBEDDED)
+content, rows, manifest = SHIPPED.content, SHIPPED.rows, SHIPPED.splits
 
 
 @pytest.mark.parametrize("split", mixture.SPLITS)
 def test_files_match_their_fingerprints_and_counts(split):
-    packed = (EMBEDDED / f"{split}.jsonl.xz").read_bytes()
-    assert fingerprint(packed) == manifest()[split]["file_sha256"]
-    assert fingerprint(content(split)) == manifest()[split]["content_sha256"]
-    assert len(rows(split)) == manifest()[split]["rows"] == mixture.SPLITS[split]
+    SHIPPED.check(split, mixture.SPLITS[split])
     assert Counter(row["family"] for row in rows(split)) == manifest()[split]["families"]
 
 

@@ -44,6 +44,11 @@ class Row:
         value = self.values.get(key)
         return value if type(value) is int else self._refuse(key, "a whole number")
 
+    def real(self, key: str, default: float) -> float:
+        value = self.values.get(key, default)
+        real = isinstance(value, int | float) and not isinstance(value, bool)
+        return float(value) if real else self._refuse(key, "a number")
+
     def rows(self, key: str) -> list[list[Any]]:
         """A list of argument lists."""
         value = self.values.get(key)

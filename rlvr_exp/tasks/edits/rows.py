@@ -76,7 +76,7 @@ def edit_of(row: Row, split: str = "") -> EditRow:
         metadata=values.get("metadata") or {},
         split=split,
         family=row.text("family", row.text("source", "rows")),
-        difficulty=_number(row),
+        difficulty=row.real("difficulty", 0.0),
         lazy_instruction=row.text("lazy_instruction", ""),
         action=action,
         wrong=tuple(_wrong(row, one) for one in values.get("wrong") or ()),
@@ -94,13 +94,6 @@ def _action(row: Row, language: str) -> str:
     except ActionFault as fault:
         raise InputError(InputProblem(f"{row.where}, action", "no ast-grep action", str(fault))) from fault
     return action
-
-
-def _number(row: Row) -> float:
-    value = row.values.get("difficulty", 0.0)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(InputProblem(f"{row.where}, difficulty", "not a number", got=repr(value)[:60]))
-    return float(value)
 
 
 def _wrong(row: Row, value: Any) -> Wrong:

@@ -192,7 +192,8 @@ def place(rows: Sequence[ProblemRow], fractions: tuple[float, float], seed: int)
     parts = split([Item(keys[name], groups[name], free[name].family) for name in free], fractions, seed) if free else {}
     placed: dict[str, list[ProblemRow]] = {name: [] for name in SPLITS}
     for row in rows:
-        placed[row.split or ("test", "dev", "train")[parts[keys[row.id]]]].append(row)
+        name = row.split or ("test", "dev", "train")[parts[keys[row.id]]]
+        placed[name].append(replace(row, split=name))
     return {name: found for name, found in placed.items() if found}
 
 

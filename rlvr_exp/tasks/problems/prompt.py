@@ -22,7 +22,8 @@ def write(row: ProblemRow, stage: str, options: ReasoningStage, chain: Mapping[s
     if style == "bare":
         return _bare(row, stage, chain)
     answer = "Answer with one Python code block." if options.form == "code" else "Answer with nothing else."
-    return f"{_in_words(row, chain)}{options.solver.strip()} {answer}\n"
+    purpose = f"Next is the {stage}: {options.purpose.strip()}. " if options.purpose else ""
+    return f"{_in_words(row, chain)}{purpose}{options.solver.strip()} {answer}\n"
 
 
 def write_tester(

@@ -70,7 +70,7 @@ def problem_of(row: Row, split: str) -> ProblemRow:
         tests,
         _cases(row, "shown"),
         row.text("family", ProblemRow.family),
-        _difficulty(row),
+        row.real("difficulty", 0.0),
         split,
         _stages(row),
         _cases(row, "good_tests"),
@@ -101,10 +101,3 @@ def _stages(row: Row) -> dict[str, str]:
     if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):
         raise InputError(InputProblem(f"{row.where}, stages", "no outputs", repr(given)[:60], "{STAGE: TEXT}"))
     return dict(given)
-
-
-def _difficulty(row: Row) -> float:
-    value = row.values.get("difficulty", 0.0)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(InputProblem(f"{row.where}, difficulty", "not a number", got=repr(value)[:60]))
-    return float(value)

@@ -8,6 +8,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import chain
 
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.tasks.completion import tree
@@ -38,9 +39,10 @@ def attempt(row: ProblemRow) -> str:
 
 
 def sibling(row: ProblemRow, family: Sequence[ProblemRow]) -> ProblemRow | None:
-    """Another problem of the family with other words, by the row's id; None where there is none."""
-    others = [one for one in family if one.id != row.id and missed(row, one)]
-    return others[int(uniform("sibling", row.id) * len(others))] if others else None
+    """Another problem of the family with other words: the first from a place that the row's id draws; None where there is none."""
+    first = int(uniform("sibling", row.id) * len(family))
+    turned = chain(family[first:], family[:first])
+    return next((one for one in turned if one.id != row.id and missed(row, one)), None)
 
 
 def missed(row: ProblemRow, other: ProblemRow) -> str:

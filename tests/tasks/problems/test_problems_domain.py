@@ -77,6 +77,9 @@ def test_the_gold_of_every_stage_that_is_known_is_shown_to_imitation(tmp_path: P
     in_words = Problems(path=path, reasoning=STAGES, style="instruct")
     (one, other) = in_words.demonstrations(whole)
     assert "## plan\n\n1. double it" in in_words.task_prompt(other) and "`twice`" in in_words.task_prompt(one)
+    of_own = {"code": ReasoningStage(purpose="the answer", solver="Write it.", form="code")}
+    told = Problems(path=path, reasoning=of_own, style="instruct")
+    assert "Next is the code: the answer. Write it." in told.task_prompt(told.splits()["train"][0])
     gold = in_words.gold_completion(other)
     assert gold.startswith("```python\n") and in_words.parse(gold, other).text == ROW["solution"]
     assert in_words.is_complete(gold) and not domain.is_complete(gold)

@@ -67,6 +67,25 @@ def test_imitation_sees_tests_and_critiques_of_both_kinds(embedded: Problems) ->
     assert {gold == tester.FITS for gold in golds} == {True, False}
 
 
+def test_a_critique_in_training_shows_nothing_of_a_problem_that_is_held_out(tmp_path: Path) -> None:
+    rows = [
+        ROW
+        | {
+            "id": f"{number}",
+            "text": f"Write f{number}(x). It returns x plus {number}.",
+            "entry_point": f"f{number}",
+            "solution": f"def f{number}(x):\n    return x + {number}\n",
+        }
+        for number in range(100, 140)
+    ]
+    domain = Problems(path=written(tmp_path, *rows), reasoning=STAGES, role="tester", test_fraction=0.3)
+    splits = domain.splits()
+    held_out = {task.id for name in ("dev", "test") for task in splits[name]}
+    shown = " ".join(domain.task_prompt(one) for task in splits["train"] for one in domain.demonstrations(task))
+    assert len(held_out) > 10 and len(splits["train"]) > 10
+    assert not [number for number in held_out if f"x + {number}" in shown]
+
+
 def test_the_same_problems_have_the_same_demonstrations(embedded: Problems) -> None:
     again = build(compose(["+stage=sft", "data=problems", "role=tester", "data.limit=60"]).config.data)
     shown = [
