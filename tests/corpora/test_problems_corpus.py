@@ -54,6 +54,9 @@ def test_equal_code_draws_equal_splits_that_share_no_program_and_no_text():
     assert len(set(texts)) == len(texts) == sum(SMALL.values())
     programs = {name: {build.program_key(row["solution"]) for row in rows} for name, rows in one.items()}
     assert programs["test"].isdisjoint(programs["train"])
+    for name in ("test", "train"):
+        rows = one[name]
+        assert all(split_of_programs(row["family"])[build.program_key(row["solution"])] == name for row in rows)
     assert {row["family"] for row in one["test_unseen"]} <= set(mixture.UNSEEN_FAMILIES)
 
 
