@@ -80,10 +80,6 @@ class Cascade:
             return (WRITER,) if step // self.every_steps % 2 else (ANNOTATOR,)
         return (ANNOTATOR,) if self.mode == "annotator_only" else (WRITER,)
 
-    def steps_of(self, role: str, steps: int) -> int:
-        """How many of so many steps a role learns in."""
-        return sum(role in self.learning(step) for step in range(steps))
-
 
 OF_MODEL = "model"
 """The value of `evaluate.cascade` and `infer.cascade` that takes the model node's own weights for both roles."""

@@ -7,13 +7,14 @@ from typing import Any
 from rlvr_exp.config.benchmark import DafnyUniversal
 from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.engine_checks import engine_problems
-from rlvr_exp.config.environment import EDIT_STEPS, SINGLE_TURN
+from rlvr_exp.config.environment import ADVERSARIAL, EDIT_STEPS, SINGLE_TURN
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import has_adapter
 from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.prepare import DafnyCorpus, DafnyUsable
 from rlvr_exp.config.ranks import of_ranks
-from rlvr_exp.config.roles import of_role, role_problems
+from rlvr_exp.config.roles import of_role, role_names, role_problems
+from rlvr_exp.config.schedule import Schedule
 from rlvr_exp.config.scheduler import schedule_problems
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.self_play import SelfPlay
@@ -69,6 +70,8 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         yield from _of_cascade(config, config.cascade)
     if config.self_play is not None:
         yield from _of_self_play(config, config.self_play)
+    if reads(config, "schedule"):
+        yield from _of_schedule(config, config.schedule)
     yield from _of_learner(config)
     for role in config.roles:
         found = (replace(one, where=f"roles.{role}.{one.where}") for one in _of_learner(of_role(config, role)))
@@ -143,6 +146,30 @@ def _of_cascade(config: Config, cascade: Cascade) -> Iterator[InputProblem]:
         what, remedy = "the writer would have no step", f"algorithm.max_steps={2 * cascade.every_steps} or more"
         got = f"{cascade.every_steps} of {algorithm.max_steps} steps"
         yield InputProblem("cascade.every_steps", what, got, "fewer than algorithm.max_steps", "", remedy)
+
+
+def _of_schedule(config: Config, schedule: Schedule) -> Iterator[InputProblem]:
+    """A schedule of a solver and a tester over stages of reasoning."""
+    target = getattr(config.environment, "_target_", "")
+    if target != ADVERSARIAL:
+        what, got = "this stage trains a solver and a tester", target.rpartition(".")[2]
+        yield InputProblem("environment", what, got, "adversarial", "", "drop it, or +stage=grpo")
+        return
+    names = role_names(config)
+    if unknown := [role for role in schedule.learn if role not in names]:
+        yield InputProblem("schedule.learn", "the environment has no such role", ", ".join(unknown), ", ".join(names))
+    if not config.environment.tests and schedule.learn != ["solver"]:
+        what, got = "without tests a tester has nothing to learn from", ", ".join(schedule.learn) or "all"
+        yield InputProblem("schedule.learn", what, got, "solver", "", "schedule.learn=[solver]")
+    stages = len(getattr(config.data, "reasoning", {}))
+    if schedule.start_stage > max(1, stages):
+        what = "there are fewer stages of reasoning"
+        yield InputProblem("schedule.start_stage", what, str(schedule.start_stage), f"at most {stages}")
+    steps, least = config.algorithm.max_steps, schedule.least_steps(stages)
+    if steps < least:
+        what, remedy = "the last stages of reasoning would have no step", f"algorithm.max_steps={least} or more"
+        got = f"{steps} steps, {schedule.steps_of_stage()} for each of {stages} stages"
+        yield InputProblem("schedule", what, got, "", "", f"{remedy}, or fewer of schedule.alone, alternating")
 
 
 def _of_self_play(config: Config, options: SelfPlay) -> Iterator[InputProblem]:

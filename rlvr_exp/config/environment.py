@@ -1,8 +1,13 @@
 """Options of the `environment` group: how many turns an episode has, and who takes them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlvr_exp.config.options import configures, option
+from rlvr_exp.core.errors import InputProblem
+
+VARIANTS = ("gated", "seed", "utrl", "code_a1", "cure")
+"""Rewards of a solver and a tester."""
 
 SINGLE_TURN = "rlvr_exp.episodes.environments.single_turn.SingleTurn"
 
@@ -28,13 +33,51 @@ class Reasoning:
     """A problem worked out in the stages of `data.reasoning`, each shown to those after it; success is that of the code."""
 
 
-@configures("rlvr_exp.episodes.environments.adversarial.Adversarial")
+ADVERSARIAL = "rlvr_exp.episodes.environments.adversarial.Adversarial"
+
+
+@configures(ADVERSARIAL)
 @dataclass
 class Adversarial:
-    """A solver works a problem out in stages, a tester writes tests of its code; each is paid by what the other does. Two roles."""
+    """A solver works a problem out in stages, a tester criticises its outputs and writes tests of its code; each is paid by what the
+    other does. Two roles."""
 
-    tests: int = option(4, low=2)
-    """Sets of tests sampled of one attempt in training."""
+    tests: int = option(4, low=0)
+    """Sets of tests sampled of one attempt in training; 0: no tester, the solver is paid by the tests that the problem shows."""
+    wanted_tests: int = option(3, low=1)
+    """Tests that a set should have: reward utrl and code_a1 pay up to so many."""
+    attempts: int = option(1, low=1, high=8)
+    """Attempts, each after the first with what was wrong: the solver is told which valid tests failed, the tester which of its tests
+    were invalid or caught nothing."""
+    reward: str = option("gated", choices=VARIANTS)
+    """What the roles earn (rlvr_exp.episodes.minimax): ours, or as seed, utrl, code_a1 or cure have it."""
+    penalty: float = option(0.1, low=0, high=1)
+    """Reward gated: what a set loses where all its tests are invalid, repeated or catch nothing; a share of it for a share."""
+    mask: bool = True
+    """Problems whose programs pass all tests, or none, are not learned from: what everybody or nobody solves teaches nothing."""
+    book: int = option(8, low=0)
+    """Tests that failed earlier programs of a problem, and such programs, that it keeps for the next time; 0: none."""
+    critiques: bool = True
+    """The tester criticises the solver's outputs, and is paid where it agrees with the tests."""
+    critique_weight: float = option(0.0, low=0, high=1)
+    """Share of an output's credit that is its critique's opinion; the rest is what its code achieves."""
+
+    def problems(self) -> list[InputProblem]:
+        return list(self._unread())
+
+    def _unread(self) -> Iterator[InputProblem]:
+        """Options that have no effect next to the others."""
+        reads = {
+            "wanted_tests": (self.reward in ("utrl", "code_a1"), "environment.reward=utrl"),
+            "penalty": (self.reward == "gated", "environment.reward=gated"),
+            "critique_weight": (self.critiques, "environment.critiques=true"),
+        }
+        for name in ("reward", "attempts", "critiques", "book"):
+            reads[name] = (self.tests > 0, "environment.tests=4")
+        for name, (read, remedy) in reads.items():
+            if not read and getattr(self, name) != getattr(Adversarial, name):
+                got = str(getattr(self, name))
+                yield InputProblem(name, "has no effect here", got, "its default", "", f"{remedy}, or drop it")
 
 
 EDIT_STEPS = "rlvr_exp.episodes.environments.edits.Edits"

@@ -18,9 +18,9 @@ class Model:
     """Folder of a local checkpoint, full or an adapter's; empty: the hub name, or the embedded model."""
     name: str = ""
     """Hub name, used when no path is given."""
-    embedded: str = option("tiny", choices=("tiny", "tiny_dafny", "tiny_edits", "tiny_solver"))
+    embedded: str = option("tiny", choices=("tiny", "tiny_dafny", "tiny_edits", "tiny_solver", "tiny_tester"))
     """The model of this package that is used when neither is given: tiny (grid puzzles), tiny_dafny (both Dafny roles),
-    tiny_edits (edits by ast-grep) or tiny_solver (coding problems in stages of reasoning)."""
+    tiny_edits (edits by ast-grep), tiny_solver (coding problems in stages of reasoning) or tiny_tester (tests of coding problems)."""
     dtype: str = option("auto", choices=("auto", "float32", "bfloat16"))
     """Type of the weights in memory; auto: as stored."""
     quantization: str = option("none", choices=("none", "4bit", "8bit"))

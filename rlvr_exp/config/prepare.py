@@ -132,8 +132,8 @@ class Rows(Prepare):
 class EmbeddedPolicy(Prepare):
     """The files of an embedded policy: tokenizer and architecture, or a checkpoint's weights."""
 
-    name: str = option("tiny", choices=("tiny", "tiny_dafny", "tiny_edits", "tiny_solver"))
-    """Which policy: of grid puzzles, of Dafny methods, or of edits by ast-grep."""
+    name: str = option("tiny", choices=("tiny", "tiny_dafny", "tiny_edits", "tiny_solver", "tiny_tester"))
+    """Which policy: of grid puzzles, of Dafny methods, of edits by ast-grep, of coding problems, or of their tests."""
     path: str = ""
     """Checkpoint whose weights are written; empty: tokenizer and architecture are, from the embedded train split."""
     output: str = ""

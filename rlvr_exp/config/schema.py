@@ -21,6 +21,7 @@ from rlvr_exp.config.report import Report
 from rlvr_exp.config.rescore import Replay, Rescore
 from rlvr_exp.config.roles import Role
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run, Validate, Verify
+from rlvr_exp.config.schedule import Schedule
 from rlvr_exp.config.scheduler import Scheduler
 from rlvr_exp.config.self_play import SelfPlay
 from rlvr_exp.config.solutions import Solutions
@@ -52,6 +53,8 @@ class Config:
     roles: dict[str, Role] = field(default_factory=dict)
     """What differs for a role of an environment with several, by its name."""
     scheduler: Any = node(base=Scheduler)
+    schedule: Schedule = field(default_factory=Schedule)
+    """Which role learns when, under +stage=adversarial."""
     parallel: Parallel = field(default_factory=Parallel)
     tracking: Any = node()
     benchmark: Any = node(base=Benchmark)

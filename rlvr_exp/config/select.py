@@ -1,7 +1,8 @@
 """Options of `run.select`: which checkpoint is the best, and when training stops without a better one."""
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +11,9 @@ from rlvr_exp.core.errors import InputProblem
 
 MEASURED = ("held_out/pass_at_1", "held_out/pass_at_1_greedy")
 """Verified success on held-out tasks, measured every so many steps; every other metric is part of the rows anyway."""
+PLUS = re.compile(r"\s*\+\s*")
+TERM = re.compile(r"(?:(?P<weight>-?\d+(?:\.\d+)?)\s*\*\s*)?(?P<name>[^\s*+]+)")
+"""A term of a weighted sum of metrics."""
 SHARE = 0.1
 """Most completions of the `times` measurements, as a share of those that the run samples to learn from."""
 FEWEST = 16
@@ -23,7 +27,7 @@ class Select:
 
     metric: str = MEASURED[0]
     """What decides: held_out/pass_at_1 or held_out/pass_at_1_greedy, verified success on tasks of `split`, or any other name
-    that rows of metrics have."""
+    that rows of metrics have; or a weighted sum of names, such as 0.7 * reward/mean + 0.3 * held_out/pass_at_1."""
     mode: str = option("max", choices=("max", "min"))
     """Whether more or less of it is better."""
     patience: int = option(0, low=0)
@@ -45,12 +49,28 @@ class Select:
     @property
     def active(self) -> bool:
         """A best checkpoint is looked for."""
-        return self.every_steps > 0 or self.metric not in MEASURED
+        return self.every_steps > 0 or not self._only_measured
 
     @property
     def measures(self) -> bool:
         """Held-out success is to be measured during training."""
-        return self.every_steps > 0 or (self.times > 0 and self.metric in MEASURED)
+        return self.every_steps > 0 or (self.times > 0 and any(name in MEASURED for name in self.weights))
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The metrics whose weighted sum decides, each with its weight."""
+        terms = [TERM.fullmatch(term) for term in PLUS.split(self.metric.strip())]
+        return {term["name"]: float(term["weight"] or 1) for term in terms if term}
+
+    @property
+    def _only_measured(self) -> bool:
+        return all(name in MEASURED for name in self.weights)
+
+    def value(self, row: Mapping[str, float]) -> float | None:
+        """What decides, by a row of metrics; None where it has not all of it."""
+        if not self.weights.keys() <= row.keys():
+            return None
+        return sum(weight * row[name] for name, weight in self.weights.items())
 
     def problems(self) -> list[InputProblem]:
         return list(self._without_effect())
@@ -61,8 +81,12 @@ class Select:
             yield InputProblem(
                 "patience", "nothing is measured to be patient with", str(self.patience), "0", "", remedy
             )
-        if self.metric not in MEASURED and self.metric.startswith("held_out/pass_at"):
-            yield InputProblem("metric", "is not measured in training", self.metric, ", ".join(MEASURED), MEASURED[0])
+        if unread := [term for term in PLUS.split(self.metric.strip()) if not TERM.fullmatch(term)]:
+            what, allowed = "is no metric, and no weight * metric", "NAME, or a sum such as 0.7 * NAME + 0.3 * NAME"
+            yield InputProblem("metric", what, ", ".join(map(repr, unread)), allowed)
+        for name in self.weights:
+            if name not in MEASURED and name.startswith("held_out/pass_at"):
+                yield InputProblem("metric", "is not measured in training", name, ", ".join(MEASURED), MEASURED[0])
 
 
 def planned(config: Any) -> Select:

@@ -67,6 +67,13 @@ STAGES: dict[str, Stage] = {
         module="reinforcement",
         shared=True,
     ),
+    "adversarial": Stage(
+        "train a solver and a tester of coding problems against each other, stage of reasoning by stage",
+        (*LEARNS, "environment", "roles", "schedule"),
+        algorithm=ReinforcementLearning,
+        module="reinforcement",
+        shared=True,
+    ),
     "self_play": Stage(
         "train a policy in rounds on tasks and programs that it makes itself",
         (*ANSWERS, *UPDATES, "environment", "curriculum"),

@@ -4,8 +4,8 @@
     +stage=sft +experiment=...                               trains it (docs/tiny_model.md, docs/dafny_corpus.md)
     +stage=prepare prepare=policy prepare.name=NAME prepare.path=CHECKPOINT    its weights, beside them
 
-NAME is `tiny` (grid puzzles), `tiny_dafny` (bodies of Dafny methods to write and to annotate), `tiny_edits` (edits by ast-grep) or
-`tiny_solver` (coding problems in stages of reasoning).
+NAME is `tiny` (grid puzzles), `tiny_dafny` (bodies of Dafny methods to write and to annotate), `tiny_edits` (edits by ast-grep),
+`tiny_solver` (coding problems in stages of reasoning) or `tiny_tester` (their tests and critiques).
 """
 
 from collections.abc import Callable, Mapping
@@ -29,6 +29,7 @@ SOURCES: Mapping[str, Callable[[], tuple[Domain, str]]] = {
     "tiny_dafny": lambda: (DafnyDomain(role="both"), CODE),
     "tiny_edits": lambda: (Edits(instruction="both"), CODE),
     "tiny_solver": lambda: (build(compose(["+stage=sft", "data=problems"]).config.data), CODE),
+    "tiny_tester": lambda: (build(compose(["+stage=sft", "data=problems", "role=tester"]).config.data), CODE),
 }
 """The sources of each model: its domain, and how its tokenizer splits text."""
 

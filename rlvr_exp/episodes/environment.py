@@ -98,6 +98,15 @@ class Environment(ABC):
         """Fields that an evaluation's file logs of an episode besides its result; None: none."""
         return None
 
+    def remember(self, episodes: Sequence[Episode]) -> None:
+        """Keep of a training step's episodes what later ones begin with: by default nothing."""
+        return
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """Objects whose state belongs to a checkpoint, by name: all that it remembers."""
+        return {}
+
     def metrics(self, episodes: Sequence[Episode]) -> dict[str, float]:
         """Metrics of a step's episodes besides those of its completions."""
         return {}

@@ -63,6 +63,8 @@ class Episode:
     samples: tuple[int, ...] = (0,)
     """Indices of the completions that its first prompt is sampled for."""
     turns: tuple[Turn, ...] = ()
+    given: Any = None
+    """The environment's own, beside the turns: what the episode began with."""
 
     def add(self, turns: Sequence[Turn]) -> "Episode":
         return replace(self, turns=(*self.turns, *turns))

@@ -125,6 +125,7 @@ class Collector:
             self._ask(step, fresh, self.plan.prompts_per_step)
             groups = {role: self._groups(step, role, each, each, (), ()) for role, each in fresh.groups.items()}
         nonfinite = [text for reward in self.rewards.values() for text in reward.pop_nonfinite()]
+        self.environment.remember(fresh.episodes)
         observations = self._observations(fresh)
         if observations:
             self.curriculum.observe(observations)
@@ -250,11 +251,11 @@ class Collector:
 
     @property
     def parts(self) -> dict[str, Any]:
-        """Objects whose state belongs to a checkpoint, by name: this collector, its rewards, and its curriculum where
-        it remembers anything."""
+        """Objects whose state belongs to a checkpoint, by name: this collector, its rewards, its curriculum where it
+        remembers anything, and what its environment remembers."""
         stateful = {name: part for name, part in self.rewards.items() if hasattr(part, "state_dict")}
         remembers = {"curriculum": self.curriculum} if self.curriculum.state_dict() else {}
-        return {"collector": self, **stateful, **remembers}
+        return {"collector": self, **stateful, **remembers, **self.environment.parts}
 
     def state_dict(self) -> dict[str, Any]:
         """Plain values: tasks requested so far, and the groups carried over."""

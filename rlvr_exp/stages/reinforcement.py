@@ -1,5 +1,5 @@
 """Reinforcement learning against a verifier: evaluate, train, evaluate. Serves every algorithm that learns from verified
-completions and every environment; `+stage=grpo`, `ppo` and `cascade` are its presets."""
+completions and every environment; `+stage=grpo`, `ppo`, `cascade` and `adversarial` are its presets."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from rlvr_exp.config import build
 from rlvr_exp.config.cascade import ANNOTATOR
 from rlvr_exp.config.engine import is_vllm
+from rlvr_exp.config.stages import reads
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.launch.data_check import rl_split
 from rlvr_exp.models.role_policies import acting
@@ -46,7 +47,7 @@ def collector_of(components: RunComponents, config, context: RunContext, reward:
     """The collector of a run: tasks come from the curriculum, random draws from the run's seed. `reward`: in place of the
     configured ones."""
     environment = training_environment(components, config)
-    algorithms = {role: algorithm_of(config, role) for role in environment.roles}
+    algorithms = {role: algorithm_of(config, role, environment.roles) for role in environment.roles}
     tasks = mixed_tasks(config, training_tasks(components, config, context, rl_split(components.domain)))
     batch = config.algorithm.rollout_batch_size or config.evaluation.batch_size
     gold_bodies = config.cascade is not None and config.cascade.bodies == "gold"  # The writer is not asked.
@@ -84,7 +85,7 @@ def train(
     select = selection(components, config, context)
     with TemporaryDirectory() as scratch:
         learners = {
-            role: _learner(role, components, config, Path(scratch) / role)
+            role: _learner(role, components, config, collector.environment.roles, Path(scratch) / role)
             for role in components.policies
             if any(role in learning(step) for step in range(config.algorithm.max_steps))
         }
@@ -97,6 +98,7 @@ def train(
             select=select,
             shared=feed.metrics,
             parts={"feed": feed, **collector.parts},
+            ends_phase=config.schedule.ends_stage if reads(config, "schedule") else None,
         )
         steps, final = fit(training, config, context, tracker, clock)
     if clock is None:
@@ -104,13 +106,13 @@ def train(
     return steps, final
 
 
-def _learner(role: str, components: RunComponents, config, scratch: Path) -> RLLearner:
+def _learner(role: str, components: RunComponents, config, roles: Sequence[str], scratch: Path) -> RLLearner:
     policy = components.policies[role]
     with acting(components.policies, role):
         prompts = [policy.encode_prompt(text) for text in _prompts(role, components)]
         served = components.engine.scored if is_vllm(components.engine) else None
-        options = learner_options(config, role)
-        return RLLearner(role, policy, algorithm_of(config, role), options, prompts, scratch, served)
+        options = learner_options(config, role, roles)
+        return RLLearner(role, policy, algorithm_of(config, role, roles), options, prompts, scratch, served)
 
 
 def _prompts(role: str, components: RunComponents) -> list[str]:

@@ -229,8 +229,39 @@ class WritesTests(ReasonsInStages):
         """The same tasks from a tester's side."""
 
     @abstractmethod
-    def testing(self, task: Task, attempt: str, programs: Sequence[str]) -> Task:
-        """The task of testing an attempt. `programs`: those that tests are run on."""
+    def testing(
+        self, task: Task, attempt: str, programs: Sequence[str], earlier: Mapping[str, str] | None = None
+    ) -> Task:
+        """The task of testing an attempt.
+
+        Args:
+            programs: those that tests are run on.
+            earlier: as `told_of_tests`.
+        """
+
+    @abstractmethod
+    def critique(self, task: Task, stage: str, output: str) -> Task:
+        """The task of criticising the output of a stage."""
+
+    @abstractmethod
+    def approves(self, critique: str) -> bool | None:
+        """Whether a critique says that the output is right; None: it says neither."""
+
+    @abstractmethod
+    def tests_in(self, text: str, task: Task) -> Sequence[str]:
+        """The different tests in a text, a line each, in the order in which a verdict on it has them."""
+
+    @abstractmethod
+    def shown_tests(self, task: Task) -> Sequence[str]:
+        """Tests that the task itself shows, a line each."""
+
+    @abstractmethod
+    def told_of_failure(self, program: str, failed: Sequence[str]) -> Mapping[str, str]:
+        """What a solver is told of its last attempt, by heading. `failed`: tests that it does not pass."""
+
+    @abstractmethod
+    def told_of_tests(self, text: str, faults: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
+        """What a tester is told of its last tests, by heading. `faults`: tests by what is wrong with them."""
 
 
 class HoldsBackCases(Domain):

@@ -79,15 +79,23 @@ class Checkpoints:
     Args:
         settings: the `run.checkpoint` node.
         about: what the manifest records about the run in addition to the step (rlvr_exp.records.fingerprint).
+        ends_phase: whether a checkpoint is due after so many steps besides.
     """
 
-    def __init__(self, run_dir: Path, settings, about: Mapping[str, Any] | None = None):
-        self.root = run_dir / "checkpoints"
+    def __init__(
+        self,
+        run_dir: Path,
+        settings,
+        about: Mapping[str, Any] | None = None,
+        ends_phase: Callable[[int], bool] | None = None,
+    ):
+        self.root, self._ends_phase = run_dir / "checkpoints", ends_phase
         self.every_steps, self.keep = settings.every_steps, settings.keep
         self._about = about or {}
 
     def due(self, step: int) -> bool:
-        return step > 0 and step % self.every_steps == 0
+        ends = self._ends_phase is not None and self._ends_phase(step)
+        return step > 0 and (ends or step % self.every_steps == 0)
 
     def save(self, step: int, contents: Contents) -> Path:
         """Write the contents as of `step`; an existing checkpoint of the step is kept as it is.

@@ -48,7 +48,7 @@ class Selection:
 
     def consider(self, step: int) -> None:
         """Compare the row of a step with the best; nothing where it has no row, or its row has not the metric."""
-        found = self._tracker.last.get(self._settings.metric) if self._tracker.last_step == step else None
+        found = self._settings.value(self._tracker.last) if self._tracker.last_step == step else None
         value = broadcast_object(found)
         if value is None or step == self._seen:
             return
@@ -93,5 +93,6 @@ class Selection:
     def _by(self) -> list[Any]:
         """What makes values comparable."""
         wanted = self._settings
-        measured = [wanted.split, wanted.tasks, wanted.samples] if wanted.metric in MEASURED else []
+        part = any(name in MEASURED for name in wanted.weights)
+        measured = [wanted.split, wanted.tasks, wanted.samples] if part else []
         return [wanted.metric, wanted.mode, *measured]

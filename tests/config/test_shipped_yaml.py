@@ -45,7 +45,7 @@ NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}
 NEEDED |= {f"benchmark/{name}": ["benchmark.path=x"] for name in ("ast_grep", "dafny_differential")}
 
 
-IMITATION = ("edits_action", "edits_text", "tiny_base", "tiny_dafny", "tiny_edits", "tiny_solver")
+IMITATION = ("edits_action", "edits_text", "tiny_base", "tiny_dafny", "tiny_edits", "tiny_solver", "tiny_tester")
 MADE_FOR = {"canitedit": ("evaluate",), "canitedit_actions": ("evaluate",), **dict.fromkeys(IMITATION, ("sft",))}
 """Experiments that are made for some stages alone."""
 

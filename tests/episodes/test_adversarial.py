@@ -1,14 +1,17 @@
 """A solver against a tester: who is asked what, which tests count, who is credited with what."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from rlvr_exp.config.problems import ReasoningStage
+from rlvr_exp.config.schedule import Schedule
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.episodes.environments.adversarial import SOLVER, TESTER, Adversarial
+from rlvr_exp.episodes.environments.adversarial import Adversarial
+from rlvr_exp.episodes.environments.tested import SOLVER, TESTER, Given
 from rlvr_exp.episodes.episode import Draws, Episode
 from rlvr_exp.episodes.types import PENDING, TRUNCATED, Completion, RewardBreakdown, TokenSample
 from rlvr_exp.rollouts.rollout_loop import DeferredVerifier, RolloutResult
@@ -47,60 +50,68 @@ def domain(tmp_path) -> Problems:
     return Problems(path=str(tmp_path), reasoning=STAGES)
 
 
-def played(verifier, domain: Problems, codes: list[str], tests: list[str], sets: int | None = None):
-    """An episode of chains with these programs, and sets of tests in turn; "..." is an answer that is cut."""
-    written = iter(tests)
+BARE = {"critiques": False, "mask": False, "penalty": 0.0}
+"""Without what most tests here are not about."""
+
+
+def played(verifier, domain: Problems, codes: list[str], written: list[str], environment=None, step=0, chains=0, **given):
+    """An episode of chains with these programs, and sets of tests in turn; "..." is an answer that is cut. Second attempts have the
+    programs after those of the first ones; a critique says ok of a right program and of every plan."""
+    drawn, chains = iter(written), chains or len(codes)
+    environment = environment or Adversarial(domain, **{"tests": len(written), **BARE, **given})
+
+    def answer(task, key) -> str:
+        stage, rest = task.inputs.stage, key[key.index("t") + 1 :]
+        if stage == "tests":
+            return next(drawn)
+        if stage in ("plan", "plan?"):
+            return {"plan": "1. plan"}.get(stage, "ok")
+        if stage == "code?":
+            return "ok" if task.inputs.chain["code"] == RIGHT else "wrong: without its sign"
+        branched = len(rest) > 3 and isinstance(rest[3], int)
+        return codes[rest[3 if branched else 0] + rest.count("again") * chains]
 
     def generate(policy, own, verifier, requests, sampling):
         rows = []
         for one in requests:
             rows.append([])
             for key in one.keys:
-                stage = one.task.inputs.stage
-                text = (
-                    next(written)
-                    if stage == "tests"
-                    else "1. plan"
-                    if stage == "plan"
-                    else codes[key[key.index("t") + 1]]
-                )
+                text = answer(one.task, key)
                 candidate = own.parse(text, one.task)
                 verdict = TRUNCATED if text == "..." else PENDING
                 if verdict == PENDING and candidate.text is None:
                     verdict = Verdict("failed", "parse")
                 elif verdict == PENDING and not isinstance(verifier, DeferredVerifier):
                     verdict = verifier.submit(Request(one.task.problem, candidate)).result(timeout=60)
-                rows[-1].append(
-                    Completion(one.task, 0, TokenSample((1,), (-1.0,), text == "..."), text, candidate, verdict)
-                )
+                sample = TokenSample((1,), (-1.0,), text == "...")
+                rows[-1].append(Completion(one.task, 0, sample, text, candidate, verdict))
         return RolloutResult(tuple(map(tuple, rows)), {"generate": 1.0, "verify": 0.0})
 
     policy = SimpleNamespace(model=None, encode_prompt=lambda text: [ord(letter) for letter in text])
-    environment = Adversarial(domain, tests=sets or len(tests))
     players = {role: Player(policy, None, 1000) for role in (SOLVER, TESTER)}
     (task,) = domain.splits()["train"]
-    runner = EpisodeRunner(environment, players, verifier, generate)
-    (done,) = runner.run([environment.reset(task, Draws(0, "rollout"), range(len(codes)))])
+    begun = environment.reset(task, Draws(0, "rollout", (step, 0)), range(chains))
+    (done,) = EpisodeRunner(environment, players, verifier, generate).run([begun])
     return environment, done
 
 
 def credits_of(environment: Adversarial, done: Episode, role: str) -> list[float | None]:
     """By sample: of each chain's program, or of each set of tests."""
     found = environment.credit(done, {})
-    places = (
-        environment.ends(done)
-        if role == SOLVER
-        else [index for index, turn in enumerate(done.turns) if turn.role == TESTER]
-    )
-    return [found[place].total for place in places]
+    return [found[place].total for place in (environment.ends(done) if role == SOLVER else environment.suites(done))]
 
 
 def test_every_set_runs_against_every_program_and_each_is_paid_by_what_the_other_did(verifier, domain) -> None:
     sets = ["size(-2) == 2\nsize(3) == 3", "size(0) == 0", "size(-1) == -1\nsize(-5) == 5"]
     environment, done = played(verifier, domain, [NEGATIVE, RIGHT, ZERO, NEGATIVE], sets)
     matrix = environment.matrix(done)
-    assert matrix.programs == (NEGATIVE, RIGHT, ZERO) and matrix.valid == (2, 1, 1)
-    assert matrix.caught == ((1, 0, 0), (0, 0, 1), (1, 0, 0)) and matrix.wrong == [0, 2]
+    assert matrix.programs == (NEGATIVE, RIGHT, ZERO) and matrix.wrong == (NEGATIVE, ZERO)
+    assert [suite.held for suite in matrix.suites.values()] == [2, 1, 1]
+    assert [[sum(suite.catches[one]) for one in matrix.programs] for suite in matrix.suites.values()] == [
+        [1, 0, 0],
+        [0, 0, 1],
+        [1, 0, 0],
+    ]
     assert credits_of(environment, done, SOLVER) == [0.5, 1.0, 0.75, 0.5]
     assert credits_of(environment, done, TESTER) == [0.5, 0.5, 0.25]
     prompt = next(turn.prompt for turn in done.turns if turn.role == TESTER)
@@ -161,11 +172,11 @@ def test_a_chain_without_a_program_earns_nothing_where_others_are_tested(verifie
 
 
 def test_one_chain_that_is_measured_has_one_set_of_tests_beside_it(verifier, domain) -> None:
-    environment, done = played(verifier, domain, [NEGATIVE], ["size(-2) == 2"], sets=4)
+    environment, done = played(verifier, domain, [NEGATIVE], ["size(-2) == 2"], tests=4)
     assert environment.result(done).verdict.score == 0.5, "success is that of the hidden tests"
     told = environment.outcome(done)
     assert told["tests"] == "size(-2) == 2" and told["validity"] == 1.0 and told["pass_rate"] == 0.0
-    assert environment.about(done, len(done.turns) - 1) == {"role": TESTER}
+    assert environment.about(done, len(done.turns) - 1)["role"] == TESTER
 
 
 def test_tasks_for_which_no_tests_can_be_written_are_refused() -> None:
@@ -176,3 +187,134 @@ def test_tasks_for_which_no_tests_can_be_written_are_refused() -> None:
 def test_credit_is_a_breakdown_without_terms(verifier, domain) -> None:
     environment, done = played(verifier, domain, [NEGATIVE, RIGHT], ["size(-2) == 2", "size(0) == 0"])
     assert all(isinstance(one, RewardBreakdown) and one.sum is None for one in environment.credit(done, {}).values())
+
+
+CATCHES = ["size(-2) == 2", "size(0) == 0"]
+
+
+def test_critiques_are_paid_where_they_agree_with_the_tests(verifier, domain) -> None:
+    environment, done = played(verifier, domain, [NEGATIVE, RIGHT], CATCHES, critiques=True)
+    found = environment.credit(done, {})
+    of = {
+        (environment.about(done, place)["critique"], environment.criticised(done, place)): place
+        for place in environment.critiques_in(done)
+    }
+    plans, codes = ([key for key in of if key[0] == stage] for stage in ("plan", "code"))
+    assert [found[of[key]].total for key in plans] == [0.5, 1.0], "ok is as right as the code that follows"
+    assert [found[of[key]].total for key in codes] == [0.5, 1.0], "wrong: is as right as the code is wrong"
+    assert [environment.shown(done, of[key]).verdict.outcome for key in plans] == ["failed", "passed"]
+    assert [environment.shown(done, of[key]).verdict.outcome for key in codes] == ["passed", "passed"]
+    assert environment.metrics([done])["adversarial/critiques_right"] == 0.75
+    grouped = environment.groups(done)
+    assert sorted(map(len, grouped)) == [2] * 5, "two stages, the tests, critiques of two stages"
+    weighted, again = played(verifier, domain, [NEGATIVE, RIGHT], CATCHES, critiques=True, critique_weight=0.5)
+    assert credits_of(weighted, again, SOLVER) == [0.25, 1.0], "half of it what the critique says: wrong, ok"
+
+
+def test_a_second_attempt_is_told_what_failed_and_so_is_the_tester(verifier, domain) -> None:
+    tests = ["size(-2) == 2\nsize(1) == 1\nsize(2) == 3", "size(3) == 3", "size(-4) == 4", "size(0) == 0"]
+    codes = [NEGATIVE, RIGHT, RIGHT, RIGHT]
+    environment, done = played(verifier, domain, codes, tests, chains=2, attempts=2, tests=2)
+    solved, tested = done.turns[environment.ends(done)[-1]], done.turns[environment.suites(done)[-1]]
+    assert solved.prompt.endswith(f"[last code]\n{NEGATIVE}\n[failed tests]\nsize(-2) == 2\n[code]\n")
+    assert len(environment.ends(done)) == 2, "the right program is not written anew"
+    assert tested.parent is not None and done.turns[tested.parent].completion.text == "size(3) == 3"
+    told = done.turns[environment.suites(done)[2]].prompt
+    assert (
+        "[last tests]\nsize(-2) == 2\nsize(1) == 1\nsize(2) == 3\n[invalid]\nsize(2) == 3\n[caught nothing]\nsize(1) == 1"
+        in told
+    )
+    paid = environment.credit(done, {})
+    first, second = [index for index in range(len(done.turns)) if environment.program(done, index)][::2]
+    assert (paid[first].total, paid[second].total) == (pytest.approx(0.6), 1.0)
+    assert environment.result(done).verdict.outcome == "passed", "an episode comes to its last attempt"
+
+
+@pytest.mark.parametrize(("step", "learned"), [(0, {"plan": 3}), (5, {"code": 3})])
+def test_a_schedule_samples_one_stage_of_reasoning_and_learns_from_it_alone(verifier, domain, step, learned) -> None:
+    schedule = Schedule(alone=2, alternating=1)
+    environment = Adversarial(domain, schedule=schedule, tests=2, **BARE)
+    codes = [NEGATIVE, RIGHT, ZERO]
+    environment, done = played(verifier, domain, codes, CATCHES, environment=environment, step=step)
+    groups = [group for group in environment.groups(done) if done.turns[group[0]].role == SOLVER]
+    assert [{environment.stage_of(done, one) for one in group} for group in groups] == [{next(iter(learned))}]
+    assert [len(group) for group in groups] == [*learned.values()]
+    plans = sum(
+        environment.stage_of(done, index) == "plan" for index in environment._learned(replace(done, given=Given()))
+    )
+    assert plans == (3 if step == 0 else 1), "outputs before the stage are sampled once"
+    assert environment.programs(done) == (NEGATIVE, RIGHT, ZERO)
+    paid = environment.credit(done, {})
+    shared = [paid[index].total for index in range(len(done.turns)) if done.turns[index].role == SOLVER and index == 0]
+    expected = 0.5 if step == 0 else pytest.approx((0.5 + 1 + 0.5) / 3)
+    assert shared == [expected], "an output has the mean of the programs that follow from it"
+    assert environment.metrics([done])["adversarial/stage"] == (1.0 if step == 0 else 2.0)
+
+
+def test_later_outputs_are_learned_from_too_where_the_schedule_says_so(verifier, domain) -> None:
+    environment = Adversarial(domain, schedule=Schedule(alone=2, alternating=1, outputs="onward"), tests=2, **BARE)
+    _, done = played(verifier, domain, [NEGATIVE, RIGHT], CATCHES, environment=environment)
+    assert [len(group) for group in environment.groups(done)] == [2, 2, 2]
+
+
+def test_the_book_keeps_tests_and_programs_for_the_next_time(verifier, domain) -> None:
+    environment, done = played(verifier, domain, [NEGATIVE, RIGHT], ["size(-2) == 2", "size(1) == 1"])
+    environment.remember([done])
+    assert environment.metrics([done])["book/tests"] == 1 and environment.metrics([done])["book/programs"] == 1
+    environment, again = played(
+        verifier, domain, [ZERO, NEGATIVE], ["size(0) == 0", "size(5) == 5"], environment=environment
+    )
+    matrix = environment.matrix(again)
+    assert matrix.book is not None and matrix.book.valid == (True,) and again.given.tests == ("size(-2) == 2",)
+    assert matrix.book_rate(ZERO) == 1.0 and matrix.book_rate(NEGATIVE) == 0.0
+    assert credits_of(environment, again, SOLVER) == [pytest.approx(2 / 3), pytest.approx(2 / 3)], (
+        "two new tests and an old one"
+    )
+    fresh = Adversarial(domain, tests=2, **BARE)
+    fresh.parts["book"].load_state_dict(json.loads(json.dumps(environment.parts["book"].state_dict())))
+    assert fresh.parts["book"].tests("t") == ("size(-2) == 2",)
+    _, past = played(verifier, domain, [RIGHT, ZERO], ["size(-3) == 3", "size(0) == 0"], environment=fresh)
+    assert fresh.matrix(past).past == (NEGATIVE,), "a tester is also paid for what it catches of earlier programs"
+    assert credits_of(fresh, past, TESTER) == [0.5, 0.5]
+
+
+def test_problems_that_everybody_or_nobody_solves_teach_nothing(verifier, domain) -> None:
+    for codes, expected in (([NEGATIVE, NEGATIVE], None), ([RIGHT, RIGHT], None), ([RIGHT, NEGATIVE], 1.0)):
+        environment, done = played(verifier, domain, codes, ["size(-2) == 2", "size(-7) == 7"], mask=True)
+        assert credits_of(environment, done, SOLVER)[0] == expected
+        assert environment.metrics([done])["adversarial/teaching"] == float(expected is not None)
+
+
+def test_without_a_tester_a_solver_is_paid_by_the_shown_tests(verifier, tmp_path) -> None:
+    (tmp_path / "rows.jsonl").write_text(
+        json.dumps({**ROW, "shown": [{"args": [-1], "expected": 1}, {"args": [1], "expected": 1}]}) + "\n"
+    )
+    domain = Problems(path=str(tmp_path), reasoning=STAGES)
+    environment, done = played(verifier, domain, [NEGATIVE, RIGHT, ZERO], [])
+    assert credits_of(environment, done, SOLVER) == [0.5, 1.0, 1.0], (
+        "a program that is right on shown calls alone is paid, too"
+    )
+    assert {turn.role for turn in done.turns} == {SOLVER}
+    assert environment.metrics([done])["adversarial/gap"] == pytest.approx((0.5 + 1 + 1) / 3 - (0.5 + 1 + 1) / 3)
+
+
+@pytest.mark.parametrize("reward", ["gated", "seed", "utrl", "code_a1", "cure"])
+def test_every_variant_pays_in_the_unit_interval_and_prefers_tests_that_hold_and_catch(
+    verifier, domain, reward
+) -> None:
+    sets = [
+        "size(-2) == 2\nsize(0) == 0\nsize(-3) == 3",
+        "size(2) == 2\nsize(3) == 3\nsize(4) == 4",
+        "size(2) == 1\nnonsense\nsize(1) == 9",
+    ]
+    environment, done = played(verifier, domain, [NEGATIVE, RIGHT, ZERO], sets, reward=reward)
+    good, idle, invalid = credits_of(environment, done, TESTER)
+    assert good > max(idle, invalid) and min(idle, invalid) >= 0 and good <= 1
+    wrong, right, zero = credits_of(environment, done, SOLVER)
+    assert right > max(wrong, zero) and min(wrong, zero) >= 0 and right <= 1
+
+
+def test_a_penalty_lies_on_lines_that_do_nothing(verifier, domain) -> None:
+    sets = ["size(-2) == 2", "size(-2) == 2\nsize(1) == 1", "size(-2) == 2\nsize(-2) == 2"]
+    environment, done = played(verifier, domain, [NEGATIVE, RIGHT], sets, penalty=0.2)
+    assert credits_of(environment, done, TESTER) == [1.0, pytest.approx(0.9), pytest.approx(0.4)]

@@ -1,199 +1,369 @@
-"""A solver works a problem out in stages; a tester writes tests of its code; each learns from what the other does.
+"""A solver works a problem out in stages; a tester criticises its outputs and writes tests of its code; each learns from what the
+other does.
 
 Every set of tests runs against every program of the problem, first against the reference: a test that the reference fails is invalid.
 A program is wrong, as far as anybody here knows, where a valid test catches it; the hidden tests decide success and enter no
-credit.
+credit. Credits are in [0, 1] (rlvr_exp.episodes.minimax): a program has that of the tests, every output before it the mean of the
+programs that follow from it, a critique whether it agrees with the tests.
 
-Credits, in [0, 1]. A solver's program: the share of all valid tests that it passes, 0 where there is none to run; every output
-before it has the same. A tester's set: its validity (valid tests of all lines) times the share of the wrong programs that it catches.
-Where no test is valid nothing is learned of programs, where no program is wrong nothing of tests: both would reward noise.
+Under a schedule of stages a step is spent on one of them: the outputs before it are sampled once, its own as often as a group has
+members, and they alone are learned from.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
 from rlvr_exp.config import environment as options
+from rlvr_exp.config.schedule import Schedule
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.episodes.environments.reasoning import InStages, before
+from rlvr_exp.episodes.book import Book
+from rlvr_exp.episodes.environment import Result
 from rlvr_exp.episodes.environments.retry import too_long
-from rlvr_exp.episodes.episode import Episode, Judge, Request, Sample, Turn
-from rlvr_exp.episodes.types import PENDING, Completion, RewardBreakdown
-from rlvr_exp.tasks.base import Domain, WritesTests
+from rlvr_exp.episodes.environments.tested import SOLVER, TESTER, Given, Tested
+from rlvr_exp.episodes.episode import Draws, Episode, Judge, Request, Sample
+from rlvr_exp.episodes.matrix import Matrix, Suite
+from rlvr_exp.episodes.minimax import solver_reward, tester_reward
+from rlvr_exp.episodes.types import PENDING, VERDICT_OF, Completion, RewardBreakdown
+from rlvr_exp.tasks.base import Candidate, Domain, Task, WritesTests
+from rlvr_exp.verifiers.base import Verdict
 
-SOLVER, TESTER = "solver", "tester"
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """Sets of tests against programs, of one problem."""
-
-    sets: tuple[int, ...]
-    """Turns of the tester that have a verdict on tests."""
-    programs: tuple[str, ...]
-    valid: tuple[int, ...]
-    """Valid tests of each set."""
-    caught: tuple[tuple[int, ...], ...]
-    """Of each set, how many of its tests catch each program."""
-
-    @property
-    def wrong(self) -> list[int]:
-        """Programs that some test catches."""
-        return [place for place in range(len(self.programs)) if any(each[place] for each in self.caught)]
-
-    def pass_rate(self, program: str) -> float | None:
-        """Of all valid tests the share that a program passes; None: no test is valid."""
-        if not sum(self.valid):
-            return None
-        if program not in self.programs:
-            return 0.0
-        place = self.programs.index(program)
-        return 1 - sum(each[place] for each in self.caught) / sum(self.valid)
+ROLLOUT = "rollout"
+"""The purpose of episodes that are trained on."""
 
 
-class Adversarial(InStages, options.Adversarial):
+class Adversarial(Tested, options.Adversarial):
     """
+    Args:
+        schedule: which stage a step of training is spent on; None: all.
+
     Raises:
         InputError: the domain's tasks have no stages, or it writes no tests.
     """
 
     name = "adversarial"
     roles = (SOLVER, TESTER)
-    solver = SOLVER
     keeps_outputs = True
 
-    def __init__(self, domain: Domain, **given: Any):
+    def __init__(self, domain: Domain, schedule: Schedule | None = None, **given: Any):
         super().__init__(**given)
         self.work_on(domain)
         if not isinstance(domain, WritesTests):
             what = "no tests can be written for these tasks"
             raise InputError(InputProblem("environment", what, domain.name, "data=problems"))
-        self._testing = domain
+        self._testing, self._schedule = domain, schedule
+        self._book = Book(self.book)
 
     def domain(self, role: str) -> Domain:
         return self._domain if role == SOLVER else self._testing.tester
 
-    # What is asked for, in this order: all stages of all chains, tests of one attempt, verdicts on the tests.
+    def reset(self, task: Task, draws: Draws, samples: Sequence[int] = (0,)) -> Episode:
+        given = Given() if self.tests else Given(tests=tuple(self._testing.shown_tests(task)))
+        if draws.purpose == ROLLOUT:
+            stage = self._schedule.stage(draws.place[0], len(self._domain.stages)) if self._schedule else None
+            old = self._book.tests(task.id) if self.tests else given.tests
+            given = Given(stage, old, self._book.programs(task.id))
+        return replace(super().reset(task, draws, samples), given=given)
+
+    # What is asked for, in this order: all stages of all chains with their critiques, tests of the programs, verdicts on the tests,
+    # the next attempts.
 
     def asks(self, episode: Episode) -> Sequence[Request]:
-        return [*super().asks(episode)] or [*self._write_tests(episode)] or [*self._judge(episode)]
+        chains = [*super().asks(episode), *self._criticise(episode)]
+        waves = (self._run_old_tests, self._write_tests, self._judge, self._try_again)
+        for wave in waves if not chains else ():
+            if found := [*wave(episode)]:
+                return found
+        return chains
+
+    def first_samples(self, episode: Episode) -> Sequence[int]:
+        return episode.samples if episode.given.stage in (None, 0) else episode.samples[:1]
+
+    def branches(self, episode: Episode, depth: int) -> Sequence[int]:
+        return episode.samples if depth == episode.given.stage else ()
+
+    def _criticise(self, episode: Episode) -> Iterator[Sample]:
+        """A critique of each output that is learned from."""
+        for index in self._worth_a_critique(episode) if self.critiques and self.tests else ():
+            if not self.critiques_of(episode, index):
+                turn = episode.turns[index]
+                task = self._testing.critique(
+                    episode.task, self.stage_of(episode, index), self.output_of(episode, index)
+                )
+                keys = (None if turn.key is None else (*turn.key, "critique"),)
+                yield Sample(TESTER, task, self._testing.tester.task_prompt(task), keys, index, pending=True)
+
+    def _worth_a_critique(self, episode: Episode) -> list[int]:
+        """One chain alone is measured without, since nobody learns from what it would say."""
+        learned = self._learned(episode) if len(episode.samples) > 1 else []
+        return [index for index in learned if self._goes_on(episode, index) or self.is_code(episode, index)]
+
+    def _run_old_tests(self, episode: Episode) -> Iterator[Judge]:
+        given, programs = episode.given, self.programs(episode)
+        if given.tests and given.verdict is None and programs:
+            yield Judge(SOLVER, self._testing.testing(episode.task, "", programs), Candidate("\n".join(given.tests)))
 
     def _write_tests(self, episode: Episode) -> Iterator[Sample]:
         programs = self.programs(episode)
-        if programs and not self._sets(episode):
-            task = self._testing.testing(episode.task, programs[0], programs)
+        if programs and not self.suites(episode):
+            task = self._testing.testing(episode.task, programs[0], (*programs, *episode.given.programs))
             keys = tuple(
                 episode.draws.key(episode.task, *episode.samples[:1], number, label=TESTER)
                 for number in range(self._count(episode))
             )
-            yield Sample(TESTER, task, self._testing.tester.task_prompt(task), keys, pending=True)
+            if keys:
+                yield Sample(TESTER, task, self._testing.tester.task_prompt(task), keys, pending=True)
 
     def _count(self, episode: Episode) -> int:
         """Sets of tests of an attempt: one where a single chain is measured."""
-        return self.tests if len(episode.samples) > 1 else 1
+        return self.tests if len(episode.samples) > 1 else min(1, self.tests)
 
     def _judge(self, episode: Episode) -> Iterator[Judge]:
-        for index in self._sets(episode):
+        for index in self.suites(episode):
             turn = episode.turns[index]
             if turn.completion.verdict == PENDING:
                 yield Judge(TESTER, turn.completion.task, turn.completion.candidate, index)
 
-    def programs(self, episode: Episode) -> tuple[str, ...]:
-        """The different programs of an episode, in the order of their chains."""
-        codes = (episode.turns[index].completion for index in self.ends(episode) if self.is_code(episode, index))
-        return tuple(dict.fromkeys(one.candidate.text for one in codes if _runs(one) and one.candidate.text))
+    def _try_again(self, episode: Episode) -> Iterator[Sample]:
+        """First programs that fail valid tests are written anew, then tests of what came of them."""
+        done, attempts = self.attempts_of(episode), self.attempts_of(episode, TESTER)
+        if done > attempts > 0:
+            yield from self._test_again(episode)
+        elif 0 < done < self.attempts:
+            yield from self._solve_again(episode)
 
-    def _sets(self, episode: Episode) -> list[int]:
-        return [index for index, turn in enumerate(episode.turns) if turn.role == TESTER]
+    def _solve_again(self, episode: Episode) -> Iterator[Sample]:
+        matrix = self.matrix(episode)
+        for index in self.ends(episode):
+            turn = episode.turns[index]
+            program = self.program(episode, index)
+            if failed := self._failed(episode, matrix, program):
+                chain = {**self.chain(episode, index), **self._testing.told_of_failure(program, failed)}
+                task = self._domain.at_stage(episode.task, self._domain.stages[-1], chain)
+                keys = (None if turn.key is None else (*turn.key, "again"),)
+                yield Sample(SOLVER, task, self._domain.task_prompt(task), keys, index)
 
-    # What an episode comes to.
+    def _failed(self, episode: Episode, matrix: Matrix, program: str) -> list[str]:
+        """The valid tests that catch a program."""
+        found: dict[str, None] = {}
+        for index, suite in matrix.suites.items():
+            catches = suite.catches.get(program, ())
+            found |= dict.fromkeys(
+                line for line, catch in zip(self.lines(episode, index), catches, strict=False) if catch
+            )
+        return list(found)
 
-    def matrix(self, episode: Episode) -> Matrix:
-        judged = [index for index in self._sets(episode) if episode.turns[index].completion.verdict.outputs]
-        outputs = [episode.turns[index].completion.verdict.outputs or ((), ()) for index in judged]
-        valid = tuple(sum(holds) for holds, _ in outputs)
-        caught = tuple(tuple(map(sum, catches)) for _, catches in outputs)
-        return Matrix(tuple(judged), self.programs(episode), valid, caught)
+    def _test_again(self, episode: Episode) -> Iterator[Sample]:
+        programs, matrix = self.programs(episode), self.matrix(episode)
+        latest = [index for index in self.ends(episode) if self.program(episode, index)]
+        attempt = self.program(episode, latest[0])
+        for index in self.suites(episode):
+            if self.attempt_of(episode, index) + 1 == self.attempts_of(episode, TESTER):
+                turn, suite = episode.turns[index], matrix.suites.get(index)
+                words = self._testing.told_of_tests(turn.completion.text, self._faults(episode, index, suite, matrix))
+                task = self._testing.testing(episode.task, attempt, (*programs, *episode.given.programs), words)
+                keys = (None if turn.key is None else (*turn.key, "again"),)
+                yield Sample(TESTER, task, self._testing.tester.task_prompt(task), keys, index, pending=True)
+
+    def _faults(self, episode: Episode, index: int, suite: Suite | None, matrix: Matrix) -> dict[str, list[str]]:
+        if suite is None:
+            return {}
+        lines, catching = self.lines(episode, index), suite.catching(matrix.wrong)
+        return {
+            "invalid": [line for line, holds in zip(lines, suite.valid, strict=True) if not holds],
+            "caught nothing": [
+                line for line, holds, any_caught in zip(lines, suite.valid, catching, strict=True) if holds > any_caught
+            ],
+        }
+
+    def step(self, episode: Episode, results: Sequence[Result]) -> Episode:
+        own = [answer for request, answer in results if isinstance(request, Judge) and request.turn is None]
+        others = [one for one in results if not (isinstance(one[0], Judge) and one[0].turn is None)]
+        done = super().step(episode, others)
+        return replace(done, given=replace(done.given, verdict=own[0])) if own else done
 
     def outcome(self, episode: Episode) -> Mapping[str, Any]:
-        sets, matrix = self._sets(episode), self.matrix(episode)
-        tests = episode.turns[sets[0]].completion if sets else None
-        measures = dict(tests.verdict.measures) if tests else {}
+        suites, matrix = self.suites(episode), self.matrix(episode)
+        tests = episode.turns[suites[0]].completion if suites else None
         program = matrix.programs[0] if matrix.programs else ""
         return {
             **super().outcome(episode),
             "tests": tests.text if tests else "",
-            "validity": measures.get("validity"),
-            "pass_rate": matrix.pass_rate(program) if program else None,
+            "validity": tests.verdict.measures.get("validity") if tests else None,
+            "pass_rate": matrix.all_rate(program) if program else None,
         }
 
     # Who learns from what.
 
     def groups(self, episode: Episode) -> Sequence[Sequence[int]]:
-        """The outputs of each stage, and the sets of tests of the attempt."""
-        sets = [index for index in self._sets(episode) if not too_long(episode.turns[index].completion)]
-        return [*super().groups(episode), *([sets] if sets else [])]
+        """The outputs of each stage, the sets of tests of each attempt, and the critiques of each stage."""
+        found: dict[tuple[str, int], list[int]] = {}
+        for index in self._learned(episode):
+            found.setdefault((SOLVER, episode.depth(index)), []).append(index)
+        for index in self.suites(episode):
+            found.setdefault((TESTER, episode.depth(index)), []).append(index)
+        for index in self.critiques_in(episode):
+            found.setdefault(("critique", episode.depth(index)), []).append(index)
+        kept = ([one for one in group if not too_long(episode.turns[one].completion)] for group in found.values())
+        return [group for group in kept if group]
+
+    def _learned(self, episode: Episode) -> list[int]:
+        """The solver's outputs that are learned from."""
+        stage = episode.given.stage
+        return [
+            index
+            for index, turn in enumerate(episode.turns)
+            if turn.role == SOLVER and (stage is None or self._trained(episode, index, stage))
+        ]
+
+    def _trained(self, episode: Episode, index: int, stage: int) -> bool:
+        depth = min(episode.depth(index), len(self._domain.stages) - 1)
+        onward = self._schedule is not None and self._schedule.outputs == "onward"
+        return depth == stage or (onward and depth > stage)
 
     def rewarded(self, episode: Episode) -> Sequence[int]:
         """None: who is credited with what follows from the tests, and the verdict of the hidden ones is never paid."""
         return ()
 
     def credit(self, episode: Episode, rewards: Mapping[int, RewardBreakdown]) -> Mapping[int, RewardBreakdown]:
-        matrix = self.matrix(episode)
-        credited: dict[int, RewardBreakdown] = {}
-        for index in self.ends(episode):
-            value = RewardBreakdown(self._of_chain(episode, index, matrix))
-            credited |= dict.fromkeys([index, *before(episode, index)], value)
-        for index in self._sets(episode):
-            credited[index] = RewardBreakdown(self._of_tests(episode.turns[index], index, matrix))
-        return credited
+        matrix, teaches = self.matrix(episode), True
+        if self.mask:
+            teaches = matrix.teaches
+        of_code = {index: self._of_code(episode, index, matrix) for index in self.ends(episode)}
+        of_code |= {
+            index: self._of_code(episode, index, matrix)
+            for index in range(len(episode.turns))
+            if self.program(episode, index)
+        }
+        credited: dict[int, float | None] = {}
+        for index, turn in enumerate(episode.turns):
+            if turn.role == SOLVER:
+                value = self._of_output(episode, index, of_code)
+            elif self.is_critique(episode, index):
+                value = self._of_critique(episode, index, of_code)
+            else:
+                value = self._of_suite(index, matrix)
+            credited[index] = value if teaches else None
+        return {index: RewardBreakdown(value) for index, value in credited.items()}
 
-    def _of_chain(self, episode: Episode, index: int, matrix: Matrix) -> float | None:
-        program = episode.turns[index].completion.candidate.text
-        return matrix.pass_rate(program if self.is_code(episode, index) and program else "")
+    def _of_code(self, episode: Episode, index: int, matrix: Matrix) -> float | None:
+        return solver_reward(self.reward, matrix, self.program(episode, index))
 
-    def _of_tests(self, turn: Turn, index: int, matrix: Matrix) -> float | None:
-        if not matrix.wrong or turn.completion.verdict.outcome == "no_verdict":
+    def _of_output(self, episode: Episode, index: int, of_code: Mapping[int, float | None]) -> float | None:
+        """The mean credit of the programs that follow from it; part of it, where the options say so, what the critique says."""
+        value = of_code[index] if index in of_code else _mean([of_code[end] for end in self.ends_after(episode, index)])
+        if value is None or not self.critique_weight:
+            return value
+        said = [self._says_right(episode, place) for place in self.critiques_of(episode, index)]
+        known = [one for one in said if one is not None]
+        return value if not known else (1 - self.critique_weight) * value + self.critique_weight * fmean(known)
+
+    def _of_critique(self, episode: Episode, index: int, of_code: Mapping[int, float | None]) -> float | None:
+        """The agreement with the tests: of one that says nothing, none."""
+        about = self.criticised(episode, index)
+        value, said = _mean([of_code[end] for end in self.ends_after(episode, about)]), self._says_right(episode, index)
+        if value is None:
             return None
-        if index not in matrix.sets:
-            return 0.0
-        caught = matrix.caught[matrix.sets.index(index)]
-        share = sum(bool(caught[place]) for place in matrix.wrong) / len(matrix.wrong)
-        return turn.completion.verdict.measures["validity"] * share
+        return 0.0 if said is None else value if said else 1 - value
+
+    def _says_right(self, episode: Episode, index: int) -> bool | None:
+        """Whether a critique says that an output is right; None: it says neither."""
+        one = episode.turns[index].completion
+        return None if one.truncated else self._testing.approves(one.text)
+
+    def _of_suite(self, index: int, matrix: Matrix) -> float | None:
+        if index not in matrix.suites or not matrix.wrong:
+            return None
+        return tester_reward(self.reward, matrix, matrix.suites[index], self.penalty, self.wanted_tests)
+
+    def remember(self, episodes: Sequence[Episode]) -> None:
+        for episode in episodes if self.book else ():
+            matrix = self.matrix(episode)
+            failed: dict[str, bool] = {}
+            for index, suite in matrix.suites.items():
+                catching = suite.catching(matrix.programs)
+                for line, holds, fails in zip(self.lines(episode, index), suite.valid, catching, strict=True):
+                    if holds:
+                        failed[line] = failed.get(line, False) or fails
+            self._book.note(episode.task.id, failed, [one for one in matrix.wrong if one in matrix.programs])
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        return {"book": self._book} if self.book else {}
+
+    # What files and curves show.
 
     def shown(self, episode: Episode, index: int) -> Completion:
         turn = episode.turns[index]
+        if turn.role == TESTER and self.is_critique(episode, index):
+            return replace(turn.completion, verdict=self._verdict_of_critique(episode, index))
         return turn.completion if turn.role == TESTER else super().shown(episode, index)
 
+    def _verdict_of_critique(self, episode: Episode, index: int) -> Verdict:
+        """Whether it says of the output what the tests say of the programs that follow; it says yes where all are passed."""
+        matrix, about = self.matrix(episode), self.criticised(episode, index)
+        rates = [matrix.all_rate(self.program(episode, end)) for end in self.ends_after(episode, about)]
+        known = [one for one in rates if one is not None]
+        if not known:
+            return Verdict("no_verdict", log="no test is valid")
+        said = self._says_right(episode, index)
+        if said == (min(known) == 1.0):
+            return Verdict("passed", passed=1, total=1)
+        return Verdict("failed", "wrong_answer", passed=0, total=1, log="the tests say otherwise")
+
     def about(self, episode: Episode, index: int) -> Mapping[str, Any]:
+        """The role, with the stage of an output or of what a critique is about. What a tester writes is judged by the programs of
+        its episode, and not for itself."""
         role = episode.turns[index].role
-        return {"role": role} if role == TESTER else {"role": role, **super().about(episode, index)}
+        if role == SOLVER:
+            return {"role": role, **super().about(episode, index)}
+        of = (
+            {"critique": self.stage_of(episode, self.criticised(episode, index))}
+            if self.is_critique(episode, index)
+            else {}
+        )
+        return {"role": role, **of, VERDICT_OF: "programs"}
 
     def metrics(self, episodes: Sequence[Episode]) -> dict[str, float]:
         """What solvers pass and testers write, and how far the tests' opinion of programs is above the hidden tests'."""
         row = super().metrics(episodes)
-        tests = [episode.turns[index].completion.verdict for episode in episodes for index in self._sets(episode)]
-        if tests:
-            row["adversarial/validity"] = fmean(one.measures.get("validity", 0.0) for one in tests)
-            row["adversarial/duplicates"] = fmean(one.measures.get("duplicates", 0.0) for one in tests)
-        rates = [pair for episode in episodes for pair in self._rates(episode)]
+        matrices = [self.matrix(episode) for episode in episodes]
+        suites = [(suite, matrix) for matrix in matrices for suite in matrix.suites.values()]
+        if suites:
+            row["adversarial/validity"] = fmean(suite.validity for suite, _ in suites)
+            row["adversarial/duplicates"] = fmean(suite.duplicates / max(1, suite.lines) for suite, _ in suites)
+        caught = [suite.caught(matrix.wrong) for suite, matrix in suites if matrix.wrong]
+        if caught:
+            row["adversarial/discrimination"] = fmean(caught)
+        agree = [
+            self._verdict_of_critique(episode, index) for episode in episodes for index in self.critiques_in(episode)
+        ]
+        judged = [one.outcome == "passed" for one in agree if one.outcome != "no_verdict"]
+        if judged:
+            row["adversarial/critiques_right"] = fmean(judged)
+        rates = [
+            pair for episode, matrix in zip(episodes, matrices, strict=True) for pair in self._rates(episode, matrix)
+        ]
         if rates:
             row["adversarial/pass_rate"] = fmean(rate for rate, _ in rates)
             row["adversarial/hidden"] = fmean(hidden for _, hidden in rates)
             row["adversarial/gap"] = row["adversarial/pass_rate"] - row["adversarial/hidden"]
-        return row
+        if episodes:
+            row["adversarial/teaching"] = fmean(matrix.teaches for matrix in matrices)
+            if (stage := episodes[0].given.stage) is not None:
+                row["adversarial/stage"] = stage + 1.0
+        return row | ({f"book/{name}": value for name, value in self._book.metrics().items()} if self.book else {})
 
-    def _rates(self, episode: Episode) -> Iterator[tuple[float, float]]:
+    def _rates(self, episode: Episode, matrix: Matrix) -> Iterator[tuple[float, float]]:
         """Of each program the share of the valid tests that it passes, and of the hidden ones."""
-        matrix = self.matrix(episode)
         for index in self.ends(episode):
             one = episode.turns[index].completion
-            rate = matrix.pass_rate(one.candidate.text or "") if self.is_code(episode, index) else None
+            rate = matrix.all_rate(self.program(episode, index)) if self.is_code(episode, index) else None
             if rate is not None and one.verdict.outcome != "no_verdict":
                 yield rate, one.verdict.score
 
 
-def _runs(one: Completion) -> bool:
-    """Whether there is a program to run: no answer that was cut, and none that was refused."""
-    return not one.truncated and one.verdict.outcome in ("passed", "failed") and one.verdict.bucket != "parse"
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [one for one in values if one is not None]
+    return fmean(known) if known else None

@@ -34,9 +34,17 @@ class InStages(Environment):
 
     def asks(self, episode: Episode) -> Sequence[Request]:
         if not episode.turns:
-            keys = [episode.draws.key(episode.task, index) for index in episode.samples]
+            keys = [episode.draws.key(episode.task, index) for index in self.first_samples(episode)]
             return [self._at(episode, self._domain.stages[0], tuple(keys), None)]
         return [self._next(episode, index) for index in self.ends(episode) if self._goes_on(episode, index)]
+
+    def first_samples(self, episode: Episode) -> Sequence[int]:
+        """Indices of the outputs that are sampled at the first stage."""
+        return episode.samples
+
+    def branches(self, episode: Episode, depth: int) -> Sequence[int]:
+        """Indices of the outputs that are sampled after an output, at this many turns; empty: one."""
+        return ()
 
     def ends(self, episode: Episode) -> list[int]:
         """The last output of each chain so far."""
@@ -63,13 +71,12 @@ class InStages(Environment):
     def shown(self, episode: Episode, index: int) -> Completion:
         """With the verdict on the code that follows from it."""
         turn = episode.turns[index]
-        return replace(turn.completion, verdict=episode.turns[self._end(episode, index)].completion.verdict)
+        return replace(turn.completion, verdict=episode.turns[self.ends_after(episode, index)[0]].completion.verdict)
 
     def about(self, episode: Episode, index: int) -> Mapping[str, Any]:
         """Its stage; of an output that is not judged itself also whose verdict it is shown with."""
-        stages = self._domain.stages
-        stage = stages[episode.depth(index)]
-        return {"stage": stage} if stage == stages[-1] else {"stage": stage, VERDICT_OF: stages[-1]}
+        stage, last = self.stage_of(episode, index), self._domain.stages[-1]
+        return {"stage": stage} if stage == last else {"stage": stage, VERDICT_OF: last}
 
     def result(self, episode: Episode) -> Completion:
         """The last output, with the tokens and seconds of all."""
@@ -88,30 +95,33 @@ class InStages(Environment):
 
     def is_code(self, episode: Episode, index: int) -> bool:
         """Whether a turn is a solver's at the last stage."""
-        turn = episode.turns[index]
-        return turn.role == self.solver and episode.depth(index) + 1 == len(self._domain.stages)
+        return episode.turns[index].role == self.solver and episode.depth(index) + 1 >= len(self._domain.stages)
+
+    def stage_of(self, episode: Episode, index: int) -> str:
+        """The stage of a solver's turn; further attempts are of the last one."""
+        return self._domain.stages[: episode.depth(index) + 1][-1]
 
     def chain(self, episode: Episode, index: int) -> dict[str, str]:
         """The outputs up to a turn, by stage."""
         places = [*reversed(before(episode, index)), index]
-        outputs = [self._output(episode, place) for place in places]
-        return dict(zip(self._domain.stages, outputs, strict=False))
+        return {self.stage_of(episode, place): self.output_of(episode, place) for place in places}
 
-    def _output(self, episode: Episode, index: int) -> str:
+    def output_of(self, episode: Episode, index: int) -> str:
         one = episode.turns[index].completion
         return self._domain.output(one.text, one.task)
 
-    def _end(self, episode: Episode, index: int) -> int:
-        """The last turn of the chain of a turn, which has one chain after it."""
+    def ends_after(self, episode: Episode, index: int) -> list[int]:
+        """The last turns of the chains that a turn is part of."""
         following = [place for place in episode.children(index) if episode.turns[place].role == self.solver]
-        return self._end(episode, following[0]) if following else index
+        return [end for place in following for end in self.ends_after(episode, place)] or [index]
 
     def _goes_on(self, episode: Episode, index: int) -> bool:
         return episode.turns[index].completion.verdict == PENDING
 
     def _next(self, episode: Episode, index: int) -> Sample:
         key, depth = episode.turns[index].key, episode.depth(index) + 1
-        keys = (None if key is None else (*key, "stage", depth),)
+        ways: list[tuple[int, ...]] = [(branch,) for branch in self.branches(episode, depth)] or [()]
+        keys = tuple(None if key is None else (*key, "stage", depth, *way) for way in ways)
         return self._at(episode, self._domain.stages[depth], keys, index)
 
     def _at(self, episode: Episode, stage: str, keys: tuple, parent: int | None) -> Sample:

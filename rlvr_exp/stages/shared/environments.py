@@ -4,6 +4,7 @@ from functools import partial
 
 from rlvr_exp.config import build
 from rlvr_exp.config.roles import of_role
+from rlvr_exp.config.stages import reads
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.environments.cascade import Cascade, Widths
 from rlvr_exp.episodes.environments.single_turn import SingleTurn
@@ -19,7 +20,8 @@ def training_environment(components: RunComponents, config) -> Environment:
     if config.stage == "srl":  # Rows are a teacher's states, one action each; what the student makes has no teacher.
         return SingleTurn(components.domain)
     if options is None:
-        return build(config.environment, domain=components.domain)
+        scheduled = {"schedule": config.schedule} if reads(config, "schedule") else {}
+        return build(config.environment, domain=components.domain, **scheduled)
     counterfactual = options.credit == "counterfactual"
     by_gold = counterfactual and options.counterfactual == "gold"
     resamples = options.resamples if counterfactual and not by_gold else 0

@@ -39,6 +39,8 @@ class Training:
     """Metrics since the last row that belong to no role."""
     parts: Mapping[str, Any] = field(default_factory=dict)
     """Further parts of a checkpoint, by name."""
+    ends_phase: Callable[[int], bool] | None = None
+    """Whether a phase of the schedule is over after so many steps: a checkpoint is written then."""
 
 
 def open_tracker(config, context: RunContext) -> Tracker:
@@ -61,7 +63,8 @@ def fit(
         GuardStop: no metric named by `run.select.metric` was logged, or the run must not go on.
     """
     context.progress(kind="wait", name="prepare the first step")
-    checkpoints = Checkpoints(context.directory, config.run.checkpoint, run_fingerprint(context.directory))
+    about = run_fingerprint(context.directory)
+    checkpoints = Checkpoints(context.directory, config.run.checkpoint, about, training.ends_phase)
     selection = Selection(training.select, checkpoints, tracker)
     contents = Contents(training.policies, training.learners, {**training.parts, "select": selection})
     trends = ResourceTrends(context.directory, config.run.guards.trend_steps)

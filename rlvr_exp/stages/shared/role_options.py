@@ -7,28 +7,35 @@ from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.config import build
 from rlvr_exp.config.cascade import ANNOTATOR
 from rlvr_exp.config.roles import of_role
+from rlvr_exp.config.stages import reads
 
 
 def learning_roles(config, roles: Sequence[str]) -> Callable[[int], Sequence[str]]:
     """Returns a function from a step, counted from 0, to the roles that learn in it: all of an environment's `roles`,
     where no schedule says otherwise."""
-    return config.cascade.learning if config.cascade is not None else lambda step: roles
+    if config.cascade is not None:
+        return config.cascade.learning
+    if not reads(config, "schedule"):
+        return lambda step: roles
+    turns = config.schedule.learn or [*reversed(roles)]  # Who acts last learns first.
+    return lambda step: config.schedule.learning(step, turns)
 
 
-def learner_options(config, role: str):
-    """The configuration of a role: its own nodes, steps, groups and group size."""
+def learner_options(config, role: str, roles: Sequence[str]):
+    """The configuration of one of an environment's roles: its own nodes, steps, groups and group size."""
     config = of_role(config, role)
     options, algorithm = config.cascade, config.algorithm
-    if options is None:
+    if options is None and not reads(config, "schedule"):
         return config
-    steps = max(1, options.steps_of(role, algorithm.max_steps))
+    learning = learning_roles(config, roles)
+    steps = max(1, sum(role in learning(step) for step in range(algorithm.max_steps)))
     sizes = {"max_steps": steps}
-    if role == ANNOTATOR:
+    if options is not None and role == ANNOTATOR:
         bodies = 1 if options.bodies == "gold" else algorithm.group_size
         sizes |= {"prompts_per_step": algorithm.prompts_per_step * bodies, "group_size": options.annotations}
     return replace(config, algorithm=replace(algorithm, **sizes))
 
 
-def algorithm_of(config, role: str) -> Algorithm:
-    own = learner_options(config, role)
+def algorithm_of(config, role: str, roles: Sequence[str]) -> Algorithm:
+    own = learner_options(config, role, roles)
     return build(own.algorithm, max_completion_tokens=own.model.max_completion_tokens, checkpoint=own.model.path)

@@ -20,8 +20,8 @@ from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
 from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.tasks.problems import prompt as wording
 from rlvr_exp.tasks.problems import tester
-from rlvr_exp.tasks.problems.calls import CallsProblem
-from rlvr_exp.tasks.problems.rows import ProblemRow, load
+from rlvr_exp.tasks.problems.calls import CallsProblem, read_tests
+from rlvr_exp.tasks.problems.rows import ProblemRow, call_text, load
 from rlvr_exp.tasks.splits import Item, split, tied
 from rlvr_exp.tasks.tables import SPLITS
 
@@ -87,11 +87,32 @@ class Problems(WritesTests, options.Problems):
     def tester(self) -> "Problems":
         return replace(self, role=TESTER)
 
-    def testing(self, task: Task, attempt: str, programs: Sequence[str]) -> Task:
+    def testing(
+        self, task: Task, attempt: str, programs: Sequence[str], earlier: Mapping[str, str] | None = None
+    ) -> Task:
         row = task.inputs.row
         wanted = CallsProblem(row.entry_point, row.solution, tuple(programs))
-        inputs = StageInputs(row, tester.TESTS, {self.stages[-1]: attempt})
+        inputs = StageInputs(row, tester.TESTS, {self.stages[-1]: attempt, **(earlier or {})})
         return replace(task, inputs=inputs, problem=wanted, gold=tester.good_tests(row), negatives=())
+
+    def critique(self, task: Task, stage: str, output: str) -> Task:
+        return self._critique(task, stage, output, "")
+
+    def approves(self, critique: str) -> bool | None:
+        return tester.approves(critique)
+
+    def tests_in(self, text: str, task: Task) -> Sequence[str]:
+        name = task.inputs.row.entry_point
+        return [call_text(name, case) for case in read_tests(text, name).cases]
+
+    def shown_tests(self, task: Task) -> Sequence[str]:
+        return [call_text(task.inputs.row.entry_point, case) for case in task.inputs.row.shown]
+
+    def told_of_failure(self, program: str, failed: Sequence[str]) -> Mapping[str, str]:
+        return tester.told(tester.LAST_CODE, program, {tester.FAILED: failed})
+
+    def told_of_tests(self, text: str, faults: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
+        return tester.told(tester.LAST_TESTS, text, faults)
 
     def demonstrations(self, task: Task) -> Sequence[Task]:
         """A solver's: the problem at each stage whose output is known, after the good outputs of those before it. A tester's: the
@@ -104,7 +125,8 @@ class Problems(WritesTests, options.Problems):
     def task_prompt(self, task: Task) -> str:
         inputs = task.inputs
         if self.role == SOLVER:
-            shown = {name: inputs.chain[name] for name in self.shown_to(inputs.stage) if name in inputs.chain}
+            seen = (*self.shown_to(inputs.stage), tester.LAST_CODE, tester.FAILED)
+            shown = {name: inputs.chain[name] for name in seen if name in inputs.chain}
             return wording.write(inputs.row, inputs.stage, self.reasoning[inputs.stage], shown, self.style)
         return wording.write_tester(inputs.row, inputs.stage, self.reasoning, inputs.chain, self.style)
 

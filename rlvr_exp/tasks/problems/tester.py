@@ -18,6 +18,9 @@ from rlvr_exp.tasks.problems.rows import ProblemRow, call_text
 TESTS = "tests"
 """The stage at which tests are asked for."""
 FITS, MISSES = "ok", "wrong: "
+LAST_CODE, LAST_TESTS = "last code", "last tests"
+"""Headings of what was given before, where it is told what was wrong with it."""
+FAILED = "failed tests"
 
 
 def critique_of(stage: str) -> str:
@@ -28,6 +31,17 @@ def critique_of(stage: str) -> str:
 def good_tests(row: ProblemRow) -> str | None:
     """The tests that a good tester writes, a line each; None where none are known."""
     return "\n".join(call_text(row.entry_point, case) for case in row.good_tests) or None
+
+
+def approves(text: str) -> bool | None:
+    """Whether a critique says that the output fits; None: it says neither."""
+    said = text.strip()
+    return True if said == FITS else False if said.startswith(MISSES.strip()) else None
+
+
+def told(heading: str, text: str, faults: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """A text that was given before, and lines by what is wrong with them, each under its heading."""
+    return {heading: text.strip("\n"), **{name: "\n".join(lines) for name, lines in faults.items() if lines}}
 
 
 def attempt(row: ProblemRow) -> str:

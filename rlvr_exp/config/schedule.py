@@ -1,0 +1,67 @@
+"""Options of `schedule`: which role learns in which step, and from the outputs of which stage of reasoning."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rlvr_exp.config.options import option
+from rlvr_exp.core.errors import InputProblem
+
+MODES = ("n_n_k", "joint")
+
+
+@dataclass
+class Schedule:
+    """Who learns when, in stages that train several roles. A pass goes over the stages of reasoning in order; passes follow one
+    another until the last step."""
+
+    mode: str = option("n_n_k", choices=MODES)
+    """n_n_k: at each stage of reasoning the tester learns for `alone` steps while the solver is frozen, then the solver for `alone`
+    steps while the tester is frozen, then each in turn for `alternating` steps. joint: all in every step, from the outputs of
+    every stage of reasoning."""
+    alone: int = option(8, low=1)
+    """N: steps of a role alone, at each stage of reasoning."""
+    alternating: int = option(4, low=0)
+    """K: steps in which the roles take turns, at each stage of reasoning."""
+    start_stage: int = option(1, low=1)
+    """The stage of reasoning, counted from 1, that every pass begins with."""
+    learn: list[str] = field(default_factory=list)
+    """Roles that learn, the first one first; the others stay frozen in all steps. Empty: tester and solver."""
+    outputs: str = option("stage", choices=("stage", "onward"))
+    """What a solver learns from at a stage of reasoning: the outputs of this stage, or also those that follow from them."""
+
+    def problems(self) -> list[InputProblem]:
+        return list(self._unread())
+
+    def _unread(self) -> Iterator[InputProblem]:
+        if self.mode == "joint":
+            for name in ("alone", "alternating", "start_stage", "outputs"):
+                if getattr(self, name) != getattr(Schedule, name):
+                    what, got = "has no effect here", str(getattr(self, name))
+                    yield InputProblem(name, what, got, "its default", "", "schedule.mode=n_n_k, or drop it")
+
+    def steps_of_stage(self) -> int:
+        """Steps at one stage of reasoning."""
+        return 2 * self.alone + self.alternating
+
+    def stage(self, step: int, stages: int) -> int | None:
+        """The place of the stage of reasoning, of so many, that a step is spent on; None: on all. Steps are counted from 0."""
+        if self.mode == "joint":
+            return None
+        first = min(self.start_stage, stages) - 1
+        return first + step // self.steps_of_stage() % (stages - first)
+
+    def learning(self, step: int, roles: Sequence[str]) -> tuple[str, ...]:
+        """The roles that learn in a step, of two that take turns, the first one first."""
+        if self.mode == "joint":
+            return tuple(roles)
+        at = step % self.steps_of_stage()
+        turn = at // self.alone if at < 2 * self.alone else at - 2 * self.alone
+        return (roles[turn % len(roles)],)
+
+    def least_steps(self, stages: int) -> int:
+        """Steps of a whole pass over so many stages of reasoning."""
+        return 1 if self.mode == "joint" else (stages - min(self.start_stage, stages) + 1) * self.steps_of_stage()
+
+    def ends_stage(self, step: int) -> bool:
+        """Whether a stage of reasoning is over after so many steps."""
+        return self.mode == "n_n_k" and step % self.steps_of_stage() == 0

@@ -1,0 +1,109 @@
+"""What an episode of programs and tests holds: whose turns they are, which attempt they belong to, and what ran on what."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rlvr_exp.episodes.environments.reasoning import InStages
+from rlvr_exp.episodes.episode import Episode
+from rlvr_exp.episodes.matrix import Matrix, Suite
+from rlvr_exp.episodes.types import Completion
+from rlvr_exp.tasks.base import WritesTests
+from rlvr_exp.verifiers.base import Verdict
+
+SOLVER, TESTER = "solver", "tester"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What an episode begins with."""
+
+    stage: int | None = None
+    """The place of the stage of reasoning that is trained; None: all are."""
+    tests: tuple[str, ...] = ()
+    """Tests that run besides those of the tester."""
+    programs: tuple[str, ...] = ()
+    """Earlier wrong programs of the problem."""
+    verdict: Verdict | None = None
+    """On these tests, once they ran."""
+
+
+class Tested(InStages):
+    """What is read from episodes of a solver and a tester: programs, sets of tests, critiques."""
+
+    solver = SOLVER
+    _testing: WritesTests
+
+    def programs(self, episode: Episode, earlier_than: int | None = None) -> tuple[str, ...]:
+        """The different programs of an episode, in the order of their chains; those before a turn."""
+        found = (self.program(episode, index) for index in range(len(episode.turns))[:earlier_than])
+        return tuple(dict.fromkeys(filter(None, found)))
+
+    def program(self, episode: Episode, index: int) -> str:
+        """The program of a turn; empty where it is none that can run."""
+        one = episode.turns[index].completion
+        return one.candidate.text or "" if self.is_code(episode, index) and _runs(one) else ""
+
+    def suites(self, episode: Episode) -> list[int]:
+        """The tester's sets of tests."""
+        return [
+            index
+            for index, turn in enumerate(episode.turns)
+            if turn.role == TESTER and not self.is_critique(episode, index)
+        ]
+
+    def critiques_in(self, episode: Episode) -> list[int]:
+        return [
+            index
+            for index, turn in enumerate(episode.turns)
+            if turn.role == TESTER and self.is_critique(episode, index)
+        ]
+
+    def critiques_of(self, episode: Episode, index: int) -> list[int]:
+        return [place for place in episode.children(index) if episode.turns[place].role == TESTER]
+
+    @staticmethod
+    def criticised(episode: Episode, index: int) -> int:
+        """The output that a critique is about."""
+        return episode.turns[index].parent or 0
+
+    @staticmethod
+    def is_critique(episode: Episode, index: int) -> bool:
+        parent = episode.turns[index].parent
+        return parent is not None and episode.turns[parent].role == SOLVER
+
+    def attempt_of(self, episode: Episode, index: int) -> int:
+        """Attempts before that of a program, or of a set of tests."""
+        depth = episode.depth(index)
+        return depth if episode.turns[index].role == TESTER else depth + 1 - len(self._domain.stages)
+
+    def attempts_of(self, episode: Episode, role: str = SOLVER) -> int:
+        """Attempts so far: programs written, or tests of them judged."""
+        places = [index for index in range(len(episode.turns)) if self.program(episode, index)]
+        found = places if role == SOLVER else self.suites(episode)
+        return max((self.attempt_of(episode, index) + 1 for index in found), default=0)
+
+    def lines(self, episode: Episode, index: int) -> Sequence[str]:
+        """The different tests of a turn, as its verdict counts them."""
+        one = episode.turns[index].completion
+        return self._testing.tests_in(one.candidate.text or "", one.task)
+
+    def matrix(self, episode: Episode) -> Matrix:
+        past = tuple(one for one in episode.given.programs if one not in self.programs(episode))
+        suites = {}
+        for index in self.suites(episode):
+            one = episode.turns[index].completion
+            if one.verdict.outcome not in ("no_verdict", "pending"):
+                suites[index] = Suite.of(one.verdict, (*self.programs(episode, index), *episode.given.programs))
+        old = episode.given.verdict
+        book = None if old is None or old.outcome == "no_verdict" else Suite.of(old, self._ran_on_old(episode))
+        return Matrix(self.programs(episode), past, suites, book)
+
+    def _ran_on_old(self, episode: Episode) -> tuple[str, ...]:
+        """Old tests run once, on the programs of first attempts."""
+        first = self.suites(episode)[:1]
+        return self.programs(episode, first[0] if first else None)
+
+
+def _runs(one: Completion) -> bool:
+    """Whether there is a program to run: no answer that was cut, and none that was refused."""
+    return not one.truncated and one.verdict.outcome in ("passed", "failed") and one.verdict.bucket != "parse"

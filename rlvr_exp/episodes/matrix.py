@@ -1,0 +1,106 @@
+"""Sets of tests against programs, of one problem: what tests say of programs, and programs of tests. Plain frozen data."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+
+from rlvr_exp.verifiers.base import Verdict
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A set of tests with what came of running it on a reference and on programs."""
+
+    lines: int
+    """Lines that were written: different tests, repeated ones, and lines that are none."""
+    duplicates: int
+    valid: tuple[bool, ...]
+    """Of each different test, whether the reference passes it."""
+    catches: Mapping[str, tuple[bool, ...]]
+    """By program, which tests catch it; an invalid test catches nothing."""
+
+    @classmethod
+    def of(cls, verdict: Verdict, programs: Sequence[str]) -> "Suite":
+        """From a verdict of tests on these programs, with its outputs (rlvr_exp.verifiers.python_tests)."""
+        valid, catches = verdict.outputs or ((), ())
+        lines = verdict.total or 0
+        duplicates = round(lines * verdict.measures.get("duplicates", 0.0))
+        return cls(lines, duplicates, tuple(valid), dict(zip(programs, map(tuple, catches), strict=False)))
+
+    @property
+    def held(self) -> int:
+        """Valid tests."""
+        return sum(self.valid)
+
+    @property
+    def validity(self) -> float:
+        """Valid tests of all lines, so that what repeats a test or is none counts against it."""
+        return self.held / self.lines if self.lines else 0.0
+
+    @property
+    def invalid(self) -> int:
+        """Different tests that the reference fails, and lines that are none."""
+        return self.lines - self.duplicates - self.held
+
+    def catching(self, programs: Sequence[str]) -> list[bool]:
+        """Of each different test, whether it catches any of these programs."""
+        return [
+            any(self.catches[one][place] for one in programs if one in self.catches) for place in range(len(self.valid))
+        ]
+
+    def caught(self, programs: Sequence[str]) -> float:
+        """The share of programs, which are not none, that some test catches."""
+        return fmean(any(self.catches.get(one, ())) for one in programs)
+
+    def pass_rate(self, program: str) -> float:
+        """The share of the valid tests, which are not none, that a program passes."""
+        return 1 - sum(self.catches[program]) / self.held
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All sets of a problem's episode against all its programs."""
+
+    programs: tuple[str, ...]
+    """Those of the episode."""
+    past: tuple[str, ...]
+    """Earlier wrong programs, which the sets ran against too."""
+    suites: Mapping[int, Suite]
+    """By turn."""
+    book: Suite | None = None
+    """Tests of earlier episodes, run against the programs of this one."""
+
+    @cached_property
+    def wrong(self) -> tuple[str, ...]:
+        """Programs that some valid test catches: that is all that anybody here knows."""
+        tests = [*self.suites.values(), *([self.book] if self.book else [])]
+        return tuple(
+            one for one in (*self.programs, *self.past) if any(any(each.catches.get(one, ())) for each in tests)
+        )
+
+    def pass_rate(self, program: str) -> float | None:
+        """Of all valid tests that ran on a program the share that it passes; of the empty program 0. None: no test is valid."""
+        return _rate([each for each in self.suites.values() if each.held], program)
+
+    def book_rate(self, program: str) -> float | None:
+        """Likewise, of the book's tests."""
+        return _rate([self.book] if self.book and self.book.held else [], program)
+
+    def all_rate(self, program: str) -> float | None:
+        """Likewise, of all."""
+        return _rate([each for each in (*self.suites.values(), self.book) if each and each.held], program)
+
+    @property
+    def teaches(self) -> bool:
+        """Whether the programs of the episode differ in what they pass: problems that everybody or nobody solves teach nothing."""
+        rates = {self.all_rate(one) for one in self.programs}
+        return bool(rates - {None}) and rates not in ({0.0}, {1.0})
+
+
+def _rate(sets: Sequence[Suite], program: str) -> float | None:
+    ran = [each for each in sets if program in each.catches] if program else sets
+    held = sum(each.held for each in ran)
+    if not held:
+        return None
+    return 1 - sum(sum(each.catches[program]) for each in ran) / held if program else 0.0
