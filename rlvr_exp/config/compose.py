@@ -27,7 +27,7 @@ from rlvr_exp.config.inherit import inherit_resumed, inherit_run_config, resumed
 from rlvr_exp.config.names import suggest
 from rlvr_exp.config.overrides import apply, no_effect
 from rlvr_exp.config.paths import conf_directory
-from rlvr_exp.config.roles import choose_for_roles, complete_roles
+from rlvr_exp.config.roles import choose_for_roles, complete_roles, spread_roles
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.schema_match import SchemaMatcher, option_named
 from rlvr_exp.config.stages import STAGE_GROUPS, STAGES
@@ -66,6 +66,7 @@ def compose_lenient(words: Sequence[str]) -> Checked:
         tree.put(("run", "searchpath"), [str(folder) for folder in parsed.searchpath], "command line")
     if problem := _foreign_stage(tree.values.get("stage"), choices):
         return Checked(Config(), tree, {}, _distinct([*parsed.problems, problem]))
+    spread_roles(tree)
     settings = suit(tree, {choice.key_or_group for choice in choices})
     complete_roles(tree)
     checked = check(tree)

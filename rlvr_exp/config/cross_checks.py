@@ -72,6 +72,9 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         yield from _of_self_play(config, config.self_play)
     if reads(config, "schedule"):
         yield from _of_schedule(config, config.schedule)
+    elif getattr(config.environment, "_target_", "") == ADVERSARIAL:
+        what, remedy = "a solver and a tester are paid by each other", "+stage=adversarial"
+        yield InputProblem("environment", what, f"adversarial, with +stage={config.stage}", "", "", remedy)
     yield from _of_learner(config)
     for role in config.roles:
         found = (replace(one, where=f"roles.{role}.{one.where}") for one in _of_learner(of_role(config, role)))

@@ -55,7 +55,7 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
     if loads_weights(config):
         yield from weights_missing(config.model)
         for role, own in config.roles.items():
-            for need in weights_missing(own.model) if own.model and own.model.path != config.model.path else ():
+            for need in weights_missing(own.model) if own.model and own.model != config.model else ():
                 yield replace(need, problem=replace(need.problem, where=f"roles.{role}.{need.problem.where}"))
     yield from (MissingArtifact(problem, command) for problem, command in engine_missing(config))
     if reads(config, "data") and config.data.path and not Path(config.data.path).exists():

@@ -9,6 +9,7 @@ import copy
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from pathlib import Path as Folder
 from typing import Any
 
 from hydra.core.override_parser.types import Override
@@ -79,6 +80,28 @@ def choose_for_roles(
     return others
 
 
+def spread_roles(tree: Tree) -> None:
+    """A checkpoint of several roles that `model.path` names gives each role its own folder. Imports the environment's class."""
+    model = tree.values.get("model")
+    named = model.get("path") if isinstance(model, dict) else None
+    if not isinstance(named, str) or not named or (Folder(named) / "config.json").is_file():
+        return
+    environment = tree.values.get("environment")
+    roles = _roles_of(str(environment.get(TARGET, "")) if isinstance(environment, dict) else "")
+    if len(roles) < 2 or not all(_is_checkpoint(Folder(named) / role) for role in roles):
+        return
+    origin = tree.origin(("model", "path"))
+    for role in roles:
+        at = ("roles", role, "model", "path")
+        if not tree.origin(at):
+            tree.put(at, str(Folder(named) / role), origin)
+    tree.put(("model", "path"), str(Folder(named) / roles[0]), origin)
+
+
+def _is_checkpoint(folder: Folder) -> bool:
+    return any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
+
+
 def complete_roles(tree: Tree) -> None:
     """Lay the top's nodes below what is given for roles. A node that names its class is whole, but for what is the
     run's."""
@@ -135,7 +158,11 @@ def role_names(config: Any) -> tuple[str, ...]:
     """The roles of a configuration's environment. Imports the environment's class."""
     if starts(config):
         return ROLES
-    module, _, name = getattr(config.environment, TARGET, ".").rpartition(".")
+    return _roles_of(getattr(config.environment, TARGET, ""))
+
+
+def _roles_of(target: str) -> tuple[str, ...]:
+    module, _, name = target.rpartition(".")
     return tuple(getattr(importlib.import_module(module), name).roles) if module else ()
 
 

@@ -69,7 +69,7 @@ STAGES: dict[str, Stage] = {
     ),
     "adversarial": Stage(
         "train a solver and a tester of coding problems against each other, stage of reasoning by stage",
-        (*LEARNS, "environment", "roles", "schedule"),
+        (*ANSWERS, *UPDATES, "curriculum", "environment", "roles", "schedule"),
         algorithm=ReinforcementLearning,
         module="reinforcement",
         shared=True,

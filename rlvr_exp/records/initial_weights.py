@@ -25,17 +25,27 @@ ABOUT = (sealed.NAME, "state.json", "trainer_state.json", "training_args.json")
 
 def initial_weights(config: Config) -> dict[str, str]:
     """SHA-256 of each file of the policies that a run starts with, by `model/NAME`, `adapter/NAME`, `tokenizer/NAME` and
-    `ROLE/NAME`.
+    `ROLE/NAME`, of roles with a model node of their own `ROLE/model/NAME`.
 
     Reads all weights once; files that this process has already checked are not read a second time.
     """
-    model = config.model
+    found = _of_model(config.model)
+    for role, own in config.roles.items():
+        if own.model is not None and own.model != config.model:
+            found |= {f"{role}/{name}": value for name, value in _of_model(own.model).items()}
+    return found | _of_folders({role: folder for role, folder in starts(config).items() if folder}, config.model)
+
+
+def _of_model(model: Model) -> dict[str, str]:
+    folders = {"model": _base(model), "adapter": continued(model), "tokenizer": model.tokenizer}
+    return _of_folders({part: folder for part, folder in folders.items() if folder}, model)
+
+
+def _of_folders(folders: Mapping[str, str | Path], model: Model) -> dict[str, str]:
     weights = () if model.from_scratch else (*WEIGHTS, *VALUE)
-    folders = {"model": _base(model), "adapter": continued(model), "tokenizer": model.tokenizer, **starts(config)}
     return {
         f"{part}/{path.relative_to(folder).as_posix()}": checksum(path)
         for part, folder in folders.items()
-        if folder
         for path in _files(Path(folder), (*OTHERS, *weights))
     }
 

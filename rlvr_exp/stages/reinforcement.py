@@ -64,7 +64,10 @@ def collector_of(components: RunComponents, config, context: RunContext, reward:
 
 
 def _rewards(config, roles: Sequence[str]) -> dict[str, Reward]:
-    """The reward of each role; roles without one of their own share the top's, with its state."""
+    """The reward of each role; roles without one of their own share the top's, with its state. None where the roles are paid
+    otherwise."""
+    if not reads(config, "reward"):
+        return {}
     shared = build(config.reward)
     own = {role: config.roles[role].reward for role in config.roles}
     return {role: build(own[role]) if own.get(role) is not None else shared for role in roles}

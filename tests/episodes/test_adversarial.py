@@ -54,7 +54,9 @@ BARE = {"critiques": False, "mask": False, "penalty": 0.0}
 """Without what most tests here are not about."""
 
 
-def played(verifier, domain: Problems, codes: list[str], written: list[str], environment=None, step=0, chains=0, **given):
+def played(
+    verifier, domain: Problems, codes: list[str], written: list[str], environment=None, step=0, chains=0, **given
+):
     """An episode of chains with these programs, and sets of tests in turn; "..." is an answer that is cut. Second attempts have the
     programs after those of the first ones; a critique says ok of a right program and of every plan."""
     drawn, chains = iter(written), chains or len(codes)

@@ -10,6 +10,7 @@ import pytest
 from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import EMBEDDED_MODEL
+from rlvr_exp.config.roles import Role
 from rlvr_exp.records.initial_weights import changed_initial_weights, initial_weights
 
 TOP = {"model/config.json", "model/generation_config.json", "model/tokenizer.json", "model/tokenizer_config.json"}
@@ -19,7 +20,7 @@ INDEX = "model/model.safetensors.index.json"
 
 def files(model: Model, **roles: str) -> dict[str, str]:
     cascade = SimpleNamespace(**{"writer": "", "annotator": ""} | roles)
-    return initial_weights(SimpleNamespace(model=model, cascade=cascade))
+    return initial_weights(SimpleNamespace(model=model, cascade=cascade, roles={}))
 
 
 @pytest.fixture
@@ -52,6 +53,13 @@ def test_a_role_counts_with_the_folder_that_it_starts_from(adapter: Path) -> Non
         "writer/adapter_config.json",
         "writer/adapter_model.safetensors",
     }
+
+
+def test_a_role_counts_with_its_own_model_node() -> None:
+    own = {"tester": Role(model=Model(embedded="tiny_solver")), "solver": Role(model=Model())}
+    found = initial_weights(SimpleNamespace(model=Model(), roles=own, cascade=SimpleNamespace(writer="", annotator="")))
+    assert {name.split("/")[0] for name in found} == {"model", "tester"}
+    assert found["tester/model/tokenizer.json"] != found["model/tokenizer.json"]
 
 
 def test_a_name_of_the_hub_is_the_snapshot_that_is_loaded(start: Path, tmp_path: Path, monkeypatch) -> None:

@@ -56,8 +56,12 @@ def test_grpo_compares_outputs_stage_by_stage(imitated: Path) -> None:
 
 
 def test_a_solver_and_a_tester_are_two_policies_of_one_run(imitated: Path) -> None:
-    words = ["+stage=grpo", *SMALL, "environment=adversarial", "environment.tests=3", "algorithm.max_steps=1"]
-    words += ["algorithm.prompts_per_step=2", "algorithm.group_size=4", "run.select.times=0"]
+    words = ["+stage=adversarial", *SMALL, "schedule.mode=joint", "environment.tests=3", "algorithm.max_steps=1"]
+    words += [
+        "algorithm.prompts_per_step=2",
+        "algorithm.group_size=4",
+        "roles.tester.model.path=run/checkpoints/latest",
+    ]
     done = program(imitated, *words, "model.path=run/checkpoints/latest", "run.dir=adversarial")
     assert done.returncode in (0, 3), done.stdout + done.stderr
     latest = imitated / "adversarial" / "checkpoints" / "latest"

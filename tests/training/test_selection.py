@@ -74,3 +74,26 @@ def test_where_nothing_is_selected_nothing_is_the_best(tmp_path: Path) -> None:
     selection.consider(1)
     selection.check()
     assert not selection.is_best(1) and not selection.stopped and selection.best_path is None
+
+
+def test_a_weighted_sum_of_metrics_decides_where_a_row_has_all_of_them(tmp_path: Path) -> None:
+    wanted = Select(metric="0.7 * reward/mean + 0.3*success/mean")
+    assert not wanted.problems() and wanted.active and wanted.weights == {"reward/mean": 0.7, "success/mean": 0.3}
+    tracker = FakeTracker()
+    selection = Selection(wanted, Checkpoints(tmp_path, Checkpoint()), tracker)
+    for step, row in enumerate([(0.2, 1.0), (0.6, 0.2), (0.9, None), (0.5, 0.3)], 1):
+        names = zip(wanted.weights, row, strict=True)
+        tracker.log(step, {name: value for name, value in names if value is not None})
+        selection.consider(step)
+    assert selection.step == 2 and selection.value == pytest.approx(0.48)
+
+
+@pytest.mark.parametrize("metric", ["0.7 x reward/mean", "0.7 * ", "reward/mean + ", "a * b"])
+def test_what_is_no_sum_of_metrics_is_refused(metric: str) -> None:
+    assert [one.where for one in Select(metric=metric).problems()] == ["metric"]
+
+
+def test_a_sum_with_held_out_success_has_it_measured() -> None:
+    wanted = Select(metric="0.5 * held_out/pass_at_1 + 0.5 * reward/mean", times=4)
+    assert wanted.measures and wanted.active
+    assert not Select(metric="held_out/pass_at_1", times=4).active

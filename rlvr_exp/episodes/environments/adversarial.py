@@ -20,6 +20,7 @@ from rlvr_exp.config.schedule import Schedule
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.book import Book
 from rlvr_exp.episodes.environment import Result
+from rlvr_exp.episodes.environments.reasoning import with_equal_tasks
 from rlvr_exp.episodes.environments.retry import too_long
 from rlvr_exp.episodes.environments.tested import SOLVER, TESTER, Given, Tested
 from rlvr_exp.episodes.episode import Draws, Episode, Judge, Request, Sample
@@ -70,7 +71,7 @@ class Adversarial(Tested, options.Adversarial):
     # the next attempts.
 
     def asks(self, episode: Episode) -> Sequence[Request]:
-        chains = [*super().asks(episode), *self._criticise(episode)]
+        chains = [*super().asks(episode), *with_equal_tasks([*self._criticise(episode)])]
         waves = (self._run_old_tests, self._write_tests, self._judge, self._try_again)
         for wave in waves if not chains else ():
             if found := [*wave(episode)]:

@@ -10,7 +10,7 @@ from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.environments.retry import too_long
 from rlvr_exp.episodes.episode import POLICY, Episode, Request, Sample
 from rlvr_exp.episodes.types import PENDING, VERDICT_OF, Completion, RewardBreakdown, TokenCount
-from rlvr_exp.tasks.base import Domain, ReasonsInStages
+from rlvr_exp.tasks.base import Domain, ReasonsInStages, Task
 
 
 class InStages(Environment):
@@ -36,7 +36,9 @@ class InStages(Environment):
         if not episode.turns:
             keys = [episode.draws.key(episode.task, index) for index in self.first_samples(episode)]
             return [self._at(episode, self._domain.stages[0], tuple(keys), None)]
-        return [self._next(episode, index) for index in self.ends(episode) if self._goes_on(episode, index)]
+        return with_equal_tasks(
+            [self._next(episode, index) for index in self.ends(episode) if self._goes_on(episode, index)]
+        )
 
     def first_samples(self, episode: Episode) -> Sequence[int]:
         """Indices of the outputs that are sampled at the first stage."""
@@ -139,6 +141,19 @@ class Reasoning(InStages, options.Reasoning):
     def __init__(self, domain: Domain):
         super().__init__()
         self.work_on(domain)
+
+
+def with_equal_tasks(asked: Sequence[Sample]) -> list[Sample]:
+    """Requests with one task where theirs are equal: chains with the same outputs then share the work for their prompt."""
+    first: dict[str, list[Task]] = {}
+    found = []
+    for one in asked:
+        known = first.setdefault(one.prompt, [])
+        same = next((task for task in known if task == one.task), one.task)
+        if same is one.task:
+            known.append(same)
+        found.append(replace(one, task=same))
+    return found
 
 
 def before(episode: Episode, index: int) -> list[int]:
