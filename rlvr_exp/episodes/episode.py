@@ -109,6 +109,8 @@ class Judge:
     candidate: Candidate
     turn: int | None = None
     """Index of the turn whose verdict it takes the place of; None: `step` of the environment uses it."""
+    label: Any = None
+    """What the environment knows it by."""
 
 
 Request = Sample | Judge

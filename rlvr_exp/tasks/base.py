@@ -240,6 +240,14 @@ class WritesTests(ReasonsInStages):
         """
 
     @abstractmethod
+    def holding(self, task: Task, program: str) -> Task:
+        """The task whose tests hold where this program, in place of the reference, passes them."""
+
+    @abstractmethod
+    def names(self, task: Task) -> Sequence[str]:
+        """The names that a task gives: its function and arguments."""
+
+    @abstractmethod
     def critique(self, task: Task, stage: str, output: str) -> Task:
         """The task of criticising the output of a stage."""
 

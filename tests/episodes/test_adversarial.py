@@ -11,6 +11,7 @@ from rlvr_exp.config.schedule import Schedule
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.episodes.environments.adversarial import Adversarial
+from rlvr_exp.episodes.environments.measured import coherence
 from rlvr_exp.episodes.environments.tested import SOLVER, TESTER, Given
 from rlvr_exp.episodes.episode import Draws, Episode
 from rlvr_exp.episodes.types import PENDING, TRUNCATED, Completion, RewardBreakdown, TokenSample
@@ -50,12 +51,22 @@ def domain(tmp_path) -> Problems:
     return Problems(path=str(tmp_path), reasoning=STAGES)
 
 
+CATCHES = ["size(-2) == 2", "size(0) == 0"]
 BARE = {"critiques": False, "mask": False, "penalty": 0.0}
 """Without what most tests here are not about."""
 
 
 def played(
-    verifier, domain: Problems, codes: list[str], written: list[str], environment=None, step=0, chains=0, **given
+    verifier,
+    domain: Problems,
+    codes: list[str],
+    written: list[str],
+    environment=None,
+    step=0,
+    chains=0,
+    plan="1. plan",
+    purpose="rollout",
+    **given,
 ):
     """An episode of chains with these programs, and sets of tests in turn; "..." is an answer that is cut. Second attempts have the
     programs after those of the first ones; a critique says ok of a right program and of every plan."""
@@ -67,7 +78,7 @@ def played(
         if stage == "tests":
             return next(drawn)
         if stage in ("plan", "plan?"):
-            return {"plan": "1. plan"}.get(stage, "ok")
+            return {"plan": plan}.get(stage, "ok")
         if stage == "code?":
             return "ok" if task.inputs.chain["code"] == RIGHT else "wrong: without its sign"
         branched = len(rest) > 3 and isinstance(rest[3], int)
@@ -92,7 +103,7 @@ def played(
     policy = SimpleNamespace(model=None, encode_prompt=lambda text: [ord(letter) for letter in text])
     players = {role: Player(policy, None, 1000) for role in (SOLVER, TESTER)}
     (task,) = domain.splits()["train"]
-    begun = environment.reset(task, Draws(0, "rollout", (step, 0)), range(chains))
+    begun = environment.reset(task, Draws(0, purpose, (step, 0)), range(chains))
     (done,) = EpisodeRunner(environment, players, verifier, generate).run([begun])
     return environment, done
 
@@ -181,6 +192,29 @@ def test_one_chain_that_is_measured_has_one_set_of_tests_beside_it(verifier, dom
     assert environment.about(done, len(done.turns) - 1)["role"] == TESTER
 
 
+def test_what_is_measured_of_an_episode_stands_beside_its_verdict(verifier, tmp_path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps({**ROW, "wrong": [NEGATIVE, ZERO]}) + "\n")
+    domain = Problems(path=str(tmp_path), reasoning=STAGES)
+    environment = Adversarial(domain, tests=4, **BARE)
+    tests = ["size(-2) == 2\nsize(-3) == 3\nsize(0) == 1\nsize(0) == 0"]
+    _, done = played(verifier, domain, [ZERO], tests, environment=environment, purpose="held out")
+    found = environment.result(done).verdict.measures
+    assert (found["validity"], found["duplicates"], found["mutation_score"]) == (0.5, 0.25, 0.5)
+    assert found["distinct_behaviour"] == 0.5, "both valid tests catch the same program"
+    assert found["distinct_shape"] == pytest.approx(2 / 3) and found["tests_pass_rate"] == 1.0
+    assert found["coherence"] == found["coherence_code"] == 0.0, "this plan names nothing"
+    _, trained = played(verifier, domain, [ZERO, RIGHT], CATCHES, environment=Adversarial(domain, tests=2, **BARE))
+    assert environment.matrix(trained).past == (), "wrong programs of the data are never trained on"
+
+
+def test_examples_that_are_worked_out_are_run_on_the_program_that_follows(verifier, domain) -> None:
+    plan = "take x\nsize(-2) == 2\nsize(4) == 4"
+    environment, done = played(verifier, domain, [NEGATIVE, RIGHT], CATCHES, plan=plan)
+    assert [environment.examples_held(done, end) for end in environment.ends(done)] == [0.5, 1.0]
+    first, second = (coherence(environment, done, end)["coherence"] for end in environment.ends(done))
+    assert second - first == 0.25
+
+
 def test_tasks_for_which_no_tests_can_be_written_are_refused() -> None:
     with pytest.raises(InputError, match="these tasks are not worked out in stages"):
         Adversarial(Arc())
@@ -189,9 +223,6 @@ def test_tasks_for_which_no_tests_can_be_written_are_refused() -> None:
 def test_credit_is_a_breakdown_without_terms(verifier, domain) -> None:
     environment, done = played(verifier, domain, [NEGATIVE, RIGHT], ["size(-2) == 2", "size(0) == 0"])
     assert all(isinstance(one, RewardBreakdown) and one.sum is None for one in environment.credit(done, {}).values())
-
-
-CATCHES = ["size(-2) == 2", "size(0) == 0"]
 
 
 def test_critiques_are_paid_where_they_agree_with_the_tests(verifier, domain) -> None:

@@ -20,9 +20,10 @@ from rlvr_exp.config.schedule import Schedule
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.book import Book
 from rlvr_exp.episodes.environment import Result
+from rlvr_exp.episodes.environments.measured import coherence, measures
 from rlvr_exp.episodes.environments.reasoning import with_equal_tasks
 from rlvr_exp.episodes.environments.retry import too_long
-from rlvr_exp.episodes.environments.tested import SOLVER, TESTER, Given, Tested
+from rlvr_exp.episodes.environments.tested import OLD_TESTS, SOLVER, TESTER, Given, Tested
 from rlvr_exp.episodes.episode import Draws, Episode, Judge, Request, Sample
 from rlvr_exp.episodes.matrix import Matrix, Suite
 from rlvr_exp.episodes.minimax import solver_reward, tester_reward
@@ -53,18 +54,18 @@ class Adversarial(Tested, options.Adversarial):
         if not isinstance(domain, WritesTests):
             what = "no tests can be written for these tasks"
             raise InputError(InputProblem("environment", what, domain.name, "data=problems"))
-        self._testing, self._schedule = domain, schedule
+        self.testing, self._schedule = domain, schedule
         self._book = Book(self.book)
 
     def domain(self, role: str) -> Domain:
-        return self._domain if role == SOLVER else self._testing.tester
+        return self._domain if role == SOLVER else self.testing.tester
 
     def reset(self, task: Task, draws: Draws, samples: Sequence[int] = (0,)) -> Episode:
-        given = Given() if self.tests else Given(tests=tuple(self._testing.shown_tests(task)))
-        if draws.purpose == ROLLOUT:
-            stage = self._schedule.stage(draws.place[0], len(self._domain.stages)) if self._schedule else None
-            old = self._book.tests(task.id) if self.tests else given.tests
-            given = Given(stage, old, self._book.programs(task.id))
+        trains = draws.purpose == ROLLOUT
+        stage = self._schedule.stage(draws.place[0], len(self._domain.stages)) if self._schedule and trains else None
+        shown = () if self.tests else tuple(self.testing.shown_tests(task))
+        tests = self._book.tests(task.id) if self.tests and trains else shown
+        given = Given(stage, tests, self._book.programs(task.id) if trains else tuple(task.negatives))
         return replace(super().reset(task, draws, samples), given=given)
 
     # What is asked for, in this order: all stages of all chains with their critiques, tests of the programs, verdicts on the tests,
@@ -72,7 +73,7 @@ class Adversarial(Tested, options.Adversarial):
 
     def asks(self, episode: Episode) -> Sequence[Request]:
         chains = [*super().asks(episode), *with_equal_tasks([*self._criticise(episode)])]
-        waves = (self._run_old_tests, self._write_tests, self._judge, self._try_again)
+        waves = (self._run, self._write_tests, self._judge, self._try_again)
         for wave in waves if not chains else ():
             if found := [*wave(episode)]:
                 return found
@@ -89,32 +90,39 @@ class Adversarial(Tested, options.Adversarial):
         for index in self._worth_a_critique(episode) if self.critiques and self.tests else ():
             if not self.critiques_of(episode, index):
                 turn = episode.turns[index]
-                task = self._testing.critique(
+                task = self.testing.critique(
                     episode.task, self.stage_of(episode, index), self.output_of(episode, index)
                 )
                 keys = (None if turn.key is None else (*turn.key, "critique"),)
-                yield Sample(TESTER, task, self._testing.tester.task_prompt(task), keys, index, pending=True)
+                yield Sample(TESTER, task, self.testing.tester.task_prompt(task), keys, index, pending=True)
 
     def _worth_a_critique(self, episode: Episode) -> list[int]:
         """One chain alone is measured without, since nobody learns from what it would say."""
         learned = self._learned(episode) if len(episode.samples) > 1 else []
         return [index for index in learned if self._goes_on(episode, index) or self.is_code(episode, index)]
 
-    def _run_old_tests(self, episode: Episode) -> Iterator[Judge]:
+    def _run(self, episode: Episode) -> Iterator[Judge]:
+        """Old tests on the programs, and examples that were worked out before a program on that program."""
         given, programs = episode.given, self.programs(episode)
-        if given.tests and given.verdict is None and programs:
-            yield Judge(SOLVER, self._testing.testing(episode.task, "", programs), Candidate("\n".join(given.tests)))
+        if given.tests and OLD_TESTS not in given.verdicts and programs:
+            task = self.testing.testing(episode.task, "", programs)
+            yield Judge(SOLVER, task, Candidate("\n".join(given.tests)), label=OLD_TESTS)
+        pairs = dict.fromkeys((self.program(episode, end), self.examples(episode, end)) for end in self.ends(episode))
+        for program, examples in pairs:
+            if program and examples and (program, examples) not in given.verdicts:
+                task = self.testing.holding(episode.task, program)
+                yield Judge(SOLVER, task, Candidate("\n".join(examples)), label=(program, examples))
 
     def _write_tests(self, episode: Episode) -> Iterator[Sample]:
         programs = self.programs(episode)
         if programs and not self.suites(episode):
-            task = self._testing.testing(episode.task, programs[0], (*programs, *episode.given.programs))
+            task = self.testing.testing(episode.task, programs[0], (*programs, *episode.given.programs))
             keys = tuple(
                 episode.draws.key(episode.task, *episode.samples[:1], number, label=TESTER)
                 for number in range(self._count(episode))
             )
             if keys:
-                yield Sample(TESTER, task, self._testing.tester.task_prompt(task), keys, pending=True)
+                yield Sample(TESTER, task, self.testing.tester.task_prompt(task), keys, pending=True)
 
     def _count(self, episode: Episode) -> int:
         """Sets of tests of an attempt: one where a single chain is measured."""
@@ -140,7 +148,7 @@ class Adversarial(Tested, options.Adversarial):
             turn = episode.turns[index]
             program = self.program(episode, index)
             if failed := self._failed(episode, matrix, program):
-                chain = {**self.chain(episode, index), **self._testing.told_of_failure(program, failed)}
+                chain = {**self.chain(episode, index), **self.testing.told_of_failure(program, failed)}
                 task = self._domain.at_stage(episode.task, self._domain.stages[-1], chain)
                 keys = (None if turn.key is None else (*turn.key, "again"),)
                 yield Sample(SOLVER, task, self._domain.task_prompt(task), keys, index)
@@ -162,10 +170,10 @@ class Adversarial(Tested, options.Adversarial):
         for index in self.suites(episode):
             if self.attempt_of(episode, index) + 1 == self.attempts_of(episode, TESTER):
                 turn, suite = episode.turns[index], matrix.suites.get(index)
-                words = self._testing.told_of_tests(turn.completion.text, self._faults(episode, index, suite, matrix))
-                task = self._testing.testing(episode.task, attempt, (*programs, *episode.given.programs), words)
+                words = self.testing.told_of_tests(turn.completion.text, self._faults(episode, index, suite, matrix))
+                task = self.testing.testing(episode.task, attempt, (*programs, *episode.given.programs), words)
                 keys = (None if turn.key is None else (*turn.key, "again"),)
-                yield Sample(TESTER, task, self._testing.tester.task_prompt(task), keys, index, pending=True)
+                yield Sample(TESTER, task, self.testing.tester.task_prompt(task), keys, index, pending=True)
 
     def _faults(self, episode: Episode, index: int, suite: Suite | None, matrix: Matrix) -> dict[str, list[str]]:
         if suite is None:
@@ -179,10 +187,16 @@ class Adversarial(Tested, options.Adversarial):
         }
 
     def step(self, episode: Episode, results: Sequence[Result]) -> Episode:
-        own = [answer for request, answer in results if isinstance(request, Judge) and request.turn is None]
-        others = [one for one in results if not (isinstance(one[0], Judge) and one[0].turn is None)]
-        done = super().step(episode, others)
-        return replace(done, given=replace(done.given, verdict=own[0])) if own else done
+        labels = [getattr(request, "label", None) for request, _ in results]
+        done = super().step(episode, [one for one, label in zip(results, labels, strict=True) if label is None])
+        verdicts = {label: one[1] for one, label in zip(results, labels, strict=True) if label is not None}
+        return replace(done, given=replace(done.given, verdicts={**done.given.verdicts, **verdicts}))
+
+    def result(self, episode: Episode) -> Completion:
+        """The last program, with what was measured of the episode beside its verdict."""
+        done = super().result(episode)
+        found = {**done.verdict.measures, **measures(self, episode)}
+        return replace(done, verdict=replace(done.verdict, measures=found))
 
     def outcome(self, episode: Episode) -> Mapping[str, Any]:
         suites, matrix = self.suites(episode), self.matrix(episode)
@@ -271,7 +285,7 @@ class Adversarial(Tested, options.Adversarial):
     def _says_right(self, episode: Episode, index: int) -> bool | None:
         """Whether a critique says that an output is right; None: it says neither."""
         one = episode.turns[index].completion
-        return None if one.truncated else self._testing.approves(one.text)
+        return None if one.truncated else self.testing.approves(one.text)
 
     def _of_suite(self, index: int, matrix: Matrix) -> float | None:
         if index not in matrix.suites or not matrix.wrong:
@@ -350,11 +364,18 @@ class Adversarial(Tested, options.Adversarial):
             row["adversarial/pass_rate"] = fmean(rate for rate, _ in rates)
             row["adversarial/hidden"] = fmean(hidden for _, hidden in rates)
             row["adversarial/gap"] = row["adversarial/pass_rate"] - row["adversarial/hidden"]
+        row |= self._coherence(episodes)
         if episodes:
             row["adversarial/teaching"] = fmean(matrix.teaches for matrix in matrices)
             if (stage := episodes[0].given.stage) is not None:
                 row["adversarial/stage"] = stage + 1.0
         return row | ({f"book/{name}": value for name, value in self._book.metrics().items()} if self.book else {})
+
+    def _coherence(self, episodes: Sequence[Episode]) -> dict[str, float]:
+        """By name the mean over chains."""
+        chains = [coherence(self, episode, end) for episode in episodes for end in self.ends(episode)]
+        names = dict.fromkeys(name for chain in chains for name in chain)
+        return {f"adversarial/{name}": fmean(one[name] for one in chains if name in one) for name in names}
 
     def _rates(self, episode: Episode, matrix: Matrix) -> Iterator[tuple[float, float]]:
         """Of each program the share of the valid tests that it passes, and of the hidden ones."""

@@ -1,7 +1,9 @@
 """What an episode of programs and tests holds: whose turns they are, which attempt they belong to, and what ran on what."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
 
 from rlvr_exp.episodes.environments.reasoning import InStages
 from rlvr_exp.episodes.episode import Episode
@@ -11,6 +13,7 @@ from rlvr_exp.tasks.base import WritesTests
 from rlvr_exp.verifiers.base import Verdict
 
 SOLVER, TESTER = "solver", "tester"
+OLD_TESTS = "old tests"
 
 
 @dataclass(frozen=True)
@@ -22,16 +25,16 @@ class Given:
     tests: tuple[str, ...] = ()
     """Tests that run besides those of the tester."""
     programs: tuple[str, ...] = ()
-    """Earlier wrong programs of the problem."""
-    verdict: Verdict | None = None
-    """On these tests, once they ran."""
+    """Wrong programs that are known of the problem: earlier ones in training, those of the data where it is measured."""
+    verdicts: Mapping[Any, Verdict] = field(default_factory=dict)
+    """By label, of what ran and is no turn: `OLD_TESTS`, and pairs of a program and the examples before it."""
 
 
 class Tested(InStages):
     """What is read from episodes of a solver and a tester: programs, sets of tests, critiques."""
 
     solver = SOLVER
-    _testing: WritesTests
+    testing: WritesTests
 
     def programs(self, episode: Episode, earlier_than: int | None = None) -> tuple[str, ...]:
         """The different programs of an episode, in the order of their chains; those before a turn."""
@@ -85,7 +88,7 @@ class Tested(InStages):
     def lines(self, episode: Episode, index: int) -> Sequence[str]:
         """The different tests of a turn, as its verdict counts them."""
         one = episode.turns[index].completion
-        return self._testing.tests_in(one.candidate.text or "", one.task)
+        return self.testing.tests_in(one.candidate.text or "", one.task)
 
     def matrix(self, episode: Episode) -> Matrix:
         past = tuple(one for one in episode.given.programs if one not in self.programs(episode))
@@ -94,7 +97,7 @@ class Tested(InStages):
             one = episode.turns[index].completion
             if one.verdict.outcome not in ("no_verdict", "pending"):
                 suites[index] = Suite.of(one.verdict, (*self.programs(episode, index), *episode.given.programs))
-        old = episode.given.verdict
+        old = episode.given.verdicts.get(OLD_TESTS)
         book = None if old is None or old.outcome == "no_verdict" else Suite.of(old, self._ran_on_old(episode))
         return Matrix(self.programs(episode), past, suites, book)
 
@@ -102,6 +105,17 @@ class Tested(InStages):
         """Old tests run once, on the programs of first attempts."""
         first = self.suites(episode)[:1]
         return self.programs(episode, first[0] if first else None)
+
+    def examples(self, episode: Episode, index: int) -> tuple[str, ...]:
+        """Examples that are worked out in the chain of a program."""
+        earlier = [text for stage, text in self.chain(episode, index).items() if stage != self._domain.stages[-1]]
+        return tuple(dict.fromkeys(line for text in earlier for line in self.testing.tests_in(text, episode.task)))
+
+    def examples_held(self, episode: Episode, index: int) -> float | None:
+        """The share of these that the program fulfils; None where there are none, or they did not run."""
+        verdict = episode.given.verdicts.get((self.program(episode, index), self.examples(episode, index)))
+        holds = verdict.outputs[0] if verdict is not None and verdict.outputs else ()
+        return fmean(holds) if holds else None
 
 
 def _runs(one: Completion) -> bool:

@@ -95,6 +95,12 @@ class Problems(WritesTests, options.Problems):
         inputs = StageInputs(row, tester.TESTS, {self.stages[-1]: attempt, **(earlier or {})})
         return replace(task, inputs=inputs, problem=wanted, gold=tester.good_tests(row), negatives=())
 
+    def holding(self, task: Task, program: str) -> Task:
+        return replace(task, problem=CallsProblem(task.inputs.row.entry_point, program), negatives=())
+
+    def names(self, task: Task) -> Sequence[str]:
+        return tester.names_of(task.inputs.row)
+
     def critique(self, task: Task, stage: str, output: str) -> Task:
         return self._critique(task, stage, output, "")
 

@@ -69,13 +69,13 @@ def missed(row: ProblemRow, other: ProblemRow) -> str:
 
 def in_names_of(row: ProblemRow, other: ProblemRow, text: str) -> str:
     """A text about another problem with this one's names of the function and its arguments."""
-    names: Mapping[str, str] = dict(zip(_names(other), _names(row), strict=False))
+    names: Mapping[str, str] = dict(zip(names_of(other), names_of(row), strict=False))
     if not names:
         return text
     return re.sub(rf"\b({'|'.join(map(re.escape, names))})\b", lambda match: names[match[1]], text)
 
 
-def _names(row: ProblemRow) -> list[str]:
+def names_of(row: ProblemRow) -> list[str]:
     """The function and its arguments."""
     functions = [node for node in tree(row.solution).body if isinstance(node, ast.FunctionDef)]
     found = next((node for node in functions if node.name == row.entry_point), None)
