@@ -15,6 +15,7 @@ STAGE_OF = {
     "benchmark": lambda option: "benchmark",
     "chain": lambda option: "chain",
     "engine": lambda option: "evaluate" if option == "server" else "grpo",
+    "environment": lambda option: option if option in STAGES else "grpo",
     "prepare": lambda option: "prepare",
 }
 """Which stage takes a group's option, where not all do."""
