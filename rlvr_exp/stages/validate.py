@@ -1,7 +1,7 @@
 """Check that tasks can be trusted: each gold passes, known and generated wrong programs do not. No model, no torch.
 
 Writes `validate.jsonl`, one row per candidate, and `validate.md`, the table with the findings: golds that do not pass,
-each with its reason, and tasks whose tests accept a stub, a wrong program or a fixed answer. Repeating the stage costs
+each with its reason (one that does something else when it runs again among them), and tasks whose tests accept a stub, a wrong program or a fixed answer. Repeating the stage costs
 little: verdicts are cached. With `validate.answers` a policy's answers are judged in their place.
 """
 
@@ -20,7 +20,8 @@ from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.stages.shared.answer_validation import validate_answers
 from rlvr_exp.stages.shared.domain import build_domain
-from rlvr_exp.stages.shared.gold_check import why
+from rlvr_exp.stages.shared.gold_check import told
+from rlvr_exp.stages.shared.unsteady import unsteady
 from rlvr_exp.stages.shared.validation_candidates import ValidationCandidate, validation_candidates
 from rlvr_exp.stages.shared.verifier_match import check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
@@ -45,10 +46,13 @@ def run(config: Config, context: RunContext) -> StageResult:
         manifest.update(context.directory, verifier=checked_description(verifier, context), data=data)
         if options.answers:
             return validate_answers(Path(options.answers), domain, tasks, verifier, context)
-        found = judged(domain, verifier, tasks, options, context)
+        found = _repeated(domain, verifier, judged(domain, verifier, tasks, options, context))
         counted = system_metrics(verifier)
     write_text(context.directory / "validate.jsonl", "".join(json.dumps(row(*one)) + "\n" for one in found))
-    findings = [CandidateResult(t.task.id, t.kind, t.variant, v.outcome, why(v), decides_itself(v)) for t, v in found]
+    findings = [
+        CandidateResult(t.task.id, t.kind, t.variant, v.outcome, told(domain, t.task, v), decides_itself(v))
+        for t, v in found
+    ]
     text = report(findings, domain.left_out())
     write_text(context.directory / "validate.md", text)
     context.progress(kind="note", text=text)
@@ -93,6 +97,15 @@ def judged(
             context.progress(kind="phase", name="validate", done=bisect_right(last, len(verdicts)), total=len(tasks))
     context.progress(kind="phase", name="validate", done=len(tasks), total=len(tasks))
     return [(candidate, verdicts[index]) for index, candidate in enumerate(candidates)]
+
+
+def _repeated(
+    domain: Domain, verifier: Verifier, found: Sequence[tuple[ValidationCandidate, Verdict]]
+) -> list[tuple[ValidationCandidate, Verdict]]:
+    """Golds that do something else when they run again have failed."""
+    golds = [(one.task, one.candidate) for one, verdict in found if one.kind == "gold" and verdict.outcome == "passed"]
+    differ = unsteady(domain, verifier, golds)
+    return [(one, differ.get(one.task.id, verdict) if one.kind == "gold" else verdict) for one, verdict in found]
 
 
 def row(candidate: ValidationCandidate, verdict: Verdict) -> dict[str, Any]:
