@@ -27,7 +27,7 @@ from rlvr_exp.verifiers.compare import equal
 from rlvr_exp.verifiers.execution import Execution, Executor
 from rlvr_exp.verifiers.futures import completed_future, gathered, then
 from rlvr_exp.verifiers.python_io import PythonIO
-from rlvr_exp.verifiers.suite.verifier import PytestSuite
+from rlvr_exp.verifiers.suite.verifier import PytestSuite, same_program
 
 NOTHING = "no test: a line each such as f(1) == 2"
 
@@ -96,7 +96,7 @@ class PythonTests(Verifier, Executor, options.PythonTests):
 
 def _without_its_own(request: Request) -> Request:
     """The reference as a candidate like others: by its own suite it would not run again."""
-    own = request.candidate.text == request.problem.reference
+    own = same_program(request.candidate.text, request.problem.reference)
     return replace(request, problem=replace(request.problem, reference="")) if own else request
 
 

@@ -7,7 +7,7 @@ from itertools import islice
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.stages.shared.unsteady import UNSTEADY, unsteady
-from rlvr_exp.tasks.base import Domain, Task, WritesTests
+from rlvr_exp.tasks.base import Candidate, Domain, Task, WritesTests
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
 SHOWN = 5
@@ -39,12 +39,8 @@ def check_golds(
     if not golds:
         return
     context.progress(kind="phase", name="check golds", done=0, total=len(golds))
-    asked = [(task, domain.parse(gold, task)) for task, gold in golds]
-    verdicts = verifier.verify([Request(task.problem, candidate) for task, candidate in asked])
-    passing = [one for one, verdict in zip(asked, verdicts, strict=True) if verdict.outcome == "passed"]
-    differ = unsteady(domain, verifier, passing)
-    settled = [(task, differ.get(task.id, verdict)) for (task, _), verdict in zip(asked, verdicts, strict=True)]
-    refused = [(task, verdict) for task, verdict in settled if verdict.outcome != "passed"]
+    failed = failing(domain, verifier, [(task, domain.parse(gold, task)) for task, gold in golds])
+    refused = [(task, failed[task.id]) for task, _ in golds if task.id in failed]
     passed = 1 - len(refused) / len(golds)
     context.progress(kind="phase", name="check golds", done=len(golds), total=len(golds), success=passed)
     if refused:
@@ -54,6 +50,14 @@ def check_golds(
             "+stage=validate with the same data and verifier looks at all of them; mend the data or the verifier's "
             "options, or go on all the same with verifier.validate=0"
         )
+
+
+def failing(domain: Domain, verifier: Verifier, golds: Sequence[tuple[Task, Candidate]]) -> dict[str, Verdict]:
+    """By task id the verdict on a gold that does not pass, or that is `unsteady`."""
+    verdicts = verifier.verify([Request(task.problem, candidate) for task, candidate in golds])
+    judged = list(zip(golds, verdicts, strict=True))
+    failed = {task.id: verdict for (task, _), verdict in judged if verdict.outcome != "passed"}
+    return failed | unsteady(domain, verifier, [one for one, verdict in judged if verdict.outcome == "passed"])
 
 
 def told(domain: Domain, task: Task, verdict: Verdict) -> str:

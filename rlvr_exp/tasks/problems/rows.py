@@ -113,7 +113,8 @@ def _suite(row: Row) -> PytestProblem:
     try:
         return PytestSuite().read_problem({**row.values, "reference": row.text("solution")})
     except Fault as fault:
-        raise InputError(InputProblem(row.where, str(fault), allowed=TESTS)) from fault
+        key, _, what = str(fault).partition(": ")
+        raise InputError(InputProblem(f"{row.where}, {key}", what, allowed=TESTS)) from fault
 
 
 def _cases(row: Row, key: str) -> tuple[Case, ...]:
