@@ -41,7 +41,7 @@ class Problems(WritesTests, options.Problems):
     """Problems, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
 
     name = "problems"
-    no_split_remedy = "data.held_out=embedded, or a file of problems to measure on"
+    no_split_remedy = "data.held_out=embedded, or =FILE, to measure on other problems"
 
     def __post_init__(self) -> None:
         self._source = Path(self.path) if self.path else EMBEDDED
