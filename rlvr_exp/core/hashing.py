@@ -7,8 +7,7 @@ from typing import Any
 
 
 def content_hash(value: Any) -> str:
-    """32 hexadecimal digits of a value made of JSON types, tuples, dataclasses and bytes. A field that is not compared is no
-    content.
+    """32 hexadecimal digits of a value made of JSON types, tuples, dataclasses and bytes.
 
     Raises:
         TypeError: the value holds something without a canonical form.
@@ -19,7 +18,7 @@ def content_hash(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.compare}
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
     raise TypeError(f"content_hash: no canonical form for {type(value).__name__}")

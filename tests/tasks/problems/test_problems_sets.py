@@ -57,15 +57,20 @@ def test_splits_are_those_of_the_set_or_drawn(tmp_path: Path) -> None:
     write(tmp_path / "mbpp.jsonl", rows)
     sizes = Problems(path=str(tmp_path), reasoning=STAGES).sizes()
     assert sizes == {"train": 1, "dev": 1, "test": 1, "prompt": 1}
-    text = HUMAN_EVAL["prompt"]
     many = [
-        HUMAN_EVAL | {"task_id": f"HumanEval/{n}", "prompt": text.replace("Twice", f"{n}: twice")} for n in range(9)
+        HUMAN_EVAL
+        | {"task_id": f"HumanEval/{n}", "prompt": HUMAN_EVAL["prompt"].replace("Twice", f"{n}: twice")}
+        | {
+            "canonical_solution": f"    return {n} * x\n",
+            "test": f"def check(candidate):\n    assert candidate(3) == {3 * n}\n",
+        }
+        for n in range(2, 32)
     ]
     file = write(tmp_path / "other" / "HumanEval.jsonl", many)
     whole = Problems(path=str(file), test_fraction=1.0, dev_fraction=0.0, reasoning=STAGES)
-    assert whole.sizes() == {"test": 9}
+    assert whole.sizes() == {"test": 30}
     held = Problems(path=str(file), held_out=str(tmp_path / "mbpp.jsonl"), reasoning=STAGES)
-    assert held.sizes() == {"train": 9, "test": 4}
+    assert held.sizes() == {"train": 30, "test": 4}
 
 
 def test_a_set_that_must_not_be_trained_on_stays_whole(tmp_path: Path) -> None:
