@@ -43,11 +43,18 @@ class Problems(Data):
     """Share of rows that no file places that becomes `dev`."""
     test_fraction: float = option(0.1, low=0, high=1)
     """Share of rows that no file places that becomes `test`."""
+    held_out: str = ""
+    """Problems to measure on in place of those at `path`: a folder or file, which is all `test`, or embedded: the embedded
+    corpus's `test`. What no file places at `path` is then all `train`, so that a single problem can be trained on."""
     seed: int = option(0, low=0)
     """Seed of the splits and the shuffle before `limit`. Not the run's seed: all runs measure the same tasks."""
 
     def problems(self) -> list[InputProblem]:
-        return [*super().problems(), *fraction_problems(self), *self._of_stages()]
+        found = [*super().problems(), *fraction_problems(self), *self._of_stages()]
+        if self.held_out and not self.path:
+            what = "the embedded corpus has held-out problems of its own"
+            found.append(InputProblem("held_out", what, self.held_out, "", "", "data.path=FILE, or drop it"))
+        return found
 
     def _of_stages(self) -> Iterator[InputProblem]:
         names = list(self.reasoning)

@@ -34,12 +34,15 @@ class PythonIO(Verifier):
 @configures("rlvr_exp.verifiers.python_tests.PythonTests")
 @dataclass
 class PythonTests(Verifier):
-    """Judges tests that are calls: whether a reference passes them, and which programs they catch; and all that python_io judges."""
+    """Judges tests that are calls: whether a reference passes them, and which programs they catch; and all that python_io and
+    pytest judge."""
 
     case_cpu_s: float = option(0.0, low=0)
     """As python_io's."""
     packages: bool = True
     """As python_io's."""
+    suite_cpu_s: float = option(10.0, above=0)
+    """CPU seconds of one pytest suite, which may take three times as many by the wall clock."""
 
 
 @configures("rlvr_exp.verifiers.ast_grep.AstGrep")

@@ -24,6 +24,8 @@ SHOWN = 3
 """Reasons that are named."""
 EDITS = "data=code data.set=canitedit"
 PRACTICE = "practice"
+BOTH = ("python_tests",)
+"""What judges problems with test files and with cases."""
 TRAINED = ("train", PRACTICE)
 """Splits that stages train on."""
 
@@ -75,7 +77,7 @@ def _of_verifier(config: Config, domain: Domain) -> Iterator[InputProblem]:
     verifier: Any = get_class(config.verifier._target_)
     tasks = (task for found in domain.splits().values() for task in found)
     forms = {domain.problem_format} if domain.problem_format else problem_formats(tasks)
-    if problem := verifier_mismatch(verifier.row_format or verifier.name, forms):
+    if problem := verifier_mismatch(verifier.row_format or verifier.name, forms, verifier.also_judges):
         yield problem
 
 
@@ -84,12 +86,13 @@ def problem_formats(tasks: Iterable[Task]) -> set[str]:
     return {form.name for task in tasks if (form := format_of(task.problem))}
 
 
-def verifier_mismatch(name: str, needed: Collection[str]) -> InputProblem | None:
-    """The problem of a verifier that judges rows of this name, with data whose problems have the needed forms; a user's own
-    may take any."""
-    if name not in FORMATS or not needed or {*needed} == {name}:
+def verifier_mismatch(name: str, needed: Collection[str], further: Collection[str] = ()) -> InputProblem | None:
+    """The problem of a verifier that judges rows of this name and of further ones, with data whose problems have the needed
+    forms; a user's own may take any."""
+    if name not in FORMATS or {*needed} <= {name, *further}:
         return None
-    allowed = " or ".join(f"verifier={other}" for other in sorted(needed))
+    fitting = BOTH if {*needed} == {"pytest", "python_io"} else sorted(needed)
+    allowed = " or ".join(f"verifier={other}" for other in fitting)
     return InputProblem("verifier", "does not judge the problems of this data", name, allowed, "", allowed)
 
 
@@ -199,7 +202,7 @@ def splits_in(domain: Domain, config: Config) -> Splits:
     sizes = domain.sizes()
     left_out = reasons(domain) if config.data.path else {}
     missing = [name for name in _needed(config) if not sizes.get(name)]
-    problems = (no_split(missing, sizes, left_out),) if missing else ()
+    problems = (no_split(missing, sizes, left_out, domain.no_split_remedy),) if missing else ()
     return Splits(sizes, left_out, domain.splits_note(), problems)
 
 
@@ -208,11 +211,19 @@ def reasons(domain: Domain) -> dict[str, int]:
     return dict(Counter(domain.left_out().values()).most_common())
 
 
-def no_split(names: Sequence[str], sizes: Mapping[str, int], left_out: Mapping[str, int]) -> InputProblem:
-    """The problem of splits that have no tasks. `left_out`: number of tasks that are in no split, by reason."""
+def no_split(
+    names: Sequence[str], sizes: Mapping[str, int], left_out: Mapping[str, int], further: str = ""
+) -> InputProblem:
+    """The problem of splits that have no tasks.
+
+    Args:
+        left_out: number of tasks that are in no split, by reason.
+        further: a remedy that the domain knows.
+    """
     there = ", ".join(f"{split} ({count} tasks)" for split, count in sizes.items())
     what = f"no tasks in split {' and '.join(map(repr, names))}"
     remedy = "name another split, or other data" + (", or a verifier that judges those left out" if left_out else "")
+    remedy += f", or {further}" if further else ""
     return InputProblem("data", what, shown(left_out), there or "no split has tasks", "", remedy)
 
 

@@ -1,13 +1,13 @@
 """Check that tasks can be trusted: each gold passes, known and generated wrong programs do not. No model, no torch.
 
 Writes `validate.jsonl`, one row per candidate, and `validate.md`, the table with the findings: golds that do not pass,
-each with its reason, and tasks whose tests accept a stub, a wrong program or a fixed answer. Repeating the stage costs
+each with its reason (one that does something else when it runs again among them), and tasks whose tests accept a stub, a wrong program or a fixed answer. Repeating the stage costs
 little: verdicts are cached. With `validate.answers` a policy's answers are judged in their place.
 """
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,11 @@ from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.stages.shared.answer_validation import validate_answers
 from rlvr_exp.stages.shared.domain import build_domain
-from rlvr_exp.stages.shared.gold_check import why
+from rlvr_exp.stages.shared.gold_check import failing, told
 from rlvr_exp.stages.shared.validation_candidates import ValidationCandidate, validation_candidates
 from rlvr_exp.stages.shared.verifier_match import check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
-from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.base import Domain, Task, WritesTests
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
@@ -45,10 +45,15 @@ def run(config: Config, context: RunContext) -> StageResult:
         manifest.update(context.directory, verifier=checked_description(verifier, context), data=data)
         if options.answers:
             return validate_answers(Path(options.answers), domain, tasks, verifier, context)
-        found = judged(domain, verifier, tasks, options, context)
+        bad = _bad_references(domain, verifier, tasks)
+        sound = [task for task in tasks if task.id not in bad]
+        found = _with(judged(domain, verifier, sound, options, context), bad, domain, tasks)
         counted = system_metrics(verifier)
     write_text(context.directory / "validate.jsonl", "".join(json.dumps(row(*one)) + "\n" for one in found))
-    findings = [CandidateResult(t.task.id, t.kind, t.variant, v.outcome, why(v), decides_itself(v)) for t, v in found]
+    findings = [
+        CandidateResult(t.task.id, t.kind, t.variant, v.outcome, told(domain, t.task, v), decides_itself(v))
+        for t, v in found
+    ]
     text = report(findings, domain.left_out())
     write_text(context.directory / "validate.md", text)
     context.progress(kind="note", text=text)
@@ -93,6 +98,27 @@ def judged(
             context.progress(kind="phase", name="validate", done=bisect_right(last, len(verdicts)), total=len(tasks))
     context.progress(kind="phase", name="validate", done=len(tasks), total=len(tasks))
     return [(candidate, verdicts[index]) for index, candidate in enumerate(candidates)]
+
+
+def _bad_references(domain: Domain, verifier: Verifier, tasks: Sequence[Task]) -> dict[str, Verdict]:
+    """By task id the verdict on a gold that is the reference of tests and fails, once or when it runs again. Its tests can judge no
+    other program."""
+    if not isinstance(domain, WritesTests):
+        return {}
+    return failing(domain, verifier, [(task, domain.parse(task.gold, task)) for task in tasks if task.gold is not None])
+
+
+def _with(
+    found: Sequence[tuple[ValidationCandidate, Verdict]],
+    bad: Mapping[str, Verdict],
+    domain: Domain,
+    tasks: Sequence[Task],
+) -> list[tuple[ValidationCandidate, Verdict]]:
+    """All candidates, bad references among them, in the order of the tasks."""
+    place = {task.id: number for number, task in enumerate(tasks)}
+    golds = (task for task in tasks if task.id in bad)
+    more = [(ValidationCandidate(one, "gold", "", domain.parse(one.gold or "", one)), bad[one.id]) for one in golds]
+    return sorted([*found, *more], key=lambda pair: place[pair[0].task.id])
 
 
 def row(candidate: ValidationCandidate, verdict: Verdict) -> dict[str, Any]:

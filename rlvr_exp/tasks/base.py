@@ -84,6 +84,8 @@ class Domain(options.Data, ABC):
     name: str
     problem_format: str = ""
     """The row format of its problems, where all data of the domain have the same; empty: it depends on the data."""
+    no_split_remedy: str = ""
+    """What gives data the held-out split that they lack, where the domain has an option for it."""
     stop_text: str = ""
     """What a completion ends with that `is_complete` accepts; empty: its end token alone ends it."""
 
@@ -152,6 +154,14 @@ class Domain(options.Data, ABC):
     def gold_completion(self, task: Task) -> str | None:
         """The gold as a completion in the form that the prompt requests, which imitation learns; None: there is no gold."""
         return task.gold
+
+    def gold_place(self, task: Task, by_tests: bool) -> str:
+        """Where the data hold what keeps a gold from passing: file, line and key, where the domain knows.
+
+        Args:
+            by_tests: it runs, but the tests refuse what it does, so that they may be at fault.
+        """
+        return ""
 
     def demonstrations(self, task: Task) -> Sequence[Task]:
         """What imitation of a task sees, each with a gold of its own: by default the task."""

@@ -97,6 +97,8 @@ class Verifier(options.Verifier, ABC):
     """Changes whenever a verdict could change: part of every cache key and of the manifest."""
     row_format: str = ""
     """The row format it reads, one of rlvr_exp.tasks.formats.rows.FORMATS; empty: the format of its own name."""
+    also_judges: tuple[str, ...] = ()
+    """Further formats whose problems it judges."""
 
     @abstractmethod
     def submit(self, request: Request) -> Future[Verdict]:

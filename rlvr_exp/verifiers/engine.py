@@ -17,7 +17,7 @@ from typing import Any
 from rlvr_exp.config import verifier as options
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.cache import Cache, key_of
-from rlvr_exp.verifiers.futures import completed_future
+from rlvr_exp.verifiers.futures import completed_future, then
 
 LOG_CHARACTERS = 4000
 """Limit of a verdict's log, which may quote what a candidate printed."""
@@ -90,6 +90,13 @@ class CachedVerifier(Verifier):
         if first:
             self._begin(key, prepared)
         return answer
+
+    def judge_anew(self, request: Request) -> Future[Verdict]:
+        """The verdict of a new run: no cache is looked up or written."""
+        prepared = self.prepare(request)
+        if isinstance(prepared, Verdict):
+            return completed_future(_capped(prepared))
+        return then(self.start(prepared), lambda judgement: _capped(judgement.verdict))
 
     def metrics(self) -> Mapping[str, float]:
         """Counts of requests, settled (without judging), joined, judged; and the cache's hits."""

@@ -63,6 +63,7 @@ class NoVerdictGuard(Verifier, Executor):
         self.inner = inner
         self._rate = NoVerdictRate(inner.name, max_no_verdict_rate)
         self.name, self.version, self.row_format = inner.name, inner.version, inner.row_format
+        self.also_judges = inner.also_judges
 
     @property
     def n_requests(self) -> int:

@@ -27,6 +27,7 @@ class OutsideVerifier(Verifier):
             raise InputError(InputProblem("verifier._target_", what, type(inner).__name__, "", "", remedy))
         self._inner = inner
         self.name, self.version, self.row_format = inner.name, inner.version, inner.row_format
+        self.also_judges = inner.also_judges
 
     def submit(self, request: Request) -> Future[Verdict]:
         try:

@@ -2,19 +2,24 @@
 
 A test that the reference fails is invalid. A program is caught by a valid test on which it returns something else than the
 reference, or nothing. Reference and programs run in the sandbox on the arguments alone, all of a text's at once; values are compared
-here. Every other problem is `python_io`'s, which it judges as that does.
+here. Problems with a test file are `pytest`'s and all others `python_io`'s, which it judges as those do.
 
 The verdict of tests: `passed` where every line is a valid test and, with programs, some program is caught. Its measures are `validity`
 (valid tests of all lines), `mutation_score` (programs that are caught), `duplicates` (lines that repeat a call, of all lines); its
 outputs, for who keeps them, whether each test is valid, and for each program which tests catch it.
 """
 
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
+from importlib import metadata
+from importlib.util import find_spec
 from typing import Any
 
 from rlvr_exp.config import verifier as options
 from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.tasks.problems.calls import CallsProblem, WrittenTests, read_tests
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
@@ -22,28 +27,37 @@ from rlvr_exp.verifiers.compare import equal
 from rlvr_exp.verifiers.execution import Execution, Executor
 from rlvr_exp.verifiers.futures import completed_future, gathered, then
 from rlvr_exp.verifiers.python_io import PythonIO
+from rlvr_exp.verifiers.suite.verifier import PytestSuite, same_program
 
 NOTHING = "no test: a line each such as f(1) == 2"
 
 
 class PythonTests(Verifier, Executor, options.PythonTests):
-    """Judges `CallsProblem`s, and all that `PythonIO` judges, with its options."""
+    """Judges `CallsProblem`s, and all that `PythonIO` and `PytestSuite` judge."""
 
     name = "python_tests"
-    version = f"1+{PythonIO.version}"
+    version = f"2+{PythonIO.version}+{PytestSuite.version}"
     row_format = "python_io"
+    also_judges = ("pytest",)
 
     def __init__(self, sandbox: options.Sandbox, cache: options.Cache | None = None, **given: Any):
         super().__init__(**given)
+        self._given, self._lock = (sandbox, cache), threading.Lock()
+        self._opened: PytestSuite | None = None
         self._programs = PythonIO(sandbox, cache, case_cpu_s=self.case_cpu_s, packages=self.packages)
 
     def submit(self, request: Request) -> Future[Verdict]:
+        if isinstance(request.problem, PytestProblem):
+            return self._suites().submit(request)
         if not isinstance(request.problem, CallsProblem):
             return self._programs.submit(request)
         return then(self.execute(request), lambda done: done.verdict)
 
     def execute(self, request: Request) -> Future[Execution]:
         problem, text = request.problem, request.candidate.text
+        if isinstance(problem, PytestProblem):
+            anew = self._suites().judge_anew(_without_its_own(request))
+            return then(anew, lambda verdict: Execution(verdict, ()))
         if not isinstance(problem, CallsProblem):
             return self._programs.execute(request)
         tests = read_tests(text or "", problem.entry_point)
@@ -56,16 +70,34 @@ class PythonTests(Verifier, Executor, options.PythonTests):
         return then(gathered(runs), lambda done: _judged(tests, done))
 
     def tool(self) -> Mapping[str, str]:
-        return self._programs.tool()
+        found = {"pytest": metadata.version("pytest")} if find_spec("pytest") else {}
+        return {**self._programs.tool(), **found}
 
     def metrics(self) -> Mapping[str, float]:
-        return self._programs.metrics()
+        first, second = self._programs.metrics(), self._opened.metrics() if self._opened else {}
+        return {name: first.get(name, 0.0) + second.get(name, 0.0) for name in {**first, **second}}
 
     def isolation(self) -> dict[str, Any]:
         return self._programs.isolation()
 
     def close(self) -> None:
         self._programs.close()
+        if self._opened:
+            self._opened.close()
+
+    def _suites(self) -> PytestSuite:
+        """Opened by the first problem with a test file. Raises InputError where pytest is not installed."""
+        with self._lock:
+            if self._opened is None:
+                seconds = self.suite_cpu_s
+                self._opened = PytestSuite(*self._given, cpu_s=seconds, wall_s=3 * seconds)
+            return self._opened
+
+
+def _without_its_own(request: Request) -> Request:
+    """The reference as a candidate like others: by its own suite it would not run again."""
+    own = same_program(request.candidate.text, request.problem.reference)
+    return replace(request, problem=replace(request.problem, reference="")) if own else request
 
 
 def _judged(tests: WrittenTests, runs: Sequence[Execution]) -> Execution:

@@ -254,3 +254,14 @@ def test_verdicts_are_known_by_the_pytest_and_the_packages_that_made_them(verifi
     told = verifier.tool()
     assert told["pytest"] == pytest.__version__
     assert told.keys() == {"python", "pytest", "packages"}
+
+
+def test_a_reference_without_its_last_line_end_is_still_the_reference() -> None:
+    """A suite that it fails is then its own verdict, not one that is missing."""
+    problem = PytestProblem(
+        "from solution import f\n\n\ndef test_f():\n    assert f() == 2\n", reference="def f():\n    return 1\n"
+    )
+    with make() as verifier:
+        texts = ("def f():\n    return 1\n", "def f():\n    return 1", "def f():\n    return 2")
+        found = [verifier.submit(Request(problem, Candidate(text))).result(timeout=60).outcome for text in texts]
+    assert found == ["failed", "failed", "no_verdict"]

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.launch.data_check import verifier_mismatch
 from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.tasks.problems.calls import MOST_LINES, CallsProblem, read_tests
 from rlvr_exp.tasks.problems.rows import call_text
@@ -133,3 +135,30 @@ def test_futures_are_gathered_in_their_order_and_a_fault_is_told() -> None:
     broken.set_exception(ValueError("x"))
     with pytest.raises(ValueError, match="x"):
         gathered([completed_future(1), broken]).result(timeout=1)
+
+
+SUITE = PytestProblem("from solution import f\n\n\ndef test_it():\n    assert f(-3) == 3\n", reference=REFERENCE)
+
+
+def test_a_problem_with_a_test_file_is_judged_by_pytest(verifier) -> None:
+    verdicts = [verifier.submit(Request(SUITE, Candidate(code))).result(timeout=60) for code in (SAME, NEGATIVE)]
+    assert [(one.outcome, one.bucket) for one in verdicts] == [("passed", None), ("failed", "wrong_answer")]
+    found = verifier.execute(Request(SUITE, Candidate(SAME))).result(timeout=60)
+    assert found.verdict.outcome == "passed" and found.outputs == ()
+    assert verifier.metrics()["assertions"] >= 1 and "pytest" in verifier.tool()
+    assert not verifier_mismatch("python_io", {"pytest", "python_io"}, verifier.also_judges)
+
+
+def test_a_reference_that_is_executed_runs_anew_each_time(verifier) -> None:
+    drawn = "import os\n\n\ndef f(x):\n    return os.urandom(1)[0] % 2\n"
+    odd = PytestProblem("from solution import f\n\n\ndef test_it():\n    assert f(1) == 1\n", reference=drawn)
+    runs = [verifier.execute(Request(odd, Candidate(drawn))).result(timeout=60).verdict.outcome for _ in range(24)]
+    assert set(runs) == {"passed", "failed"}
+
+
+def test_a_suite_has_a_limit_of_its_own() -> None:
+    slow = PytestProblem(SUITE.tests, reference="")
+    endless = Candidate("def f(x):\n    while True:\n        pass\n")
+    with PythonTests(Sandbox(workers=1, cpu_s=30), suite_cpu_s=1.0) as one:
+        verdict = one.submit(Request(slow, endless)).result(timeout=60)
+    assert verdict.bucket == "timeout" and verdict.seconds < 5

@@ -42,7 +42,7 @@ def _stopped_by_golds(*kinds: str) -> Callable[[Evidence], Sign | None]:
     """
 
     def measure(seen: Evidence) -> Sign | None:
-        match = re.search(r"(\d+) of (\d+) gold answers of the training tasks do not pass", seen.reason)
+        match = re.search(r"(\d+) of (\d+) gold answers of the [a-z-]+ tasks do not pass", seen.reason)
         met = Counter(re.findall(r"^\S.*?: (?:failed \((\w+)\)|(no_verdict)|(rejected))", seen.reason, re.MULTILINE))
         kind = next(filter(None, met.most_common(1)[0][0])) if met else ""
         if match is None or (kinds and kind not in kinds):

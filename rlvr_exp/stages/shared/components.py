@@ -28,7 +28,7 @@ from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.engines.served_policy import served_policy
 from rlvr_exp.stages.shared.domain import build_domain
 from rlvr_exp.stages.shared.engine_setup import start_engine
-from rlvr_exp.stages.shared.gold_check import check_golds
+from rlvr_exp.stages.shared.gold_check import check_golds, check_references
 from rlvr_exp.stages.shared.screening import unfit
 from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description
@@ -101,6 +101,8 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
             model=_model_section(policies, engine, config, context),
             verifier=checked_description(verifier, context),
         )
+        if rank() == 0:  # Once is enough; where a reference fails, this rank ends the run.
+            check_references(domain, verifier, held_out, config.verifier.validate, context)
         yield RunComponents(domain, policies, verifier, held_out, engine, stages)
 
 
@@ -184,7 +186,7 @@ def split_tasks(domain: Domain, name: str) -> Sequence[Task]:
     """The tasks of a split. Raises InputError where there are none, naming the existing splits."""
     splits = domain.splits()
     if not splits.get(name):
-        raise InputError(no_split([name], domain.sizes(), reasons(domain)))
+        raise InputError(no_split([name], domain.sizes(), reasons(domain), domain.no_split_remedy))
     return splits[name]
 
 

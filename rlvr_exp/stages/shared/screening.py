@@ -12,7 +12,7 @@ from rlvr_exp.stages.shared.gold_check import why
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.mutants import stub_programs
-from rlvr_exp.verifiers.base import Request, Verifier
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
 WEAK = "a hollow program passes"
 EVERY = 50
@@ -25,24 +25,28 @@ def unfit(
     tested = [task for task in tasks if isinstance(task.problem, PytestProblem) and task.gold is not None]
     if not tested:
         return {}
-    trials = [trial for task in tested for trial in _trials(domain, task, keep_weak)]
-    context.progress(kind="phase", name="check tests", done=0, total=len(trials))
-    found: dict[str, str] = {}
-    requests = (Request(task.problem, candidate) for task, _, candidate in trials)
-    for done, (index, verdict) in enumerate(verifier.as_ready(requests), 1):
-        task, is_gold, _ = trials[index]
-        if is_gold and verdict.outcome != "passed":
-            found[task.id] = why(verdict)
-        elif not is_gold and verdict.outcome == "passed":
-            found.setdefault(task.id, WEAK)
-        if done % EVERY == 0 or done == len(trials):
-            context.progress(kind="phase", name="check tests", done=done, total=len(trials))
+    golds = [(task, domain.parse(task.gold or "", task)) for task in tested]
+    judged = _judged(verifier, golds, context)
+    found = {task.id: why(verdict) for task, verdict in judged if verdict.outcome != "passed"}
+    if not keep_weak:
+        stubs = _judged(verifier, [stub for one in golds if one[0].id not in found for stub in _stubs(*one)], context)
+        found |= {task.id: WEAK for task, verdict in stubs if verdict.outcome == "passed"}
     return found
 
 
-def _trials(domain: Domain, task: Task, keep_weak: bool) -> Iterator[tuple[Task, bool, Candidate]]:
-    gold = domain.parse(task.gold or "", task)
-    yield task, True, gold
-    if not keep_weak and gold.text is not None:
-        for one in stub_programs(gold.text):
-            yield task, False, Candidate(one.code)
+def _judged(
+    verifier: Verifier, trials: Sequence[tuple[Task, Candidate]], context: RunContext
+) -> Iterator[tuple[Task, Verdict]]:
+    """The verdicts, golds in a pass of their own: a suite that its gold does not pass may have none on other programs, and too many
+    of these would stop the run."""
+    context.progress(kind="phase", name="check tests", done=0, total=len(trials))
+    requests = (Request(task.problem, candidate) for task, candidate in trials)
+    for done, (index, verdict) in enumerate(verifier.as_ready(requests), 1):
+        yield trials[index][0], verdict
+        if done % EVERY == 0 or done == len(trials):
+            context.progress(kind="phase", name="check tests", done=done, total=len(trials))
+
+
+def _stubs(task: Task, gold: Candidate) -> Iterator[tuple[Task, Candidate]]:
+    for one in stub_programs(gold.text) if gold.text is not None else ():
+        yield task, Candidate(one.code)

@@ -10,7 +10,8 @@ from rlvr_exp.verifiers.base import Verifier
 
 def check_verifier_match(verifier: Verifier, tasks: Iterable[Task]) -> None:
     """Raises InputError where a verifier of ours does not take the problems; a user's own may take any."""
-    if problem := verifier_mismatch(verifier.row_format or verifier.name, problem_formats(tasks)):
+    name = verifier.row_format or verifier.name
+    if problem := verifier_mismatch(name, problem_formats(tasks), verifier.also_judges):
         raise InputError(problem)
 
 

@@ -18,10 +18,10 @@ from rlvr_exp.core.seeds import uniform
 from rlvr_exp.tasks.base import Candidate, EditWithTests, HasEditTests, Task
 from rlvr_exp.tasks.code.literals import written
 from rlvr_exp.tasks.code.load import evaluation_only, load
-from rlvr_exp.tasks.code.names import statements
+from rlvr_exp.tasks.code.names import statements, taken
 from rlvr_exp.tasks.code.placing import contents, place
 from rlvr_exp.tasks.code.prompt import CodeInputs, write
-from rlvr_exp.tasks.code.record import JUDGES, STYLES, CodeRecord, in_style
+from rlvr_exp.tasks.code.record import EITHER, JUDGES, STYLES, CodeRecord, in_style
 from rlvr_exp.tasks.code.weak import WEAK, fixed_answer
 from rlvr_exp.tasks.completion import block_closes, defines, fenced, whole_program
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
@@ -73,10 +73,16 @@ class Code(HasEditTests, options.Code):
         """With the fence that closes a block with a function or a class, as the prompt requests it."""
         return block_closes(text, defines)
 
+    def entry_point(self, task: Task) -> str:
+        """The function that a task asks for: the set says it, or its tests and its gold do; empty where nothing does."""
+        record = self._record_of[task.id]
+        given = record.entry_point or (record.cases.entry_point if record.cases else "")
+        return given or (taken(record.tests.tests, record.gold or "") if record.tests else "")
+
     def fingerprint(self, split: str) -> str:
         tasks = self.splits()[split]
         return content_hash(
-            [[task.id, task.inputs, task.gold, task.negatives, _content(task.problem)] for task in tasks]
+            [[task.id, task.inputs, task.gold, task.negatives, content_of(task.problem)] for task in tasks]
         )
 
     def strata(self, task: Task) -> Mapping[str, str]:
@@ -122,7 +128,7 @@ class Code(HasEditTests, options.Code):
 
     def _formless(self, record: CodeRecord) -> str:
         """Why a record has no problem that the verifier takes."""
-        if self._form == "pytest":
+        if self._form == "pytest" or (self._form == EITHER and record.cases is None):
             return record.why_no_tests if record.tests is None else ""
         return record.why_no_cases if record.cases is None else ""
 
@@ -133,14 +139,14 @@ class Code(HasEditTests, options.Code):
 
     def _task(self, record: CodeRecord) -> Task:
         problem: Any = record.cases
-        if self._form == "pytest" and record.tests is not None:
+        if record.tests is not None and (self._form == "pytest" or problem is None):
             problem = replace(record.tests, reference=record.gold or "")
         difficulty = min(1.0, statements(record.gold or "") / HARDEST)
         source = record.source or record.family.partition("/")[0]
         return Task(record.id, record.family, difficulty, record.inputs, problem, record.gold, record.negatives, source)
 
 
-def _content(problem: PytestProblem | PythonProblem) -> Any:
+def content_of(problem: PytestProblem | PythonProblem) -> Any:
     """A problem in hashable form: cases may hold sets and numbers that JSON lacks."""
     if isinstance(problem, PytestProblem):
         return problem
@@ -155,4 +161,4 @@ def _no_form(judge: str, why: str) -> InputProblem:
 
 def form_of(judge: str) -> str:
     """The form of problems that a verifier takes, from its name or its class's path; test files for a user's own."""
-    return next((form for form in JUDGES if form in judge.lower()), JUDGES[0])
+    return next((form for form in (*JUDGES, EITHER) if form in judge.lower()), JUDGES[0])

@@ -63,10 +63,36 @@ def evaluation_only(path: Path, wanted: str = AUTO) -> str:
     return f"{name}: {EVALUATION_ONLY[name]}" if name in EVALUATION_ONLY else ""
 
 
+def sets_at(path: Path) -> dict[str, list[Path]]:
+    """The files of each set at `path`, by its name; files that cannot be read are passed over."""
+    if _is_quixbugs(path):
+        return {quixbugs.NAME: [path]}
+    return {reader.NAME: files for reader, files in _found(path, AUTO)[0].items()}
+
+
+def _is_quixbugs(path: Path) -> bool:
+    return path.is_dir() and (path / quixbugs.CORRECT).is_dir()
+
+
 def _choose(path: Path, wanted: str) -> tuple[ModuleType, list[Path]]:
     """The reader of the set at a path, and the files that it reads."""
-    if wanted in (AUTO, quixbugs.NAME) and path.is_dir() and (path / quixbugs.CORRECT).is_dir():
+    if wanted in (AUTO, quixbugs.NAME) and _is_quixbugs(path):
         return quixbugs, [path]
+    found, faults = _found(path, wanted)
+    if len(found) != 1:
+        raise InputError(_unclear(path, wanted, found), *faults[:SHOWN])
+    ((reader, files),) = found.items()
+    if reader is own_rows:
+        return reader, files
+    named = sorted(files, key=lambda file: reader.FILES.index(file.name) if file.name in reader.FILES else 99)
+    if len(files) > 1 and named[0].name not in reader.FILES:
+        names = ", ".join(file.name for file in files)
+        raise InputError(InputProblem("data.path", f"several files of {reader.NAME}", names, remedy="name one of them"))
+    return reader, named[:1]
+
+
+def _found(path: Path, wanted: str) -> tuple[dict[ModuleType, list[Path]], list[InputProblem]]:
+    """The files of each set, and the faults of other files."""
     found: dict[ModuleType, list[Path]] = {}
     faults: list[InputProblem] = []
     for file in _files(path):
@@ -80,22 +106,13 @@ def _choose(path: Path, wanted: str) -> tuple[ModuleType, list[Path]]:
             found.setdefault(reader, []).append(file)
         elif near := _nearly(row, wanted):
             faults.append(near)
-    if len(found) != 1:
-        raise InputError(_unclear(path, wanted, found), *faults[:SHOWN])
-    ((reader, files),) = found.items()
-    if reader is own_rows:
-        return reader, files
-    named = sorted(files, key=lambda file: reader.FILES.index(file.name) if file.name in reader.FILES else 99)
-    if len(files) > 1 and named[0].name not in reader.FILES:
-        names = ", ".join(file.name for file in files)
-        raise InputError(InputProblem("data.path", f"several files of {reader.NAME}", names, remedy="name one of them"))
-    return reader, named[:1]
+    return found, faults
 
 
 def _unclear(path: Path, wanted: str, found: dict[ModuleType, list[Path]]) -> InputProblem:
     if found:
         names = ", ".join(sorted(reader.NAME for reader in found))
-        return InputProblem("data.path", "several sets are here", names, remedy="name one by data.set, or its folder")
+        return InputProblem("data.path", "several sets are here", names, remedy="name its folder or file, or data.set")
     what = "no code set is here" if wanted == AUTO else f"no file of {wanted} is here"
     remedy = "a set's folder or file in its original format, or rows of your own: prompt, and tests or cases"
     return InputProblem("data.path", what, str(path), ", ".join(SETS), remedy=remedy)

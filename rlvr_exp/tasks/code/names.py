@@ -1,4 +1,4 @@
-"""The function that a set means where it names none: the function that the tests call and the solution defines."""
+"""The function that a set means where it names none: a function that the tests call and the solution defines."""
 
 import ast
 from collections.abc import Iterable
@@ -15,6 +15,24 @@ def called(tests: Iterable[str], gold: str) -> str:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in defined:
                 return node.func.id
     return ""
+
+
+def taken(suite: str, gold: str) -> str:
+    """Of the functions that a pytest file takes from `solution`, the one that the solution defines last, after its helpers; of
+    none, the last function of the solution; empty where it has no function. Raises SyntaxError."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    defined = [node.name for node in tree(gold).body if isinstance(node, kinds)]
+    wanted = {name for node in ast.walk(tree(suite)) for name in _from_solution(node)}
+    return next((name for name in reversed(defined) if name in wanted), defined[-1] if defined else "")
+
+
+def _from_solution(node: ast.AST) -> Iterable[str]:
+    match node:
+        case ast.ImportFrom(module="solution"):
+            return [alias.name for alias in node.names]
+        case ast.Attribute(ast.Name("solution"), name):
+            return [name]
+    return []
 
 
 def statements(program: str) -> int:

@@ -18,6 +18,11 @@ class CodeInputs:
 
 def write(inputs: CodeInputs) -> str:
     """The prompt of a task."""
+    return f"{statement(inputs)}\n\n{ANSWER}\n"
+
+
+def statement(inputs: CodeInputs) -> str:
+    """What is wanted, without a word on the form of the answer."""
     parts = [inputs.instruction.strip()]
     if inputs.before:
         parts.append(f"```python\n{inputs.before.strip(chr(10))}\n```")
@@ -25,4 +30,4 @@ def write(inputs: CodeInputs) -> str:
         lead = "It has to satisfy" if inputs.given.lstrip().startswith("assert") else ""
         shown = f"```python\n{inputs.given.strip(chr(10))}\n```"
         parts.append(f"{lead}\n{shown}" if lead else shown)
-    return "\n\n".join([*parts, ANSWER]) + "\n"
+    return "\n\n".join(parts)

@@ -8,6 +8,8 @@ from rlvr_exp.tasks.formats.python_io import PythonProblem
 
 JUDGES = ("pytest", "python_io")
 """The two forms of a problem: a test file, or cases whose expected values never reach the candidate."""
+EITHER = "python_tests"
+"""Cases where a task has them, else its test file."""
 STYLES = ("descriptive", "lazy")
 """Styles of an instruction: everything in words, or as briefly as a person asks."""
 
@@ -43,6 +45,8 @@ class CodeRecord:
     """The set that it comes from, where that is not the first part of its family."""
     drawn: str = ""
     """The split where splits are drawn, if the ids of a set decide it: its own, or those of a set with the same tasks."""
+    entry_point: str = ""
+    """The function that is asked for, where the set says it."""
 
 
 def in_style(record: CodeRecord, wanted: str) -> tuple[CodeRecord, ...]:

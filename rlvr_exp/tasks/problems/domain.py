@@ -1,7 +1,7 @@
 """The domain of coding problems that are worked out in stages of reasoning.
 
 A task is a problem whose last stage is asked for; `at_stage` is the same problem at another stage, with the outputs so far. Only the
-code is judged, by calls that no prompt shows.
+code is judged, by tests that no prompt shows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,17 +15,12 @@ from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.tasks.base import Candidate, Task, WritesTests
 from rlvr_exp.tasks.completion import block_closes, defines, fenced, unified, whole_program
-from rlvr_exp.tasks.content import program_key, text_key
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
-from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.tasks.problems import prompt as wording
 from rlvr_exp.tasks.problems import tester
 from rlvr_exp.tasks.problems.calls import CallsProblem, read_tests
-from rlvr_exp.tasks.problems.rows import ProblemRow, call_text, load
-from rlvr_exp.tasks.splits import Item, split, tied
-from rlvr_exp.tasks.tables import SPLITS
-
-EMBEDDED = Path(__file__).parents[2] / "assets" / "problems"
+from rlvr_exp.tasks.problems.rows import ProblemRow, call_text, content
+from rlvr_exp.tasks.problems.source import EMBEDDED, Source, keys_of, read
 
 
 @dataclass(frozen=True)
@@ -46,10 +41,11 @@ class Problems(WritesTests, options.Problems):
     """Problems, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
 
     name = "problems"
-    problem_format = "python_io"
+    no_split_remedy = "data.held_out=embedded, or =FILE, to measure on other problems"
 
     def __post_init__(self) -> None:
         self._source = Path(self.path) if self.path else EMBEDDED
+        self.problem_format = "" if self.path else "python_io"
         self.stop_text = "" if self.style == "bare" else "`"
 
     @property
@@ -63,14 +59,25 @@ class Problems(WritesTests, options.Problems):
         return super().sizes() if self._source != EMBEDDED else embedded_sizes(EMBEDDED, self.limit)
 
     def fingerprint(self, split: str) -> str:
-        content = embedded_content(EMBEDDED, split) if self._source == EMBEDDED else None
-        if content is None:
-            return super().fingerprint(split)
-        return content_hash([content, self.limit, self.seed if self.limit else 0])
+        embedded = embedded_content(EMBEDDED, split) if self._source == EMBEDDED else None
+        if embedded is None:
+            return content_hash([self.role, *(content(task.inputs.row) for task in self.splits()[split])])
+        return content_hash([embedded, self.limit, self.seed if self.limit else 0])
+
+    def left_out(self) -> Mapping[str, str]:
+        return self._read.left_out
+
+    def no_training(self) -> str:
+        return self._read.no_training if self.path else ""
+
+    def gold_place(self, task: Task, by_tests: bool) -> str:
+        row = task.inputs.row
+        key = "good_tests" if self.role == TESTER else "tests" if by_tests else "solution"
+        return f"{row.where}, {key}" if row.where else key
 
     def contents(self, task: Task) -> Sequence[str]:
         """The text and the solution. None of the embedded tasks, whose splits share neither."""
-        return [] if self._source == EMBEDDED else _keys(task.inputs.row)
+        return [] if self._source == EMBEDDED else keys_of(task.inputs.row)
 
     def at_stage(self, task: Task, stage: str, chain: Mapping[str, str]) -> Task:
         return replace(task, inputs=replace(task.inputs, stage=stage, chain=dict(chain)))
@@ -189,10 +196,14 @@ class Problems(WritesTests, options.Problems):
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
-        placed = place(load(self._source), (self.test_fraction, self.dev_fraction), self.seed)
+        placed = self._read.placed
         return {name: tuple(map(self._task, self._limited(name, rows))) for name, rows in placed.items()}
 
-    def _limited(self, name: str, rows: list[ProblemRow]) -> list[ProblemRow]:
+    @cached_property
+    def _read(self) -> Source:
+        return read(self._source, (self.test_fraction, self.dev_fraction), self.seed, self.held_out)
+
+    def _limited(self, name: str, rows: Sequence[ProblemRow]) -> Sequence[ProblemRow]:
         if not self.limit:
             return rows
         return sorted(rows, key=lambda row: uniform(self.seed, "limit", name, row.id))[: self.limit]
@@ -203,27 +214,9 @@ class Problems(WritesTests, options.Problems):
             wanted = CallsProblem(row.entry_point, row.solution, row.wrong)
             inputs = StageInputs(row, tester.TESTS, {code: tester.attempt(row)})
             return Task(row.id, row.family, row.difficulty, inputs, wanted, tester.good_tests(row))
-        problem = PythonProblem(row.entry_point, row.tests)
         inputs = StageInputs(row, code)
-        return Task(row.id, row.family, row.difficulty, inputs, problem, row.solution, row.wrong)
+        return Task(row.id, row.family, row.difficulty, inputs, row.tests, row.solution, row.wrong)
 
 
 def _drawn(names: Sequence[str], purpose: str, row: ProblemRow) -> str:
     return names[int(uniform(purpose, row.id) * len(names))]
-
-
-def place(rows: Sequence[ProblemRow], fractions: tuple[float, float], seed: int) -> dict[str, list[ProblemRow]]:
-    """Every row under its split; the fractions are those of test and dev, drawn from what no file has placed."""
-    free = {row.id: row for row in rows if not row.split}
-    groups = tied({name: _keys(row) for name, row in free.items()})
-    keys = {name: content_hash(_keys(row)) for name, row in free.items()}
-    parts = split([Item(keys[name], groups[name], free[name].family) for name in free], fractions, seed) if free else {}
-    placed: dict[str, list[ProblemRow]] = {name: [] for name in SPLITS}
-    for row in rows:
-        name = row.split or ("test", "dev", "train")[parts[keys[row.id]]]
-        placed[name].append(replace(row, split=name))
-    return {name: found for name, found in placed.items() if found}
-
-
-def _keys(row: ProblemRow) -> list[str]:
-    return [text_key(row.text), program_key(row.solution)]

@@ -106,7 +106,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
 
         def after(first: Run) -> Judgement | Future[Judgement]:
             judgement = self._judged(suite, first)
-            if text == reference:
+            if same_program(text, reference):
                 return judgement
             if judgement.verdict.outcome != "passed":
                 log = f"the suite cannot judge: its reference does not pass ({judgement.verdict.log})"
@@ -161,6 +161,11 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
     def close(self) -> None:
         self._pool.close()
         super().close()
+
+
+def same_program(text: str | None, reference: str) -> bool:
+    """Whether a solution is the reference: what reads one from a completion may drop empty lines at its ends."""
+    return text is not None and text.strip("\n") == reference.strip("\n")
 
 
 def _parted(problem: PytestProblem) -> tuple[dict[str, str], dict[str, str]]:

@@ -14,7 +14,8 @@ from rlvr_exp.stages.shared.verifier_setup import build_verifier
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.tasks.code.domain import Code
 from rlvr_exp.tasks.code.load import SETS
-from rlvr_exp.tasks.formats.python_io import Case
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.verifiers.base import Request, Verifier
 
 ALL = [*ROWS, "quixbugs"]
@@ -196,3 +197,11 @@ def test_a_fingerprint_follows_content(tmp_path: Path) -> None:
 
 def test_the_sets_of_the_schema_are_those_that_are_read() -> None:
     assert set(schema.CODE_SETS) == set(SETS)
+
+
+def test_a_verifier_of_both_forms_judges_every_task(tmp_path: Path) -> None:
+    found = Code(path=str(write_set(tmp_path, "quixbugs")), judge="rlvr_exp.verifiers.python_tests.PythonTests")
+    tasks = {task.id: task for split in found.splits().values() for task in split}
+    kinds = {name: type(task.problem) for name, task in tasks.items()}
+    assert kinds == {"QuixBugs/double": PythonProblem, "QuixBugs/last": PytestProblem} and not found.left_out()
+    assert {found.entry_point(task) for task in tasks.values()} == {"double", "last"}

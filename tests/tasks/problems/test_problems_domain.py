@@ -9,7 +9,10 @@ from rlvr_exp.config import build
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.problems import ReasoningStage
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.launch.data_check import data_problems
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case
+from rlvr_exp.tasks.problems.calls import CallsProblem
 from rlvr_exp.tasks.problems.domain import Problems
 
 
@@ -47,7 +50,10 @@ def test_problems_of_ones_own_are_read_with_splits_that_follow_their_content(nam
         ({"text": None}, "text"),
         ({"entry_point": "no name"}, "entry_point: no name of a function"),
         ({"solution": "def f(:\n"}, "solution: no Python"),
-        ({"tests": []}, "tests: a problem is judged by calls"),
+        ({"tests": []}, "tests: a problem is judged by tests"),
+        ({"tests": "def test_it(:\n"}, "tests: cannot be read as Python"),
+        ({"tests": 3}, "tests: no calls"),
+        ({"solution": "twice = 3\n", "entry_point": None}, "entry_point: no name of a function"),
         ({"tests": [{"args": 3, "expected": 6}]}, r"tests\[0\].args: no arguments"),
         ({"tests": [[3, 6]]}, "tests: no calls"),
         ({"shown": "f(3)"}, "shown: no calls"),
@@ -61,6 +67,51 @@ def test_a_faulty_row_is_named_by_file_line_and_key(change, found, tmp_path: Pat
     path = written(tmp_path, ROW, row)
     with pytest.raises(InputError, match=f"{path}, line 2, {found}"):
         Problems(path=path, reasoning=STAGES).splits()
+
+
+SUITE = "import pytest\nfrom solution import twice\n\n\ndef test_it():\n    assert twice(3) == 6\n"
+
+
+def test_hidden_tests_may_be_a_pytest_file(tmp_path: Path) -> None:
+    given = {"solution": "def add(x, y):\n    return x + y\n\n\ndef twice(x):\n    return add(x, x)\n", "tests": SUITE}
+    row = {key: value for key, value in (ROW | given | {"split": "train"}).items() if key != "entry_point"}
+    listed = row | {"id": "own/2", "tests": ["assert add(1, 2) == 3", "assert add(2, 2) == 4"]}
+    domain = Problems(path=written(tmp_path, row, listed), reasoning=STAGES)
+    whole, of_asserts = domain.splits()["train"]
+    assert whole.problem == PytestProblem(SUITE, reference=given["solution"])
+    assert whole.inputs.row.entry_point == "twice", "the suite takes it from the solution"
+    assert of_asserts.inputs.row.entry_point == "add" and "from solution import add" in of_asserts.problem.tests
+    asked = domain.testing(whole, given["solution"], ())
+    assert isinstance(asked.problem, CallsProblem) and asked.problem.entry_point == "twice"
+
+
+def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="ids that stand twice(.|\n)*own/1"):
+        Problems(path=written(tmp_path, ROW, ROW | {"text": "other"}), reasoning=STAGES).splits()
+
+
+def test_a_fingerprint_follows_content_and_not_the_place_of_the_file(tmp_path: Path) -> None:
+    found = []
+    for name, change in (("a", {}), ("b", {}), ("c", {"tests": SUITE}), ("d", {"shown": ROW["tests"][:1]})):
+        (tmp_path / name).mkdir()
+        path = written(tmp_path / name, ROW | {"split": "test"} | change)
+        found.append(Problems(path=path, reasoning=STAGES).fingerprint("test"))
+    assert found[0] == found[1] and len(set(found)) == 3
+
+
+def test_a_single_problem_is_trained_on_and_others_are_held_out(tmp_path: Path) -> None:
+    path, other = written(tmp_path, ROW, name="one.json"), written(tmp_path, *others(3), name="train.jsonl")
+    alone = Problems(path=path, reasoning=STAGES).sizes()
+    assert sum(alone.values()) == 1
+    domain = Problems(path=path, held_out="embedded", reasoning=STAGES, limit=5)
+    assert domain.sizes() == {"train": 1, "test": 5} and domain.splits()["test"][0].id.startswith("test-")
+    assert Problems(path=path, held_out=other, reasoning=STAGES).sizes() == {"train": 1, "test": 3}
+    (problem,) = Problems(held_out=other, reasoning=STAGES).problems()
+    assert "held_out" in str(problem)
+    given = ["+stage=grpo", "data=problems", "environment=reasoning", f"data.path={path}", "run.select.times=0"]
+    (missing,) = data_problems(compose_lenient([*given, "data.test_fraction=0"]).config)
+    assert "no tasks in split 'test'" in str(missing) and "data.held_out=embedded" in str(missing)
+    assert not [*data_problems(compose_lenient([*given, "data.held_out=embedded"]).config)]
 
 
 def test_the_gold_of_every_stage_that_is_known_is_shown_to_imitation(tmp_path: Path) -> None:

@@ -8,12 +8,20 @@ from own_problems import ROW, STAGES, written
 
 from rlvr_exp.config import build
 from rlvr_exp.config.compose import compose
+from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.tasks.problems import tester
 from rlvr_exp.tasks.problems.calls import CallsProblem
 from rlvr_exp.tasks.problems.domain import Problems
 from rlvr_exp.tasks.problems.rows import ProblemRow
 
-ONE = ProblemRow("a", "Write f(x). It returns x plus 3, sorted.", "f", "def f(x):\n    return x + 3", (), family="plus")
+ONE = ProblemRow(
+    "a",
+    "Write f(x). It returns x plus 3, sorted.",
+    "f",
+    "def f(x):\n    return x + 3",
+    PythonProblem("f", ()),
+    family="plus",
+)
 OTHER = replace(
     ONE,
     id="b",
@@ -46,7 +54,7 @@ def test_a_tester_is_shown_an_attempt_and_asked_for_calls(embedded: Problems) ->
     assert prompt.startswith(row.text) and prompt.endswith(f"[code]\n{row.wrong[0].strip()}\n[tests]\n")
     assert isinstance(task.problem, CallsProblem) and task.problem.programs == row.wrong
     assert embedded.gold_completion(task).count("\n") == len(row.good_tests) - 1
-    assert "".join(map(repr, row.tests[0].args)) not in prompt or row.tests[0] in row.shown
+    assert "".join(map(repr, row.tests.cases[0].args)) not in prompt or row.tests.cases[0] in row.shown
 
 
 def test_imitation_sees_tests_and_critiques_of_both_kinds(embedded: Problems) -> None:

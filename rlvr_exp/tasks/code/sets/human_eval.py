@@ -25,7 +25,9 @@ def read(row: Row) -> CodeRecord:
     tests = test_file([program], gold, given_by(header, entry), entry)
     cases, why = _cases(test, entry)
     inputs = CodeInputs(ASK, given=header)
-    return CodeRecord(row.text("task_id"), NAME, "test", inputs, gold, (), PytestProblem(tests), cases, why)
+    return CodeRecord(
+        row.text("task_id"), NAME, "test", inputs, gold, (), PytestProblem(tests), cases, why, entry_point=entry
+    )
 
 
 def given_by(header: str, entry_point: str) -> str:

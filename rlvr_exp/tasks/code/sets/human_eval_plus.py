@@ -82,4 +82,6 @@ def read(row: Row) -> CodeRecord:
     tests = test_file([program], gold, head, entry)
     why = "its expected values are given by a program alone"
     inputs = CodeInputs(ASK, given=header)
-    return CodeRecord(row.text("task_id"), NAME, "test", inputs, gold, (), PytestProblem(tests), None, why)
+    return CodeRecord(
+        row.text("task_id"), NAME, "test", inputs, gold, (), PytestProblem(tests), None, why, entry_point=entry
+    )

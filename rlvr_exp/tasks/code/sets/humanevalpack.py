@@ -23,7 +23,7 @@ def read(row: Row) -> CodeRecord:
     cases, why = _cases(test, entry)
     inputs = CodeInputs(f"{ASK.format(entry)}\n{row.text('docstring')}".strip(), buggy)
     family = f"{NAME}/{row.text('bug_type', 'other')}"
-    return CodeRecord(row.text("task_id"), family, "test", inputs, gold, (buggy,), tests, cases, why)
+    return CodeRecord(row.text("task_id"), family, "test", inputs, gold, (buggy,), tests, cases, why, entry_point=entry)
 
 
 def _cases(test: str, entry: str) -> tuple[PythonProblem | None, str]:

@@ -29,7 +29,9 @@ def read(row: Row) -> CodeRecord:
     cases, why = _cases(asserts, entry, setup)
     inputs = CodeInputs(wanted, given=asserts[0])
     name, split = f"Mbpp/{number}", split_of(number)
-    return CodeRecord(name, NAME, split, inputs, gold, (), PytestProblem(tests), cases, why, drawn=split)
+    return CodeRecord(
+        name, NAME, split, inputs, gold, (), PytestProblem(tests), cases, why, drawn=split, entry_point=entry
+    )
 
 
 def split_of(number: int) -> str:

@@ -42,7 +42,19 @@ def read(row: Row) -> CodeRecord:
     cases, why = _cases(test, entry)
     inputs = CodeInputs(row.text("prompt"), given=asserts[0])
     drawn = split_of(number)
-    return CodeRecord(f"Mbpp/{number}", NAME, "test", inputs, gold, (), PytestProblem(tests), cases, why, drawn=drawn)
+    return CodeRecord(
+        f"Mbpp/{number}",
+        NAME,
+        "test",
+        inputs,
+        gold,
+        (),
+        PytestProblem(tests),
+        cases,
+        why,
+        drawn=drawn,
+        entry_point=entry,
+    )
 
 
 def mended(test: str) -> str:

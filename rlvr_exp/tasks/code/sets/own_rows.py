@@ -54,6 +54,7 @@ def _record(fields: Fields) -> CodeRecord:
         why,
         NO_TESTS,
         source=optional_text(fields, "source") or NAME,
+        entry_point=entry,
     )
 
 

@@ -43,7 +43,7 @@ def _record(root: Path, name: str) -> CodeRecord:
     python, why = _problem(name, cases, test)
     family = f"{NAME}/{'cases' if cases else 'driver'}"
     inputs = CodeInputs(ASK.format(name), buggy)
-    return CodeRecord(f"QuixBugs/{name}", family, "test", inputs, gold, (buggy,), tests, python, why)
+    return CodeRecord(f"QuixBugs/{name}", family, "test", inputs, gold, (buggy,), tests, python, why, entry_point=name)
 
 
 def _code(file: Path) -> str:
