@@ -79,7 +79,7 @@ def test_who_does_not_learn_has_the_same_weights_before_and_after(whole: Path) -
 
 def test_a_damaged_role_of_a_checkpoint_is_told_by_its_name(whole: Path, tmp_path: Path) -> None:
     assert go(tmp_path, killing.at("written", 4)) == 1
-    damaged = sorted((tmp_path / "run" / "checkpoints").glob("step_*"))[-1] / "tester" / "model.safetensors"
+    damaged = max((tmp_path / "run" / "checkpoints").glob("step_*")) / "tester" / "model.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-1])
     words = ["+stage=evaluate", "data=problems", "environment=adversarial", f"model.path={damaged.parents[1]}"]
     said = tmp_path / "evaluated.txt"

@@ -20,7 +20,8 @@ from rlvr_exp.config.schedule import Schedule
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.book import Book
 from rlvr_exp.episodes.environment import Result
-from rlvr_exp.episodes.environments.measured import coherence, measures
+from rlvr_exp.episodes.environments.curves import curves
+from rlvr_exp.episodes.environments.measured import measures
 from rlvr_exp.episodes.environments.reasoning import with_equal_tasks
 from rlvr_exp.episodes.environments.retry import too_long
 from rlvr_exp.episodes.environments.tested import OLD_TESTS, SOLVER, TESTER, Given, Tested
@@ -29,7 +30,6 @@ from rlvr_exp.episodes.matrix import Matrix, Suite
 from rlvr_exp.episodes.minimax import solver_reward, tester_reward
 from rlvr_exp.episodes.types import PENDING, VERDICT_OF, Completion, RewardBreakdown
 from rlvr_exp.tasks.base import Candidate, Domain, Task, WritesTests
-from rlvr_exp.verifiers.base import Verdict
 
 ROLLOUT = "rollout"
 """The purpose of episodes that are trained on."""
@@ -270,22 +270,17 @@ class Adversarial(Tested, options.Adversarial):
         value = of_code[index] if index in of_code else _mean([of_code[end] for end in self.ends_after(episode, index)])
         if value is None or not self.critique_weight:
             return value
-        said = [self._says_right(episode, place) for place in self.critiques_of(episode, index)]
+        said = [self.says_right(episode, place) for place in self.critiques_of(episode, index)]
         known = [one for one in said if one is not None]
         return value if not known else (1 - self.critique_weight) * value + self.critique_weight * fmean(known)
 
     def _of_critique(self, episode: Episode, index: int, of_code: Mapping[int, float | None]) -> float | None:
         """The agreement with the tests: of one that says nothing, none."""
         about = self.criticised(episode, index)
-        value, said = _mean([of_code[end] for end in self.ends_after(episode, about)]), self._says_right(episode, index)
+        value, said = _mean([of_code[end] for end in self.ends_after(episode, about)]), self.says_right(episode, index)
         if value is None:
             return None
         return 0.0 if said is None else value if said else 1 - value
-
-    def _says_right(self, episode: Episode, index: int) -> bool | None:
-        """Whether a critique says that an output is right; None: it says neither."""
-        one = episode.turns[index].completion
-        return None if one.truncated else self.testing.approves(one.text)
 
     def _of_suite(self, index: int, matrix: Matrix) -> float | None:
         if index not in matrix.suites or not matrix.wrong:
@@ -312,20 +307,8 @@ class Adversarial(Tested, options.Adversarial):
     def shown(self, episode: Episode, index: int) -> Completion:
         turn = episode.turns[index]
         if turn.role == TESTER and self.is_critique(episode, index):
-            return replace(turn.completion, verdict=self._verdict_of_critique(episode, index))
+            return replace(turn.completion, verdict=self.verdict_of_critique(episode, index))
         return turn.completion if turn.role == TESTER else super().shown(episode, index)
-
-    def _verdict_of_critique(self, episode: Episode, index: int) -> Verdict:
-        """Whether it says of the output what the tests say of the programs that follow; it says yes where all are passed."""
-        matrix, about = self.matrix(episode), self.criticised(episode, index)
-        rates = [matrix.all_rate(self.program(episode, end)) for end in self.ends_after(episode, about)]
-        known = [one for one in rates if one is not None]
-        if not known:
-            return Verdict("no_verdict", log="no test is valid")
-        said = self._says_right(episode, index)
-        if said == (min(known) == 1.0):
-            return Verdict("passed", passed=1, total=1)
-        return Verdict("failed", "wrong_answer", passed=0, total=1, log="the tests say otherwise")
 
     def about(self, episode: Episode, index: int) -> Mapping[str, Any]:
         """The role, with the stage of an output or of what a critique is about. What a tester writes is judged by the programs of
@@ -341,49 +324,8 @@ class Adversarial(Tested, options.Adversarial):
         return {"role": role, **of, VERDICT_OF: "programs"}
 
     def metrics(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """What solvers pass and testers write, and how far the tests' opinion of programs is above the hidden tests'."""
-        row = super().metrics(episodes)
-        matrices = [self.matrix(episode) for episode in episodes]
-        suites = [(suite, matrix) for matrix in matrices for suite in matrix.suites.values()]
-        if suites:
-            row["adversarial/validity"] = fmean(suite.validity for suite, _ in suites)
-            row["adversarial/duplicates"] = fmean(suite.duplicates / max(1, suite.lines) for suite, _ in suites)
-        caught = [suite.caught(matrix.wrong) for suite, matrix in suites if matrix.wrong]
-        if caught:
-            row["adversarial/discrimination"] = fmean(caught)
-        agree = [
-            self._verdict_of_critique(episode, index) for episode in episodes for index in self.critiques_in(episode)
-        ]
-        judged = [one.outcome == "passed" for one in agree if one.outcome != "no_verdict"]
-        if judged:
-            row["adversarial/critiques_right"] = fmean(judged)
-        rates = [
-            pair for episode, matrix in zip(episodes, matrices, strict=True) for pair in self._rates(episode, matrix)
-        ]
-        if rates:
-            row["adversarial/pass_rate"] = fmean(rate for rate, _ in rates)
-            row["adversarial/hidden"] = fmean(hidden for _, hidden in rates)
-            row["adversarial/gap"] = row["adversarial/pass_rate"] - row["adversarial/hidden"]
-        row |= self._coherence(episodes)
-        if episodes:
-            row["adversarial/teaching"] = fmean(matrix.teaches for matrix in matrices)
-            if (stage := episodes[0].given.stage) is not None:
-                row["adversarial/stage"] = stage + 1.0
+        row = {**super().metrics(episodes), **curves(self, episodes)}
         return row | ({f"book/{name}": value for name, value in self._book.metrics().items()} if self.book else {})
-
-    def _coherence(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """By name the mean over chains."""
-        chains = [coherence(self, episode, end) for episode in episodes for end in self.ends(episode)]
-        names = dict.fromkeys(name for chain in chains for name in chain)
-        return {f"adversarial/{name}": fmean(one[name] for one in chains if name in one) for name in names}
-
-    def _rates(self, episode: Episode, matrix: Matrix) -> Iterator[tuple[float, float]]:
-        """Of each program the share of the valid tests that it passes, and of the hidden ones."""
-        for index in self.ends(episode):
-            one = episode.turns[index].completion
-            rate = matrix.all_rate(self.program(episode, index)) if self.is_code(episode, index) else None
-            if rate is not None and one.verdict.outcome != "no_verdict":
-                yield rate, one.verdict.score
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

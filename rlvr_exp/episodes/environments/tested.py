@@ -117,6 +117,23 @@ class Tested(InStages):
         holds = verdict.outputs[0] if verdict is not None and verdict.outputs else ()
         return fmean(holds) if holds else None
 
+    def says_right(self, episode: Episode, index: int) -> bool | None:
+        """Whether a critique says that an output is right; None: it says neither."""
+        one = episode.turns[index].completion
+        return None if one.truncated else self.testing.approves(one.text)
+
+    def verdict_of_critique(self, episode: Episode, index: int) -> Verdict:
+        """Whether it says of the output what the tests say of the programs that follow; it says yes where all are passed."""
+        matrix, about = self.matrix(episode), self.criticised(episode, index)
+        rates = [matrix.all_rate(self.program(episode, end)) for end in self.ends_after(episode, about)]
+        known = [one for one in rates if one is not None]
+        if not known:
+            return Verdict("no_verdict", log="no test is valid")
+        said = self.says_right(episode, index)
+        if said == (min(known) == 1.0):
+            return Verdict("passed", passed=1, total=1)
+        return Verdict("failed", "wrong_answer", passed=0, total=1, log="the tests say otherwise")
+
 
 def _runs(one: Completion) -> bool:
     """Whether there is a program to run: no answer that was cut, and none that was refused."""
