@@ -232,3 +232,21 @@ def test_only_a_run_that_trained_and_did_not_learn_has_a_cause_to_tell(cause, ou
 def test_stages_that_train():
     found = {name for name in [*STAGES, "no stage"] if trains(name)}
     assert found >= {"sft", "grpo", "ppo"} and not found & {"no stage", "evaluate", "infer", "verify", "report"}
+
+
+@pytest.mark.parametrize(("last", "told"), [(0.3, True), (0.06, False)])
+def test_tests_that_lose_touch_with_the_hidden_ones_are_told(last: float, told: bool):
+    """The gap of a solver and a tester opens; one that stays small, or was there from the start, is no alarm."""
+
+    def rows(first: float):
+        def row(step: int) -> dict[str, float]:
+            gap = first + (last - first) * min(1.0, step / 20) + 0.01 * (step % 3)
+            return {"learning_rate": 1e-4, "adversarial/gap": gap, "adversarial/validity": 0.5}
+
+        return row
+
+    world = World(steps=24)
+    opened = diagnose(dataclasses.replace(world, row=rows(0.02)).evidence())
+    assert ("gap_opens" in {one.cause for one in opened.findings}) is told
+    always = diagnose(dataclasses.replace(world, row=rows(last)).evidence())
+    assert "gap_opens" not in {one.cause for one in always.findings}
