@@ -37,13 +37,11 @@ def cascade_section(run: RunData) -> str:
     options = run.config.get("cascade")
     if not isinstance(options, Mapping):
         return ""
-    charts = _chart(run.metrics, "Cascades: proved, and who failed", LINES, True)
+    charts = chart(run.metrics, "Cascades: proved, and who failed", LINES, True)
     credits = {role: (f"cascade/credit/{role}", color) for color, role in enumerate(ROLES, 1)}
-    charts += _chart(run.metrics, "Mean credit of each role", credits, False)
+    charts += chart(run.metrics, "Mean credit of each role", credits, False)
     drawn = f'<div class="charts big">{charts}</div>' if charts else ""
-    return (
-        f"<p>{escape(_description(options, run.metrics))}</p>{_credits(run.metrics)}{drawn}{_blame(run)}{_lengths(run)}"
-    )
+    return f"<p>{escape(_description(options, run.metrics))}</p>{credit_table(run.metrics, 'cascade', ROLES)}{drawn}{_blame(run)}{_lengths(run)}"
 
 
 def _description(options: Mapping[str, Any], metrics: Sequence[Row]) -> str:
@@ -56,11 +54,11 @@ def _description(options: Mapping[str, Any], metrics: Sequence[Row]) -> str:
     return f"Mode {words(mode)}; rows of metrics in which a role learned: {learned}. {CREDITS.get(credit, '').format(other=other)}"
 
 
-def _credits(metrics: Sequence[Row]) -> str:
+def credit_table(metrics: Sequence[Row], environment: str, roles: Sequence[str]) -> str:
     """Mean credit and its spread within a group, early and late in the run, for each role that was sampled."""
     rows = []
-    for role in ROLES:
-        mean, spread = (_ends(metrics, f"cascade/{name}/{role}") for name in ("credit", "credit_spread"))
+    for role in roles:
+        mean, spread = (_ends(metrics, f"{environment}/{name}/{role}") for name in ("credit", "credit_spread"))
         learned = "learns" if any(f"{role}/loss" in row for row in metrics) else "frozen"
         if mean:
             rows.append(f"<tr><th>{role}, {learned}</th><td>{mean}</td><td>{spread}</td></tr>")
@@ -73,7 +71,7 @@ def _ends(metrics: Sequence[Row], name: str) -> str:
     return f"{fmean(early(values)):.3f} &rarr; {fmean(late(values)):.3f}" if values else ""
 
 
-def _chart(metrics: Sequence[Row], title: str, lines: Mapping[str, tuple[str, int]], percent: bool) -> str:
+def chart(metrics: Sequence[Row], title: str, lines: Mapping[str, tuple[str, int]], percent: bool) -> str:
     """`lines`: the metric and the colour of each."""
     met = {label: line for label, line in lines.items() if any(row.get(line[0]) is not None for row in metrics)}
     rows = [row for row in metrics if any(row.get(name) is not None for name, _ in met.values())]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.report import (
+    adversarial,
     answers,
     cascade,
     curves,
@@ -74,7 +75,7 @@ def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis,
             "Before and after" if outcome.compared(run) else "Measured", "" if result else outcome.rate_table(run)
         ),
         _section("Answers", answers.answers_section(run)),
-        _section("Who is credited with what", cascade.cascade_section(run)),
+        _section("Who is credited with what", cascade.cascade_section(run) + adversarial.adversarial_section(run)),
         _section("Roles", role_rates.roles_section(run)),
         _section("Measures", role_rates.measures_section(run)),
         _section("By kind of task", role_rates.strata_section(run)),

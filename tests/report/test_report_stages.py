@@ -123,6 +123,23 @@ def test_a_cascade_mixes_no_counters_into_its_charts_and_draws_no_failure_green(
     }  # fmt: skip
 
 
+def test_a_solver_and_a_tester_are_shown_with_the_gap_between_their_tests_and_the_hidden_ones(tmp_path):
+    rows = []
+    for step, role in enumerate(("tester", "tester", "solver"), 1):
+        row = {"step": step, "adversarial/pass_rate": 0.6, "adversarial/hidden": 0.4, "adversarial/gap": 0.2}
+        row |= {"adversarial/stage": 1.0, "adversarial/credit/solver": 0.6, "adversarial/credit_spread/solver": 0.5}
+        rows.append(json.dumps({**row, f"{role}/loss": 0.1}) + "\n")
+    (tmp_path / "metrics.jsonl").write_text("".join(rows))
+    config = "schedule: {mode: n_n_k, alone: 2, alternating: 0}\nenvironment: {reward: gated}\n"
+    page = of_stage(tmp_path, "adversarial", config=config)
+    chart = page.charts["What programs pass"]
+    assert chart["series"] == {"the tester's valid tests": [0.6] * 3, "the hidden tests": [0.4] * 3, "gap": [0.2] * 3}
+    said = " ".join(text for _, text in page.texts)
+    assert "2 steps of a role, 2 of the other, 0 in turn" in said
+    assert "a role learned: solver 1, tester 2" in said and "solver, learns" in said
+    assert "What programs pass" not in of_stage(tmp_path, "grpo").charts
+
+
 def test_every_x_axis_says_what_it_counts(tmp_path):
     log(tmp_path)
     page = Page((tmp_path / "report.html").read_text()) if report(tmp_path) else None
