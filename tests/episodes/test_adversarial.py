@@ -68,7 +68,7 @@ def played(
     purpose="rollout",
     **given,
 ):
-    """An episode of chains with these programs, and sets of tests in turn; "..." is an answer that is cut. Second attempts have the
+    """An episode of chains with these programs, and sets of tests in turn; what ends with "..." is an answer that is cut. Second attempts have the
     programs after those of the first ones; a critique says ok of a right program and of every plan."""
     drawn, chains = iter(written), chains or len(codes)
     environment = environment or Adversarial(domain, **{"tests": len(written), **BARE, **given})
@@ -91,12 +91,13 @@ def played(
             for key in one.keys:
                 text = answer(one.task, key)
                 candidate = own.parse(text, one.task)
-                verdict = TRUNCATED if text == "..." else PENDING
+                cut = text.endswith("...")
+                verdict = TRUNCATED if cut else PENDING
                 if verdict == PENDING and candidate.text is None:
                     verdict = Verdict("failed", "parse")
                 elif verdict == PENDING and not isinstance(verifier, DeferredVerifier):
                     verdict = verifier.submit(Request(one.task.problem, candidate)).result(timeout=60)
-                sample = TokenSample((1,), (-1.0,), text == "...")
+                sample = TokenSample((1,), (-1.0,), cut)
                 rows[-1].append(Completion(one.task, 0, sample, text, candidate, verdict))
         return RolloutResult(tuple(map(tuple, rows)), {"generate": 1.0, "verify": 0.0})
 
@@ -309,6 +310,16 @@ def test_the_book_keeps_tests_and_programs_for_the_next_time(verifier, domain) -
     _, past = played(verifier, domain, [RIGHT, ZERO], ["size(-3) == 3", "size(0) == 0"], environment=fresh)
     assert fresh.matrix(past).past == (NEGATIVE,), "a tester is also paid for what it catches of earlier programs"
     assert credits_of(fresh, past, TESTER) == [0.5, 0.5]
+
+
+def test_tests_that_are_cut_are_not_run_and_not_kept(verifier, domain) -> None:
+    environment, done = played(
+        verifier, domain, [NEGATIVE, RIGHT], ["size(-2) == 2\nsize(-3) == 3...", "size(-4) == 4"]
+    )
+    environment.remember([done])
+    assert environment.parts["book"].tests("t") == ("size(-4) == 4",)
+    assert credits_of(environment, done, TESTER) == [0.0, 1.0]
+    assert environment.metrics([done])["adversarial/validity"] == 0.5
 
 
 def test_problems_that_everybody_or_nobody_solves_teach_nothing(verifier, domain) -> None:

@@ -86,8 +86,10 @@ class Tested(InStages):
         return max((self.attempt_of(episode, index) + 1 for index in found), default=0)
 
     def lines(self, episode: Episode, index: int) -> Sequence[str]:
-        """The different tests of a turn, as its verdict counts them."""
+        """The different tests of a turn, as its verdict counts them; none of an answer that was cut, which is not run."""
         one = episode.turns[index].completion
+        if not one.verdict.outputs:
+            return ()
         return self.testing.tests_in(one.candidate.text or "", one.task)
 
     def matrix(self, episode: Episode) -> Matrix:
