@@ -7,7 +7,7 @@ from typing import Any
 from rlvr_exp.episodes.environments.reasoning import InStages, before
 from rlvr_exp.episodes.environments.solving import Solving
 from rlvr_exp.episodes.episode import Episode
-from rlvr_exp.inference.problem_solution import SampledProgram, TesterTest
+from rlvr_exp.inference.problem_solution import SampledProgram, WrittenTest
 
 
 def parts_of(environment: InStages, episode: Episode, end: int, judged: bool) -> dict[str, Any]:
@@ -25,7 +25,6 @@ def parts_of(environment: InStages, episode: Episode, end: int, judged: bool) ->
         "stages": environment.chain(episode, end),
         "samples": tuple(sampled(environment, episode, index, judged) for index in order),
         "drawn": dict(drawn),
-        "seconds": sum(turn.completion.seconds for turn in episode.turns),
     }
     return found | (of_tester(environment, episode, end) if isinstance(environment, Solving) else {})
 
@@ -50,7 +49,7 @@ def of_tester(environment: Solving, episode: Episode, end: int) -> dict[str, Any
             caught = (
                 at for at, one in enumerate(programs) if suite and one and _catches(suite.catches.get(one), number)
             )
-            tests.append(TesterTest(line, place, holds, tuple(caught)))
+            tests.append(WrittenTest(line, place, holds, tuple(caught)))
     return {
         "critiques": critiques_of(environment, episode, end),
         "tests": tuple(tests),

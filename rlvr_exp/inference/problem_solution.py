@@ -26,7 +26,7 @@ class SampledProgram:
 
 
 @dataclass(frozen=True)
-class TesterTest:
+class WrittenTest:
     """A test that the tester wrote."""
 
     text: str
@@ -49,7 +49,7 @@ class ProblemSolution(Solution):
     """The outputs of the chosen chain by stage of reasoning, the code among them."""
     critiques: Mapping[str, str] = field(default_factory=dict)
     """What the tester says of each, by stage."""
-    tests: tuple[TesterTest, ...] = ()
+    tests: tuple[WrittenTest, ...] = ()
     """All different tests of all sets."""
     written: tuple[str, ...] = ()
     """Each set as it was drawn."""
@@ -60,7 +60,7 @@ class ProblemSolution(Solution):
     drawn: Mapping[str, int] = field(default_factory=dict)
     """Tokens of all that was drawn for the problem, by role."""
     seconds: float = field(default=0.0, compare=False)
-    """Wall seconds of its outputs one after the other, which other problems of the batch share."""
+    """Wall seconds of the batch that it was solved in."""
 
     @property
     def code(self) -> str | None:

@@ -35,7 +35,9 @@ def _stages(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Lines of at most so many characters; long texts are cut after MOST_LINES of them."""
+    """Lines of at most so many characters, none of an empty text; long texts are cut after MOST_LINES of them."""
+    if not text:
+        return []
     lines = [part for line in text.rstrip("\n").split("\n") for part in textwrap.wrap(line, width, **_KEEP) or [""]]
     return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"[{len(lines) - MOST_LINES} more lines]"]
 

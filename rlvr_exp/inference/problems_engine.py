@@ -5,7 +5,8 @@ equals the first that was sampled. A test is valid where the reference passes it
 alone has nothing but those: the first program that passes is the answer, else the best score, as of every policy alone.
 """
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -20,7 +21,7 @@ from rlvr_exp.inference.inputs import InferenceTask
 from rlvr_exp.inference.problem_parts import parts_of
 from rlvr_exp.inference.problem_rows import task_of
 from rlvr_exp.inference.problem_solution import ProblemSolution
-from rlvr_exp.inference.solution import Attempt
+from rlvr_exp.inference.solution import Attempt, Solution
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.role_policies import acting
 from rlvr_exp.rollouts.engines.base import SamplingEngine
@@ -86,6 +87,12 @@ class ProblemsEngine(Engine):
             made = task_of(task, cast(Problems, domain), runs=self._judges)
             return InferenceTask(made.id, made, domain)
         return super()._with_domain(task)
+
+    def _solved(self, items: Sequence[InferenceTask]) -> list[Solution]:
+        began = time.perf_counter()
+        found = super()._solved(items)
+        seconds = time.perf_counter() - began
+        return [replace(cast(ProblemSolution, one), seconds=seconds) for one in found]
 
     def _runner(self, domain: Domain) -> EpisodeRunner:
         players = {
