@@ -17,23 +17,18 @@ ROW = {
 }
 ROWS = [{**ROW, "id": name, "split": "test", "tests": [{"args": [-3], "expected": 3}]} for name in ("one", "two")]
 WORDS = ["+stage=infer", "data=problems", "data.path=rows.jsonl", "sandbox.workers=1"]
-BOTH = [
-    "environment=adversarial",
-    "roles.solver.model.path=solver",
-    "roles.tester.model.path=tester",
-    "roles.tester.model.max_completion_tokens=16",
-]
+BOTH = ["environment=adversarial", "model.path=step", "roles.tester.model.max_completion_tokens=16"]
 SAMPLED = ["infer.decoding=sample", "infer.samples=2", "environment.tests=2"]
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a tester of random weights, and the embedded solver."""
+    """A folder with a checkpoint: a tester of random weights, and the embedded solver."""
     place = tmp_path_factory.mktemp("both")
     torch.manual_seed(0)
-    AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(TINY)).save_pretrained(place / "tester")
-    AutoTokenizer.from_pretrained(TINY).save_pretrained(place / "tester")
-    (place / "solver").symlink_to(TINY)
+    AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(TINY)).save_pretrained(place / "step" / "tester")
+    AutoTokenizer.from_pretrained(TINY).save_pretrained(place / "step" / "tester")
+    (place / "step" / "solver").symlink_to(TINY)
     (place / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
     return place
 

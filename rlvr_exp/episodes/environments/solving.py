@@ -5,15 +5,25 @@ Nothing is learned. Where no program is run, no tests are written: the chosen ch
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rlvr_exp.episodes.environments.adversarial import Adversarial
 from rlvr_exp.episodes.environments.reasoning import before
 from rlvr_exp.episodes.environments.retry import too_long
-from rlvr_exp.episodes.episode import Episode, Request
+from rlvr_exp.episodes.episode import Draws, Episode, Request
+from rlvr_exp.tasks.base import Task
 
 
 class Solving(Adversarial):
     """An `Adversarial` with all its sets of tests beside a single chain too, and critiques of the chosen chain alone, last."""
+
+    def reset(self, task: Task, draws: Draws, samples: Sequence[int] = (0,)) -> Episode:
+        """Without the data's wrong programs, which only measure tests."""
+        begun = super().reset(task, draws, samples)
+        return replace(begun, given=replace(begun.given, programs=()))
+
+    def examples(self, episode: Episode, index: int) -> tuple[str, ...]:
+        return ()  # They measure a chain, and choose nothing.
 
     def asks(self, episode: Episode) -> Sequence[Request]:
         return super().asks(episode) or [self._critique(episode, index) for index in self._uncriticised(episode)]
