@@ -38,7 +38,8 @@ def from_checkpoint(
     """An engine that works problems out in stages.
 
     Args:
-        path: `step_N/` of a run of two roles, with `solver/` and `tester/`; or a folder of a solver alone. Empty: the embedded solver.
+        path: `step_N/` of a run of two roles, with `solver/` and `tester/`; or a folder of a solver alone. Empty: the embedded solver, with
+            the embedded tester where the environment has one.
         options: how a problem is searched; by default greedily, one chain.
         verifier: `PythonTests`, which runs programs and tests, and is closed by the caller; None: nothing is run.
         domain: words the problems; None: as in the run that wrote the checkpoint, else as the embedded ones.
@@ -50,7 +51,7 @@ def from_checkpoint(
     """
     folder = Path(path) if path else None
     folders = _by_role(folder)
-    config = _written(folder, two=len(folders) > 1)
+    config = _written(folder, two=len(folders) > 1 or getattr(environment, "_target_", "") == ADVERSARIAL)
     options, node = replace(options or Infer(), verify=verifier is not None), environment or config.environment
     shown = environment_of(node, domain or config.data)
     models = {role: of_role(config, role).model for role in shown.roles}
@@ -95,7 +96,8 @@ def _at(model: Model, folder: Path) -> Model:
 
 def _written(folder: Path | None, two: bool) -> Config:
     """The options of the run that wrote a checkpoint, as far as there is one and they are of its kind."""
-    fresh = compose(["+stage=infer", "data=problems", f"environment={'adversarial' if two else 'reasoning'}"]).config
+    own = ["environment=adversarial", "roles.tester.model.embedded=tiny_tester"] if two else ["environment=reasoning"]
+    fresh = compose(["+stage=infer", "data=problems", *own]).config
     above = list(folder.resolve().parents)[1:3] if folder else []
     run = next((place / "config.yaml" for place in above if (place / "config.yaml").is_file()), None)
     if run is None or folder is None:

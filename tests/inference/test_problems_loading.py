@@ -58,6 +58,8 @@ def test_one_folder_is_a_solver_alone(run) -> None:
     )
     embedded = from_checkpoint()
     assert embedded._limits_of["policy"].embedded == "tiny_solver"
+    both = from_checkpoint(environment=Adversarial())._limits_of
+    assert {role: model.embedded for role, model in both.items()} == {"solver": "tiny_solver", "tester": "tiny_tester"}
 
 
 @pytest.mark.parametrize(
