@@ -8,7 +8,7 @@ from rlvr_exp.config.benchmark import DafnyUniversal
 from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.engine_checks import engine_problems
 from rlvr_exp.config.environment import ADVERSARIAL, EDIT_STEPS, SINGLE_TURN
-from rlvr_exp.config.infer import Infer
+from rlvr_exp.config.infer_checks import of_answers
 from rlvr_exp.config.model import has_adapter
 from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.prepare import DafnyCorpus, DafnyUsable
@@ -56,7 +56,7 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     if reads(config, "evaluation") and reads(config, "environment"):
         yield from _of_turns(config)
     if config.infer is not None:
-        yield from _of_answers(config.infer, getattr(config.environment, "_target_", SINGLE_TURN))
+        yield from of_answers(config.infer, config.environment)
     if reads(config, "model") and config.model.random_weights and config.stage != "benchmark":
         what, remedy = "random weights are for benchmarks", "drop it, or +stage=benchmark"
         yield InputProblem("model.random_weights", what, f"+stage={config.stage}", "false", "", remedy)
@@ -112,23 +112,6 @@ def _of_turns(config: Config) -> Iterator[InputProblem]:
     if config.evaluation.excess_code and turns == EDIT_STEPS:
         what, remedy = "an episode's last action alone does not make the edited program", "environment=single_turn"
         yield InputProblem("evaluation.excess_code", what, "true", "false with environment=edits", "", remedy)
-
-
-def _of_answers(infer: Infer, turns: str) -> Iterator[InputProblem]:
-    """What +stage=infer does not do in steps."""
-    if turns not in (SINGLE_TURN, EDIT_STEPS):
-        what, remedy = "answers have one turn, or are edits in steps", "infer.max_attempts=N to retry, or drop it"
-        yield InputProblem("environment", what, turns.rpartition(".")[2], "single_turn, edits", "", remedy)
-    if turns != EDIT_STEPS:
-        return
-    usual = {"input": "", "max_attempts": 1, "vote": 0, "verify": True, "cascade": ""}
-    given = {name: getattr(infer, name) for name in usual}
-    for name in (name for name in usual if given[name] != usual[name]):
-        what = "has no meaning for edits in steps: a task of the data, whose every text is made and judged"
-        yield InputProblem(f"infer.{name}", what, str(given[name]), str(usual[name]), "", "environment=single_turn")
-    if infer.decoding == "beam":
-        what = "edits in steps are sampled or greedy"
-        yield InputProblem("infer.decoding", what, "beam", "greedy, sample", "", "infer.decoding=greedy")
 
 
 def _data_of_cascade(config: Config) -> Iterator[InputProblem]:

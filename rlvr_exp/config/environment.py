@@ -27,7 +27,10 @@ class Retry:
     """The most completions of a branch, with the first."""
 
 
-@configures("rlvr_exp.episodes.environments.reasoning.Reasoning")
+REASONING = "rlvr_exp.episodes.environments.reasoning.Reasoning"
+
+
+@configures(REASONING)
 @dataclass
 class Reasoning:
     """A problem worked out in the stages of `data.reasoning`, each shown to those after it; success is that of the code."""

@@ -33,8 +33,8 @@ class Attempt:
 
     def row(self) -> dict[str, Any]:
         plain = to_plain(self.completion)
-        verdict = {name: _strict(plain[name]) for name in VERDICT}
-        return {"attempt": self.attempt, "text": _strict(self.completion.text), **verdict}
+        verdict = {name: strict(plain[name]) for name in VERDICT}
+        return {"attempt": self.attempt, "text": strict(self.completion.text), **verdict}
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Solution:
             "earlier": [one.row() for one in self.earlier],
             "voted": None if self.voted is None else vote_row(self.voted),
         }
-        return {"id": self.id, **{name: _strict(found[name]) for name in KEYS[1:]}}
+        return {"id": self.id, **{name: strict(found[name]) for name in KEYS[1:]}}
 
 
 def vote_row(voted: Voted) -> dict[str, Any]:
@@ -107,13 +107,17 @@ def vote_row(voted: Voted) -> dict[str, Any]:
 
 def _answer(one: VotedAnswer) -> dict[str, Any]:
     facts = {"votes": one.votes, "shown_right": round(one.shown_right, DECIMALS), "weight": round(one.weight, DECIMALS)}
-    return {"output": _lists(one.output), **facts, "program": _strict(one.program)}
+    return {"output": _lists(one.output), **facts, "program": strict(one.program)}
 
 
 def _lists(value: Any) -> Any:
     return list(map(_lists, value)) if isinstance(value, tuple) else value
 
 
-def _strict(value: Any) -> Any:
-    """A text without lone surrogates, which no strict reader of JSON takes; other values as they are."""
+def strict(value: Any) -> Any:
+    """Texts without lone surrogates, which no strict reader of JSON takes, within lists and objects too; other values as they are."""
+    if isinstance(value, dict):
+        return {key: strict(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [strict(one) for one in value]
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -16,22 +16,31 @@ MOST_LINES = 40
 
 def readable(row: Mapping[str, Any]) -> str:
     """A solution on a terminal: its result in a line, then the program, or the text where there is none."""
-    reason = row["bucket"] or row["rule"]
+    lines = (row["formatted"] or row["program"] or row["text"] or "").rstrip("\n").split("\n")
+    more = [f"[{len(lines) - MOST_LINES} more lines]"] if len(lines) > MOST_LINES else []
+    shown = textwrap.indent("\n".join([*lines[:MOST_LINES], *more]), "    ")
+    why = reason(row)
+    return "\n".join([head(row), shown, *([f"    -> {why}"] if why else []), *_voted(row)])
+
+
+def head(row: Mapping[str, Any]) -> str:
+    """The result in a line."""
+    why = row["bucket"] or row["rule"]
     parts = [
-        f"{row['outcome'] or 'not judged'}{f' ({reason})' if reason else ''}",
+        f"{row['outcome'] or 'not judged'}{f' ({why})' if why else ''}",
         f"score {row['score']:.2f}" if row["score"] is not None else "",
         f"attempt {row['attempt']} of {row['attempts']}" if row["attempts"] > 1 else "",
         f"{row['tokens']} tokens",
         f"log-probability {row['logprob']:.2f}" if row["logprob"] is not None else "",
         "cut off at the token limit" if row["truncated"] else "",
     ]
-    lines = (row["formatted"] or row["program"] or row["text"] or "").rstrip("\n").split("\n")
-    more = [f"[{len(lines) - MOST_LINES} more lines]"] if len(lines) > MOST_LINES else []
-    shown = textwrap.indent("\n".join([*lines[:MOST_LINES], *more]), "    ")
+    return f"{row['id']}: {', '.join(filter(None, parts))}"
+
+
+def reason(row: Mapping[str, Any]) -> str:
+    """What is wrong with it, in a line; empty where nothing is."""
     why = "" if row["outcome"] == "passed" else row["fault"] or row["log"] or ""
-    first = next((line.strip() for line in why.splitlines() if line.strip()), "")
-    head = f"{row['id']}: {', '.join(filter(None, parts))}"
-    return "\n".join([head, shown, *([f"    -> {first[:300]}"] if first else []), *_voted(row)])
+    return next((line.strip() for line in why.splitlines() if line.strip()), "")[:300]
 
 
 def _voted(row: Mapping[str, Any]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from rlvr_exp.report import chain
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import RunData
 
@@ -46,8 +47,13 @@ def _answer(row: Mapping[str, Any], shown: bool) -> str:
     return (
         f'<details{" open" if shown else ""}><summary><b>{escape(str(row["id"]))}</b> <span class="verdict {escape(outcome)}">'
         f"{escape(words(row['bucket'] or row['rule'] or outcome))}</span> <small>{facts}</small></summary>"
-        f"<pre>{escape(text[:MOST_CHARACTERS])}</pre>{log}{_vote(row)}</details>"
+        f"{_shown(row, text)}{log}{_vote(row)}</details>"
     )
+
+
+def _shown(row: Mapping[str, Any], text: str) -> str:
+    """The answer, or how it came to be where that is known."""
+    return chain.worked_out(row) if row.get("stages") else f"<pre>{escape(text[:MOST_CHARACTERS])}</pre>"
 
 
 def _vote(row: Mapping[str, Any]) -> str:

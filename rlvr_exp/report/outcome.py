@@ -28,6 +28,8 @@ EXCESS_TITLES = dict(
 """No success: less is better."""
 BASELINE = "difference/"
 """Prefix of the paired differences from a baseline in a summary's metrics."""
+CHOSEN = "chosen_at_"
+"""Prefix of the success of answers that were chosen among so many samples."""
 FAMILY_METRICS = ("pass_at_1", "pass_at_1_greedy")
 """The first of these that was measured is shown for each family."""
 FEW = 5
@@ -39,6 +41,8 @@ Rates = Mapping[str, Mapping[str, Any]]
 
 def title(metric: str) -> str:
     """A metric in words."""
+    if metric.startswith(CHOSEN):
+        return f"chosen@{metric.removeprefix(CHOSEN)}, by the tester's tests"
     if (vote := read_voted(metric)) is None:
         return (TITLES | EXCESS_TITLES).get(metric, words(metric))
     samples, answers = vote
@@ -47,7 +51,7 @@ def title(metric: str) -> str:
 
 def is_success(metric: str) -> bool:
     """Whether it is a success rate of an evaluation."""
-    return metric in TITLES or read_voted(metric) is not None
+    return metric in TITLES or metric.startswith(CHOSEN) or read_voted(metric) is not None
 
 
 def compared(run: RunData) -> bool:
@@ -110,7 +114,8 @@ def _number(value: Any) -> str:
 
 
 def baseline_table(run: RunData) -> str:
-    """The difference from `evaluate.baseline`: this run minus that run, paired; '' without a baseline."""
+    """The difference from `evaluate.baseline`, this run minus that run, or of chosen answers from samples at random; paired. '' without
+    either."""
     changes = {
         name.removeprefix(BASELINE): value for name, value in _measured(run).items() if name.startswith(BASELINE)
     }
@@ -119,7 +124,7 @@ def baseline_table(run: RunData) -> str:
     rows = "".join(
         f"<tr><th>{escape(title(name))}</th><td>{changed(change, name)}</td></tr>" for name, change in changes.items()
     )
-    against = escape(str((run.config.get("evaluate") or {}).get("baseline", "")))
+    against = escape(str((run.config.get("evaluate") or {}).get("baseline", "a sample at random")))
     return f'<div class="wide"><table><tr><th></th><th>change against {against}</th></tr>{rows}</table></div>'
 
 

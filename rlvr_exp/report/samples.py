@@ -5,10 +5,12 @@ The selection depends on the run's seed alone, so a rewritten report shows the s
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from typing import Any
 
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.records.rollout_files import EvalSample, RolloutRow
+from rlvr_exp.report import chain
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import RunData
 from rlvr_exp.report.grids import puzzle_picture
@@ -17,8 +19,8 @@ EACH = 3
 MOST_TEXT, MOST_LOG = 4000, 600
 """Characters of a prompt or completion, and of a verdict's log; omitted characters are counted on the page."""
 
-Side = tuple[Completion, str]
-"""A completion, and its mode or its reward."""
+Side = tuple[Completion, str, Mapping[str, Any] | None]
+"""A completion, its mode or its reward, and what the environment says of it."""
 
 
 def held_out_samples(run: RunData) -> str:
@@ -50,13 +52,13 @@ def training_samples(run: RunData) -> str:
         taken = [row for _, row in chosen]
         chosen += [(title, row) for row in some if row not in taken][:EACH]
     return "".join(
-        _card(run, title, row.prompt, {f"step {row.step}": (row.completion, _paid(row))}) for title, row in chosen
+        _card(run, title, row.prompt, {f"step {row.step}": (row.completion, _paid(row), None)}) for title, row in chosen
     )
 
 
 def _held_out(run: RunData, title: str, sides: Mapping[str, EvalSample]) -> str:
     prompt = next(iter(sides.values())).prompt
-    return _card(run, title, prompt, {when: (one.completion, one.mode) for when, one in sides.items()})
+    return _card(run, title, prompt, {when: (one.completion, one.mode, one.about) for when, one in sides.items()})
 
 
 def _first_of_each_task(rows: Iterable[EvalSample]) -> dict[str, EvalSample]:
@@ -89,14 +91,14 @@ def _card(run: RunData, title: str, prompt: str, sides: Mapping[str, Side]) -> s
     )
 
 
-def _answer(when: str, completion: Completion, how: str) -> str:
+def _answer(when: str, completion: Completion, how: str, about: Mapping[str, Any] | None) -> str:
     outcome, log = completion.verdict.outcome, completion.verdict.log
     verdict = outcome if outcome != "failed" else f"failed: {words(completion.verdict.reason)}"
     shown = f'<div class="log">{_text(log, MOST_LOG)}</div>' if log else ""
     return (
         f'<div><h4>{escape(when)} <span class="verdict {escape(outcome)}">{escape(words(verdict))}</span>'
         f" <small>{escape(how)}, {completion.tokens} tokens</small></h4>"
-        f"{_text(completion.text, MOST_TEXT)}{shown}</div>"
+        f"{_text(completion.text, MOST_TEXT)}{shown}{chain.beside_answer(about or {})}</div>"
     )
 
 

@@ -13,19 +13,14 @@ from typing import Any
 
 import torch
 
-from rlvr_exp.config import Config, build
+from rlvr_exp.config import Config
 from rlvr_exp.config.cascade import starts
-from rlvr_exp.config.environment import EDIT_STEPS
 from rlvr_exp.config.infer import STDIN
-from rlvr_exp.config.roles import of_role
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY
-from rlvr_exp.inference.cascade_engine import CascadeEngine
 from rlvr_exp.inference.engine import Engine, settings_of
 from rlvr_exp.inference.inputs import InferenceTask, check_vote, from_file, select_tasks, tasks_of_domain
-from rlvr_exp.inference.steps_engine import StepsEngine
-from rlvr_exp.inference.summary import Summary, readable
 from rlvr_exp.launch.standard_input import NAME as KEPT_INPUT
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
@@ -43,6 +38,7 @@ from rlvr_exp.stages.shared.components import (
 )
 from rlvr_exp.stages.shared.domain import build_domain
 from rlvr_exp.stages.shared.engine_setup import sampled_weights, start_engine
+from rlvr_exp.stages.shared.inference_engines import engine_of, in_words, summary_of, turns_of
 from rlvr_exp.stages.shared.verifier_match import check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.stages.verify import decides
@@ -77,17 +73,7 @@ def run(config: Config, context: RunContext) -> StageResult:
         if verifier is not None:
             check_verifier_match(verifier, (ask.task for ask in inputs.asks))
         description = None if verifier is None else checked_description(verifier, context)
-        if in_steps(config):
-            assert verifier is not None, "without one steps are refused"
-            shown = build(config.environment, domain=domain)
-            engine = StepsEngine(
-                policies[POLICY], config.infer, config.model, verifier, domain, shown, config.seed, sampler
-            )
-        elif stages is None:
-            engine = Engine(policies[POLICY], config.infer, config.model, verifier, domain, config.seed, sampler)
-        else:
-            limits = {role: of_role(config, role).model for role in policies}
-            engine = CascadeEngine(policies, config.infer, limits, verifier, stages, config.seed, sampler)
+        engine = engine_of(config, policies, verifier, domain, stages, sampler)
         target = Path(config.infer.output or context.directory / "answers.jsonl")
         with AnswerFile(target, _provenance(config, inputs, policies, sampler, description)) as out:
             manifest.update(
@@ -118,10 +104,6 @@ def inference_inputs(config: Config, directory: Path, domain: Domain) -> Inferen
     return InferenceInputs(kept, content_hash([content, [str(ask.id) for ask in kept]]), source)
 
 
-def in_steps(config: Config) -> bool:
-    return config.environment._target_ == EDIT_STEPS
-
-
 @contextmanager
 def _judging(config: Config) -> Iterator[Verifier | None]:
     if not config.infer.verify:
@@ -149,7 +131,7 @@ def _provenance(
         "roles": {role: asdict(own.model) for role, own in config.roles.items() if own.model is not None},
         "seed": config.seed,
         "decoding": settings_of(config.infer),
-        **({"steps": config.environment.steps} if in_steps(config) else {}),
+        **turns_of(config),
         "verifier": None if description is None else decides(config, description),
     }
 
@@ -170,7 +152,7 @@ class _Solving:
         self._engine, self._verifier, self._out, self._context = engine, verifier, out, context
         self._sampler = sampler
         self._total, self._options = len(asks), config.infer
-        self._counts, self._began = Summary(), time.monotonic()
+        self._counts, self._began = summary_of(config), time.monotonic()
         done = {_key(row["id"]) for row in map(self._counted, out.existing())}
         self._before = len(done)
         self._left = [ask for ask in asks if _key(ask.id) not in done]
@@ -208,7 +190,7 @@ class _Solving:
                 self._out.write(row)
                 self._counted(row)
                 if not self._options.output:
-                    self._context.progress(kind="row", row=row, text=readable(row))
+                    self._context.progress(kind="row", row=row, text=in_words(row))
         finally:
             self._context.metrics = self._metrics()
 

@@ -89,12 +89,13 @@ class Adversarial(Tested, options.Adversarial):
         """A critique of each output that is learned from."""
         for index in self._worth_a_critique(episode) if self.critiques and self.tests else ():
             if not self.critiques_of(episode, index):
-                turn = episode.turns[index]
-                task = self.testing.critique(
-                    episode.task, self.stage_of(episode, index), self.output_of(episode, index)
-                )
-                keys = (None if turn.key is None else (*turn.key, "critique"),)
-                yield Sample(TESTER, task, self.testing.tester.task_prompt(task), keys, index, pending=True)
+                yield self._critique(episode, index)
+
+    def _critique(self, episode: Episode, index: int) -> Sample:
+        turn = episode.turns[index]
+        task = self.testing.critique(episode.task, self.stage_of(episode, index), self.output_of(episode, index))
+        keys = (None if turn.key is None else (*turn.key, "critique"),)
+        return Sample(TESTER, task, self.testing.tester.task_prompt(task), keys, index, pending=True)
 
     def _worth_a_critique(self, episode: Episode) -> list[int]:
         """One chain alone is measured without, since nobody learns from what it would say."""

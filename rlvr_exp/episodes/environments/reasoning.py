@@ -53,6 +53,11 @@ class InStages(Environment):
         built_on = {turn.parent for turn in episode.turns if turn.role == self.solver}
         return [index for index, turn in enumerate(episode.turns) if turn.role == self.solver and index not in built_on]
 
+    def in_order(self, episode: Episode) -> list[int]:
+        """The last output of each chain, in the order of sampling; of outputs that branch the first."""
+        first = [index for index in episode.children(None) if episode.turns[index].role == self.solver]
+        return [self.ends_after(episode, index)[0] for index in first]
+
     def groups(self, episode: Episode) -> Sequence[Sequence[int]]:
         """The outputs of each stage: those after the first have prompts of their own, and one problem's difficulty."""
         found: dict[int, list[int]] = {}

@@ -197,7 +197,7 @@ class Problems(WritesTests, options.Problems):
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
         placed = self._read.placed
-        return {name: tuple(map(self._task, self._limited(name, rows))) for name, rows in placed.items()}
+        return {name: tuple(map(self.task, self._limited(name, rows))) for name, rows in placed.items()}
 
     @cached_property
     def _read(self) -> Source:
@@ -208,7 +208,8 @@ class Problems(WritesTests, options.Problems):
             return rows
         return sorted(rows, key=lambda row: uniform(self.seed, "limit", name, row.id))[: self.limit]
 
-    def _task(self, row: ProblemRow) -> Task:
+    def task(self, row: ProblemRow) -> Task:
+        """A row as the role is asked it."""
         code = self.stages[-1]
         if self.role == TESTER:
             wanted = CallsProblem(row.entry_point, row.solution, row.wrong)

@@ -1,0 +1,59 @@
+"""Success of chosen answers beside chance and the most that a choice can reach."""
+
+import pytest
+from problem_row import row
+
+from rlvr_exp.inference.choices import Choices
+
+
+def counted(*rows, by_tests=True):
+    counts = Choices(by_tests)
+    for one in rows:
+        counts.add(one)
+    return counts
+
+
+def values(counts, samples):
+    return {name: (rate.value, rate.n, rate.samples) for name, rate in counts.rates(1, samples).items()}
+
+
+ROWS = (
+    row("a", "passed", ("failed", "passed", "failed", "failed")),
+    row("b", "failed", ("failed", "passed", "passed", "failed")),
+    row("c", "failed", ("failed",) * 4),
+)
+
+
+def test_the_chosen_answer_stands_beside_chance_and_the_best_there_was() -> None:
+    assert values(counted(*ROWS), 4) == {
+        "chosen_at_4": (pytest.approx(1 / 3), 3, 4),
+        "pass_at_1": (pytest.approx(0.25), 3, 4),
+        "pass_at_4": (pytest.approx(2 / 3), 3, 4),
+    }
+
+
+def test_the_difference_from_chance_is_paired_by_task() -> None:
+    counts = counted(*ROWS)
+    found = counts.metrics()["difference/chosen_at_4"]
+    assert (found["value"], found["n"]) == (pytest.approx((0.75 - 0.5 + 0) / 3), 3)
+    assert (found["won"], found["lost"], found["tied"]) == (1, 1, 1)
+    assert "; chosen against a sample at random: +8.3 points" in counts.text()
+
+
+def test_a_task_without_all_verdicts_is_in_no_rate() -> None:
+    silent = [row("d", "passed", ("passed", "no_verdict")), row("e", "no_verdict", ("no_verdict", "failed"))]
+    counts = counted(row("a", "passed", ("failed", "passed")), *silent)
+    assert values(counts, 2)["pass_at_1"] == (0.5, 1, 2) and counts.tasks == 3
+    assert counted(*silent).rates(1, 2) == {} and "difference/chosen_at_2" not in counted(*silent).metrics()
+
+
+def test_one_sample_is_no_choice_and_neither_are_hidden_tests() -> None:
+    alone = counted(row("a", "passed"), row("b", "failed", ("failed",)))
+    assert values(alone, 1) == {"pass_at_1": (0.5, 2, 1)} and "difference" not in str(alone.metrics())
+    assert list(values(counted(*ROWS, by_tests=False), 4)) == ["pass_at_1", "pass_at_4"]
+
+
+def test_what_was_not_run_is_only_counted() -> None:
+    counts = counted(row("a", None, (None,)))
+    assert counts.rates(1, 1) == {} and counts.metrics()["tokens/tester"] == 7
+    assert counts.text() == "1 tasks: 1 not judged"
