@@ -250,6 +250,10 @@ class WritesTests(ReasonsInStages):
         """
 
     @abstractmethod
+    def together(self, task: Task, texts: Sequence[str]) -> Task:
+        """A task of testing whose tests are judged together with others of the same programs: all `texts`, its own among them."""
+
+    @abstractmethod
     def holding(self, task: Task, program: str) -> Task:
         """The task whose tests hold where this program, in place of the reference, passes them."""
 

@@ -10,6 +10,7 @@ outputs, for who keeps them, whether each test is valid, and for each program wh
 """
 
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -21,7 +22,7 @@ from rlvr_exp.config import verifier as options
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
-from rlvr_exp.tasks.problems.calls import CallsProblem, WrittenTests, read_tests
+from rlvr_exp.tasks.problems.calls import CallsProblem, WrittenTests, calls_of, read_tests
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.compare import equal
 from rlvr_exp.verifiers.execution import Execution, Executor
@@ -30,6 +31,8 @@ from rlvr_exp.verifiers.python_io import PythonIO
 from rlvr_exp.verifiers.suite.verifier import PytestSuite, same_program
 
 NOTHING = "no test: a line each such as f(1) == 2"
+SHARED_RUNS = 256
+"""Runs that are kept for tests that are judged together; these come one after the other."""
 
 
 class PythonTests(Verifier, Executor, options.PythonTests):
@@ -44,6 +47,7 @@ class PythonTests(Verifier, Executor, options.PythonTests):
         super().__init__(**given)
         self._given, self._lock = (sandbox, cache), threading.Lock()
         self._opened: PytestSuite | None = None
+        self._shared: OrderedDict[tuple[Any, ...], Future[list[Execution]]] = OrderedDict()
         self._programs = PythonIO(sandbox, cache, case_cpu_s=self.case_cpu_s, packages=self.packages)
 
     def submit(self, request: Request) -> Future[Verdict]:
@@ -64,10 +68,23 @@ class PythonTests(Verifier, Executor, options.PythonTests):
         if not tests.cases:
             log = request.candidate.fault or NOTHING
             return completed_future(Execution(Verdict("failed", "parse", total=tests.lines, log=log), ()))
-        asked = PythonProblem(problem.entry_point, tuple(Case(case.args, None) for case in tests.cases))
-        codes = [problem.reference, *problem.programs]
-        runs = [self._programs.execute(Request(asked, Candidate(code))) for code in codes]
-        return then(gathered(runs), lambda done: _judged(tests, done))
+        calls = calls_of([*problem.together, text or ""], problem.entry_point)
+        return then(self._run(problem, calls), lambda done: _judged(tests, calls, done))
+
+    def _run(self, problem: CallsProblem, calls: tuple[Case, ...]) -> Future[list[Execution]]:
+        """The reference and the programs on some calls; tests that are judged together share the run."""
+        codes = (problem.reference, *problem.programs)
+        key = (problem.entry_point, codes, repr([case.args for case in calls]))
+        with self._lock:
+            if problem.together and key in self._shared:
+                return self._shared[key]
+            asked = PythonProblem(problem.entry_point, calls)
+            found = gathered([self._programs.execute(Request(asked, Candidate(code))) for code in codes])
+            if problem.together:
+                self._shared[key] = found
+                while len(self._shared) > SHARED_RUNS:
+                    self._shared.popitem(last=False)
+        return found
 
     def tool(self) -> Mapping[str, str]:
         found = {"pytest": metadata.version("pytest")} if find_spec("pytest") else {}
@@ -100,12 +117,14 @@ def _without_its_own(request: Request) -> Request:
     return replace(request, problem=replace(request.problem, reference="")) if own else request
 
 
-def _judged(tests: WrittenTests, runs: Sequence[Execution]) -> Execution:
+def _judged(tests: WrittenTests, calls: Sequence[Case], runs: Sequence[Execution]) -> Execution:
     broken = next((run.verdict for run in runs if run.verdict.outcome == "no_verdict"), None)
     if broken is not None:
         return Execution(Verdict("no_verdict", log=broken.log), ())
     count = len(tests.cases)
-    right, *others = (_outputs(run, count) for run in runs)
+    at = {repr(call.args): place for place, call in enumerate(calls)}
+    places = [at[repr(case.args)] for case in tests.cases]
+    right, *others = ([outputs[place] for place in places] for outputs in (_outputs(run, len(calls)) for run in runs))
     valid = [_same(right[place], case.expected) for place, case in enumerate(tests.cases)]
     catches = [[valid[place] and not _same(given[place], right[place]) for place in range(count)] for given in others]
     return Execution(_verdict(tests, valid, catches), (tuple(valid), tuple(map(tuple, catches))))

@@ -162,3 +162,20 @@ def test_a_suite_has_a_limit_of_its_own() -> None:
     with PythonTests(Sandbox(workers=1, cpu_s=30), suite_cpu_s=1.0) as one:
         verdict = one.submit(Request(slow, endless)).result(timeout=60)
     assert verdict.bucket == "timeout" and verdict.seconds < 5
+
+
+def test_tests_that_are_judged_together_have_the_verdicts_that_they_have_apart_and_run_each_program_once(
+    verifier, monkeypatch
+) -> None:
+    texts = ["f(3) == 3\nf(-2) == 2", "f(-2) == -2\nf(0) == 0\nnonsense", "f(2) == 2\nf(3) == 3", "nothing"]
+    programs = (SAME, NEGATIVE, BREAKS, ENDLESS, NOTHING)
+    ran, execute = [], verifier._programs.execute
+    monkeypatch.setattr(verifier._programs, "execute", lambda request: ran.append(request) or execute(request))
+    together = CallsProblem("f", REFERENCE, programs, tuple(texts))
+    found = gathered([verifier.execute(Request(together, Candidate(text))) for text in texts]).result(timeout=60)
+    assert len(ran) == 1 + len(programs) and len(ran[0].problem.cases) == 4
+    apart = [judged(verifier, text, *programs) for text in texts]
+    assert [(one.outputs, one.verdict.measures) for one in found] == [
+        (one.outputs, one.verdict.measures) for one in apart
+    ]
+    assert [one.verdict.outcome for one in found] == [one.verdict.outcome for one in apart]

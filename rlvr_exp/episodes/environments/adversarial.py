@@ -130,10 +130,12 @@ class Adversarial(Tested, options.Adversarial):
         return self.tests if len(episode.samples) > 1 else min(1, self.tests)
 
     def _judge(self, episode: Episode) -> Iterator[Judge]:
-        for index in self.suites(episode):
-            turn = episode.turns[index]
-            if turn.completion.verdict == PENDING:
-                yield Judge(TESTER, turn.completion.task, turn.completion.candidate, index)
+        """All sets of an attempt together: each program runs once."""
+        written = {index: episode.turns[index].completion for index in self.suites(episode)}
+        pending = {index: one for index, one in written.items() if one.verdict == PENDING}
+        texts = [one.candidate.text or "" for one in pending.values()]
+        for index, one in pending.items():
+            yield Judge(TESTER, self.testing.together(one.task, texts), one.candidate, index)
 
     def _try_again(self, episode: Episode) -> Iterator[Sample]:
         """First programs that fail valid tests are written anew, then tests of what came of them."""

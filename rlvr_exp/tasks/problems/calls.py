@@ -1,6 +1,7 @@
 """Tests in the form of calls, a line each: `f([1, 2], 'a') == [2]`. Arguments and value are literals, so that a test can look into nothing."""
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlvr_exp.tasks.formats.python_io import Case
@@ -19,6 +20,14 @@ class CallsProblem:
     reference: str
     programs: tuple[str, ...] = ()
     """Those that tests are run on; a test catches a program that returns something else than the reference."""
+    together: tuple[str, ...] = ()
+    """Texts of tests that are judged for the same programs, this one among them: each program runs once, on the calls of all."""
+
+
+def calls_of(texts: Sequence[str], entry_point: str) -> tuple[Case, ...]:
+    """The different calls of several texts of tests, as cases without a value."""
+    found = {repr(case.args): case.args for text in texts for case in read_tests(text, entry_point).cases}
+    return tuple(Case(args, None) for args in found.values())
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,9 @@ class Problems(WritesTests, options.Problems):
         inputs = StageInputs(row, tester.TESTS, {self.stages[-1]: attempt, **(earlier or {})})
         return replace(task, inputs=inputs, problem=wanted, gold=tester.good_tests(row), negatives=())
 
+    def together(self, task: Task, texts: Sequence[str]) -> Task:
+        return replace(task, problem=replace(task.problem, together=tuple(texts)))
+
     def holding(self, task: Task, program: str) -> Task:
         return replace(task, problem=CallsProblem(task.inputs.row.entry_point, program), negatives=())
 
