@@ -54,6 +54,8 @@ class Adversarial:
     were invalid or caught nothing."""
     reward: str = option("gated", choices=VARIANTS)
     """What the roles earn (rlvr_exp.episodes.minimax): ours, or as seed, utrl, code_a1 or cure have it."""
+    power: float = option(1.0, low=1)
+    """Reward gated: the power of the pass rate that a program earns; above 1 it is worth little to pass some of the tests."""
     penalty: float = option(0.1, low=0, high=1)
     """Reward gated: what a set loses where all its tests are invalid, repeated or catch nothing; a share of it for a share."""
     mask: bool = True
@@ -73,6 +75,7 @@ class Adversarial:
         reads = {
             "wanted_tests": (self.reward in ("utrl", "code_a1"), "environment.reward=utrl"),
             "penalty": (self.reward == "gated", "environment.reward=gated"),
+            "power": (self.reward == "gated", "environment.reward=gated"),
             "critique_weight": (self.critiques, "environment.critiques=true"),
         }
         for name in ("reward", "attempts", "critiques", "book"):

@@ -3,7 +3,7 @@
 `gated` is ours: discrimination only ever multiplies validity. The others are documented variants; where they use ground truth, the
 reference takes its place, since hidden tests are in no reward.
 
-- `gated`: solver, the pass rate on all valid tests, old ones of the book among them. Tester, validity times the share of wrong
+- `gated`: solver, the pass rate on all valid tests, old ones of the book among them, to a power. Tester, validity times the share of wrong
   programs, current and past, that its valid tests catch, less `penalty` times the share of its lines that are invalid, repeat a test
   or catch no program.
 - `seed`: solver, the pass rate on valid tests. Tester, one less the mean pass rate of the programs on its own valid tests, less half
@@ -23,9 +23,10 @@ from statistics import fmean
 from rlvr_exp.episodes.matrix import Matrix, Suite
 
 
-def solver_reward(variant: str, matrix: Matrix, program: str) -> float | None:
+def solver_reward(variant: str, matrix: Matrix, program: str, power: float = 1.0) -> float | None:
     """Args:
     program: empty: the chain came to none.
+    power: of the pass rate under `gated`.
 
     Returns:
         None where no test is valid, so that nothing is known of the program.
@@ -36,7 +37,10 @@ def solver_reward(variant: str, matrix: Matrix, program: str) -> float | None:
     if variant == "code_a1":
         known = [one for one in (fresh, book) if one is not None]
         return fmean(known) if known else None
-    return matrix.all_rate(program) if variant == "gated" else fresh
+    if variant == "gated":
+        rate = matrix.all_rate(program)
+        return None if rate is None else rate**power
+    return fresh
 
 
 def tester_reward(variant: str, matrix: Matrix, tests: Suite, penalty: float, count: int) -> float:

@@ -274,6 +274,11 @@ def test_every_variant_pays_in_the_unit_interval_and_prefers_tests_that_hold_and
     assert right > max(wrong, zero) and min(wrong, zero) >= 0 and right <= 1
 
 
+def test_a_power_makes_a_program_that_fails_some_tests_worth_little(verifier, domain) -> None:
+    environment, done = played(verifier, domain, [NEGATIVE, RIGHT], ["size(-2) == 2", "size(1) == 1"], power=4.0)
+    assert credits_of(environment, done, SOLVER) == [0.5**4, 1.0]
+
+
 def test_a_penalty_lies_on_lines_that_do_nothing(verifier, domain) -> None:
     sets = ["size(-2) == 2", "size(-2) == 2\nsize(1) == 1", "size(-2) == 2\nsize(-2) == 2"]
     environment, done = played(verifier, domain, [NEGATIVE, RIGHT], sets, penalty=0.2)

@@ -266,7 +266,7 @@ class Adversarial(Tested, options.Adversarial):
         return {index: RewardBreakdown(value) for index, value in credited.items()}
 
     def _of_code(self, episode: Episode, index: int, matrix: Matrix) -> float | None:
-        return solver_reward(self.reward, matrix, self.program(episode, index))
+        return solver_reward(self.reward, matrix, self.program(episode, index), self.power)
 
     def _of_output(self, episode: Episode, index: int, of_code: Mapping[int, float | None]) -> float | None:
         """The mean credit of the programs that follow from it; part of it, where the options say so, what the critique says."""
