@@ -47,6 +47,9 @@ class Adversarial:
 
     tests: int = option(4, low=0)
     """Sets of tests sampled of one attempt in training; 0: no tester, the solver is paid by the tests that the problem shows."""
+    shown_first: bool = True
+    """Reward gated: a program that fails a test that the problem shows earns nothing; passing these alone is worth nothing either, but
+    for a solver without a tester, which has no others."""
     wanted_tests: int = option(3, low=1)
     """Tests that a set should have: reward utrl and code_a1 pay up to so many."""
     attempts: int = option(1, low=1, high=8)
@@ -75,10 +78,11 @@ class Adversarial:
         reads = {
             "wanted_tests": (self.reward in ("utrl", "code_a1"), "environment.reward=utrl"),
             "penalty": (self.reward == "gated", "environment.reward=gated"),
+            "shown_first": (self.reward == "gated", "environment.reward=gated"),
             "power": (self.reward == "gated", "environment.reward=gated"),
             "critique_weight": (self.critiques, "environment.critiques=true"),
         }
-        for name in ("reward", "attempts", "critiques", "book"):
+        for name in ("reward", "attempts", "critiques", "book", "shown_first"):
             reads[name] = (self.tests > 0, "environment.tests=4")
         for name, (read, remedy) in reads.items():
             if not read and getattr(self, name) != getattr(Adversarial, name):

@@ -69,12 +69,14 @@ class Matrix:
     suites: Mapping[int, Suite]
     """By turn."""
     book: Suite | None = None
-    """Tests of earlier episodes, run against the programs of this one."""
+    """Tests that failed earlier programs, run against those of this episode."""
+    shown: Suite | None = None
+    """Likewise the tests that the problem shows."""
 
     @cached_property
     def wrong(self) -> tuple[str, ...]:
         """Programs that some valid test catches: that is all that anybody here knows."""
-        tests = [*self.suites.values(), *([self.book] if self.book else [])]
+        tests = [*self.suites.values(), *(one for one in (self.book, self.shown) if one)]
         return tuple(
             one for one in (*self.programs, *self.past) if any(any(each.catches.get(one, ())) for each in tests)
         )
@@ -88,14 +90,12 @@ class Matrix:
         return _rate([self.book] if self.book and self.book.held else [], program)
 
     def all_rate(self, program: str) -> float | None:
-        """Likewise, of all."""
+        """Likewise, of these and the book's."""
         return _rate([each for each in (*self.suites.values(), self.book) if each and each.held], program)
 
-    @property
-    def teaches(self) -> bool:
-        """Whether the programs of the episode differ in what they pass: problems that everybody or nobody solves teach nothing."""
-        rates = {self.all_rate(one) for one in self.programs}
-        return bool(rates - {None}) and rates not in ({0.0}, {1.0})
+    def shown_rate(self, program: str) -> float | None:
+        """Likewise, of those that the problem shows."""
+        return _rate([self.shown] if self.shown and self.shown.held else [], program)
 
 
 def _rate(sets: Sequence[Suite], program: str) -> float | None:

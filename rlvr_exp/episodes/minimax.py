@@ -3,7 +3,8 @@
 `gated` is ours: discrimination only ever multiplies validity. The others are documented variants; where they use ground truth, the
 reference takes its place, since hidden tests are in no reward.
 
-- `gated`: solver, the pass rate on all valid tests, old ones of the book among them, to a power. Tester, validity times the share of wrong
+- `gated`: solver, the pass rate on all valid tests, old ones of the book among them, to a power; nothing where a test that the problem
+  shows fails, and without a tester the pass rate on those. Tester, validity times the share of wrong
   programs, current and past, that its valid tests catch, less `penalty` times the share of its lines that are invalid, repeat a test
   or catch no program.
 - `seed`: solver, the pass rate on valid tests. Tester, one less the mean pass rate of the programs on its own valid tests, less half
@@ -37,10 +38,17 @@ def solver_reward(variant: str, matrix: Matrix, program: str, power: float = 1.0
     if variant == "code_a1":
         known = [one for one in (fresh, book) if one is not None]
         return fmean(known) if known else None
-    if variant == "gated":
-        rate = matrix.all_rate(program)
-        return None if rate is None else rate**power
-    return fresh
+    return _gated_solver(matrix, program, power) if variant == "gated" else fresh
+
+
+def _gated_solver(matrix: Matrix, program: str, power: float) -> float | None:
+    shown = matrix.shown_rate(program)
+    if not matrix.suites and shown is not None:
+        return shown**power
+    if shown is not None and shown < 1:
+        return 0.0
+    rate = matrix.all_rate(program)
+    return None if rate is None else rate**power
 
 
 def tester_reward(variant: str, matrix: Matrix, tests: Suite, penalty: float, count: int) -> float:

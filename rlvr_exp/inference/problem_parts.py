@@ -34,7 +34,7 @@ def sampled(environment: InStages, episode: Episode, index: int, judged: bool) -
     one = episode.turns[index].completion
     program = one.candidate.text if environment.is_code(episode, index) else None
     tests = isinstance(environment, Solving) and judged
-    rate = environment.matrix(episode).all_rate(environment.program(episode, index)) if tests else None
+    rate = environment.opinion(environment.matrix(episode), environment.program(episode, index)) if tests else None
     return SampledProgram(program, rate, one.verdict if judged else None)
 
 

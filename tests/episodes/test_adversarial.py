@@ -11,7 +11,7 @@ from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.episodes.environments.adversarial import Adversarial
 from rlvr_exp.episodes.environments.measured import coherence
-from rlvr_exp.episodes.environments.tested import SOLVER, TESTER, Given
+from rlvr_exp.episodes.environments.tested import OLD_TESTS, SOLVER, TESTER, Given
 from rlvr_exp.episodes.types import RewardBreakdown
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.problems.domain import Problems
@@ -215,7 +215,9 @@ def test_the_book_keeps_tests_and_programs_for_the_next_time(verifier, domain) -
         verifier, domain, [ZERO, NEGATIVE], ["size(0) == 0", "size(5) == 5"], environment=environment
     )
     matrix = environment.matrix(again)
-    assert matrix.book is not None and matrix.book.valid == (True,) and again.given.tests == ("size(-2) == 2",)
+    assert (
+        matrix.book is not None and matrix.book.valid == (True,) and again.given.tests[OLD_TESTS] == ("size(-2) == 2",)
+    )
     assert matrix.book_rate(ZERO) == 1.0 and matrix.book_rate(NEGATIVE) == 0.0
     assert credits_of(environment, again, SOLVER) == [pytest.approx(2 / 3), pytest.approx(2 / 3)], (
         "two new tests and an old one"
@@ -243,6 +245,21 @@ def test_problems_that_everybody_or_nobody_solves_teach_nothing(verifier, domain
         environment, done = played(verifier, domain, codes, ["size(-2) == 2", "size(-7) == 7"], mask=True)
         assert credits_of(environment, done, SOLVER)[0] == expected
         assert environment.metrics([done])["adversarial/teaching"] == float(expected is not None)
+
+
+def test_a_program_that_fails_a_shown_test_earns_nothing_and_passing_them_alone_is_worth_nothing(
+    verifier, tmp_path
+) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps({**ROW, "shown": [{"args": [-1], "expected": 1}]}) + "\n")
+    domain = Problems(path=str(tmp_path), reasoning=STAGES)
+    tests = ["size(1) == 1", "size(0) == 0"]
+    environment, done = played(verifier, domain, [NEGATIVE, RIGHT, ZERO], tests)
+    assert credits_of(environment, done, SOLVER) == [0.0, 1.0, 0.5]
+    assert credits_of(environment, done, TESTER) == [0.0, 0.5], "that the first is wrong is known by the shown test"
+    blind, again = played(verifier, domain, [NEGATIVE, RIGHT, ZERO], tests, shown_first=False)
+    assert credits_of(blind, again, SOLVER) == [1.0, 1.0, 0.5]
+    unknown, invalid = played(verifier, domain, [NEGATIVE, RIGHT], ["size(1) == 2", "size(0) == 1"])
+    assert credits_of(unknown, invalid, SOLVER) == [0.0, None], "no test of the tester is valid"
 
 
 def test_without_a_tester_a_solver_is_paid_by_the_shown_tests(verifier, tmp_path) -> None:

@@ -24,7 +24,7 @@ from rlvr_exp.episodes.environments.curves import curves
 from rlvr_exp.episodes.environments.measured import measures
 from rlvr_exp.episodes.environments.reasoning import with_equal_tasks
 from rlvr_exp.episodes.environments.retry import too_long
-from rlvr_exp.episodes.environments.tested import OLD_TESTS, SOLVER, TESTER, Given, Tested
+from rlvr_exp.episodes.environments.tested import OLD_TESTS, SHOWN_TESTS, SOLVER, TESTER, Given, Tested
 from rlvr_exp.episodes.episode import Draws, Episode, Judge, Request, Sample
 from rlvr_exp.episodes.matrix import Matrix, Suite
 from rlvr_exp.episodes.minimax import solver_reward, tester_reward
@@ -63,8 +63,9 @@ class Adversarial(Tested, options.Adversarial):
     def reset(self, task: Task, draws: Draws, samples: Sequence[int] = (0,)) -> Episode:
         trains = draws.purpose == ROLLOUT
         stage = self._schedule.stage(draws.place[0], len(self._domain.stages)) if self._schedule and trains else None
-        shown = () if self.tests else tuple(self.testing.shown_tests(task))
-        tests = self._book.tests(task.id) if self.tests and trains else shown
+        shown = tuple(self.testing.shown_tests(task)) if self.shown_first else ()
+        old = self._book.tests(task.id) if self.tests and trains else ()
+        tests = {OLD_TESTS: tuple(one for one in old if one not in shown), SHOWN_TESTS: shown}
         given = Given(stage, tests, self._book.programs(task.id) if trains else tuple(task.negatives))
         return replace(super().reset(task, draws, samples), given=given)
 
@@ -103,11 +104,12 @@ class Adversarial(Tested, options.Adversarial):
         return [index for index in learned if self._goes_on(episode, index) or self.is_code(episode, index)]
 
     def _run(self, episode: Episode) -> Iterator[Judge]:
-        """Old tests on the programs, and examples that were worked out before a program on that program."""
+        """Old and shown tests on the programs, and examples that were worked out before a program on that program."""
         given, programs = episode.given, self.programs(episode)
-        if given.tests and OLD_TESTS not in given.verdicts and programs:
-            task = self.testing.testing(episode.task, "", programs)
-            yield Judge(SOLVER, task, Candidate("\n".join(given.tests)), label=OLD_TESTS)
+        for label, tests in given.tests.items():
+            if tests and label not in given.verdicts and programs:
+                task = self.testing.testing(episode.task, "", programs)
+                yield Judge(SOLVER, task, Candidate("\n".join(tests)), label=label)
         pairs = dict.fromkeys((self.program(episode, end), self.examples(episode, end)) for end in self.ends(episode))
         for program, examples in pairs:
             if program and examples and (program, examples) not in given.verdicts:
@@ -209,7 +211,7 @@ class Adversarial(Tested, options.Adversarial):
             **super().outcome(episode),
             "tests": tests.text if tests else "",
             "validity": tests.verdict.measures.get("validity") if tests else None,
-            "pass_rate": matrix.all_rate(program) if program else None,
+            "pass_rate": self.opinion(matrix, program) if program else None,
         }
 
     # Who learns from what.
@@ -245,9 +247,8 @@ class Adversarial(Tested, options.Adversarial):
         return ()
 
     def credit(self, episode: Episode, rewards: Mapping[int, RewardBreakdown]) -> Mapping[int, RewardBreakdown]:
-        matrix, teaches = self.matrix(episode), True
-        if self.mask:
-            teaches = matrix.teaches
+        matrix = self.matrix(episode)
+        teaches = self.teaches(matrix) or not self.mask
         of_code = {index: self._of_code(episode, index, matrix) for index in self.ends(episode)}
         of_code |= {
             index: self._of_code(episode, index, matrix)
@@ -264,6 +265,10 @@ class Adversarial(Tested, options.Adversarial):
                 value = self._of_suite(index, matrix)
             credited[index] = value if teaches else None
         return {index: RewardBreakdown(value) for index, value in credited.items()}
+
+    def teaches(self, matrix: Matrix) -> bool:
+        earned = {solver_reward(self.reward, matrix, program) for program in matrix.programs} - {None}
+        return bool(earned) and earned not in ({0.0}, {1.0})
 
     def _of_code(self, episode: Episode, index: int, matrix: Matrix) -> float | None:
         return solver_reward(self.reward, matrix, self.program(episode, index), self.power)

@@ -20,7 +20,7 @@ def curves(of: Tested, episodes: Sequence[Episode]) -> dict[str, float]:
         row["adversarial/hidden"] = fmean(hidden for _, hidden in rates)
         row["adversarial/gap"] = row["adversarial/pass_rate"] - row["adversarial/hidden"]
     if episodes:
-        row["adversarial/teaching"] = fmean(matrix.teaches for matrix in matrices)
+        row["adversarial/teaching"] = fmean(of.teaches(matrix) for matrix in matrices)
         if (stage := episodes[0].given.stage) is not None:
             row["adversarial/stage"] = stage + 1.0
     return row
@@ -53,6 +53,7 @@ def _rates(of: Tested, episode: Episode, matrix: Matrix) -> Iterator[tuple[float
     """Of each program the share of the valid tests that it passes, and of the hidden ones."""
     for index in of.ends(episode):
         one = episode.turns[index].completion
-        rate = matrix.all_rate(of.program(episode, index)) if of.is_code(episode, index) else None
+        program = of.program(episode, index)
+        rate = of.opinion(matrix, program) if of.is_code(episode, index) else None
         if rate is not None and one.verdict.outcome != "no_verdict":
             yield rate, one.verdict.score

@@ -35,7 +35,7 @@ class Solving(Adversarial):
 
         def worth(index: int) -> tuple[float, bool]:
             program = self.program(episode, index)
-            return matrix.all_rate(program) or 0.0, bool(program)
+            return self.opinion(matrix, program) or 0.0, bool(program)
 
         return max(self.in_order(episode), key=worth)
 

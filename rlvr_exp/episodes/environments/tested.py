@@ -1,5 +1,6 @@
 """What an episode of programs and tests holds: whose turns they are, which attempt they belong to, and what ran on what."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -13,7 +14,7 @@ from rlvr_exp.tasks.base import WritesTests
 from rlvr_exp.verifiers.base import Verdict
 
 SOLVER, TESTER = "solver", "tester"
-OLD_TESTS = "old tests"
+OLD_TESTS, SHOWN_TESTS = "old tests", "shown tests"
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,12 @@ class Given:
 
     stage: int | None = None
     """The place of the stage of reasoning that is trained; None: all are."""
-    tests: tuple[str, ...] = ()
-    """Tests that run besides those of the tester."""
+    tests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Tests that run besides those of the tester: `OLD_TESTS`, which failed earlier programs, and `SHOWN_TESTS`."""
     programs: tuple[str, ...] = ()
     """Wrong programs that are known of the problem: earlier ones in training, those of the data where it is measured."""
     verdicts: Mapping[Any, Verdict] = field(default_factory=dict)
-    """By label, of what ran and is no turn: `OLD_TESTS`, and pairs of a program and the examples before it."""
+    """By label, of what ran and is no turn: these tests, and pairs of a program and the examples before it."""
 
 
 class Tested(InStages):
@@ -92,6 +93,16 @@ class Tested(InStages):
             return ()
         return self.testing.tests_in(one.candidate.text or "", one.task)
 
+    @abstractmethod
+    def teaches(self, matrix: Matrix) -> bool:
+        """Whether the programs of an episode differ in what they earn: problems that everybody or nobody solves teach nothing."""
+
+    @staticmethod
+    def opinion(matrix: Matrix, program: str) -> float | None:
+        """What the tests say of a program; without a tester those that the problem shows. None: nothing."""
+        rate = matrix.all_rate(program)
+        return matrix.shown_rate(program) if rate is None and not matrix.suites else rate
+
     def matrix(self, episode: Episode) -> Matrix:
         past = tuple(one for one in episode.given.programs if one not in self.programs(episode))
         suites = {}
@@ -99,14 +110,16 @@ class Tested(InStages):
             one = episode.turns[index].completion
             if one.verdict.outcome not in ("no_verdict", "pending"):
                 suites[index] = Suite.of(one.verdict, (*self.programs(episode, index), *episode.given.programs))
-        old = episode.given.verdicts.get(OLD_TESTS)
-        book = None if old is None or old.outcome == "no_verdict" else Suite.of(old, self._ran_on_old(episode))
-        return Matrix(self.programs(episode), past, suites, book)
+        old, shown = (self._ran(episode, label) for label in (OLD_TESTS, SHOWN_TESTS))
+        return Matrix(self.programs(episode), past, suites, old, shown)
 
-    def _ran_on_old(self, episode: Episode) -> tuple[str, ...]:
-        """Old tests run once, on the programs of first attempts."""
+    def _ran(self, episode: Episode, label: str) -> Suite | None:
+        """These tests run once, on the programs of first attempts."""
+        verdict = episode.given.verdicts.get(label)
+        if verdict is None or verdict.outcome == "no_verdict":
+            return None
         first = self.suites(episode)[:1]
-        return self.programs(episode, first[0] if first else None)
+        return Suite.of(verdict, self.programs(episode, first[0] if first else None))
 
     def examples(self, episode: Episode, index: int) -> tuple[str, ...]:
         """Examples that are worked out in the chain of a program."""
@@ -127,7 +140,7 @@ class Tested(InStages):
     def verdict_of_critique(self, episode: Episode, index: int) -> Verdict:
         """Whether it says of the output what the tests say of the programs that follow; it says yes where all are passed."""
         matrix, about = self.matrix(episode), self.criticised(episode, index)
-        rates = [matrix.all_rate(self.program(episode, end)) for end in self.ends_after(episode, about)]
+        rates = [self.opinion(matrix, self.program(episode, end)) for end in self.ends_after(episode, about)]
         known = [one for one in rates if one is not None]
         if not known:
             return Verdict("no_verdict", log="no test is valid")
