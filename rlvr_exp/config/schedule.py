@@ -18,7 +18,7 @@ class Schedule:
     """n_n_k: at each stage of reasoning the tester learns for `alone` steps while the solver is frozen, then the solver for `alone`
     steps while the tester is frozen, then each in turn for `alternating` steps. joint: all in every step, from the outputs of
     every stage of reasoning."""
-    alone: int = option(8, low=1)
+    alone: int = option(6, low=1)
     """N: steps of a role alone, at each stage of reasoning."""
     alternating: int = option(4, low=0)
     """K: steps in which the roles take turns, at each stage of reasoning."""

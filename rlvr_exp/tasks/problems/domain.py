@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rlvr_exp.config import problems as options
 from rlvr_exp.config.problems import SOLVER, TESTER
+from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.tasks.base import Candidate, Task, WritesTests
@@ -20,7 +21,7 @@ from rlvr_exp.tasks.problems import prompt as wording
 from rlvr_exp.tasks.problems import tester
 from rlvr_exp.tasks.problems.calls import CallsProblem, read_tests
 from rlvr_exp.tasks.problems.rows import ProblemRow, call_text, content
-from rlvr_exp.tasks.problems.source import EMBEDDED, Source, keys_of, read
+from rlvr_exp.tasks.problems.source import EMBEDDED, ERRORS, Source, keys_of, read
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Problems(WritesTests, options.Problems):
         embedded = embedded_content(EMBEDDED, split) if self._source == EMBEDDED else None
         if embedded is None:
             return content_hash([self.role, *(content(task.inputs.row) for task in self.splits()[split])])
-        return content_hash([embedded, self.limit, self.seed if self.limit else 0])
+        return content_hash([embedded, checksum(ERRORS), self.limit, self.seed if self.limit else 0])
 
     def left_out(self) -> Mapping[str, str]:
         return self._read.left_out

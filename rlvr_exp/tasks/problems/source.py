@@ -1,5 +1,7 @@
 """Problems at a path with the split of each: rows of one's own, the embedded corpus, or a set that `data=code` reads."""
 
+import json
+import lzma
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +14,8 @@ from rlvr_exp.tasks.splits import Item, split, tied
 from rlvr_exp.tasks.tables import SPLITS
 
 EMBEDDED = Path(__file__).parents[2] / "assets" / "problems"
+ERRORS = EMBEDDED.with_name("problem_errors.jsonl.xz")
+"""Wrong programs that a base wrote for problems of the embedded corpus, by their ids."""
 EMBEDDED_NAME = "embedded"
 """What stands for the embedded corpus in place of a path."""
 
@@ -42,10 +46,18 @@ def read(path: Path, fractions: tuple[float, float], seed: int, held_out: str = 
 
 
 def _read(path: Path, fractions: tuple[float, float], seed: int) -> Source:
-    code = None if path.is_relative_to(EMBEDDED) else set_at(path, fractions, seed)
+    embedded = path.is_relative_to(EMBEDDED)
+    code = None if embedded else set_at(path, fractions, seed)
     if code is None:
-        return Source(place(load(path), fractions, seed))
+        rows = load(path)
+        return Source(place(_with_errors(rows) if embedded else rows, fractions, seed))
     return Source(*rows_of(code), code.no_training())
+
+
+def _with_errors(rows: Sequence[ProblemRow]) -> list[ProblemRow]:
+    with lzma.open(ERRORS, "rt", encoding="ascii") as lines:
+        wrong = {one["id"]: tuple(one["wrong"]) for one in map(json.loads, lines)}
+    return [replace(row, wrong=(*row.wrong, *wrong.get(row.id, ()))) for row in rows]
 
 
 def _held_out(name: str, seed: int) -> list[ProblemRow]:
