@@ -61,8 +61,9 @@ class Adversarial:
     """Reward gated: the power of the pass rate that a program earns; above 1 it is worth little to pass some of the tests."""
     penalty: float = option(0.1, low=0, high=1)
     """Reward gated: what a set loses where all its tests are invalid, repeated or catch nothing; a share of it for a share."""
-    mask: bool = True
-    """Problems whose programs pass all tests, or none, are not learned from: what everybody or nobody solves teaches nothing."""
+    mask: str = option("both", choices=("both", "solver", "none"))
+    """Who does not learn from problems whose programs all earn everything, or all nothing: what everybody or nobody solves teaches
+    nothing. solver: where nobody solves a problem a tester still learns which of its tests are valid."""
     book: int = option(8, low=0)
     """Tests that failed earlier programs of a problem, and such programs, that it keeps for the next time; 0: none."""
     critiques: bool = True

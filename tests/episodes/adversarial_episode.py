@@ -27,7 +27,7 @@ ROW = {
 }
 STAGES = {"plan": ReasoningStage(), "code": ReasoningStage(form="code")}
 CATCHES = ["size(-2) == 2", "size(0) == 0"]
-BARE = {"critiques": False, "mask": False, "penalty": 0.0}
+BARE = {"critiques": False, "mask": "none", "penalty": 0.0}
 """Without what most tests here are not about."""
 
 

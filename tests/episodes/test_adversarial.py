@@ -242,9 +242,17 @@ def test_tests_that_are_cut_are_not_run_and_not_kept(verifier, domain) -> None:
 
 def test_problems_that_everybody_or_nobody_solves_teach_nothing(verifier, domain) -> None:
     for codes, expected in (([NEGATIVE, NEGATIVE], None), ([RIGHT, RIGHT], None), ([RIGHT, NEGATIVE], 1.0)):
-        environment, done = played(verifier, domain, codes, ["size(-2) == 2", "size(-7) == 7"], mask=True)
+        environment, done = played(verifier, domain, codes, ["size(-2) == 2", "size(-7) == 7"], mask="both")
         assert credits_of(environment, done, SOLVER)[0] == expected
         assert environment.metrics([done])["adversarial/teaching"] == float(expected is not None)
+
+
+def test_a_tester_may_learn_where_nobody_solves_a_problem(verifier, domain) -> None:
+    tests = ["size(-2) == 2", "size(-7) == 8"]
+    for mask, of_tests in (("both", [None, None]), ("solver", [1.0, 0.0]), ("none", [1.0, 0.0])):
+        environment, done = played(verifier, domain, [NEGATIVE, NEGATIVE], tests, mask=mask)
+        assert credits_of(environment, done, TESTER) == of_tests
+        assert credits_of(environment, done, SOLVER) == [0.0 if mask == "none" else None] * 2
 
 
 def test_a_program_that_fails_a_shown_test_earns_nothing_and_passing_them_alone_is_worth_nothing(

@@ -31,6 +31,7 @@ from rlvr_exp.episodes.minimax import solver_reward, tester_reward
 from rlvr_exp.episodes.types import PENDING, VERDICT_OF, Completion, RewardBreakdown
 from rlvr_exp.tasks.base import Candidate, Domain, Task, WritesTests
 
+MASKED = {"both": (SOLVER, TESTER), "solver": (SOLVER,), "none": ()}
 ROLLOUT = "rollout"
 """The purpose of episodes that are trained on."""
 
@@ -248,7 +249,7 @@ class Adversarial(Tested, options.Adversarial):
 
     def credit(self, episode: Episode, rewards: Mapping[int, RewardBreakdown]) -> Mapping[int, RewardBreakdown]:
         matrix = self.matrix(episode)
-        teaches = self.teaches(matrix) or not self.mask
+        masked = () if self.teaches(matrix) else MASKED[self.mask]
         of_code = {index: self._of_code(episode, index, matrix) for index in self.ends(episode)}
         of_code |= {
             index: self._of_code(episode, index, matrix)
@@ -263,7 +264,7 @@ class Adversarial(Tested, options.Adversarial):
                 value = self._of_critique(episode, index, of_code)
             else:
                 value = self._of_suite(index, matrix)
-            credited[index] = value if teaches else None
+            credited[index] = None if turn.role in masked else value
         return {index: RewardBreakdown(value) for index, value in credited.items()}
 
     def teaches(self, matrix: Matrix) -> bool:
