@@ -26,15 +26,17 @@ class Schedule:
     """The stage of reasoning, counted from 1, that every pass begins with."""
     learn: list[str] = field(default_factory=list)
     """Roles that learn, the first one first; the others stay frozen in all steps. Empty: tester and solver."""
-    outputs: str = option("stage", choices=("stage", "onward"))
-    """What a solver learns from at a stage of reasoning: the outputs of this stage, or also those that follow from them."""
+    outputs: str = option("stage", choices=("stage", "onward", "all"))
+    """What a solver learns from at a stage of reasoning: the outputs of this stage; also those that follow from them; or all."""
+    prefix: str = option("shared", choices=("shared", "own"))
+    """What comes before the outputs of a stage: sampled once for a problem, so that they alone differ; or for each of them."""
 
     def problems(self) -> list[InputProblem]:
         return list(self._unread())
 
     def _unread(self) -> Iterator[InputProblem]:
         if self.mode == "joint":
-            for name in ("alone", "alternating", "start_stage", "outputs"):
+            for name in ("alone", "alternating", "start_stage", "outputs", "prefix"):
                 if getattr(self, name) != getattr(Schedule, name):
                     what, got = "has no effect here", str(getattr(self, name))
                     yield InputProblem(name, what, got, "its default", "", "schedule.mode=n_n_k, or drop it")

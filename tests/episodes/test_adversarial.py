@@ -201,10 +201,27 @@ def test_a_schedule_samples_one_stage_of_reasoning_and_learns_from_it_alone(veri
     assert environment.metrics([done])["adversarial/stage"] == (1.0 if step == 0 else 2.0)
 
 
-def test_later_outputs_are_learned_from_too_where_the_schedule_says_so(verifier, domain) -> None:
-    environment = Adversarial(domain, schedule=Schedule(alone=2, alternating=1, outputs="onward"), tests=2, **BARE)
-    _, done = played(verifier, domain, [NEGATIVE, RIGHT], CATCHES, environment=environment)
-    assert [len(group) for group in environment.groups(done)] == [2, 2, 2]
+@pytest.mark.parametrize(
+    ("outputs", "prefix", "step", "plans", "learned"),
+    [
+        ("onward", "shared", 0, 2, [2, 2]),
+        ("onward", "shared", 5, 1, [2]),
+        ("all", "own", 5, 2, [2, 2]),
+        ("stage", "own", 5, 2, [2]),
+        ("stage", "own", 0, 2, [2]),
+    ],
+)
+def test_a_schedule_says_what_is_sampled_before_a_stage_and_what_is_learned_from(
+    verifier, domain, outputs, prefix, step, plans, learned
+) -> None:
+    schedule = Schedule(alone=2, alternating=1, outputs=outputs, prefix=prefix)
+    environment = Adversarial(domain, schedule=schedule, tests=2, **BARE)
+    _, done = played(verifier, domain, [NEGATIVE, RIGHT], CATCHES, environment=environment, step=step)
+    of_solver = [len(group) for group in environment.groups(done) if done.turns[group[0]].role == SOLVER]
+    written = sum(
+        turn.role == SOLVER and environment.stage_of(done, index) == "plan" for index, turn in enumerate(done.turns)
+    )
+    assert (written, of_solver) == (plans, learned)
 
 
 def test_the_book_keeps_tests_and_programs_for_the_next_time(verifier, domain) -> None:

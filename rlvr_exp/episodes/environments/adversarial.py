@@ -6,8 +6,8 @@ A program is wrong, as far as anybody here knows, where a valid test catches it;
 credit. Credits are in [0, 1] (rlvr_exp.episodes.minimax): a program has that of the tests, every output before it the mean of the
 programs that follow from it, a critique whether it agrees with the tests.
 
-Under a schedule of stages a step is spent on one of them: the outputs before it are sampled once, its own as often as a group has
-members, and they alone are learned from.
+Under a schedule a step is spent on one stage of reasoning: what comes before its outputs is sampled once for a problem, or for each of
+them, and the solver learns from the outputs that the schedule says.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -81,11 +81,16 @@ class Adversarial(Tested, options.Adversarial):
                 return found
         return chains
 
+    @property
+    def _shares(self) -> bool:
+        """The outputs of a stage have one prefix."""
+        return self._schedule is not None and self._schedule.prefix == "shared"
+
     def first_samples(self, episode: Episode) -> Sequence[int]:
-        return episode.samples if episode.given.stage in (None, 0) else episode.samples[:1]
+        return episode.samples if episode.given.stage in (None, 0) or not self._shares else episode.samples[:1]
 
     def branches(self, episode: Episode, depth: int) -> Sequence[int]:
-        return episode.samples if depth == episode.given.stage else ()
+        return episode.samples if self._shares and depth == episode.given.stage else ()
 
     def _criticise(self, episode: Episode) -> Iterator[Sample]:
         """A critique of each output that is learned from."""
@@ -240,8 +245,8 @@ class Adversarial(Tested, options.Adversarial):
 
     def _trained(self, episode: Episode, index: int, stage: int) -> bool:
         depth = min(episode.depth(index), len(self._domain.stages) - 1)
-        onward = self._schedule is not None and self._schedule.outputs == "onward"
-        return depth == stage or (onward and depth > stage)
+        outputs = self._schedule.outputs if self._schedule else "stage"
+        return outputs == "all" or depth == stage or (outputs == "onward" and depth > stage)
 
     def rewarded(self, episode: Episode) -> Sequence[int]:
         """None: who is credited with what follows from the tests, and the verdict of the hidden ones is never paid."""
