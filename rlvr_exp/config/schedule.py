@@ -26,9 +26,9 @@ class Schedule:
     """The stage of reasoning, counted from 1, that every pass begins with."""
     learn: list[str] = field(default_factory=list)
     """Roles that learn, the first one first; the others stay frozen in all steps. Empty: tester and solver."""
-    outputs: str = option("stage", choices=("stage", "onward", "all"))
+    outputs: str = option("all", choices=("stage", "onward", "all"))
     """What a solver learns from at a stage of reasoning: the outputs of this stage; also those that follow from them; or all."""
-    prefix: str = option("shared", choices=("shared", "own"))
+    prefix: str = option("own", choices=("shared", "own"))
     """What comes before the outputs of a stage: sampled once for a problem, so that they alone differ; or for each of them."""
 
     def problems(self) -> list[InputProblem]:

@@ -182,7 +182,7 @@ def test_a_second_attempt_is_told_what_failed_and_so_is_the_tester(verifier, dom
 
 @pytest.mark.parametrize(("step", "learned"), [(0, {"plan": 3}), (5, {"code": 3})])
 def test_a_schedule_samples_one_stage_of_reasoning_and_learns_from_it_alone(verifier, domain, step, learned) -> None:
-    schedule = Schedule(alone=2, alternating=1)
+    schedule = Schedule(alone=2, alternating=1, outputs="stage", prefix="shared")
     environment = Adversarial(domain, schedule=schedule, tests=2, **BARE)
     codes = [NEGATIVE, RIGHT, ZERO]
     environment, done = played(verifier, domain, codes, CATCHES, environment=environment, step=step)
