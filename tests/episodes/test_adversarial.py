@@ -224,6 +224,14 @@ def test_a_schedule_says_what_is_sampled_before_a_stage_and_what_is_learned_from
     assert (written, of_solver) == (plans, learned)
 
 
+def test_critiques_are_of_the_stage_that_a_step_is_spent_on(verifier, domain) -> None:
+    schedule = Schedule(alone=2, alternating=1)
+    environment = Adversarial(domain, schedule=schedule, tests=2, **{**BARE, "critiques": True})
+    for step, stage in ((0, "plan"), (5, "code")):
+        _, done = played(verifier, domain, [NEGATIVE, RIGHT], CATCHES, environment=environment, step=step)
+        assert [environment.about(done, one)["critique"] for one in environment.critiques_in(done)] == [stage] * 2
+
+
 def test_the_book_keeps_tests_and_programs_for_the_next_time(verifier, domain) -> None:
     environment, done = played(verifier, domain, [NEGATIVE, RIGHT], ["size(-2) == 2", "size(1) == 1"])
     environment.remember([done])

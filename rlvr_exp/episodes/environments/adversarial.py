@@ -105,9 +105,12 @@ class Adversarial(Tested, options.Adversarial):
         return Sample(TESTER, task, self.testing.tester.task_prompt(task), keys, index, pending=True)
 
     def _worth_a_critique(self, episode: Episode) -> list[int]:
-        """One chain alone is measured without, since nobody learns from what it would say."""
-        learned = self._learned(episode) if len(episode.samples) > 1 else []
-        return [index for index in learned if self._goes_on(episode, index) or self.is_code(episode, index)]
+        """The outputs of the stage that a step is spent on. One chain alone is measured without, since nobody learns from it."""
+        outputs = [
+            index for index, turn in enumerate(episode.turns) if turn.role == SOLVER and self._is_due(episode, index)
+        ]
+        outputs = outputs if len(episode.samples) > 1 else []
+        return [index for index in outputs if self._goes_on(episode, index) or self.is_code(episode, index)]
 
     def _run(self, episode: Episode) -> Iterator[Judge]:
         """Old and shown tests on the programs, and examples that were worked out before a program on that program."""
@@ -236,17 +239,23 @@ class Adversarial(Tested, options.Adversarial):
 
     def _learned(self, episode: Episode) -> list[int]:
         """The solver's outputs that are learned from."""
-        stage = episode.given.stage
-        return [
-            index
-            for index, turn in enumerate(episode.turns)
-            if turn.role == SOLVER and (stage is None or self._trained(episode, index, stage))
-        ]
+        own = [index for index, turn in enumerate(episode.turns) if turn.role == SOLVER]
+        outputs = self._schedule.outputs if self._schedule else "all"
+        if outputs == "all":
+            return own
+        onward = outputs == "onward"
+        return [index for index in own if self._is_due(episode, index) or (onward and self._is_later(episode, index))]
 
-    def _trained(self, episode: Episode, index: int, stage: int) -> bool:
-        depth = min(episode.depth(index), len(self._domain.stages) - 1)
-        outputs = self._schedule.outputs if self._schedule else "stage"
-        return outputs == "all" or depth == stage or (outputs == "onward" and depth > stage)
+    def _is_due(self, episode: Episode, index: int) -> bool:
+        """Whether an output is of the stage that a step is spent on; where it is spent on all, every one is."""
+        return episode.given.stage in (None, self._place(episode, index))
+
+    def _is_later(self, episode: Episode, index: int) -> bool:
+        return self._place(episode, index) > episode.given.stage
+
+    def _place(self, episode: Episode, index: int) -> int:
+        """The place of an output's stage; further attempts are of the last one."""
+        return min(episode.depth(index), len(self._domain.stages) - 1)
 
     def rewarded(self, episode: Episode) -> Sequence[int]:
         """None: who is credited with what follows from the tests, and the verdict of the hidden ones is never paid."""
@@ -273,11 +282,14 @@ class Adversarial(Tested, options.Adversarial):
         return {index: RewardBreakdown(value) for index, value in credited.items()}
 
     def teaches(self, matrix: Matrix) -> bool:
-        earned = {solver_reward(self.reward, matrix, program) for program in matrix.programs} - {None}
+        earned = {self.earned(matrix, program) for program in matrix.programs} - {None}
         return bool(earned) and earned not in ({0.0}, {1.0})
 
+    def earned(self, matrix: Matrix, program: str) -> float | None:
+        return solver_reward(self.reward, matrix, program, self.power)
+
     def _of_code(self, episode: Episode, index: int, matrix: Matrix) -> float | None:
-        return solver_reward(self.reward, matrix, self.program(episode, index), self.power)
+        return self.earned(matrix, self.program(episode, index))
 
     def _of_output(self, episode: Episode, index: int, of_code: Mapping[int, float | None]) -> float | None:
         """The mean credit of the programs that follow from it; part of it, where the options say so, what the critique says."""

@@ -97,6 +97,10 @@ class Tested(InStages):
     def teaches(self, matrix: Matrix) -> bool:
         """Whether the programs of an episode differ in what they earn: problems that everybody or nobody solves teach nothing."""
 
+    @abstractmethod
+    def earned(self, matrix: Matrix, program: str) -> float | None:
+        """What a program earns, in [0, 1]; of the empty program what a chain without one does. None: nothing is known of it."""
+
     @staticmethod
     def opinion(matrix: Matrix, program: str) -> float | None:
         """What the tests say of a program; without a tester those that the problem shows. None: nothing."""
@@ -138,10 +142,10 @@ class Tested(InStages):
         return None if one.truncated else self.testing.approves(one.text)
 
     def verdict_of_critique(self, episode: Episode, index: int) -> Verdict:
-        """Whether it says of the output what the tests say of the programs that follow; it says yes where all are passed."""
+        """Whether it says of the output what the tests say of the programs that follow: that it is right where they earn all."""
         matrix, about = self.matrix(episode), self.criticised(episode, index)
-        rates = [self.opinion(matrix, self.program(episode, end)) for end in self.ends_after(episode, about)]
-        known = [one for one in rates if one is not None]
+        earned = [self.earned(matrix, self.program(episode, end)) for end in self.ends_after(episode, about)]
+        known = [one for one in earned if one is not None]
         if not known:
             return Verdict("no_verdict", log="no test is valid")
         said = self.says_right(episode, index)
