@@ -246,7 +246,7 @@ class WritesTests(ReasonsInStages):
 
         Args:
             programs: those that tests are run on.
-            earlier: as `told_of_tests`.
+            earlier: as `tests_feedback`.
         """
 
     @abstractmethod
@@ -278,11 +278,11 @@ class WritesTests(ReasonsInStages):
         """Tests that the task itself shows, a line each."""
 
     @abstractmethod
-    def told_of_failure(self, program: str, failed: Sequence[str]) -> Mapping[str, str]:
+    def failure_feedback(self, program: str, failed: Sequence[str]) -> Mapping[str, str]:
         """What a solver is told of its last attempt, by heading. `failed`: tests that it does not pass."""
 
     @abstractmethod
-    def told_of_tests(self, text: str, faults: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
+    def tests_feedback(self, text: str, faults: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
         """What a tester is told of its last tests, by heading. `faults`: tests by what is wrong with them."""
 
 

@@ -162,7 +162,7 @@ class Adversarial(Tested, options.Adversarial):
             turn = episode.turns[index]
             program = self.program(episode, index)
             if failed := self._failed(episode, matrix, program):
-                chain = {**self.chain(episode, index), **self.testing.told_of_failure(program, failed)}
+                chain = {**self.chain(episode, index), **self.testing.failure_feedback(program, failed)}
                 task = self._domain.at_stage(episode.task, self._domain.stages[-1], chain)
                 keys = (None if turn.key is None else (*turn.key, "again"),)
                 yield Sample(SOLVER, task, self._domain.task_prompt(task), keys, index)
@@ -184,7 +184,7 @@ class Adversarial(Tested, options.Adversarial):
         for index in self.suites(episode):
             if self.attempt_of(episode, index) + 1 == self.attempts_of(episode, TESTER):
                 turn, suite = episode.turns[index], matrix.suites.get(index)
-                words = self.testing.told_of_tests(turn.completion.text, self._faults(episode, index, suite, matrix))
+                words = self.testing.tests_feedback(turn.completion.text, self._faults(episode, index, suite, matrix))
                 task = self.testing.testing(episode.task, attempt, (*programs, *episode.given.programs), words)
                 keys = (None if turn.key is None else (*turn.key, "again"),)
                 yield Sample(TESTER, task, self.testing.tester.task_prompt(task), keys, index, pending=True)

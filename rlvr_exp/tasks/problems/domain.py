@@ -125,11 +125,11 @@ class Problems(WritesTests, options.Problems):
     def shown_tests(self, task: Task) -> Sequence[str]:
         return [call_text(task.inputs.row.entry_point, case) for case in task.inputs.row.shown]
 
-    def told_of_failure(self, program: str, failed: Sequence[str]) -> Mapping[str, str]:
-        return tester.told(tester.LAST_CODE, program, {tester.FAILED: failed})
+    def failure_feedback(self, program: str, failed: Sequence[str]) -> Mapping[str, str]:
+        return tester.feedback(tester.LAST_CODE, program, {tester.FAILED: failed})
 
-    def told_of_tests(self, text: str, faults: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
-        return tester.told(tester.LAST_TESTS, text, faults)
+    def tests_feedback(self, text: str, faults: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
+        return tester.feedback(tester.LAST_TESTS, text, faults)
 
     def demonstrations(self, task: Task) -> Sequence[Task]:
         """A solver's: the problem at each stage whose output is known, after the good outputs of those before it. A tester's: the

@@ -39,7 +39,7 @@ def approves(text: str) -> bool | None:
     return True if said == FITS else False if said.startswith(MISSES.strip()) else None
 
 
-def told(heading: str, text: str, faults: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def feedback(heading: str, text: str, faults: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """A text that was given before, and lines by what is wrong with them, each under its heading."""
     return {heading: text.strip("\n"), **{name: "\n".join(lines) for name, lines in faults.items() if lines}}
 
