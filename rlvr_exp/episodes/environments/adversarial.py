@@ -93,7 +93,7 @@ class Adversarial(Tested, options.Adversarial):
         return episode.samples if self._shares and depth == episode.given.stage else ()
 
     def _criticise(self, episode: Episode) -> Iterator[Sample]:
-        """A critique of each output that is learned from."""
+        """A critique of each output of the stage that a step is spent on."""
         for index in self._worth_a_critique(episode) if self.critiques and self.tests else ():
             if not self.critiques_of(episode, index):
                 yield self._critique(episode, index)
