@@ -86,7 +86,11 @@ class ModelRows:
 
 
 def packed(
-    prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[int]], owners: Sequence[int], width: int
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    owners: Sequence[int],
+    width: int,
+    fed: Sequence[Sequence[int]] | None = None,
 ) -> ModelRows:
     """All samples in one row.
 
@@ -94,10 +98,12 @@ def packed(
         prompts, completions: token ids of each sample, unpadded; those of a group are neighbours.
         owners: the group of each sample.
         width: T, the columns of (samples, T).
+        fed: the tokens that the model is given in place of the completions, which it predicts; None: these.
 
     Raises:
         ValueError: samples of a group differ in their prompt.
     """
+    fed = completions if fed is None else fed
     ids, positions, scored, labels, places = [], [], [], [], []
     prefixes, segments = [], []
     for _, members in groupby(range(len(owners)), key=owners.__getitem__):
@@ -112,7 +118,7 @@ def packed(
         for row in rows:
             completion = completions[row]
             scored += range(len(ids), len(ids) + len(completion))
-            ids += [prompt[-1], *completion[:-1]]
+            ids += [prompt[-1], *fed[row][:-1]]
             positions += range(len(prompt) - 1, len(prompt) - 1 + len(completion))
             labels += completion
             places += range(row * width, row * width + len(completion))
@@ -123,9 +129,14 @@ def packed(
     return ModelRows(torch.tensor([ids]), torch.tensor([positions]), None, layout, *tensors, (len(owners), width))
 
 
-def row_by_row(prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[int]], width: int) -> ModelRows:
-    """One row per sample, padded on the right, where no causal model can see it."""
-    rows = [[*prompt, *completion] for prompt, completion in zip(prompts, completions, strict=True)]
+def row_by_row(
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    width: int,
+    fed: Sequence[Sequence[int]] | None = None,
+) -> ModelRows:
+    """One row per sample, padded on the right, where no causal model can see it. Arguments as of `packed`."""
+    rows = [[*prompt, *given] for prompt, given in zip(prompts, completions if fed is None else fed, strict=True)]
     longest = max(len(row) for row in rows)
     starts = [index * longest + len(prompt) - 1 for index, prompt in enumerate(prompts)]
     scored = [

@@ -58,6 +58,11 @@ class PPOTrainer(PolicyTrainer):
     def _steps_per_experience(self) -> int:
         return self._ppo.iterations * self._ppo.minibatches
 
+    @property
+    def _joins(self) -> bool:
+        """Not here: mini-batches are drawn from prompts."""
+        return False
+
     def _minibatches(self, experience: TrainingBatch) -> list[Sequence[int]]:
         """Prompts in an order that depends only on the seed and the step, split into parts of equal size (give or take 1)."""
         prompts = list(range(experience.prompts))

@@ -19,6 +19,7 @@ from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 
 from rlvr_exp.algorithms.entropy_control import EntropyControl
+from rlvr_exp.algorithms.joined import joined
 from rlvr_exp.algorithms.logprobs import Scores, score
 from rlvr_exp.algorithms.metric_gather import skip_metric_gather
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
@@ -86,8 +87,9 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         if self._choice is None:
             self._begin(self.model_wrapped)
         experience = self._prepared(experience)
-        cuts = [self._parts(experience, prompts) for prompts in self._minibatches(experience)]
-        self._updates = [[self._micro_batch(experience, part) for part in parts] for parts in cuts]
+        batch = joined(experience) if self._joins else experience
+        cuts = [self._parts(batch, prompts) for prompts in self._minibatches(batch)]
+        self._updates = [[self._micro_batch(batch, part) for part in parts] for parts in cuts]
         return experience
 
     def passes(self) -> tuple[list[dict], None]:
@@ -152,6 +154,11 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
     def _prepared(self, experience: TrainingBatch) -> TrainingBatch:
         """Called once for each training batch, before it is split into micro-batches."""
         return experience
+
+    @property
+    def _joins(self) -> bool:
+        """Whether turns that follow from each other may be one row: not where a row is a unit of the loss."""
+        return self.importance_sampling_level == "token"
 
     @property
     def _shared(self) -> bool:
@@ -232,19 +239,26 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
             inputs["old_per_token_logps"] = part.sampling_logprobs
         if part.kept_token_ids is not None:
             inputs["support"] = part.kept_token_ids
+        if part.fed_ids is not None:
+            inputs["fed_ids"] = part.fed_ids
         return {name: value.to(self.accelerator.device) for name, value in inputs.items()}
 
     def _rows(self, inputs: dict, samples: Sequence[int], places: Sequence[range]) -> ModelRows:
         """The given samples of a micro-batch as the model's inputs."""
         prompts = _unpadded(inputs["prompt_ids"], inputs["prompt_mask"], samples)
         completions = _unpadded(inputs["completion_ids"], inputs["completion_mask"], samples)
+        fed = _unpadded(inputs["fed_ids"], inputs["completion_mask"], samples) if "fed_ids" in inputs else None
         owner_of = [prompt for prompt, rows in enumerate(places) for _ in rows]
         owners = [owner_of[sample] for sample in samples]
-        made = self._model_rows(prompts, completions, owners, inputs["completion_ids"].shape[1])
+        made = self._model_rows(prompts, completions, owners, inputs["completion_ids"].shape[1], fed)
         return made.of(samples, len(inputs["completion_ids"]))
 
-    def _model_rows(self, prompts, completions, owners, width: int) -> ModelRows:
-        rows = packed(prompts, completions, owners, width) if self._shared else row_by_row(prompts, completions, width)
+    def _model_rows(self, prompts, completions, owners, width: int, fed=None) -> ModelRows:
+        rows = (
+            packed(prompts, completions, owners, width, fed)
+            if self._shared
+            else row_by_row(prompts, completions, width, fed)
+        )
         return filled_on_cpu(rows.to(self.accelerator.device))
 
     def _score(

@@ -44,6 +44,8 @@ class TrainingBatch:
     """(N,): the id of each sample's group, assigned when it was sampled: the samples that share a baseline"""
     kept_token_ids: torch.Tensor | None = None
     """(N, T, K): ids that were kept when each token was drawn, padded with -1; None: the entire vocabulary"""
+    fed_ids: torch.Tensor | None = None
+    """(N, T) what the model is given at the place of each token; None: the tokens of `completion_ids` (rlvr_exp.algorithms.joined)"""
     off_policy: bool = False
     """Some samples were drawn before the last update, so that their ratio to the policy is not 1."""
 

@@ -83,6 +83,17 @@ class Learnability:
     """Successes, and failures, that are assumed of every task."""
 
 
+@configures("rlvr_exp.curriculum.families.Families")
+@dataclass
+class Families:
+    """Families of tasks by the share of their groups that teach, and in each the tasks picked least often."""
+
+    decay: float = option(0.98, above=0, high=1)
+    """Factor of a family's observed groups for each further step that samples."""
+    prior: float = option(1.0, above=0)
+    """Groups that teach, and groups that do not, that are assumed of every family."""
+
+
 @configures("rlvr_exp.curriculum.band.Band")
 @dataclass
 class Band:

@@ -20,6 +20,9 @@ class Local:
     drafts: int = option(8, low=0)
     """The most tokens of a completion that are guessed for one pass, where a trial shows that no bit changes by it; as many
     as pay are. What is sampled is the same. 0: none."""
+    prefix_caching: bool = True
+    """In episodes of several turns a prompt is computed only behind what it shares with the turn that it goes on from. On CPU, and not
+    where several processes share the sampling."""
 
 
 @configures("rlvr_exp.rollouts.engines.server.ServerEngine")

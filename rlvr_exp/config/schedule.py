@@ -28,6 +28,9 @@ class Schedule:
     """Roles that learn, the first one first; the others stay frozen in all steps. Empty: tester and solver."""
     outputs: str = option("all", choices=("stage", "onward", "all"))
     """What a solver learns from at a stage of reasoning: the outputs of this stage; also those that follow from them; or all."""
+    chains: int = option(0, low=0)
+    """Chains of a problem in steps in which the solver is frozen, at least two: programs for a tester's tests to run on. 0:
+    algorithm.group_size."""
     prefix: str = option("own", choices=("shared", "own"))
     """What comes before the outputs of a stage: sampled once for a problem, so that they alone differ; or for each of them."""
 
@@ -35,8 +38,10 @@ class Schedule:
         return list(self._unread())
 
     def _unread(self) -> Iterator[InputProblem]:
+        if self.chains == 1:
+            yield InputProblem("chains", "programs of a problem are compared", "1", "0, or at least 2")
         if self.mode == "joint":
-            for name in ("alone", "alternating", "start_stage", "outputs", "prefix"):
+            for name in ("alone", "alternating", "start_stage", "outputs", "chains", "prefix"):
                 if getattr(self, name) != getattr(Schedule, name):
                     what, got = "has no effect here", str(getattr(self, name))
                     yield InputProblem(name, what, got, "its default", "", "schedule.mode=n_n_k, or drop it")

@@ -8,13 +8,15 @@ from torch import nn
 from transformers import GenerationConfig, PreTrainedModel
 
 from rlvr_exp.episodes.types import TokenSample
+from rlvr_exp.rollouts.kept_prefixes import NO_TURNS, Turns
 from rlvr_exp.rollouts.sampler import causal_model
 from rlvr_exp.rollouts.sampling_params import FinishedSample, SampleKey, SamplingParams
 
 
 @dataclass(frozen=True)
 class Beams:
-    """Yields completions as rlvr_exp.rollouts.sampler.stream does, the likeliest first; keys and filters are not used.
+    """Yields completions as rlvr_exp.rollouts.sampler.stream does, the likeliest first; keys, filters and the turns before
+    are not used.
 
     Completions are compared by their mean log-probability a token.
     """
@@ -27,6 +29,7 @@ class Beams:
         prompts: Sequence[Sequence[int]],
         keys: Sequence[Sequence[SampleKey]],
         sampling: SamplingParams,
+        turns: Turns = NO_TURNS,
     ) -> Iterator[FinishedSample]:
         inner = causal_model(model)
         was_training = inner.training

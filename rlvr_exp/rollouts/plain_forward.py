@@ -77,8 +77,8 @@ class _Layer:
 
 
 class PlainForward:
-    """Logits (tokens, vocabulary) of tokens in one row, each with its position. Of whole prompts `wanted` names the last
-    tokens: logits (prompts, vocabulary) of these alone."""
+    """Logits (tokens, vocabulary) of tokens in one row, each with its position; (wanted, vocabulary) of the tokens `wanted` alone.
+    `whole`: the row holds whole prompts, and wanted are their last tokens."""
 
     @torch.no_grad()
     def __init__(self, model: PreTrainedModel, cache: SharedPrefixCache):
@@ -95,14 +95,14 @@ class PlainForward:
         self._turns = torch.complex(cos[0, :, : self._size // 2], sin[0, :, : self._size // 2])
 
     def __call__(
-        self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | None = None
+        self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | None = None, whole: bool = True
     ) -> torch.Tensor:
         count, rows = len(tokens), padded_rows(len(tokens))
         tokens, positions = _filled(tokens, rows), _filled(positions, rows)
         x, turns = self._embedding[tokens], self._turns[positions][:, None]
         for number, layer in enumerate(self._layers):
             query, key, value = self._inputs(layer, self._normed(x), turns, count)
-            if wanted is not None and layer is self._layers[-1]:
+            if wanted is not None and whole and layer is self._layers[-1]:
                 # Of the other tokens the keys and values are needed, and nothing else.
                 output = self._cache.attend_last(number, query[wanted], key, value)
                 x = x[_filled(wanted, padded_rows(len(wanted)))]
@@ -111,6 +111,8 @@ class PlainForward:
             x = layer.attended.plus(x, _filled(output.flatten(1), len(x)))
             gate, gated = layer.widened(self._normed(x)).chunk(2, dim=-1)
             x = layer.narrowed.plus(x, silu(gate).mul_(gated))
+        if wanted is not None and not whole:
+            x = x[_filled(wanted, padded_rows(len(wanted)))]
         return self._head(self._normed(x))[: count if wanted is None else len(wanted)]
 
     def _inputs(

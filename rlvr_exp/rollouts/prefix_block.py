@@ -6,6 +6,7 @@ over both, so that a token's result has the same bits whatever else is computed 
 tokens of its own row in the same pass.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -14,6 +15,7 @@ import torch
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from rlvr_exp.rollouts.exact_products import EXACT, Places, times, weighed
+from rlvr_exp.rollouts.kept_prefixes import KeptPrefix
 
 STEP = 16
 """Widths are multiples of it."""
@@ -107,6 +109,26 @@ class PrefixBlock:
         sizes = np.cumsum([0, *((one.stop - one.start) * width for one, width in runs)])
         back = np.concatenate([place + size for place, size in zip(places, sizes, strict=False)])
         self._now = _Prefill(groups, self._index(take.reshape(-1)), tuple(runs), self._index(back))
+
+    def load(self, prompts: Sequence[KeptPrefix]) -> None:
+        """The prompts are these, which have been computed."""
+        for layer, (key, value) in enumerate(prompts[0].layers):
+            held = self._held(layer, key.transpose(0, 1), value.transpose(0, 1))
+            for group, prompt in enumerate(prompts):
+                for into, known in zip((held.keys, held.values), prompt.layers[layer], strict=True):
+                    into[group, :, : known.shape[1]] = known
+
+    def kept(self, row: int, used: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Keys and values (heads, tokens, dimension) of each layer: those of the row's prompt, and of its first `used` tokens."""
+        group = self._group_of[row]
+        length = self._lengths[group]
+        return [
+            (
+                torch.cat([held.keys[group, :, :length], held.own_keys[row, :, :used]], 1),
+                torch.cat([held.values[group, :, :length], held.own_values[row, :, :used]], 1),
+            )
+            for _, held in sorted(self.layers.items())
+        ]
 
     def step(self, source: np.ndarray, counts: np.ndarray, used: np.ndarray) -> np.ndarray:
         """The next pass holds `counts[i]` further tokens of each row i, which continues the first `used[i]` tokens of row

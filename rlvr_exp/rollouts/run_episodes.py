@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.episode import Episode, Judge, Request, Sample, Turn
-from rlvr_exp.episodes.types import Completion, TokenCount, unsampled
+from rlvr_exp.episodes.types import Completion, TokenCount, TokenSample, unsampled
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.role_policies import acting
+from rlvr_exp.rollouts.distributed import ranks
+from rlvr_exp.rollouts.kept_prefixes import KeptPrefixes
 from rlvr_exp.rollouts.rollout_loop import (
     DeferredVerifier,
     RolloutRequest,
@@ -54,17 +56,27 @@ class EpisodeRunner:
     def run(self, episodes: Sequence[Episode]) -> list[Episode]:
         """The same episodes at their end. All ranks call this together."""
         episodes = list(episodes)
+        kept = self._kept()
         while asked := [
             (place, one) for place, episode in enumerate(episodes) for one in self.environment.asks(episode)
         ]:
-            answers = self._answer(asked)
+            for one in kept.values():
+                one.next_wave()
+            answers = self._answer(asked, episodes, kept)
             results = [(one, answers[number]) for number, (_, one) in enumerate(asked)]
             for place in dict.fromkeys(place for place, _ in asked):
                 own = [results[number] for number, (at, _) in enumerate(asked) if at == place]
                 episodes[place] = self.environment.step(episodes[place], own)
         return episodes
 
-    def _answer(self, asked: Sequence[Asked]) -> dict[int, Sequence[Turn] | Verdict]:
+    def _kept(self) -> dict[str, KeptPrefixes]:
+        """For each role, where turns may follow each other. Ranks deal out the requests of a wave anew: the turn that one follows may
+        be another rank's."""
+        return {} if self.environment.one_group or ranks() > 1 else {role: KeptPrefixes() for role in self.players}
+
+    def _answer(
+        self, asked: Sequence[Asked], episodes: Sequence[Episode], kept: Mapping[str, KeptPrefixes]
+    ) -> dict[int, Sequence[Turn] | Verdict]:
         """The result of each request, by its place among them."""
         results: dict[int, Sequence[Turn] | Verdict] = {}
         batches: dict[tuple[str, bool], dict[int, Sample]] = defaultdict(dict)
@@ -72,23 +84,34 @@ class EpisodeRunner:
             if isinstance(one, Sample):
                 batches[one.role, one.pending][number] = one
         for role, pending in sorted(batches, key=lambda batch: (self.environment.roles.index(batch[0]), batch[1])):
-            results |= self._sample(role, pending, batches[role, pending])
+            wanted = batches[role, pending]
+            follows = {number: _followed(episodes[asked[number][0]], one) for number, one in wanted.items()}
+            results |= self._sample(role, pending, wanted, follows, kept.get(role))
         judged = {number: one for number, (_, one) in enumerate(asked) if isinstance(one, Judge)}
         return results | (self._judge(judged) if judged else {})
 
-    def _sample(self, role: str, pending: bool, wanted: Mapping[int, Sample]) -> dict[int, Sequence[Turn]]:
+    def _sample(
+        self,
+        role: str,
+        pending: bool,
+        wanted: Mapping[int, Sample],
+        follows: Mapping[int, tuple[int, ...]],
+        kept: KeptPrefixes | None,
+    ) -> dict[int, Sequence[Turn]]:
         player = self.players[role]
         prompts = {number: tuple(player.policy.encode_prompt(one.prompt)) for number, one in wanted.items()}
-        merged: dict[tuple[int, tuple[int, ...] | str], list[int]] = defaultdict(list)
+        merged: dict[tuple[int, tuple[int, ...] | str, tuple[int, ...]], list[int]] = defaultdict(list)
         for number, prompt in prompts.items():
             if len(prompt) <= player.max_prompt_tokens:  # Episodes of one task share the work for their prompt.
-                merged[id(wanted[number].task), prompt or wanted[number].prompt].append(number)
+                merged[id(wanted[number].task), prompt or wanted[number].prompt, follows[number]].append(number)
         requests = [
             RolloutRequest(
                 wanted[numbers[0]].task,
                 prompts[numbers[0]],
                 tuple(key for number in numbers for key in wanted[number].keys),
                 wanted[numbers[0]].prompt,
+                follows[numbers[0]],
+                kept,
             )
             for numbers in merged.values()
         ]
@@ -119,6 +142,15 @@ class EpisodeRunner:
         result = verify_completions(self.verifier, given)
         self.seconds[next(iter(wanted.values())).role, "verify"] += result.seconds["verify"]
         return {number: one.verdict for number, (one,) in zip(wanted, result.completions, strict=True)}
+
+
+def _followed(episode: Episode, one: Sample) -> tuple[int, ...]:
+    """The tokens of the turn that a request builds on, without the last one drawn; none of another role's, or where tokens are not
+    known."""
+    turn = None if one.parent is None else episode.turns[one.parent]
+    if turn is None or turn.role != one.role or not isinstance(turn.completion.sampled, TokenSample):
+        return ()
+    return (*turn.prompt_ids, *turn.completion.sampled.ids[:-1])
 
 
 def _turns(request: Sample, prompt: tuple[int, ...], completions: Sequence[Completion]) -> list[Turn]:

@@ -13,20 +13,29 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from rlvr_exp.episodes.types import TokenSample
+from rlvr_exp.rollouts.kept_prefixes import NO_TURNS, Turns
 from rlvr_exp.rollouts.sampling_batch import SamplingBatch, decoder
 from rlvr_exp.rollouts.sampling_params import FinishedSample, SampleKey, SamplingParams
 
 
 def sample_groups(
-    model: nn.Module, prompts: Sequence[Sequence[int]], keys: Sequence[Sequence[SampleKey]], sampling: SamplingParams
+    model: nn.Module,
+    prompts: Sequence[Sequence[int]],
+    keys: Sequence[Sequence[SampleKey]],
+    sampling: SamplingParams,
+    turns: Turns = NO_TURNS,
 ) -> list[list[TokenSample]]:
     """All completions of each prompt, in the order of its keys; see `stream`."""
-    found = {(one.prompt, one.sample): one.sampled for one in stream(model, prompts, keys, sampling)}
+    found = {(one.prompt, one.sample): one.sampled for one in stream(model, prompts, keys, sampling, turns)}
     return [[found[place, sample] for sample in range(len(wanted))] for place, wanted in enumerate(keys)]
 
 
 def stream(
-    model: nn.Module, prompts: Sequence[Sequence[int]], keys: Sequence[Sequence[SampleKey]], sampling: SamplingParams
+    model: nn.Module,
+    prompts: Sequence[Sequence[int]],
+    keys: Sequence[Sequence[SampleKey]],
+    sampling: SamplingParams,
+    turns: Turns = NO_TURNS,
 ) -> Iterator[FinishedSample]:
     """Sample `len(keys[p])` completions for each prompt p, all in one batch, and yield each as soon as it ends.
 
@@ -40,7 +49,7 @@ def stream(
     inner.eval()
     try:
         with torch.inference_mode():
-            batch = SamplingBatch(inner, prompts, keys, sampling)
+            batch = SamplingBatch(inner, prompts, keys, sampling, turns)
         with batch.computing():
             with torch.inference_mode():
                 finished = batch.first()

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.rollouts.drafts import REACH, Drafts, Guesses
 from rlvr_exp.rollouts.draw import TokenDraw, draw
 from rlvr_exp.rollouts.exactness import is_exact
+from rlvr_exp.rollouts.kept_prefixes import NO_TURNS, KeptPrefix, Turns
 from rlvr_exp.rollouts.logits import Logits
 from rlvr_exp.rollouts.sampler_rows import RowDecoder
 from rlvr_exp.rollouts.sampling_params import FinishedSample, SampleKey, SamplingParams
@@ -22,11 +24,16 @@ from rlvr_exp.rollouts.stopping import StopStringMatcher
 
 
 def decoder(
-    model: PreTrainedModel, prompts: Sequence[Sequence[int]], owner: np.ndarray, limit: int
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    owner: np.ndarray,
+    limit: int,
+    begun: Sequence[KeptPrefix] = (),
 ) -> SharedPrefixDecoder | RowDecoder:
-    """The decoder of `owner`'s completions, of at most `limit` tokens each."""
-    kind = SharedPrefixDecoder if supports_shared_prefix(model, max(map(len, prompts)) + limit) else RowDecoder
-    return kind(model, prompts, owner, limit)
+    """The decoder of `owner`'s completions, of at most `limit` tokens each. `begun`: as SharedPrefixDecoder, which kept them."""
+    if begun or supports_shared_prefix(model, max(map(len, prompts)) + limit):
+        return SharedPrefixDecoder(model, prompts, owner, limit, begun)
+    return RowDecoder(model, prompts, owner, limit)
 
 
 class SamplingBatch:
@@ -38,12 +45,13 @@ class SamplingBatch:
         prompts: Sequence[Sequence[int]],
         keys: Sequence[Sequence[SampleKey]],
         sampling: SamplingParams,
+        turns: Turns = NO_TURNS,
     ):
-        self._sampling = sampling
+        self._sampling, self._prompts, self._kept = sampling, prompts, turns.kept
         self._owner = np.repeat(np.arange(len(prompts)), [len(row) for row in keys])
         self._sample = np.concatenate([np.arange(len(row)) for row in keys])
         self._uniforms = uniforms(keys, sampling.max_new_tokens)
-        self._decoder = decoder(model, prompts, self._owner, sampling.max_new_tokens)
+        self._decoder = decoder(model, prompts, self._owner, sampling.max_new_tokens, turns.begun)
         self._live = np.arange(len(self._owner))
         self._eos = np.array(sampling.eos_ids)
         self._closing = np.array(sampling.completion_check.tokens if sampling.completion_check else ())
@@ -176,7 +184,16 @@ class SamplingBatch:
         live, ended = self._live, self._ended
         left = ended | (self._drawn[live] == self._sampling.max_new_tokens)
         self._live = live[~left]
+        for i in live[left]:
+            self._keep(i)
         return [self._finished(i, bool(end)) for i, end in zip(live[left], ended[left], strict=True)]
+
+    def _keep(self, i: int) -> None:
+        """Keep the keys and values of a completion that has ended, and of its prompt; those of its last token were never computed."""
+        kept = self._kept
+        if kept is not None and isinstance(self._decoder, SharedPrefixDecoder):
+            drawn = self._ids[i, : self._drawn[i] - 1].tolist()
+            kept.keep((*self._prompts[self._owner[i]], *drawn), partial(self._decoder.kept, i))
 
     def _finished(self, i: int, ended: bool) -> FinishedSample:
         size = self._drawn[i]

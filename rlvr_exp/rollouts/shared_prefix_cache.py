@@ -14,6 +14,7 @@ import torch
 from transformers import AttentionInterface
 
 from rlvr_exp.rollouts.exact_products import EXACT
+from rlvr_exp.rollouts.kept_prefixes import KeptPrefix
 from rlvr_exp.rollouts.prefix_block import PrefixBlock
 
 NAME = "rlvr_exp_groups"
@@ -80,6 +81,17 @@ class SharedPrefixCache:
                 block.prefill(slice(low - block.first, high - block.first))
                 self._now.append((block, slice(start, start + size)))
                 start += size
+
+    def load(self, prompts: Sequence[KeptPrefix]) -> None:
+        """The groups' prompts are these, which have been computed."""
+        for block, end in zip(self.blocks, self._ends, strict=True):
+            block.load(prompts[block.first : end])
+
+    def kept(self, completion: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Keys and values (heads, tokens, dimension) of each layer, of the prompt and the tokens so far of a completion that is live
+        or has ended with the last pass."""
+        block = self.blocks[np.searchsorted(self._ends, self._owner[completion], side="right")]
+        return block.kept(int(self._row[completion]), int(self._used[completion]))
 
     def step(self, live: np.ndarray, fed: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The next forward pass holds the next tokens of each completion in `live`, ascending: the first `counts[i]` of

@@ -8,6 +8,7 @@ import torch
 from transformers import PreTrainedModel
 
 from rlvr_exp.models.onednn_linear import onednn_inference
+from rlvr_exp.rollouts.kept_prefixes import KeptPrefix
 from rlvr_exp.rollouts.logits import Logits
 from rlvr_exp.rollouts.plain_forward import plain_forward
 from rlvr_exp.rollouts.shared_prefix_cache import NAME, SharedPrefixCache
@@ -23,13 +24,22 @@ class SharedPrefixDecoder:
         model: the causal language model itself, not a wrapper of it.
         owner: (completions,) the prompt of each completion, ascending.
         limit: the most tokens of a completion.
+        begun: of each prompt its first tokens, which have been computed; not all of it.
     """
 
-    def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]], owner: np.ndarray, limit: int):
-        self._model, self._prompts, self._owner = model, prompts, owner
-        self._lengths = np.array([len(prompt) for prompt in prompts])
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        prompts: Sequence[Sequence[int]],
+        owner: np.ndarray,
+        limit: int,
+        begun: Sequence[KeptPrefix] = (),
+    ):
+        self._model, self._prompts, self._owner, self._begun = model, prompts, owner, begun
+        self._lengths = np.array([len(one.tokens) for one in begun] or [len(prompt) for prompt in prompts])
+        rest = max(map(len, prompts)) if begun else 0
         like = torch.empty(0, dtype=model.dtype, device=model.device)
-        self.cache = SharedPrefixCache(self._lengths.tolist(), owner, limit, like)
+        self.cache = SharedPrefixCache(self._lengths.tolist(), owner, rest + limit, like)
         self._plain = plain_forward(model, self.cache)
 
     def computing(self) -> AbstractContextManager[None]:
@@ -37,6 +47,8 @@ class SharedPrefixDecoder:
         return nullcontext() if self._plain is not None else onednn_inference(self._model)
 
     def prefill(self) -> Logits:
+        if self._begun:
+            return self._go_on()
         return Logits(
             torch.cat([self._prefill(first, last) for first, last in self._chunks()]), self._owner, len(self._prompts)
         )
@@ -54,6 +66,24 @@ class SharedPrefixDecoder:
         """The last `counts[i]` tokens of each completion were no part of it."""
         self.cache.forget(live, counts)
 
+    def kept(self, completion: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """As SharedPrefixCache.kept."""
+        return self.cache.kept(completion)
+
+    def _go_on(self) -> Logits:
+        """Behind the prompts, of which only what was not begun is computed: it is fed as a completion's tokens are."""
+        self.cache.load(self._begun)
+        rests = [prompt[length:] for prompt, length in zip(self._prompts, self._lengths, strict=True)]
+        counts = np.array([len(rest) for rest in rests])[self._owner]
+        fed = np.zeros((len(self._owner), counts.max()), dtype=np.int64)
+        for row, place in enumerate(self._owner):
+            fed[row, : counts[row]] = rests[place]
+        tokens, positions, begins = self.cache.step(np.arange(len(self._owner)), fed, counts)
+        last, rows = np.unique(begins + counts - 1, return_inverse=True)
+        wanted = torch.from_numpy(last)
+        logits = self._forward(torch.from_numpy(tokens), torch.from_numpy(positions), wanted)
+        return Logits(logits, rows, len(last))
+
     def _prefill(self, first: int, last: int) -> torch.Tensor:
         self.cache.prefill(first, last)
         lengths = self._lengths[first:last]
@@ -65,7 +95,7 @@ class SharedPrefixDecoder:
         self, tokens: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor | None = None
     ) -> torch.Tensor:
         if self._plain is not None:
-            return self._plain(tokens, positions, wanted)
+            return self._plain(tokens, positions, wanted, whole=not self._begun)
         device = self._model.device
         with grouped_attention(self._model):
             output = self._model(

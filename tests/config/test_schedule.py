@@ -52,6 +52,7 @@ def test_jointly_all_learn_from_all_stages_in_every_step() -> None:
         (["schedule.start_stage=6"], "schedule.start_stage", "there are fewer stages of reasoning"),
         (["algorithm.max_steps=79"], "schedule", "the last stages of reasoning would have no step"),
         (["schedule.mode=joint", "schedule.alone=3"], "schedule.alone", "has no effect here"),
+        (["schedule.chains=1"], "schedule.chains", "programs of a problem are compared"),
         (["schedule.learn=[writer]"], "schedule.learn", "the environment has no such role"),
         (["environment.tests=0"], "schedule.learn", "without tests a tester has nothing to learn from"),
         (["environment=reasoning"], "environment", "this stage trains a solver and a tester"),

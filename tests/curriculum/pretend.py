@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.curriculum.band import Band
 from rlvr_exp.curriculum.base import Curriculum, Observation
+from rlvr_exp.curriculum.families import Families
 from rlvr_exp.curriculum.learnability import Learnability
 from rlvr_exp.curriculum.manual import Manual
 from rlvr_exp.curriculum.staged import Staged
@@ -16,7 +17,10 @@ SAMPLES = 4
 
 
 def tasks_of(scores) -> list[Any]:
-    return [SimpleNamespace(id=f"task{index}", difficulty=score) for index, score in enumerate(scores)]
+    return [
+        SimpleNamespace(id=f"task{index}", difficulty=score, family=f"family{index % 2}")
+        for index, score in enumerate(scores)
+    ]
 
 
 tasks = st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0]) | st.floats(0, 9), min_size=1, max_size=20).map(tasks_of)
@@ -24,6 +28,7 @@ KINDS = {
     "staged": lambda tasks, seed=0: Staged(tasks, seed, window=3, threshold=0.4),
     "manual": lambda tasks, seed=0: Manual(tasks, seed, cuts=[min(one.difficulty for one in tasks)], steps=[3]),
     "learnability": lambda tasks, seed=0: Learnability(tasks, seed, decay=0.9),
+    "families": lambda tasks, seed=0: Families(tasks, seed, decay=0.9),
     "band": lambda tasks, seed=0: Band(tasks, seed, size=6, least_samples=SAMPLES),
 }
 """Those with memory, with options under which much happens in few steps."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.curriculum.band import Band
 from rlvr_exp.curriculum.base import Observation
+from rlvr_exp.curriculum.families import Families
 from rlvr_exp.curriculum.learnability import Learnability
 from rlvr_exp.curriculum.manual import Manual
 from rlvr_exp.curriculum.mixed import Mixed
@@ -25,12 +26,16 @@ KINDS = {
     "staged": (Staged, {"bands": 3, "window": 4}),
     "manual": (Manual, {"steps": [2, 4]}),
     "learnability": (Learnability, {}),
+    "families": (Families, {}),
     "band": (Band, {"size": 4, "least_samples": 2}),
 }
 
 
 def named(source: str, count: int) -> list:
-    return [SimpleNamespace(id=f"{source}{number}", difficulty=number / count) for number in range(count)]
+    return [
+        SimpleNamespace(id=f"{source}{number}", difficulty=number / count, family=f"family{number % 2}")
+        for number in range(count)
+    ]
 
 
 def mixed(kind=Uniform, counts=(7, 5), **options) -> Mixed:

@@ -232,6 +232,14 @@ def test_critiques_are_of_the_stage_that_a_step_is_spent_on(verifier, domain) ->
         assert [environment.about(done, one)["critique"] for one in environment.critiques_in(done)] == [stage] * 2
 
 
+@pytest.mark.parametrize(("step", "learn", "chains"), [(0, [], 2), (2, [], 3), (2, ["tester"], 2), (0, ["solver"], 3)])
+def test_a_frozen_solver_may_write_fewer_chains(verifier, domain, step, learn, chains) -> None:
+    schedule = Schedule(alone=2, alternating=1, chains=2, learn=learn)
+    environment = Adversarial(domain, schedule=schedule, tests=2, **BARE)
+    _, done = played(verifier, domain, [NEGATIVE, RIGHT, ZERO], CATCHES, environment=environment, step=step)
+    assert len(environment.ends(done)) == chains
+
+
 def test_the_book_keeps_tests_and_programs_for_the_next_time(verifier, domain) -> None:
     environment, done = played(verifier, domain, [NEGATIVE, RIGHT], ["size(-2) == 2", "size(1) == 1"])
     environment.remember([done])

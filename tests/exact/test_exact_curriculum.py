@@ -14,6 +14,7 @@ CURRICULA = {
     "staged": ["curriculum.window=2", "curriculum.threshold=0", "curriculum.earlier=0.4"],
     "manual": ["curriculum.steps=[1,3]"],
     "learnability": ["curriculum.unexplored=0.5"],
+    "families": ["curriculum.decay=0.9"],
     "band": ["curriculum.size=8", "curriculum.least_samples=3"],
 }
 

@@ -24,7 +24,7 @@ SHARES = (0.0, 1.0, 0.5)
 
 def tasks(count: int, prompts: int) -> list[Task]:
     """`prompts`: the number of different prompts among them."""
-    return [Task(f"task{i}", "f", SHARES[i % 3], inputs=i % prompts, problem=None) for i in range(count)]
+    return [Task(f"task{i}", "fg"[i % 2], SHARES[i % 3], inputs=i % prompts, problem=None) for i in range(count)]
 
 
 def fake_generate_and_verify(policy, domain, verifier, requests: Sequence[RolloutRequest], sampling) -> RolloutResult:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rlvr_exp.curriculum.band import Band
 from rlvr_exp.curriculum.base import Curriculum, Observation
+from rlvr_exp.curriculum.families import Families
 from rlvr_exp.curriculum.learnability import Learnability
 from rlvr_exp.curriculum.manual import Manual
 from rlvr_exp.curriculum.staged import Staged
@@ -26,6 +27,7 @@ KINDS: dict[str, Callable[[], Curriculum]] = {
     "staged": lambda: Staged(TASKS, 0, bands=3, window=2, threshold=0.0, earlier=0.5),
     "manual": lambda: Manual(TASKS, 0, cuts=[0.0, 0.5], steps=[1, 4]),
     "learnability": lambda: Learnability(TASKS, 0),
+    "families": lambda: Families(TASKS, 0),
     "band": lambda: Band(TASKS, 0, size=4, least_samples=3),
 }
 

@@ -68,7 +68,14 @@ class Adversarial(Tested, options.Adversarial):
         old = self._book.tests(task.id) if self.tests and trains else ()
         tests = {OLD_TESTS: tuple(one for one in old if one not in shown), SHOWN_TESTS: shown}
         given = Given(stage, tests, self._book.programs(task.id) if trains else tuple(task.negatives))
+        if trains and self._schedule and self._schedule.chains and self._is_frozen(self._schedule, draws.place[0]):
+            samples = samples[: self._schedule.chains]
         return replace(super().reset(task, draws, samples), given=given)
+
+    @staticmethod
+    def _is_frozen(schedule: Schedule, step: int) -> bool:
+        """Whether the solver learns nothing in a step."""
+        return SOLVER not in schedule.learning(step, schedule.learn or (TESTER, SOLVER))
 
     # What is asked for, in this order: all stages of all chains with their critiques, tests of the programs, verdicts on the tests,
     # the next attempts.

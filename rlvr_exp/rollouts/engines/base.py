@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from rlvr_exp.episodes.types import TokenCount, TokenSample
 from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.kept_prefixes import KeptPrefixes
 from rlvr_exp.rollouts.sampling_params import SampleKey, SamplingParams
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verdict
@@ -22,6 +23,10 @@ class RolloutRequest:
     """The random key of each completion, e.g. (run seed, "rollout", step, index, task id, sample); None: greedy."""
     text: str = ""
     """The prompt in words, which endpoints are given."""
+    follows: tuple[int, ...] = ()
+    """The tokens of the turn that it goes on from, without the last one drawn; empty: of none."""
+    kept: KeptPrefixes | None = None
+    """Where keys and values of such turns are kept; None: no turns follow from each other."""
 
 
 @dataclass(frozen=True)
