@@ -54,7 +54,7 @@ class Adversarial:
     """Tests that a set should have: reward utrl and code_a1 pay up to so many."""
     attempts: int = option(1, low=1, high=8)
     """Attempts, each after the first with what was wrong: the solver is told which valid tests failed, the tester which of its tests
-    were invalid or caught nothing."""
+    were invalid, repeated others or caught nothing."""
     reward: str = option("gated", choices=VARIANTS)
     """What the roles earn (rlvr_exp.episodes.minimax): ours, or as seed, utrl, code_a1 or cure have it."""
     power: float = option(1.0, low=1)

@@ -274,6 +274,10 @@ class WritesTests(ReasonsInStages):
         """The different tests in a text, a line each, in the order in which a verdict on it has them."""
 
     @abstractmethod
+    def repeated_tests(self, text: str, task: Task) -> Sequence[str]:
+        """Lines of a text that repeat a test of an earlier line."""
+
+    @abstractmethod
     def shown_tests(self, task: Task) -> Sequence[str]:
         """Tests that the task itself shows, a line each."""
 

@@ -162,13 +162,14 @@ def test_critiques_are_paid_where_they_agree_with_the_tests(verifier, domain) ->
 
 
 def test_a_second_attempt_is_told_what_failed_and_so_is_the_tester(verifier, domain) -> None:
-    tests = ["size(-2) == 2\nsize(1) == 1\nsize(2) == 3", "size(3) == 3", "size(-4) == 4", "size(0) == 0"]
+    tests = ["size(-2) == 2\nsize(1) == 1\nsize(2) == 3", "size(3) == 3\nsize(3) == 4", "size(-4) == 4", "size(0) == 0"]
     codes = [NEGATIVE, RIGHT, RIGHT, RIGHT]
     environment, done = played(verifier, domain, codes, tests, chains=2, attempts=2, tests=2)
     solved, tested = done.turns[environment.ends(done)[-1]], done.turns[environment.suites(done)[-1]]
     assert solved.prompt.endswith(f"[last code]\n{NEGATIVE}\n[failed tests]\nsize(-2) == 2\n[code]\n")
     assert len(environment.ends(done)) == 2, "the right program is not written anew"
-    assert tested.parent is not None and done.turns[tested.parent].completion.text == "size(3) == 3"
+    assert tested.parent is not None and done.turns[tested.parent].completion.text == "size(3) == 3\nsize(3) == 4"
+    assert "[caught nothing]\nsize(3) == 3\n[repeated]\nsize(3) == 4" in tested.prompt
     told = done.turns[environment.suites(done)[2]].prompt
     assert (
         "[last tests]\nsize(-2) == 2\nsize(1) == 1\nsize(2) == 3\n[invalid]\nsize(2) == 3\n[caught nothing]\nsize(1) == 1"

@@ -20,13 +20,14 @@ from rlvr_exp.config.schedule import Schedule
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.book import Book
 from rlvr_exp.episodes.environment import Result
+from rlvr_exp.episodes.environments.attempts import Attempts
 from rlvr_exp.episodes.environments.curves import curves
 from rlvr_exp.episodes.environments.measured import measures
 from rlvr_exp.episodes.environments.reasoning import with_equal_tasks
 from rlvr_exp.episodes.environments.retry import too_long
-from rlvr_exp.episodes.environments.tested import OLD_TESTS, SHOWN_TESTS, SOLVER, TESTER, Given, Tested
+from rlvr_exp.episodes.environments.tested import OLD_TESTS, SHOWN_TESTS, SOLVER, TESTER, Given
 from rlvr_exp.episodes.episode import Draws, Episode, Judge, Request, Sample
-from rlvr_exp.episodes.matrix import Matrix, Suite
+from rlvr_exp.episodes.matrix import Matrix
 from rlvr_exp.episodes.minimax import solver_reward, tester_reward
 from rlvr_exp.episodes.types import PENDING, VERDICT_OF, Completion, RewardBreakdown
 from rlvr_exp.tasks.base import Candidate, Domain, Task, WritesTests
@@ -36,7 +37,7 @@ ROLLOUT = "rollout"
 """The purpose of episodes that are trained on."""
 
 
-class Adversarial(Tested, options.Adversarial):
+class Adversarial(Attempts, options.Adversarial):
     """
     Args:
         schedule: which stage a step of training is spent on; None: all.
@@ -82,7 +83,7 @@ class Adversarial(Tested, options.Adversarial):
 
     def asks(self, episode: Episode) -> Sequence[Request]:
         chains = [*super().asks(episode), *with_equal_tasks([*self._criticise(episode)])]
-        waves = (self._run, self._write_tests, self._judge, self._try_again)
+        waves = (self._run, self._write_tests, self._judge, self.try_again)
         for wave in waves if not chains else ():
             if found := [*wave(episode)]:
                 return found
@@ -154,58 +155,6 @@ class Adversarial(Tested, options.Adversarial):
         texts = [one.candidate.text or "" for one in pending.values()]
         for index, one in pending.items():
             yield Judge(TESTER, self.testing.together(one.task, texts), one.candidate, index)
-
-    def _try_again(self, episode: Episode) -> Iterator[Sample]:
-        """First programs that fail valid tests are written anew, then tests of what came of them."""
-        done, attempts = self.attempts_of(episode), self.attempts_of(episode, TESTER)
-        if done > attempts > 0:
-            yield from self._test_again(episode)
-        elif 0 < done < self.attempts:
-            yield from self._solve_again(episode)
-
-    def _solve_again(self, episode: Episode) -> Iterator[Sample]:
-        matrix = self.matrix(episode)
-        for index in self.ends(episode):
-            turn = episode.turns[index]
-            program = self.program(episode, index)
-            if failed := self._failed(episode, matrix, program):
-                chain = {**self.chain(episode, index), **self.testing.failure_feedback(program, failed)}
-                task = self._domain.at_stage(episode.task, self._domain.stages[-1], chain)
-                keys = (None if turn.key is None else (*turn.key, "again"),)
-                yield Sample(SOLVER, task, self._domain.task_prompt(task), keys, index)
-
-    def _failed(self, episode: Episode, matrix: Matrix, program: str) -> list[str]:
-        """The valid tests that catch a program."""
-        found: dict[str, None] = {}
-        for index, suite in matrix.suites.items():
-            catches = suite.catches.get(program, ())
-            found |= dict.fromkeys(
-                line for line, catch in zip(self.lines(episode, index), catches, strict=False) if catch
-            )
-        return list(found)
-
-    def _test_again(self, episode: Episode) -> Iterator[Sample]:
-        programs, matrix = self.programs(episode), self.matrix(episode)
-        latest = [index for index in self.ends(episode) if self.program(episode, index)]
-        attempt = self.program(episode, latest[0])
-        for index in self.suites(episode):
-            if self.attempt_of(episode, index) + 1 == self.attempts_of(episode, TESTER):
-                turn, suite = episode.turns[index], matrix.suites.get(index)
-                words = self.testing.tests_feedback(turn.completion.text, self._faults(episode, index, suite, matrix))
-                task = self.testing.testing(episode.task, attempt, (*programs, *episode.given.programs), words)
-                keys = (None if turn.key is None else (*turn.key, "again"),)
-                yield Sample(TESTER, task, self.testing.tester.task_prompt(task), keys, index, pending=True)
-
-    def _faults(self, episode: Episode, index: int, suite: Suite | None, matrix: Matrix) -> dict[str, list[str]]:
-        if suite is None:
-            return {}
-        lines, catching = self.lines(episode, index), suite.catching(matrix.wrong)
-        return {
-            "invalid": [line for line, holds in zip(lines, suite.valid, strict=True) if not holds],
-            "caught nothing": [
-                line for line, holds, any_caught in zip(lines, suite.valid, catching, strict=True) if holds > any_caught
-            ],
-        }
 
     def step(self, episode: Episode, results: Sequence[Result]) -> Episode:
         labels = [getattr(request, "label", None) for request, _ in results]

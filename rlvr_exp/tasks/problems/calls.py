@@ -38,8 +38,12 @@ class WrittenTests:
     """Calls with different arguments, in order."""
     faulty: int
     """Lines that are no test."""
-    duplicates: int
+    repeated: tuple[str, ...]
     """Lines whose call an earlier line has."""
+
+    @property
+    def duplicates(self) -> int:
+        return len(self.repeated)
 
     @property
     def lines(self) -> int:
@@ -50,16 +54,16 @@ def read_tests(text: str, entry_point: str) -> WrittenTests:
     """Every line that is not empty is a test or faulty; a line may begin with `assert`."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     found: dict[str, Case] = {}
-    faulty = duplicates = 0
+    faulty, repeated = 0, []
     for place, line in enumerate(lines):
         case = _case(line, entry_point) if place < MOST_LINES else None
         if case is None:
             faulty += 1
         elif repr(case.args) in found:
-            duplicates += 1
+            repeated.append(line)
         else:
             found[repr(case.args)] = case
-    return WrittenTests(tuple(found.values()), faulty, duplicates)
+    return WrittenTests(tuple(found.values()), faulty, tuple(repeated))
 
 
 def _case(line: str, entry_point: str) -> Case | None:

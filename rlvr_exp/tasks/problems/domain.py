@@ -122,6 +122,9 @@ class Problems(WritesTests, options.Problems):
         name = task.inputs.row.entry_point
         return [call_text(name, case) for case in read_tests(text, name).cases]
 
+    def repeated_tests(self, text: str, task: Task) -> Sequence[str]:
+        return read_tests(text, task.inputs.row.entry_point).repeated
+
     def shown_tests(self, task: Task) -> Sequence[str]:
         return [call_text(task.inputs.row.entry_point, case) for case in task.inputs.row.shown]
 
