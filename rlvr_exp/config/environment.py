@@ -45,7 +45,7 @@ class Adversarial:
     """A solver works a problem out in stages, a tester criticises its outputs and writes tests of its code; each is paid by what the
     other does. Two roles."""
 
-    tests: int = option(4, low=0)
+    tests: int = option(8, low=0)
     """Sets of tests sampled of one attempt in training; 0: no tester, the solver is paid by the tests that the problem shows."""
     shown_first: bool = True
     """Reward gated: a program that fails a test that the problem shows earns nothing; passing these alone is worth nothing either, but
@@ -61,7 +61,7 @@ class Adversarial:
     """Reward gated: the power of the pass rate that a program earns; above 1 it is worth little to pass some of the tests."""
     penalty: float = option(0.1, low=0, high=1)
     """Reward gated: what a set loses where all its tests are invalid, repeated or catch nothing; a share of it for a share."""
-    mask: str = option("both", choices=("both", "solver", "none"))
+    mask: str = option("solver", choices=("both", "solver", "none"))
     """Who does not learn from problems whose programs all earn everything, or all nothing: what everybody or nobody solves teaches
     nothing. solver: where nobody solves a problem a tester still learns which of its tests are valid."""
     book: int = option(8, low=0)
@@ -84,7 +84,7 @@ class Adversarial:
             "critique_weight": (self.critiques, "environment.critiques=true"),
         }
         for name in ("reward", "attempts", "critiques", "book", "shown_first"):
-            reads[name] = (self.tests > 0, "environment.tests=4")
+            reads[name] = (self.tests > 0, "environment.tests=8")
         for name, (read, remedy) in reads.items():
             if not read and getattr(self, name) != getattr(Adversarial, name):
                 got = str(getattr(self, name))

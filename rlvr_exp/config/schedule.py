@@ -18,7 +18,7 @@ class Schedule:
     """n_n_k: at each stage of reasoning the tester learns for `alone` steps while the solver is frozen, then the solver for `alone`
     steps while the tester is frozen, then each in turn for `alternating` steps. joint: all in every step, from the outputs of
     every stage of reasoning."""
-    alone: int = option(6, low=1)
+    alone: int = option(5, low=1)
     """N: steps of a role alone, at each stage of reasoning."""
     alternating: int = option(4, low=0)
     """K: steps in which the roles take turns, at each stage of reasoning."""
@@ -28,7 +28,7 @@ class Schedule:
     """Roles that learn, the first one first; the others stay frozen in all steps. Empty: tester and solver."""
     outputs: str = option("all", choices=("stage", "onward", "all"))
     """What a solver learns from at a stage of reasoning: the outputs of this stage; also those that follow from them; or all."""
-    chains: int = option(0, low=0)
+    chains: int = option(4, low=0)
     """Chains of a problem in steps in which the solver is frozen, at least two: programs for a tester's tests to run on. 0:
     algorithm.group_size."""
     prefix: str = option("own", choices=("shared", "own"))

@@ -50,7 +50,7 @@ def test_jointly_all_learn_from_all_stages_in_every_step() -> None:
     ("words", "where", "what"),
     [
         (["schedule.start_stage=6"], "schedule.start_stage", "there are fewer stages of reasoning"),
-        (["algorithm.max_steps=79"], "schedule", "the last stages of reasoning would have no step"),
+        (["algorithm.max_steps=69"], "schedule", "the last stages of reasoning would have no step"),
         (["schedule.mode=joint", "schedule.alone=3"], "schedule.alone", "has no effect here"),
         (["schedule.chains=1"], "schedule.chains", "programs of a problem are compared"),
         (["schedule.learn=[writer]"], "schedule.learn", "the environment has no such role"),
