@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from operator import mul
-from statistics import fmean
+from statistics import fmean, variance
 from typing import NamedTuple
 
 from rlvr_exp.core.statistics import CONFIDENCE, Estimate, mean_interval
@@ -98,11 +98,11 @@ def crossed(values: Values) -> Spread:
 def _spread(found: Layout, parts: Sequence[tuple[float, int]]) -> Spread:
     """Of mean squares with their degrees of freedom, which count in the error's. One task tells of no spread, as equal
     values do."""
-    variance = found.between_tasks + found.surplus
-    if found.tasks == 1 or variance <= ROUNDING * (found.mean**2 + found.rest + variance):
+    squared = found.between_tasks + found.surplus
+    if found.tasks == 1 or squared <= ROUNDING * (found.mean**2 + found.rest + squared):
         return Spread(found.mean, 0.0, 1.0)
-    freedom = variance**2 / math.fsum(part**2 / df for part, df in parts if df)
-    return Spread(found.mean, math.sqrt(variance / (found.seeds * found.tasks)), freedom)
+    freedom = squared**2 / math.fsum(part**2 / df for part, df in parts if df)
+    return Spread(found.mean, math.sqrt(squared / (found.seeds * found.tasks)), freedom)
 
 
 def crossed_mean(values: Values, floor: float = 0.0, ceiling: float = 1.0) -> Estimate:
@@ -252,3 +252,34 @@ def _shape(values: Values) -> tuple[int, int]:
 def _refuse_other_shape(first: Values, second: Values) -> None:
     if (one := _shape(first)) != (other := _shape(second)):
         raise ValueError(f"paired by seed and task: got (seeds, tasks) {one} and {other}, allowed the same")
+
+
+class FoldSpread(NamedTuple):
+    """What the folds of a cross-validation and the seeds of its runs differ by, as variances of a run's value."""
+
+    mean: float
+    of_folds: float
+    """Sample variance of the folds' means: what folds and seeds do together."""
+    between_seeds: float | None
+    """Mean over folds of the sample variance of its seeds; None of one seed."""
+    between_folds: float | None
+    """`of_folds` without what its seeds bring into a fold's mean, at least 0; None of one seed, which cannot tell."""
+
+
+def fold_spread(values: Values) -> FoldSpread:
+    """Variances from a value for each fold and each of its seeds, seeds nested in folds (the one-way random model of Searle,
+    Casella and McCulloch 1992, chapter 3). Folds share most of their training tasks, so that no estimate of how far another
+    data set would be off is unbiased (Bengio and Grandvalet 2004).
+
+    Raises:
+        ValueError: fewer than two folds, or folds with other numbers of seeds.
+    """
+    folds, seeds = _shape(values)
+    if folds < 2:
+        raise ValueError(f"fold_spread: got {folds} fold, allowed 2 and more")
+    means = [fmean(row) for row in values]
+    of_folds = variance(means)
+    if seeds == 1:
+        return FoldSpread(fmean(means), of_folds, None, None)
+    between_seeds = fmean(variance(row) for row in values)
+    return FoldSpread(fmean(means), of_folds, between_seeds, max(0.0, of_folds - between_seeds / seeds))

@@ -4,7 +4,7 @@ import math
 import random
 import subprocess
 import sys
-from statistics import fmean, variance
+from statistics import fmean, stdev, variance
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +18,7 @@ from rlvr_exp.core.crossed import (
     crossed_median,
     crossed_ratio,
     differences,
+    fold_spread,
     holm,
     layout,
     p_value,
@@ -172,3 +173,30 @@ def test_the_smallest_difference_falls_with_seeds_and_with_tasks() -> None:
         return sorted(smallest_found(drawn(draw, seeds, tasks, 0.02, 0.2, 0.3)) for _ in range(41))[20]
 
     assert middle(3, 100) > middle(5, 100) > middle(10, 100) and middle(5, 50) > middle(5, 400)
+
+
+@pytest.mark.property(39)
+@given(st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=2, max_size=6))
+def test_the_variance_of_folds_is_the_naive_formula_s(values) -> None:
+    found = fold_spread(values)
+    means = [sum(row) / 3 for row in values]
+    middle = sum(means) / len(means)
+    assert found.mean == pytest.approx(middle)
+    assert found.of_folds == pytest.approx(sum((one - middle) ** 2 for one in means) / (len(means) - 1), abs=1e-12)
+    assert found.between_seeds == pytest.approx(fmean(stdev(row) ** 2 for row in values), abs=1e-12)
+
+
+def test_folds_and_seeds_are_told_apart() -> None:
+    draw = random.Random(2)
+    found = [
+        fold_spread(
+            [[fold + draw.gauss(0, 0.02) for _ in range(3)] for fold in (draw.gauss(0.5, 0.05) for _ in range(5))]
+        )
+        for _ in range(400)
+    ]
+    assert fmean(one.between_folds for one in found) == pytest.approx(0.05**2, rel=0.1)
+    assert fmean(one.between_seeds for one in found) == pytest.approx(0.02**2, rel=0.1)
+    assert fold_spread([[0.5, 0.5], [0.5, 0.5]])[1:] == (0.0, 0.0, 0.0)
+    assert fold_spread([[0.4], [0.6]])[2:] == (None, None), "one seed cannot tell"
+    with pytest.raises(ValueError, match="2 and more"):
+        fold_spread([[0.4, 0.5]])
