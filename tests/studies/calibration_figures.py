@@ -4,7 +4,8 @@ Two arms without a difference on average are simulated, paired by seed and task:
 Beta(0.6, 0.9), near 0 and 1 more often than between; under the second arm a share of the tasks has a chance of its own; each
 seed moves the second arm by a normal deviation, most where a task is neither easy nor hard. Prints, for each number of
 seeds and deviation between them, in how many of 100 studies no difference is found, and in how many of 100 repetitions the
-smallest difference that a study reports is found when it is there.
+smallest difference that a study reports is found when it is there. A second table has the former for the two simpler
+intervals: Student's t over the seeds' means alone, and over the tasks' means alone.
 """
 
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from rlvr_exp.core.crossed import crossed, smallest_found
 
@@ -57,6 +59,32 @@ def measured(seeds: int, deviation: float, samples: int, repeats: int) -> Figure
     return Figures(float(np.mean(np.abs(means) <= halves)), float(np.median(smallest)), float(np.mean(again)))
 
 
+def alone(seeds: int, deviation: float, samples: int, repeats: int) -> tuple[float, float]:
+    """In what share of the same studies intervals over seeds alone and over tasks alone find no difference."""
+    rng = np.random.default_rng([seeds, round(1000 * deviation), samples])
+    held = [
+        [_holds(values.mean(axis)) for axis in (1, 0)]
+        for values in map(np.array, studies(seeds, deviation, samples, repeats, rng))
+    ]
+    over_seeds, over_tasks = np.mean(held, axis=0)
+    return float(over_seeds), float(over_tasks)
+
+
+def _holds(means: np.ndarray) -> bool:
+    error = means.std(ddof=1) / np.sqrt(len(means))
+    return bool(abs(means.mean()) <= stdtrit(len(means) - 1, 0.975) * error)
+
+
+def others(repeats: int) -> None:
+    print("\n| values | seeds | deviation between seeds, points | over seeds alone, % | over tasks alone, % |")
+    print("|---|---|---|---|---|")
+    for name, samples in SAMPLES.items():
+        for seeds in SEEDS:
+            for deviation in DEVIATIONS:
+                found = " | ".join(f"{100 * one:.1f}" for one in alone(seeds, deviation, samples, repeats))
+                print(f"| {name} | {seeds} | {100 * deviation:.0f} | {found} |", flush=True)
+
+
 def main(repeats: int) -> None:
     print(
         "| values | seeds | deviation between seeds, points | no difference found, % | smallest difference, points | found, % |"
@@ -71,4 +99,6 @@ def main(repeats: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
+    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    main(repeats)
+    others(repeats)
