@@ -31,8 +31,32 @@ class Data:
     mix: dict[str, float] = field(default_factory=dict)
     """Shares of the sources in what is trained on, {SOURCE: SHARE}, which need not add up to 1; sources that are not named
     are not trained on. Empty: every task equally often."""
+    folds: int = option(0, low=0)
+    """Parts of a cross-validation: one is the split `test`, the others are trained on; 0: the splits of the data."""
+    fold: int = option(0, low=0)
+    """Which fold is held out, from 0."""
+    folds_of: list[str] = field(default_factory=list)
+    """Splits whose tasks are in folds; the others stay as they are. Empty: train, practice and test, as far as they are
+    there."""
 
     def problems(self) -> list[InputProblem]:
+        return [*self._of_mix(), *self._of_folds()]
+
+    def _of_folds(self) -> list[InputProblem]:
+        if self.folds == 1:
+            return [
+                InputProblem(
+                    "folds", "one fold leaves nothing to train on", "1", "0, or 2 and more", "", "data.folds=5"
+                )
+            ]
+        if not self.folds and (self.fold or self.folds_of):
+            got = f"fold={self.fold}, folds_of={self.folds_of}"
+            return [InputProblem("folds", "there are no folds", got, "2 and more", "", "data.folds=5, or drop it")]
+        if self.folds and self.fold >= self.folds:
+            return [InputProblem("fold", f"there are {self.folds} folds", str(self.fold), f"0 to {self.folds - 1}")]
+        return []
+
+    def _of_mix(self) -> list[InputProblem]:
         wrong = [f"{source}: {share}" for source, share in self.mix.items() if not (math.isfinite(share) and share > 0)]
         return [InputProblem("mix", "no share", ", ".join(wrong), "numbers above 0")] if wrong else []
 

@@ -1,20 +1,21 @@
-"""Runs that differ in nothing but their seed are an arm; their evaluations are pooled by task.
+"""Runs that differ in nothing but their seed are an arm; arms are compared by seed and task.
 
-Each task's value is its mean over the seeds, so that several seeds still count a task once: intervals are over tasks, and
-the spread over seeds stands beside them.
+Intervals are over seeds and tasks (rlvr_exp/core/crossed.py): seeds are drawn as tasks are, and an interval over tasks
+alone would take what a seed does for what the arm does. The spread over seeds stands beside them.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from rlvr_exp.config.excess_code import EXCESS_CODE
-from rlvr_exp.core.statistics import mean_interval
+from rlvr_exp.core.crossed import crossed_mean, holm
+from rlvr_exp.evaluation.finding import finding
 from rlvr_exp.evaluation.metrics import task_values
-from rlvr_exp.evaluation.paired import difference, pooled
+from rlvr_exp.evaluation.paired import difference_over_seeds
 from rlvr_exp.records.rollout_files import When, evaluation_path, read_evaluation
 
 BEFORE: When = "before"
@@ -32,9 +33,12 @@ class Arm:
     rates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By `before/METRIC` and `after/METRIC`: value, low and high, `n` tasks, and `of_seeds`, the value of each seed."""
     change: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By metric: after minus before, paired by task."""
+    """By metric: after minus before, paired by seed and task."""
     against_first: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By metric: after, minus the first arm's after, paired by task; empty for the first arm and for other tasks."""
+    """By metric: after, minus the first arm's after, paired by seed and task, with `p_holm`, corrected for all arms; empty
+    for the first arm and for other tasks."""
+    findings: Mapping[str, str] = field(default_factory=dict)
+    """By metric: `against_first` in words."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -42,28 +46,54 @@ class Arm:
 
 @dataclass(frozen=True)
 class _Values:
-    """A metric of an evaluation."""
+    """A metric of an arm's evaluations."""
 
     answered: frozenset[str]
     """All of its tasks."""
-    by_task: Mapping[str, float]
-    """Of the tasks that could be judged."""
+    by_task: Mapping[str, Sequence[float]]
+    """Of the tasks that every seed could judge: the value of each seed."""
+
+    def rows(self, tasks: Iterable[str], seeds: Iterable[int] | None = None) -> list[list[float]]:
+        """By seed and task; of all seeds, or of those in these places."""
+        columns = [self.by_task[task] for task in tasks]
+        places = range(len(columns[0])) if seeds is None else seeds
+        return [[column[place] for column in columns] for place in places]
 
 
 def arms(names: Sequence[str], seeds: Sequence[Any], directories: Sequence[Path]) -> list[Arm]:
     """The arms of some runs, in the order of their first runs; runs of one name are one arm."""
     measured = [_evaluated(directory) for directory in directories]
     members = {name: [i for i, other in enumerate(names) if other == name] for name in dict.fromkeys(names)}
-    pooled_by_arm = {name: _pooled([measured[i] for i in runs]) for name, runs in members.items()}
-    first = next(iter(pooled_by_arm.values()), {})
+    of_arms = {name: _joined([measured[i] for i in runs]) for name, runs in members.items()}
+    own_seeds = {name: [seeds[i] for i in runs] for name, runs in members.items()}
+    first = next(iter(members), "")
+    against = {
+        name: _differences(of_arms[first], values, AFTER, same_seeds(own_seeds[first], own_seeds[name]))
+        for name, values in of_arms.items()
+        if name != first
+    }
+    against = _corrected(against)
     found = []
     for name, runs in members.items():
-        values = pooled_by_arm[name]
-        rates = {key: _rate(of, [measured[i][key] for i in runs]) for key, of in values.items()}
-        against = _differences(first, values, AFTER) if values is not first else {}
-        change = _differences(values, values, BEFORE)
-        found.append(Arm(name, tuple(runs), tuple(seeds[i] for i in runs), rates, change, against))
+        values, compared = of_arms[name], against.get(name, {})
+        rates = {key: _rate(of) for key, of in values.items()}
+        change = _differences(values, values, BEFORE, [(place, place) for place in range(len(runs))])
+        words = {
+            metric: finding(first, name, one, [_level(of_arms[arm], metric) for arm in (first, name)], metric)
+            for metric, one in compared.items()
+        }
+        found.append(Arm(name, tuple(runs), tuple(own_seeds[name]), rates, change, compared, words))
     return found
+
+
+def same_seeds(first: Sequence[Any], second: Sequence[Any]) -> list[tuple[int, int]]:
+    """The places of the runs that are compared: those of equal seeds; where no seed is on both sides, in their order."""
+    left, found = list(range(len(first))), []
+    for place, seed in enumerate(second):
+        if (other := next((i for i in left if first[i] == seed), None)) is not None:
+            left.remove(other)
+            found.append((other, place))
+    return found or list(zip(range(len(first)), range(len(second)), strict=False))
 
 
 def _evaluated(directory: Path) -> dict[str, _Values]:
@@ -74,18 +104,20 @@ def _evaluated(directory: Path) -> dict[str, _Values]:
             results = read_evaluation(directory, when)
             answered = frozenset(one.completion.task.id for one in results)
             numbers = json.loads((directory / "evaluation" / f"{when}.json").read_text(encoding="utf-8"))
-            values |= {f"{when}/{name}": _Values(answered, task_values(results, name)) for name in numbers["rates"]}
+            for name in numbers["rates"]:
+                by_task = {task: (value,) for task, value in task_values(results, name).items()}
+                values[f"{when}/{name}"] = _Values(answered, by_task)
     return values
 
 
-def _pooled(seeds: Sequence[Mapping[str, _Values]]) -> dict[str, _Values]:
+def _joined(seeds: Sequence[Mapping[str, _Values]]) -> dict[str, _Values]:
     """What every seed measured on the same tasks, by the tasks that every seed could judge."""
     found = {}
     for key in seeds[0]:
         of_seeds = [seed[key] for seed in seeds if key in seed]
         same = len(of_seeds) == len(seeds) and len({one.answered for one in of_seeds}) == 1
         if same and (tasks := _judged(of_seeds)):
-            by_task = pooled([{task: one.by_task[task] for task in tasks} for one in of_seeds])
+            by_task = {task: tuple(one.by_task[task][0] for one in of_seeds) for task in tasks}
             found[key] = _Values(of_seeds[0].answered, by_task)
     return found
 
@@ -94,14 +126,24 @@ def _judged(values: Sequence[_Values]) -> list[str]:
     return [task for task in values[0].by_task if all(task in other.by_task for other in values)]
 
 
-def _rate(values: _Values, of_seeds: Sequence[_Values]) -> dict[str, Any]:
-    each = [fmean(seed.by_task[task] for task in values.by_task) for seed in of_seeds]
-    rates = list(values.by_task.values())
-    return {**mean_interval(rates)._asdict(), "n": len(rates), "of_seeds": each}
+def _rate(values: _Values) -> dict[str, Any]:
+    rows = values.rows(values.by_task)
+    return {**crossed_mean(rows)._asdict(), "n": len(values.by_task), "of_seeds": [fmean(row) for row in rows]}
 
 
-def _differences(first: Mapping[str, _Values], second: Mapping[str, _Values], when: When) -> dict[str, dict[str, Any]]:
-    """By metric: the second's after minus the first's `when`, where both answered the same tasks."""
+def _level(values: Mapping[str, _Values], metric: str) -> float:
+    of_task = values[f"{AFTER}/{metric}"].by_task.values()
+    return fmean(fmean(of_seeds) for of_seeds in of_task)
+
+
+def _differences(
+    first: Mapping[str, _Values], second: Mapping[str, _Values], when: When, pairs: Sequence[tuple[int, int]]
+) -> dict[str, dict[str, Any]]:
+    """By metric: the second's after minus the first's `when`, where both answered the same tasks.
+
+    Args:
+        pairs: places of the seeds that are compared, first and second.
+    """
     found = {}
     for key, after in second.items():
         metric = key.removeprefix("after/")
@@ -112,6 +154,16 @@ def _differences(first: Mapping[str, _Values], second: Mapping[str, _Values], wh
             and before.answered == after.answered
             and (tasks := _judged([before, after]))
         ):
-            sides = ({task: one.by_task[task] for task in tasks} for one in (before, after))
-            found[metric] = difference(*sides, less_is_better=metric in EXCESS_CODE).to_dict()
+            sides = (before.rows(tasks, [one for one, _ in pairs]), after.rows(tasks, [other for _, other in pairs]))
+            found[metric] = difference_over_seeds(*sides, less_is_better=metric in EXCESS_CODE).to_dict()
+    return found
+
+
+def _corrected(against: Mapping[str, Mapping[str, dict[str, Any]]]) -> dict[str, dict[str, dict[str, Any]]]:
+    """With Holm's correction of each metric over the arms that are compared by it."""
+    found: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in against}
+    for metric in dict.fromkeys(metric for of_arm in against.values() for metric in of_arm):
+        compared = {name: of_arm[metric] for name, of_arm in against.items() if metric in of_arm}
+        for (name, one), p in zip(compared.items(), holm([one["p"] for one in compared.values()]), strict=True):
+            found[name][metric] = one | {"p_holm": p, "arms": len(compared)}
     return found

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 
 from rlvr_exp.config.excess_code import EXCESS_CODE
+from rlvr_exp.core.crossed import Values, crossed_mean, differences, p_value, smallest_found
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import task_values
@@ -47,10 +48,7 @@ def difference(
     """
     _refuse_other_tasks(first, second, where)
     changes = [second[task] - first[task] for task in first]
-    more, less = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
-    won, lost = (less, more) if less_is_better else (more, less)
-    interval = mean_interval(changes, -1.0, 1.0)
-    return Difference(*interval, n=len(changes), won=won, lost=lost, tied=len(changes) - won - lost)
+    return Difference(*mean_interval(changes, -1.0, 1.0), len(changes), *_counts(changes, less_is_better))
 
 
 def paired(
@@ -70,15 +68,34 @@ def paired(
     return difference(*sides, where, less_is_better=metric in EXCESS_CODE)
 
 
-def pooled(seeds: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The mean over seeds of each task's value, so that a comparison over several seeds still counts tasks once.
+@dataclass(frozen=True)
+class SeedsDifference(Difference):
+    """Second minus first over several seeds: mean over seeds and tasks, with the interval over both."""
+
+    seeds: int
+    p: float
+    """Of no difference."""
+    smallest: float
+    """The smallest true difference that would have been found in 80 of 100 such studies."""
+
+
+def difference_over_seeds(first: Values, second: Values, less_is_better: bool = False) -> SeedsDifference:
+    """Compare values in [0, 1] by seed and task; a task is won by its mean over the seeds.
 
     Raises:
-        InputError: the seeds do not hold the same tasks.
+        ValueError: no values, or other seeds or tasks on the two sides.
     """
-    for other in seeds[1:]:
-        _refuse_other_tasks(seeds[0], other, "evaluations of several seeds")
-    return {task: fmean(values[task] for values in seeds) for task in seeds[0]}
+    changes = differences(first, second)
+    of_tasks = [fmean(column) for column in zip(*changes, strict=True)]
+    interval = crossed_mean(changes, -1.0, 1.0)
+    counts = _counts(of_tasks, less_is_better)
+    return SeedsDifference(*interval, len(of_tasks), *counts, len(changes), p_value(changes), smallest_found(changes))
+
+
+def _counts(changes: Sequence[float], less_is_better: bool) -> tuple[int, int, int]:
+    """Tasks won, lost and tied."""
+    more, less = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
+    return *((less, more) if less_is_better else (more, less)), len(changes) - more - less
 
 
 def _refuse_other_tasks(first: Mapping[str, object], second: Mapping[str, object], where: str) -> None:

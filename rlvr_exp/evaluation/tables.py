@@ -31,7 +31,9 @@ def arms_table(arms: Sequence[Arm]) -> str:
     for before, of_arms in (*parts, (against, [arm.against_first for arm in arms])):
         for key in dict.fromkeys(key for of_arm in of_arms for key in of_arm):
             rows[f"{before}{key}"] = [of_arm.get(key) for of_arm in of_arms]
-    return table("Seeds pooled by task, with 95% intervals over tasks", rows, [arm.name for arm in arms])
+    shown = table("Seeds pooled, with 95% intervals over seeds and tasks", rows, [arm.name for arm in arms])
+    found = [f"{metric}: {words}" for arm in arms for metric, words in arm.findings.items()]
+    return "\n".join([shown, *found, ""]) if found else shown
 
 
 def _cell(value: Any) -> str:

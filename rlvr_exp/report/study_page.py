@@ -39,8 +39,8 @@ def _arms(arms: Sequence[Mapping[str, Any]]) -> str:
     """A table for each metric that an arm was measured by."""
     metrics = dict.fromkeys(key.partition("/")[2] for arm in arms for key in arm["rates"])
     note = (
-        '<p class="note">Seeds are pooled by task: a task\'s value is its mean over the seeds, ranges are 95% intervals over '
-        "tasks, differences are paired by task.</p>"
+        '<p class="note">Ranges are 95% intervals over seeds and tasks; differences are paired by seed and task, and where '
+        "several arms are compared with the first, a difference counts after Holm's correction.</p>"
     )
     return note + "".join(_metric(metric, arms) for metric in metrics) if metrics else ""
 
@@ -51,7 +51,9 @@ def _metric(metric: str, arms: Sequence[Mapping[str, Any]]) -> str:
     top = "".join(f"<th>{escape(head)}</th>" for head in ("", *heads))
     head = f"<h3>{escape(title(metric))}</h3>"
     track = "<th>0% &hellip; 100%</th>"
-    return f'{head}<div class="wide"><table class="rates"><tr>{top}{track}</tr>{rows}</table></div>'
+    found = [arm["findings"][metric] for arm in arms if metric in arm["findings"]]
+    words = f"<ul>{''.join(f'<li>{escape(one)}</li>' for one in found)}</ul>" if found else ""
+    return f'{head}<div class="wide"><table class="rates"><tr>{top}{track}</tr>{rows}</table></div>{words}'
 
 
 def _arm(metric: str, arm: Mapping[str, Any], heads: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 Reads run directories and writes `compare.json` and `compare.md` into its own; runs nothing. Where two runs were
 evaluated on the same held-out tasks, their difference is paired task by task, against the first run; runs that differ in
-their seed alone are pooled.
+their seed alone are pooled, with intervals over seeds and tasks.
 """
 
 import json

@@ -10,7 +10,10 @@ from random import Random
 from typing import Any
 
 from rlvr_exp.config import data as options
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.tasks.folds import FOLDED, folds_of, held_out
+from rlvr_exp.tasks.splits import Item, tied
 
 RETRY_PROMPT = """{prompt}
 
@@ -89,9 +92,35 @@ class Domain(options.Data, ABC):
     stop_text: str = ""
     """What a completion ends with that `is_complete` accepts; empty: its end token alone ends it."""
 
+    makes_folds = False
+    """Whether `splits` returns what `in_folds` makes of them, so that `folds` has an effect."""
+
     @abstractmethod
     def splits(self) -> Mapping[str, Sequence[Task]]:
         """Every split by name, in a reproducible order. Raises InputError naming file, key and fault for bad data."""
+
+    def in_folds(self, splits: Mapping[str, Sequence[Task]]) -> dict[str, tuple[Task, ...]]:
+        """The splits, with one of `folds` held out as `test` where there are folds.
+
+        Raises:
+            InputError: a split of `folds_of` is not there, or there are too few tasks for the folds.
+        """
+        if not self.folds:
+            return {name: tuple(tasks) for name, tasks in splits.items()}
+        pooled = [name for name in self.folds_of or FOLDED if splits.get(name) or self.folds_of]
+        if absent := [name for name in pooled if not splits.get(name)]:
+            there = ", ".join(splits)
+            raise InputError(InputProblem("data.folds_of", "no tasks in this split", ", ".join(absent), there))
+        tasks = [task for name in pooled for task in splits[name]]
+        fold_of = self.fold_of(tasks)
+        return held_out(splits, pooled, [fold_of[task.id] == self.fold for task in tasks])
+
+    def fold_of(self, tasks: Sequence[Task]) -> Mapping[str, int]:
+        """The fold of each task, by id: stratified by family and difficulty, tasks with a content in common in one."""
+        contents = {task.id: [content_hash(key) for key in self.contents(task)] or [task.id] for task in tasks}
+        groups = tied(contents)
+        items = [Item(task.id, groups[task.id], task.family, round(100 * task.difficulty)) for task in tasks]
+        return folds_of(items, self.folds)
 
     def sizes(self) -> Mapping[str, int]:
         """Number of tasks of every split."""
@@ -99,7 +128,7 @@ class Domain(options.Data, ABC):
 
     def splits_note(self) -> str:
         """What a person should know of the splits, in a line; empty where there is nothing."""
-        return ""
+        return f"fold {self.fold} of {self.folds} is held out as split 'test'" if self.folds else ""
 
     def left_out(self) -> Mapping[str, str]:
         """Tasks of the data that are in no split, by id, each with the reason."""

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from rlvr_exp.core.crossed import crossed_mean, differences, p_value, smallest_found
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.evaluation.paired import difference, paired, pooled
+from rlvr_exp.evaluation.paired import difference, difference_over_seeds, paired
 from rlvr_exp.records.rollout_files import EvalSample
 
 VALUES = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=20)
@@ -61,9 +62,21 @@ def test_nothing_judged_on_both_sides_is_refused():
         paired([greedy("a", "no_verdict")], [greedy("a", "passed")], "pass_at_1_greedy")
 
 
-def test_seeds_are_pooled_by_task_not_counted_as_tasks():
-    values = pooled([{"a": 0.0, "b": 1.0}, {"a": 1.0, "b": 1.0}])
-    assert values == {"a": 0.5, "b": 1.0}
-    assert difference({"a": 0.0, "b": 0.0}, values).n == 2
-    with pytest.raises(InputError, match="several seeds"):
-        pooled([{"a": 0.0}, {"b": 0.0}])
+def test_several_seeds_count_a_task_once_and_bring_their_own_spread():
+    first, second = [[0.0, 0.0, 1.0, 0.0]] * 2, [[0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]]
+    found = difference_over_seeds(first, second)
+    assert (found.n, found.seeds, found.value) == (4, 2, 0.25)
+    assert (found.won, found.lost, found.tied) == (2, 1, 1)
+    assert difference_over_seeds(first, second, less_is_better=True).won == 1
+    changes = differences(first, second)
+    assert (found.value, found.low, found.high) == crossed_mean(changes, -1.0, 1.0)
+    assert (found.p, found.smallest) == (p_value(changes), smallest_found(changes))
+
+
+@settings(deadline=None)
+@given(VALUES)
+def test_one_seed_is_compared_as_two_runs_are(pairs):
+    left, right = ([pair[side] for pair in pairs] for side in (0, 1))
+    found = difference_over_seeds([left], [right]).to_dict()
+    wanted = difference(dict(enumerate(left)), dict(enumerate(right))).to_dict()
+    assert {key: found[key] for key in wanted} == pytest.approx(wanted, abs=1e-9)

@@ -55,6 +55,11 @@ def test_jobs_and_arms_are_written_with_their_intervals(tmp_path, outcomes):
     assert float(arms[1]["against_first/pass_at_1_greedy"]) == pytest.approx(0.2)
     assert float(arms[0]["after/pass_at_1_greedy/low"]) < 0.25 < float(arms[0]["after/pass_at_1_greedy/high"])
     assert "seeds 20.0 to 30.0" in text
+    (found,) = study["arms"][1]["findings"].values()
+    assert (
+        found.startswith("no difference between algorithm.group_size=8 and algorithm.group_size=4 was found")
+        and found in text
+    )
 
 
 def test_the_page_links_to_its_runs_and_draws_the_arms(tmp_path, outcomes):
@@ -62,6 +67,7 @@ def test_the_page_links_to_its_runs_and_draws_the_arms(tmp_path, outcomes):
     page = Page((tmp_path / "study.html").read_text())
     assert [named["href"] for tag, named in page.tags if tag == "a"] == [f"{i}/report.html" for i in range(4)]
     assert ("b", "25.0%") in page.texts and ("th", "against algorithm.group_size=4") in page.texts
+    assert any(tag == "li" and words.startswith("no difference between") for tag, words in page.texts)
     cells = [named["data-label"] for tag, named in page.tags if tag == "td" and "data-label" in named]
     assert cells[:3] == ["seeds, lowest to highest", "before", "after"], "a phone shows no heads"
     assert list(page.charts["Reward, all runs"]["series"]) == ["algorithm.group_size=4", "algorithm.group_size=8"]

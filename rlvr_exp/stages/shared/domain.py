@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rlvr_exp.config import Config, build
-from rlvr_exp.core.errors import RlvrError
+from rlvr_exp.core.errors import InputError, InputProblem, RlvrError
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.sandbox.tools import Lost
@@ -30,6 +30,9 @@ def build_domain(config: Config, context: RunContext, once: Once = lambda find: 
         RlvrError: Dafny broke down while it proved golds; what is proved by then is cached.
     """
     domain = build(config.data)
+    if domain.folds and not domain.makes_folds:
+        what, remedy = "this domain makes no folds", "let its splits() return self.in_folds(...) and set makes_folds"
+        raise InputError(InputProblem("data.folds", what, domain.name, "0", "", f"{remedy}, or drop it"))
     if not isinstance(domain, DafnyDomain) or domain.usable != "check":
         return domain
     golds = once(lambda: _recorded(context) or _golds(domain, config, context))

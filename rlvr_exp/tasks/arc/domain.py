@@ -41,6 +41,7 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
 
     name = "arc"
     problem_format = "python_io"
+    makes_folds = True
 
     def __post_init__(self) -> None:
         self._source = Path(self.path) if self.path else EMBEDDED
@@ -53,12 +54,17 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
         return wording.write(task.inputs, self.prompt, self._shots(task))
 
     def sizes(self) -> Mapping[str, int]:
-        return embedded_sizes(EMBEDDED, self.limit) if self._source == EMBEDDED else super().sizes()
+        return embedded_sizes(EMBEDDED, self.limit) if self._as_shipped else super().sizes()
+
+    @property
+    def _as_shipped(self) -> bool:
+        """Whether the splits are those of the embedded files."""
+        return self._source == EMBEDDED and not self.folds
 
     def contents(self, task: Task) -> Sequence[Hashable]:
         """Its pairs: whoever knows one of them knows a part of the task. None of the embedded tasks, whose splits have no
         pair in common."""
-        return [] if self._source == EMBEDDED else pairs(task)
+        return [] if self._as_shipped else pairs(task)
 
     def fragments(self, task: Task) -> Sequence[Hashable]:
         """Its grids."""
@@ -104,7 +110,7 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
         return bool(self.stop_text) and block_closes(text, lambda block: extract(block, ENTRY_POINT).text is not None)
 
     def fingerprint(self, split: str) -> str:
-        content = embedded_content(EMBEDDED, split) if self._source == EMBEDDED else None
+        content = embedded_content(EMBEDDED, split) if self._as_shipped else None
         if content is None:
             return super().fingerprint(split)
         return content_hash([content, self.limit, self.seed if self.limit else 0])
@@ -119,10 +125,12 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
         if self._source == EMBEDDED:
-            return {name: tuple(self._limited(name, tasks)) for name, tasks in _embedded_tasks(EMBEDDED).items()}
+            return self.in_folds(
+                {name: self._limited(name, tasks) for name, tasks in _embedded_tasks(EMBEDDED).items()}
+            )
         chosen = {name: self._limited(name, records) for name, records in self._records.items()}
         with _no_collection():
-            return {name: tuple(map(to_task, records)) for name, records in chosen.items()}
+            return self.in_folds({name: list(map(to_task, records)) for name, records in chosen.items()})
 
     def _limited(self, split_name: str, found: Sequence[Named]) -> Sequence[Named]:
         if not self.limit:
@@ -146,6 +154,9 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
     def _solved(self) -> list[tuple[ArcRecord, str]]:
         """Train tasks with their program; those of the embedded corpus where the data bring none."""
         train = self._records.get("train", [])
+        if self.folds:
+            kept = {task.id for task in self._tasks["train"]}
+            train = [record for record in train if record.id in kept]
         own = [(record, record.gold) for record in train if record.gold is not None]
         return own or (Arc(seed=self.seed)._solved if self._source != EMBEDDED else [])
 

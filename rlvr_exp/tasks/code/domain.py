@@ -37,6 +37,7 @@ class Code(HasEditTests, options.Code):
 
     name = "code"
     stop_text = "`"
+    makes_folds = True
 
     def __post_init__(self) -> None:
         self._form = form_of(self.judge)
@@ -46,8 +47,8 @@ class Code(HasEditTests, options.Code):
 
     def splits_note(self) -> str:
         names = {record.split for record in self._records}
-        if names != {"test"} or "train" not in self.splits():
-            return ""
+        if self.folds or names != {"test"} or "train" not in self.splits():
+            return super().splits_note()
         return f"splits are drawn from the set's {len(self._records)} tasks; data.draw_splits=false: all are test"
 
     def left_out(self) -> Mapping[str, str]:
@@ -117,7 +118,9 @@ class Code(HasEditTests, options.Code):
         fractions = {"test": self.test_fraction, "dev": self.dev_fraction} if drawn else None
         placed = place(self._records, fractions, self.seed)
         kept = {name: [one for one in found if not self._why_not(one)] for name, found in placed.items()}
-        return {name: tuple(map(self._task, self._limited(name, found))) for name, found in kept.items() if found}
+        return self.in_folds(
+            {name: list(map(self._task, self._limited(name, found))) for name, found in kept.items() if found}
+        )
 
     def _why_not(self, record: CodeRecord) -> str:
         """Why a record is no task here; empty where it is one."""

@@ -27,9 +27,10 @@ from rlvr_exp.tasks.dafny.near_duplicates import renamed
 from rlvr_exp.tasks.dafny.pairs import fault_of
 from rlvr_exp.tasks.dafny.parse_body import body_of, closed
 from rlvr_exp.tasks.dafny.role_examples import ROLES, Role, RoleExample
-from rlvr_exp.tasks.dafny.stratify import LENGTHS, band, split_examples
+from rlvr_exp.tasks.dafny.stratify import LENGTHS, band, items_of, split_examples
 from rlvr_exp.tasks.dafny.tokens import tokens
 from rlvr_exp.tasks.embedded import embedded_sizes
+from rlvr_exp.tasks.folds import FOLDED, folds_of
 from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.tasks.sources import source_of
 
@@ -58,6 +59,7 @@ class DafnyDomain(Domain, DafnyDataOptions):
 
     name = "dafny"
     problem_format = "dafny"
+    makes_folds = True
 
     def __post_init__(self) -> None:
         self._source = Path(self.path) if self.path else EMBEDDED
@@ -93,7 +95,7 @@ class DafnyDomain(Domain, DafnyDataOptions):
         return wording.write(task.inputs, self.prompt, self._shots(task))
 
     def sizes(self) -> Mapping[str, int]:
-        known = self._source == EMBEDDED and self._check is None
+        known = self._source == EMBEDDED and self._check is None and not self.folds
         return embedded_sizes(EMBEDDED, self.limit, len(self.roles)) if known else super().sizes()
 
     def contents(self, task: Task) -> Sequence[str]:
@@ -180,7 +182,15 @@ class DafnyDomain(Domain, DafnyDataOptions):
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
         chosen = {name: self._usable(self._in_order(name, parts)) for name, parts in self._parts.items()}
-        return {name: tuple(map(self.to_task, parts)) for name, parts in chosen.items() if parts or self._check}
+        return self.in_folds(
+            {name: list(map(self.to_task, parts)) for name, parts in chosen.items() if parts or self._check}
+        )
+
+    def fold_of(self, tasks: Sequence[Task]) -> Mapping[str, int]:
+        """By examples, whatever the role, near-duplicates in one fold: both roles have the same programs held out."""
+        pooled = (one for name in self.folds_of or FOLDED for one in self._data.splits.get(name, ()))
+        folds = folds_of(items_of(tuple(pooled)), self.folds)
+        return {task.id: folds[task.inputs.example.id] for task in tasks}
 
     def _in_order(self, split: str, parts: list[RoleExample]) -> list[RoleExample]:
         if not self.limit:
@@ -218,7 +228,8 @@ class DafnyDomain(Domain, DafnyDataOptions):
         if not self._parts.get("train") and self._source != EMBEDDED:
             return DafnyDomain(role="both", seed=self.seed)._solved
         found = {}
-        train = self._parts["train"] if self._check is None else [task.inputs for task in self._tasks["train"]]
+        as_read = self._check is None and not self.folds
+        train = self._parts["train"] if as_read else [task.inputs for task in self._tasks["train"]]
         for role in self.roles:
             parts = sorted((one for one in train if one.role == role), key=lambda one: len(one.example.gold))
             found[role] = parts[: max(self.prompt.shots + 1, len(parts) // 2)]

@@ -5,6 +5,7 @@ Which part a group falls to follows the hash of its content (rlvr_exp/tasks/spli
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from rlvr_exp.core.hashing import content_hash
@@ -48,6 +49,13 @@ def split_examples(
     for example in examples:
         placed[names[parts[keys[example.id]]]].append(example)
     return placed
+
+
+@lru_cache(maxsize=4)
+def items_of(examples: tuple[DafnyExample, ...]) -> list[Item]:
+    """Examples by their ids, to be placed in folds: by family and construct, and by length. Once a process for all folds."""
+    groups = alike(examples)
+    return [Item(one.id, groups[one.id], f"{one.family}, {construct(one)}", band(one)) for one in examples]
 
 
 def alike(examples: Sequence[DafnyExample]) -> dict[str, str]:

@@ -48,6 +48,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
 
     name = "edits"
     problem_format = "ast_grep"
+    makes_folds = True
 
     def __post_init__(self) -> None:
         self._source = Path(self.path) if self.path else EMBEDDED
@@ -60,12 +61,17 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         return self._tasks
 
     def sizes(self) -> Mapping[str, int]:
-        if self._source != EMBEDDED:
+        if not self._as_shipped:
             return super().sizes()
         return embedded_sizes(EMBEDDED, self.limit, each=2 if self.instruction == "both" else 1)
 
+    @property
+    def _as_shipped(self) -> bool:
+        """Whether the splits are those of the embedded files."""
+        return self._source == EMBEDDED and not self.folds
+
     def fingerprint(self, split: str) -> str:
-        content = embedded_content(EMBEDDED, split) if self._source == EMBEDDED else None
+        content = embedded_content(EMBEDDED, split) if self._as_shipped else None
         if content is None:
             return super().fingerprint(split)
         return content_hash([content, self.instruction, self.target, self.limit, self.seed if self.limit else 0])
@@ -84,11 +90,11 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
 
     def contents(self, task: Task) -> Sequence[str]:
         """The text before and the text after: who learned an edit of the same text knows a part of the task. None of the
-        embedded tasks, whose splits have no text before and no edit in common."""
-        if self._source == EMBEDDED:
+        embedded tasks, whose splits have no text before and no edit in common; in folds their texts without blanks."""
+        if self._as_shipped:
             return []
         row = task.inputs.row
-        key = program_key if row.language == "python" else text_key
+        key = program_key if row.language == "python" and self._source != EMBEDDED else text_key
         return [key(text) for text in (row.before, row.after) if text]
 
     def task_prompt(self, task: Task) -> str:
@@ -150,7 +156,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
         usable = [row for row in self._rows if not _why_not(row)]
         placed = place(usable, (self.test_fraction, self.dev_fraction), self.seed)
-        return {name: tuple(self._limited(name, rows)) for name, rows in placed.items()}
+        return self.in_folds({name: self._limited(name, rows) for name, rows in placed.items()})
 
     def _limited(self, name: str, rows: Sequence[EditRow]) -> list[Task]:
         tasks = [task for row in rows for task in self._tasks_of(row)]

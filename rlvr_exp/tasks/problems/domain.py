@@ -42,6 +42,7 @@ class Problems(WritesTests, options.Problems):
     """Problems, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
 
     name = "problems"
+    makes_folds = True
     no_split_remedy = "data.held_out=embedded, or =FILE, to measure on other problems"
 
     def __post_init__(self) -> None:
@@ -57,10 +58,15 @@ class Problems(WritesTests, options.Problems):
         return self._tasks
 
     def sizes(self) -> Mapping[str, int]:
-        return super().sizes() if self._source != EMBEDDED else embedded_sizes(EMBEDDED, self.limit)
+        return embedded_sizes(EMBEDDED, self.limit) if self._as_shipped else super().sizes()
+
+    @property
+    def _as_shipped(self) -> bool:
+        """Whether the splits are those of the embedded files."""
+        return self._source == EMBEDDED and not self.folds
 
     def fingerprint(self, split: str) -> str:
-        embedded = embedded_content(EMBEDDED, split) if self._source == EMBEDDED else None
+        embedded = embedded_content(EMBEDDED, split) if self._as_shipped else None
         if embedded is None:
             return content_hash([self.role, *(content(task.inputs.row) for task in self.splits()[split])])
         return content_hash([embedded, checksum(ERRORS), self.limit, self.seed if self.limit else 0])
@@ -78,7 +84,7 @@ class Problems(WritesTests, options.Problems):
 
     def contents(self, task: Task) -> Sequence[str]:
         """The text and the solution. None of the embedded tasks, whose splits share neither."""
-        return [] if self._source == EMBEDDED else keys_of(task.inputs.row)
+        return [] if self._as_shipped else keys_of(task.inputs.row)
 
     def at_stage(self, task: Task, stage: str, chain: Mapping[str, str]) -> Task:
         return replace(task, inputs=replace(task.inputs, stage=stage, chain=dict(chain)))
@@ -204,7 +210,8 @@ class Problems(WritesTests, options.Problems):
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
         placed = self._read.placed
-        return {name: tuple(map(self.task, self._limited(name, rows))) for name, rows in placed.items()}
+        found = self.in_folds({name: list(map(self.task, self._limited(name, rows))) for name, rows in placed.items()})
+        return {name: tuple(_in_split(task, name) for task in tasks) for name, tasks in found.items()}
 
     @cached_property
     def _read(self) -> Source:
@@ -224,6 +231,14 @@ class Problems(WritesTests, options.Problems):
             return Task(row.id, row.family, row.difficulty, inputs, wanted, tester.good_tests(row))
         inputs = StageInputs(row, code)
         return Task(row.id, row.family, row.difficulty, inputs, row.tests, row.solution, row.wrong)
+
+
+def _in_split(task: Task, name: str) -> Task:
+    """With the split in its row, which a fold has changed: no task is critiqued by a row of another split."""
+    inputs = task.inputs
+    return (
+        task if inputs.row.split == name else replace(task, inputs=replace(inputs, row=replace(inputs.row, split=name)))
+    )
 
 
 def _drawn(names: Sequence[str], purpose: str, row: ProblemRow) -> str:

@@ -6,6 +6,7 @@ import pytest
 from dafny_samples import MAX, SUM, named, write_rows
 
 from rlvr_exp.config.compose import compose
+from rlvr_exp.core.errors import InputError
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.stages.shared.domain import build_domain
@@ -23,3 +24,11 @@ def test_a_resumed_run_leaves_out_the_same_golds(tmp_path: Path, monkeypatch: py
     domain = build_domain(config, RunContext(tmp_path, told.append))
     assert [task.id for task in domain.splits()["train"]] == ["max", "other"]
     assert "golds: 2 of 3 are proved" in told[-1]["text"] and "1 the program ends with timeout" in told[-1]["text"]
+
+
+def test_a_domain_that_makes_no_folds_refuses_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = compose(["+stage=sft", "data=arc", "data.folds=5"]).config
+    assert build_domain(config, RunContext(tmp_path, print)).folds == 5
+    monkeypatch.setattr("rlvr_exp.tasks.arc.domain.Arc.makes_folds", False)
+    with pytest.raises(InputError, match=r"data\.folds: this domain makes no folds"):
+        build_domain(config, RunContext(tmp_path, print))

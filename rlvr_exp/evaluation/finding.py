@@ -1,0 +1,51 @@
+"""What a comparison of two arms found, as a sentence: which is better and by how much, that no difference was found and which
+one would have been, or that the measurement cannot tell."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rlvr_exp.config.excess_code import EXCESS_CODE
+from rlvr_exp.core.statistics import CONFIDENCE
+
+FLOOR, CEILING = 0.05, 0.95
+"""Rates below and above which all arms are too near to the end of the scale to differ by much."""
+ENOUGH_SEEDS = 5
+"""From so many seeds on the calibration holds (docs/statistics.md)."""
+
+
+def finding(first: str, second: str, change: Mapping[str, Any], levels: Sequence[float], metric: str = "") -> str:
+    """The sentence of a `SeedsDifference` as plain data, second minus first.
+
+    Args:
+        levels: the rates of both arms.
+        metric: of excess code less is better.
+    """
+    if (end := _at_an_end(levels)) and metric not in EXCESS_CODE:
+        return f"cannot tell: all arms lie {end}"
+    p = change.get("p_holm", change["p"])
+    if p < 1 - CONFIDENCE:
+        rises = (change["value"] > 0) != (metric in EXCESS_CODE)
+        better = f"{second} is {'better' if rises else 'worse'} than {first} by {_points(change)}"
+        return better + _of_few_seeds(change, "an interval")
+    corrected = f" after Holm's correction for {change['arms']} arms" if change["p"] < 1 - CONFIDENCE else ""
+    smallest = f"one of {100 * change['smallest']:.1f} points would have been found in 80 of 100 such studies"
+    none = f"no difference between {second} and {first} was found{corrected}: {_points(change)}; {smallest}"
+    return none + _of_few_seeds(change, "such a figure")
+
+
+def _at_an_end(levels: Sequence[float]) -> str:
+    if max(levels) < FLOOR:
+        return f"under {FLOOR:.0%}"
+    return f"over {CEILING:.0%}" if min(levels) > CEILING else ""
+
+
+def _points(change: Mapping[str, Any]) -> str:
+    value, low, high = (100 * change[key] for key in ("value", "low", "high"))
+    return f"{value:+.1f} points [{low:.1f}, {high:.1f}]"
+
+
+def _of_few_seeds(change: Mapping[str, Any], what: str) -> str:
+    seeds = change["seeds"]
+    if seeds == 1:
+        return "; of one seed, so that nothing is known of others"
+    return f"; {what} of {seeds} seeds is too small where seeds differ much" if seeds < ENOUGH_SEEDS else ""
