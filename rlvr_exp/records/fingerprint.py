@@ -22,6 +22,7 @@ RESUME_MUTABLE = (
     "sandbox.workers",
     "verifier.validate",
     "evaluation.batch_size",
+    "evaluation.remember",
     "engine.memory_share",
     "engine.drafts",
     "curriculum.override",

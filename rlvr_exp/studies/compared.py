@@ -1,0 +1,82 @@
+"""Arms against one of them: a table, a plot of the differences with their intervals, and sentences."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rlvr_exp.core.statistics import Estimate
+from rlvr_exp.report.plots import intervals
+from rlvr_exp.studies.budget import budgets, unequal
+from rlvr_exp.studies.contrast import Contrast, arm_values, contrast, level, undecidable
+from rlvr_exp.studies.study import Findings, Run
+
+UNSURE = "cannot tell"
+
+
+@dataclass(frozen=True)
+class Wording:
+    """What a difference is called."""
+
+    name: str
+    of: str
+    """What is subtracted from what."""
+    above: str
+    """Said of a difference above 0."""
+    below: str
+    from_reference: bool = False
+    """The reference minus the arm; else the arm minus the reference."""
+
+
+def compared(runs: Sequence[Run], reference: str, metric: str, equal: str, wording: Wording) -> Findings:
+    """
+    Args:
+        reference: the arm that the others are compared with.
+        equal: the budget that should be equal, or none.
+    """
+    arms = arm_values(runs, metric)
+    known = arms.get(reference, {})
+    found: dict[str, Contrast] = {}
+    for name, values in arms.items():
+        sides = (known, values) if wording.from_reference else (values, known)
+        if name != reference and (between := contrast(*sides, metric)):
+            found[name] = between
+    spent = budgets(runs, equal) if equal != "none" else {}
+    table = [_row(name, level(of), found.get(name), spent.get(name), wording.name) for name, of in arms.items()]
+    answer = [unequal(spent, equal), undecidable(arms) or _headline(found, reference, metric, wording)]
+    answer += [_sentence(name, between, wording) for name, between in found.items()]
+    rows = {name: Estimate(*(100 * end for end in _ends(between))) for name, between in found.items()}
+    drawn = intervals(f"{metric}: {wording.of}", rows, "points, with 95% intervals over tasks") if rows else None
+    return Findings([*filter(None, answer)], {wording.name: table}, {wording.name: drawn} if drawn else {})
+
+
+def _ends(between: Contrast) -> tuple[float, float, float]:
+    return between.value.value, between.value.low, between.value.high
+
+
+def _row(name: str, success: float, between: Contrast | None, spent: float | None, called: str) -> Mapping[str, Any]:
+    row: dict[str, Any] = {"arm": name, "success": success}
+    if between is not None:
+        row |= dict(zip((called, "low", "high"), _ends(between), strict=True))
+        row |= {"tasks": between.value.n, "seeds": between.seeds}
+    return row if spent is None else row | {"budget": spent}
+
+
+def _headline(found: Mapping[str, Contrast], reference: str, metric: str, wording: Wording) -> str:
+    if not found:
+        return f"{UNSURE.capitalize()}: no arm was measured by {metric} on the tasks and seeds of {reference}."
+    clear = sorted((name for name in found if found[name].sure), key=lambda name: -abs(found[name].value.value))
+    if not clear:
+        smallest = 100 * min(between.smallest for between in found.values())
+        seen = f"a difference below about {smallest:.1f} points cannot be seen with so many tasks and seeds"
+        return f"{UNSURE.capitalize()}: every interval holds 0; {seen}."
+    parts = ", ".join(f"{name} ({100 * found[name].value.value:+.1f} points)" for name in clear)
+    return (
+        f"{wording.name.capitalize()} on {metric} whose interval leaves 0 out, {len(clear)} of {len(found)}: {parts}."
+    )
+
+
+def _sentence(name: str, between: Contrast, wording: Wording) -> str:
+    mean, low, high = (100 * end for end in _ends(between))
+    what = wording.above if low > 0 else wording.below if high < 0 else UNSURE
+    counted = f"{between.value.n} tasks, {between.seeds} {'seed' if between.seeds == 1 else 'seeds'}"
+    return f"{name}: {what}, {wording.name} {mean:+.1f} points [{low:+.1f}, {high:+.1f}], {counted}."

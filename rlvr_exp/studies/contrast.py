@@ -1,0 +1,91 @@
+"""What one arm has over another, paired by task and seed: the one place where studies estimate and decide."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from rlvr_exp.config.excess_code import EXCESS_CODE
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.evaluation.arms import AFTER
+from rlvr_exp.evaluation.metrics import task_values
+from rlvr_exp.evaluation.paired import Difference, difference, pooled
+from rlvr_exp.records.rollout_files import evaluation_path, read_evaluation
+from rlvr_exp.studies.study import Run
+
+FLOOR, CEILING = 0.05, 0.95
+"""Arms that all lie below or above cannot be told apart by success: nearly no task or nearly every task is solved."""
+
+Values = Mapping[int, Mapping[str, float]]
+"""By seed, then by task."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """First minus second."""
+
+    seeds: int
+    """Seeds that both have."""
+    value: Difference
+
+    @property
+    def sure(self) -> bool:
+        """Whether the interval leaves 0 out."""
+        return self.value.low > 0 or self.value.high < 0
+
+    @property
+    def smallest(self) -> float:
+        """About the smallest difference that such runs can show: half the interval."""
+        return (self.value.high - self.value.low) / 2
+
+
+def measured(run: Run, metric: str) -> bool:
+    """Whether a completed run has that rate after training, with the completions behind it."""
+    rates = run.summary.get(AFTER) or {}
+    return run.completed and metric in rates and evaluation_path(run.directory, AFTER).exists()
+
+
+def arm_values(runs: Sequence[Run], metric: str) -> dict[str, dict[int, Mapping[str, float]]]:
+    """What the completed runs of each arm measured after training, by arm, seed and task.
+
+    Raises:
+        InputError: none was measured by that metric.
+    """
+    found: dict[str, dict[int, Mapping[str, float]]] = {}
+    for run in runs:
+        if measured(run, metric):
+            values = task_values(read_evaluation(run.directory, AFTER), metric)
+            found.setdefault(run.job.arm, {})[run.job.seed] = values
+    if not found:
+        known = sorted({name for run in runs for name in run.summary.get(AFTER) or {}})
+        what = "no run measured it after training"
+        raise InputError(InputProblem("study.metric", what, metric, ", ".join(known), "", "study.metric=NAME"))
+    return found
+
+
+def contrast(first: Values, second: Values, metric: str) -> Contrast | None:
+    """First minus second over the seeds that both have and the tasks that each could judge; None where there are none.
+
+    A task's difference is its mean over the seeds; the interval is over tasks.
+    """
+    seeds = [seed for seed in first if seed in second]
+    sides = [[side[seed] for seed in seeds] for side in (first, second)]
+    every = [values for side in sides for values in side]
+    tasks = [task for task in every[0] if all(task in values for values in every)] if every else []
+    if not tasks:
+        return None
+    ours, theirs = (pooled([{task: values[task] for task in tasks} for values in side]) for side in sides)
+    return Contrast(len(seeds), difference(theirs, ours, less_is_better=metric in EXCESS_CODE))
+
+
+def level(values: Values) -> float:
+    """The mean over seeds of an arm's mean over tasks."""
+    return fmean(fmean(of_seed.values()) for of_seed in values.values())
+
+
+def undecidable(arms: Mapping[str, Values]) -> str:
+    """Why no arm can be told from another by how often it succeeds, as a sentence; '' where it can."""
+    levels = [level(values) for values in arms.values()]
+    where = f"below {FLOOR:.0%}" if max(levels) < FLOOR else f"above {CEILING:.0%}" if min(levels) > CEILING else ""
+    if not where:
+        return ""
+    return f"Cannot tell: all arms lie {where}, where differences vanish. Choose easier or harder tasks, or another policy."
