@@ -1,9 +1,11 @@
 """Where the runs of a study are: which are there already, by their fingerprints, and which are still to be run."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import yaml
 
 from rlvr_exp.config import Checked
 from rlvr_exp.config.compose import compose_lenient
@@ -65,23 +67,31 @@ def places(jobs: Sequence[Job], checked: Sequence[Checked], root: Path, reuse: S
     if problems:
         raise InputError(*problems)
     finished = dict(reversed([*_finished([root]), *_finished(map(Path, reuse))]))  # Its own runs come before others.
-    found = []
+    found, data = [], dict[str, dict[str, str]]()
     for job, one in zip(jobs, checked, strict=True):
-        known = finished.get(_planned(one)) if finished else None
-        found.append(Place(job, known or root / job.name, known is not None, one))
+        known = finished.get(_planned(one, data)) if finished else None
+        found.append(Place(job, known or _free(root / job.name, one), known is not None, one))
     return found
 
 
-def _planned(checked: Checked) -> str:
-    """The fingerprint that a run of this configuration would have."""
+def _free(directory: Path, checked: Checked) -> Path:
+    """The directory, unless a run of other options is in it, of a study that has been changed since: then another name."""
+    ours, config = trajectory_options(resolved(checked)), directory / "config.yaml"
+    if not config.is_file() or trajectory_options(yaml.safe_load(config.read_text(encoding="utf-8"))) == ours:
+        return directory
+    return directory.with_name(f"{directory.name}_{_hash(ours)[:8]}")
+
+
+def _planned(checked: Checked, data: dict[str, dict[str, str]]) -> str:
+    """The fingerprint that a run of this configuration would have; `data`: what is known of data already read."""
     options, config = resolved(checked), checked.config
-    return _hash(
-        trajectory_options(options), data_fingerprints(config), initial_weights(config), flat(options)[MAX_STEPS]
-    )
+    if (named := _hash(options["data"])) not in data:
+        data[named] = data_fingerprints(config)
+    return _hash(trajectory_options(options), data[named], initial_weights(config), flat(options)[MAX_STEPS])
 
 
-def _hash(options: Mapping[str, object], data: Mapping[str, str], start: Mapping[str, str], steps: object) -> str:
-    return content_hash([json.loads(json.dumps(options)), data, start, steps])
+def _hash(*parts: object) -> str:
+    return content_hash(json.loads(json.dumps(parts)))  # As files hold them.
 
 
 def _finished(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
