@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import ClassVar
 
 from rlvr_exp.config.options import configures, option
@@ -12,6 +13,7 @@ OWN = ("run.dir=", "run.resume=", "seed=", "evaluation.remember=")
 """Words that a study says itself."""
 FULL = "full"
 """The arm of an ablation from which nothing is removed."""
+SIZE = "{size}"
 BUDGETS = ("rollouts", "tokens", "seconds")
 
 
@@ -82,3 +84,50 @@ class Arms(Study):
 @dataclass
 class Ablation(Arms):
     """What each component is worth: every arm removes or replaces one."""
+
+
+@configures("rlvr_exp.studies.algorithms.Algorithms")
+@dataclass
+class Algorithms(Arms):
+    """Which algorithm learns most from an equal budget: every arm names one, the first is the reference."""
+
+
+@configures("rlvr_exp.studies.learning_curve.LearningCurve")
+@dataclass
+class LearningCurve(Study):
+    """How success grows with what a policy learns from."""
+
+    sizes: list[int] = option([], low=1)
+    """Sizes of what is varied, rising; each is run with each seed."""
+    varied: list[str] = field(default_factory=list)
+    """The words that vary it: {size} stands for the size."""
+    counted: str = ""
+    """What the sizes count, in words."""
+
+    def _faults(self) -> Iterator[InputProblem]:
+        yield from super()._faults()
+        if len(self.sizes) < 2 or any(later <= size for size, later in pairwise(self.sizes)):
+            yield InputProblem("sizes", "a curve rises along them", str(self.sizes), "two or more, each above the last")
+        if not any(SIZE in word for word in self.varied):
+            remedy = 'study=learning_curve, or study.varied=["data.limit={size}"]'
+            yield InputProblem("varied", f"no word has {SIZE}", str(self.varied), "", "", remedy)
+
+    def _words(self) -> Iterator[tuple[str, list[str]]]:
+        yield from super()._words()
+        yield "varied", self.varied
+
+
+@configures("rlvr_exp.studies.sample_complexity.SampleComplexity")
+@dataclass
+class SampleComplexity(Arms):
+    """How many rollouts it takes to reach a success rate."""
+
+    targets: list[float] = option([], above=0, high=1)
+    """Success rates to reach, rising."""
+    curve: str = "held_out/pass_at_1"
+    """The metric of a run's rows that has to reach them; run.select.every_steps says how often the default is measured."""
+
+    def _faults(self) -> Iterator[InputProblem]:
+        yield from super()._faults()
+        if not self.targets or any(later <= target for target, later in pairwise(self.targets)):
+            yield InputProblem("targets", "they rise", str(self.targets), "one or more, each above the last")

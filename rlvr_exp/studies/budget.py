@@ -17,12 +17,12 @@ def used(directory: Path, kind: str) -> float:
     total, before = 0.0, 0
     for row in read_metrics(directory):
         step = int(row["step"] or 0)
-        total += (row.get(SECONDS) or 0.0) * (step - before) if kind == "seconds" else _sampled(row, kind)
+        total += (row.get(SECONDS) or 0.0) * (step - before) if kind == "seconds" else sampled(row, kind)
         before = step
     return total
 
 
-def _sampled(row: Row, kind: str) -> float:
+def sampled(row: Row, kind: str = "rollouts") -> float:
     """Completions of the row, or their tokens; names of several roles end alike."""
     roles = [name.removesuffix(SAMPLED) for name in row if name.endswith(SAMPLED)]
     return sum(

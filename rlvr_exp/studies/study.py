@@ -73,7 +73,7 @@ class Study(options.Study, ABC):
 
     def arm(self, name: str, words: Sequence[str]) -> list[Job]:
         """The jobs of an arm, one a seed."""
-        every = (*self.command, *words, *self.words)
+        every = (*self.command, *self.words, *words)  # The arm's own last: they decide.
         found = ((seed, f"seed={seed}") for seed in self.seeds)
         return [Job(name, seed, (*one_experiment(every), word), (*words, word)) for seed, word in found]
 

@@ -31,7 +31,7 @@ def full(seed, task):
 def test_every_arm_is_run_with_every_seed_and_its_own_words():
     jobs = study(words=["+experiment=quick"], only=["no_effect"]).jobs()
     assert [job.name for job in jobs] == [f"{arm}_seed{seed}" for arm in ("full", "no_effect") for seed in range(3)]
-    assert jobs[3].words == ("+stage=grpo", "reward.b=0", "+experiment=quick", "seed=0")
+    assert jobs[3].words == ("+stage=grpo", "+experiment=quick", "reward.b=0", "seed=0")
     assert jobs[3].own == ("reward.b=0", "seed=0") and jobs[0].own == ("seed=0",)
 
 
