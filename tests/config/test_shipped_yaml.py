@@ -31,6 +31,7 @@ NEEDED = {
     "experiment/edits_action": ["data.path=x"],
     "experiment/edits_text": ["data.path=x"],
     "executor/local": ["study=ablation"],
+    "executor/slurm": ["study=ablation"],
     "prepare": ["prepare=arc"],
     "study": ["study=ablation"],
 }
