@@ -82,6 +82,6 @@ def _other_tasks(arms: Mapping[str, Mapping[int, Mapping[str, float]]]) -> list[
     if len(measured) == 1:
         return []
     return [
-        "Not all sizes were measured on the same tasks: a limit of the data below evaluation.tasks cuts what is measured, "
-        "too."
+        "Not all sizes were measured on the same tasks: a limit of the data below the split that is measured cuts "
+        "that, too."
     ]

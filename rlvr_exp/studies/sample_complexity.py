@@ -71,7 +71,7 @@ class SampleComplexity(options.SampleComplexity, ArmStudy):
         text = f"{highest:.0%} takes {rivals[0]['arm']} {_range(rivals[0])} rollouts"
         if len(rivals) < 2:
             return f"{text}; no other arm reaches it with all of its seeds."
-        sure = rivals[0]["high"] < rivals[1]["low"]
+        sure = min(row["seeds"] for row in rivals[:2]) > 1 and rivals[0]["high"] < rivals[1]["low"]
         how = "fewer than" if sure else "cannot tell whether fewer than"
         return f"{text}: {how} {rivals[1]['arm']}, {_range(rivals[1])}."
 
@@ -81,7 +81,9 @@ def _arms(runs: Sequence[Run]) -> list[str]:
 
 
 def _range(row: Mapping[str, Any]) -> str:
-    return f"{row['rollouts']:,.0f} [{max(0.0, row['low']):,.0f}, {row['high']:,.0f}]"
+    """With the interval over seeds, which one seed has not."""
+    interval = f" [{max(0.0, row['low']):,.0f}, {row['high']:,.0f}]" if row["seeds"] > 1 else ""
+    return f"{row['rollouts']:,.0f}{interval}"
 
 
 def _sentence(row: Mapping[str, Any]) -> str:

@@ -14,18 +14,22 @@ from rlvr_exp.studies.study import Job, Run
 TASKS = 60
 
 
-def plant(root: Path, job: Job, passes: Callable[[int], bool], rollouts: int = 64, **more: Any) -> Run:
+def plant(
+    root: Path, job: Job, passes: Callable[[int], bool], rollouts: int = 64, tasks: int = TASKS, **more: Any
+) -> Run:
     """A completed run with an evaluation after training, in `root / job.name`; `more`: of its summary."""
-    return plant_in(root / job.name, job, passes, rollouts, **more)
+    return plant_in(root / job.name, job, passes, rollouts, tasks, **more)
 
 
-def plant_in(directory: Path, job: Job, passes: Callable[[int], bool], rollouts: int = 64, **more: Any) -> Run:
+def plant_in(
+    directory: Path, job: Job, passes: Callable[[int], bool], rollouts: int = 64, tasks: int = TASKS, **more: Any
+) -> Run:
     directory.mkdir(parents=True)
     scored = [
         EvalSample(
             completion(f"t{i}", "passed" if passes(i) else "failed", None if passes(i) else "parse"), "greedy", "p"
         )
-        for i in range(TASKS)
+        for i in range(tasks)
     ]
     after = {name: rate.to_dict() for name, rate in save(directory, "after", scored).items()}
     summary = {"stage": "grpo", "status": "completed", "steps": 2, "seconds": 3.0, "after": after, **more}

@@ -114,6 +114,20 @@ def test_rollouts_to_a_target_never_fall_as_the_target_rises(tmp_path):
     assert found.answer[-1] == "two, 50%: reached by 0 of 2 seeds."
 
 
+def test_one_seed_is_not_sure(tmp_path):
+    study = complexity(seeds=[0], targets=[0.2])
+    runs = [plant(tmp_path, job, lambda task: True) for job in study.jobs()]
+    for run in runs:
+        rows_to(run, {i: {"samples/sampled": 10, study.curve: 0.1 * i * (1 + (run.job.arm == "two"))} for i in (1, 2)})
+    assert study.summarise(runs).answer[0] == "20% takes two 10 rollouts: cannot tell whether fewer than one, 20."
+
+
+def test_sizes_measured_on_other_tasks_are_said_first(tmp_path):
+    study = curve()
+    runs = [plant(tmp_path, job, lambda task: task % 2, tasks=20 if job.arm == "10" else TASKS) for job in study.jobs()]
+    assert study.summarise(runs).answer[0].startswith("Not all sizes were measured on the same tasks")
+
+
 def test_a_curve_that_no_run_has_is_refused(tmp_path):
     runs = [plant(tmp_path, job, lambda task: True) for job in complexity().jobs()]
     with pytest.raises(InputError, match=r"study.curve: no run has it(.|\n)*run.select.every_steps=N"):
