@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rlvr_exp.config.excess_code import EXCESS_CODE
 from rlvr_exp.core.statistics import Estimate
 from rlvr_exp.report.plots import intervals
 from rlvr_exp.studies.budget import budgets, unequal
-from rlvr_exp.studies.contrast import Contrast, arm_values, contrast, level, undecidable
+from rlvr_exp.studies.contrast import Contrast, arm_values, contrasts, level, undecidable
 from rlvr_exp.studies.study import Findings, Run
 
 UNSURE = "cannot tell"
@@ -21,7 +22,7 @@ class Wording:
     of: str
     """What is subtracted from what."""
     above: str
-    """Said of a difference above 0."""
+    """Said of a difference above 0, or of excess code below it."""
     below: str
     from_reference: bool = False
     """The reference minus the arm; else the arm minus the reference."""
@@ -34,16 +35,11 @@ def compared(runs: Sequence[Run], reference: str, metric: str, equal: str, wordi
         equal: the budget that should be equal, or none.
     """
     arms = arm_values(runs, metric)
-    known = arms.get(reference, {})
-    found: dict[str, Contrast] = {}
-    for name, values in arms.items():
-        sides = (known, values) if wording.from_reference else (values, known)
-        if name != reference and (between := contrast(*sides, metric)):
-            found[name] = between
+    found = contrasts(arms, reference, metric, wording.from_reference)
     spent = budgets(runs, equal) if equal != "none" else {}
     table = [_row(name, level(of), found.get(name), spent.get(name), wording.name) for name, of in arms.items()]
     answer = [unequal(spent, equal), undecidable(arms) or _headline(found, reference, metric, wording)]
-    answer += [_sentence(name, between, wording) for name, between in found.items()]
+    answer += [_sentence(name, between, metric, wording) for name, between in found.items()]
     rows = {name: Estimate(*(100 * end for end in _ends(between))) for name, between in found.items()}
     drawn = intervals(f"{metric}: {wording.of}", rows, "points, with 95% intervals over tasks") if rows else None
     return Findings([*filter(None, answer)], {wording.name: table}, {wording.name: drawn} if drawn else {})
@@ -75,8 +71,9 @@ def _headline(found: Mapping[str, Contrast], reference: str, metric: str, wordin
     )
 
 
-def _sentence(name: str, between: Contrast, wording: Wording) -> str:
+def _sentence(name: str, between: Contrast, metric: str, wording: Wording) -> str:
     mean, low, high = (100 * end for end in _ends(between))
-    what = wording.above if low > 0 else wording.below if high < 0 else UNSURE
+    good = (mean > 0) != (metric in EXCESS_CODE)
+    what = (wording.above if good else wording.below) if between.sure else UNSURE
     counted = f"{between.value.n} tasks, {between.seeds} {'seed' if between.seeds == 1 else 'seeds'}"
     return f"{name}: {what}, {wording.name} {mean:+.1f} points [{low:+.1f}, {high:+.1f}], {counted}."

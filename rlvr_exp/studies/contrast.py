@@ -26,16 +26,10 @@ class Contrast:
     seeds: int
     """Seeds that both have."""
     value: Difference
-
-    @property
-    def sure(self) -> bool:
-        """Whether the interval leaves 0 out."""
-        return self.value.low > 0 or self.value.high < 0
-
-    @property
-    def smallest(self) -> float:
-        """About the smallest difference that such runs can show: half the interval."""
-        return (self.value.high - self.value.low) / 2
+    sure: bool
+    """Whether chance alone is an unlikely cause: the interval leaves 0 out."""
+    smallest: float
+    """About the smallest difference that such runs can show: half the interval."""
 
 
 def measured(run: Run, metric: str) -> bool:
@@ -62,7 +56,19 @@ def arm_values(runs: Sequence[Run], metric: str) -> dict[str, dict[int, Mapping[
     return found
 
 
-def contrast(first: Values, second: Values, metric: str) -> Contrast | None:
+def contrasts(
+    arms: Mapping[str, Values], reference: str, metric: str, from_reference: bool = False
+) -> dict[str, Contrast]:
+    """Each other arm minus the reference, or the reference minus it, where both were measured on tasks with a seed of both."""
+    known, found = arms.get(reference, {}), dict[str, Contrast]()
+    for name, values in arms.items():
+        first, second = (known, values) if from_reference else (values, known)
+        if name != reference and (between := _contrast(first, second, metric)):
+            found[name] = between
+    return found
+
+
+def _contrast(first: Values, second: Values, metric: str) -> Contrast | None:
     """First minus second over the seeds that both have and the tasks that each could judge; None where there are none.
 
     A task's difference is its mean over the seeds; the interval is over tasks.
@@ -74,7 +80,8 @@ def contrast(first: Values, second: Values, metric: str) -> Contrast | None:
     if not tasks:
         return None
     ours, theirs = (pooled([{task: values[task] for task in tasks} for values in side]) for side in sides)
-    return Contrast(len(seeds), difference(theirs, ours, less_is_better=metric in EXCESS_CODE))
+    value = difference(theirs, ours, less_is_better=metric in EXCESS_CODE)
+    return Contrast(len(seeds), value, value.low > 0 or value.high < 0, (value.high - value.low) / 2)
 
 
 def level(values: Values) -> float:

@@ -33,6 +33,7 @@ from rlvr_exp.studies.places import Place, check, places
 from rlvr_exp.studies.record import write_record
 from rlvr_exp.studies.study import Findings, Run, Study
 
+PAGE = "| page |\n| --- |\n| [study.html](study.html) |\n"
 MEASURED, PRINTED = "measured", "printed"
 """Folders of the measurements that runs share, and of what they print."""
 
@@ -52,7 +53,7 @@ def run_study(config: Config, context: RunContext) -> StageResult:
     findings = _findings(study, runs)
     command = json.loads((root / manifest.NAME).read_text(encoding="utf-8"))["command"]
     answer = write_record(root, "study", command, runs, findings)
-    write_text(root / "study.md", answer)
+    write_text(root / "study.md", f"{answer}\n\n{PAGE}")
     context.progress(kind="note", text=f"{answer}\nthe study: {root / 'study.html'}")
     _raise_worst(runs)
     return StageResult(metrics=context.metrics)

@@ -8,7 +8,7 @@ from planted import TASKS, plant
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.studies.ablation import Ablation
-from rlvr_exp.studies.contrast import arm_values, contrast
+from rlvr_exp.studies.contrast import arm_values, contrasts
 from rlvr_exp.studies.record import write_record
 from rlvr_exp.studies.study import Run
 
@@ -56,9 +56,9 @@ def test_seeds_that_an_arm_lacks_are_left_out_of_both(tmp_path):
     runs = planted(tmp_path, {arm: lambda seed, task: seed > 0 for arm in ("full", *ARMS)})
     lost = [run for run in runs if run.job.name != "no_terms_seed0"]
     arms = arm_values(lost, "pass_at_1_greedy")
-    between = contrast(arms["full"], arms["no_terms"], "pass_at_1_greedy")
+    between = contrasts(arms, "full", "pass_at_1_greedy", from_reference=True)["no_terms"]
     assert (between.seeds, between.value.value) == (2, 0.0), "unpaired it would be a third lower"
-    assert contrast(arms["full"], {}, "pass_at_1_greedy") is None
+    assert contrasts({"full": arms["full"], "none": {}}, "full", "pass_at_1_greedy") == {}
 
 
 @pytest.mark.parametrize(("solved", "where"), [(0, "below 5%"), (TASKS, "above 95%")])
