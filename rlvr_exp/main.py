@@ -213,6 +213,11 @@ def _dry(checked: "Checked") -> int:
     _refuse_what_cannot_run([config], fetchable=True)
     if (root := directory_of(config)) and config.run.resume:
         begin(checked, root)
+    if config.stage == "study":
+        from rlvr_exp.studies.plan import study_plan
+
+        _say(study_plan(config))
+        return DONE
     _say(plan(config, missing_artifacts(config), checked.settings, differing(checked)))
     return DONE
 

@@ -29,9 +29,8 @@ LEVELS = (
     {"memory"},
     {"evaluation"},
     {"inference"},
-    {"benchmarks", "chains", "corpora"},
+    {"benchmarks", "chains", "corpora", "studies"},
     {"stages"},
-    {"studies"},
     {"main", "__main__", "child"},
 )
 """From the lowest up; rooms of one level are neighbours and do not import each other."""

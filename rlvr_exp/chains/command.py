@@ -5,16 +5,15 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 from rlvr_exp.config.stages import trains
 from rlvr_exp.core.errors import BAD_INPUT, DONE, GUARD, GuardStop, InputError, InputProblem, Interrupted, RlvrError
+from rlvr_exp.launch.program import start_program
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.summary import read_summary
-from rlvr_exp.sandbox.isolation import kernel
 
 EVERY_S = 0.5
 """Between looks for a request to stop."""
@@ -46,16 +45,8 @@ def run_command(command: Command, context: RunContext) -> None:
     resume = ["run.resume=auto"] if trains(command.stage) else []
     if not resume and command.directory.exists():
         shutil.rmtree(command.directory)  # What a stopped link of this chain has left: such a stage begins anew.
-    words = [sys.executable, "-m", "rlvr_exp", *command.words, f"run.dir={command.directory}", *resume]
-    process = subprocess.Popen(
-        words,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,  # A signal from the terminal reaches it once, from here.
-        preexec_fn=_die_with_parent,
-    )
+    words = [*command.words, f"run.dir={command.directory}", *resume]
+    process = start_program(words, subprocess.PIPE)
     lines: queue.Queue[str | None] = queue.Queue()
     threading.Thread(target=_read, args=(process, lines), daemon=True).start()
     asked = False
@@ -95,8 +86,3 @@ def _read(process: "subprocess.Popen[str]", lines: "queue.Queue[str | None]") ->
         if line.strip():
             lines.put(line.rstrip("\n"))
     lines.put(None)
-
-
-def _die_with_parent() -> None:
-    """A chain that is killed takes its link with it: two may not write one directory."""
-    kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)

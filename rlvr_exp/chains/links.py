@@ -4,7 +4,6 @@
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,12 @@ from rlvr_exp.config import Config
 from rlvr_exp.config.chain import CHAIN, PATH, PLACE, SERVED, Links
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.stages import reads
+from rlvr_exp.config.words import one_experiment
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.summary import read_summary
 
-EXPERIMENT = "+experiment="
 STATE, PAGE = "chain.json", "chain.md"
 
 
@@ -60,14 +59,6 @@ def commands_of(options: Links, root: Path) -> list[Command]:
         found.append(replace(command, words=one_experiment([*filled, *more, *options.words])))
         places[name] = str(directory)
     return found
-
-
-def one_experiment(words: Sequence[str]) -> tuple[str, ...]:
-    """The words with one choice of experiments, in their order: a link and the chain may each have one."""
-    chosen = [word.removeprefix(EXPERIMENT) for word in words if word.startswith(EXPERIMENT)]
-    if len(chosen) < 2:
-        return tuple(words)
-    return (*(word for word in words if not word.startswith(EXPERIMENT)), f"{EXPERIMENT}[{','.join(chosen)}]")
 
 
 def _check(commands: list[Command]) -> None:

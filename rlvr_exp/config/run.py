@@ -98,6 +98,9 @@ class Evaluation(Drawing):
     """Also measure what passing edits add that their tests do not run: each program runs a second time, under coverage."""
     batch_size: int = option(512, low=1)
     """Completions generated at once, all of a task's together."""
+    remember: str = ""
+    """Folder in which measurements before training are kept for other runs of the same policy on the same tasks, which then
+    take them from there; a study gives its runs one. Empty: each run measures for itself."""
 
     @property
     def further(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.chain import Chain
 from rlvr_exp.config.collect import Collect
 from rlvr_exp.config.data import Data
+from rlvr_exp.config.executor import Executor
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.optimizer import Optimizer
@@ -25,6 +26,7 @@ from rlvr_exp.config.schedule import Schedule
 from rlvr_exp.config.scheduler import Scheduler
 from rlvr_exp.config.self_play import SelfPlay
 from rlvr_exp.config.solutions import Solutions
+from rlvr_exp.config.study import Study
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 
 BY_TARGET = (curriculum, engine, environment, ppo, problems, reward, tracking)
@@ -60,6 +62,8 @@ class Config:
     benchmark: Any = node(base=Benchmark)
     prepare: Any = node(base=Prepare)
     chain: Any = node(base=Chain)
+    study: Any = node(base=Study)
+    executor: Any = node(base=Executor)
     evaluation: Evaluation = field(default_factory=Evaluation)
     run: Run = field(default_factory=Run)
     evaluate: Evaluate | None = None

@@ -107,6 +107,9 @@ STAGES: dict[str, Stage] = {
     "compare": Stage("lay runs side by side: differing options and metrics"),
     "report": Stage("rewrite a run's report.html, with its diagnosis; of a killed run too", reported=False),
     "chain": Stage("run commands one after the other, each with what those before it have left", resumes=True),
+    "study": Stage(
+        "answer a question by many runs: a table, plots, and how sure the answer is", ("executor",), resumes=True
+    ),
     "prepare": Stage("make data: embedded corpora, rows, checked and translated sets"),
     "benchmark": Stage("measure against what people use today: speed, memory, verdicts"),
 }

@@ -11,6 +11,7 @@ from hydra.errors import HydraException
 
 from rlvr_exp.core.errors import InputProblem
 
+EXPERIMENT = "+experiment="
 EMPTY = "\"''\""
 """An empty text as a shell passes it on to the grammar."""
 
@@ -99,3 +100,11 @@ def _hydra(parsed: ParsedOverrides, override: Override) -> None:
         parsed.searchpath.append(path)
         if str(path) not in sys.path:
             sys.path.append(str(path))
+
+
+def one_experiment(words: Sequence[str]) -> tuple[str, ...]:
+    """The words with one choice of experiments, in their order: a part and the whole may each have one."""
+    chosen = [word.removeprefix(EXPERIMENT) for word in words if word.startswith(EXPERIMENT)]
+    if len(chosen) < 2:
+        return tuple(words)
+    return (*(word for word in words if not word.startswith(EXPERIMENT)), f"{EXPERIMENT}[{','.join(chosen)}]")

@@ -122,6 +122,23 @@ def slope(values: Sequence[float]) -> float:
     return float(stats.theilslopes(values).slope)
 
 
+def power_law(numbers: Sequence[float], values: Sequence[float]) -> tuple[float, Estimate]:
+    """(scale, exponent with its interval) of values that go as scale * number^exponent, by least squares of the logarithms;
+    the interval is Student's t of that slope.
+
+    Raises:
+        ValueError: a number or value is not above 0, or there are fewer than three pairs or two different numbers.
+    """
+    if len(values) < 3 or len(set(numbers)) < 2 or min(*numbers, *values) <= 0:
+        raise ValueError(f"power_law: got {len(values)} pairs, allowed three or more above 0, of different numbers")
+    from scipy import stats
+
+    line = stats.linregress([math.log(one) for one in numbers], [math.log(one) for one in values])
+    half = float(stats.t.interval(CONFIDENCE, len(values) - 2)[1] * line.stderr)
+    slope = float(line.slope)
+    return math.exp(float(line.intercept)), Estimate(slope, slope - half, slope + half)
+
+
 def pass_at_k(samples: int, passed: int, k: int) -> float:
     """Unbiased estimate of the chance that at least one of k fresh samples passes.
 

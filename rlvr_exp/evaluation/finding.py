@@ -20,20 +20,21 @@ def finding(first: str, second: str, change: Mapping[str, Any], levels: Sequence
         levels: the rates of both arms.
         metric: of excess code less is better.
     """
-    if (end := _at_an_end(levels)) and metric not in EXCESS_CODE:
+    if (end := at_an_end(levels)) and metric not in EXCESS_CODE:
         return f"cannot tell: all arms lie {end}"
     p = change.get("p_holm", change["p"])
     if p < 1 - CONFIDENCE:
         rises = (change["value"] > 0) != (metric in EXCESS_CODE)
         better = f"{second} is {'better' if rises else 'worse'} than {first} by {_points(change)}"
-        return better + _of_few_seeds(change, "an interval")
+        return better + of_few_seeds(change["seeds"], "an interval")
     corrected = f" after Holm's correction for {change['arms']} arms" if change["p"] < 1 - CONFIDENCE else ""
     smallest = f"one of {100 * change['smallest']:.1f} points would have been found in 80 of 100 such studies"
     none = f"no difference between {second} and {first} was found{corrected}: {_points(change)}; {smallest}"
-    return none + _of_few_seeds(change, "such a figure")
+    return none + of_few_seeds(change["seeds"], "such a figure")
 
 
-def _at_an_end(levels: Sequence[float]) -> str:
+def at_an_end(levels: Sequence[float]) -> str:
+    """At which end of the scale all rates lie, where they have no room to differ; '' where they have."""
     if max(levels) < FLOOR:
         return f"under {FLOOR:.0%}"
     return f"over {CEILING:.0%}" if min(levels) > CEILING else ""
@@ -44,8 +45,8 @@ def _points(change: Mapping[str, Any]) -> str:
     return f"{value:+.1f} points [{low:.1f}, {high:.1f}]"
 
 
-def _of_few_seeds(change: Mapping[str, Any], what: str) -> str:
-    seeds = change["seeds"]
+def of_few_seeds(seeds: int, what: str) -> str:
+    """What has to be said of an interval, or another figure, of so few seeds; '' of enough."""
     if seeds == 1:
         return "; of one seed, so that nothing is known of others"
     return f"; {what} of {seeds} seeds is too small where seeds differ much" if seeds < ENOUGH_SEEDS else ""

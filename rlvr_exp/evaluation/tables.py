@@ -7,6 +7,23 @@ from typing import Any
 from rlvr_exp.evaluation.arms import Arm
 from rlvr_exp.evaluation.paired import in_words
 
+ABSENT = "(absent)"
+
+
+def rows_of(columns: Sequence[Mapping[str, Any]], only_differing: bool) -> dict[str, list[Any]]:
+    """By key, the value of each column; `only_differing`: keys in which columns differ."""
+    rows: dict[str, list[Any]] = {}
+    for key in dict.fromkeys(key for column in columns for key in column):
+        values = [column.get(key, ABSENT if only_differing else None) for column in columns]
+        if not only_differing or any(_typed(value) != _typed(values[0]) for value in values):
+            rows[key] = values
+    return rows
+
+
+def _typed(value: Any) -> str:
+    """A text that distinguishes types too: true is not 1."""
+    return json.dumps(value, sort_keys=True, default=str)
+
 
 def table(title: str, rows: Mapping[str, Sequence[Any]], heads: Sequence[str]) -> str:
     """A row of values for each name, in the order of the heads."""

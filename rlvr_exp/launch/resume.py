@@ -156,7 +156,7 @@ def _check_fit(checked: Checked, checkpoint: Path, manifest: Mapping[str, Any]) 
     ours = resolved(checked)
     found = list(differences(manifest["config"], trajectory_options(ours)))
     if not any(problem.where.startswith("data.") for problem in found):
-        found += changed_data(manifest["data"], _fingerprints(checked.config))
+        found += changed_data(manifest["data"], data_fingerprints(checked.config))
     if not any(problem.where.startswith("model.") for problem in found):
         found += changed_initial_weights(manifest.get("start", {}), initial_weights(checked.config))
     steps = ours["algorithm"]["max_steps"]
@@ -166,7 +166,8 @@ def _check_fit(checked: Checked, checkpoint: Path, manifest: Mapping[str, Any]) 
         raise InputError(*found)
 
 
-def _fingerprints(config: Config) -> dict[str, str]:
+def data_fingerprints(config: Config) -> dict[str, str]:
+    """Of each split of the data, by its content."""
     domain = build(config.data)
     return {name: domain.fingerprint(name) for name in domain.splits()}
 

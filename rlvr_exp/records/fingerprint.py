@@ -1,7 +1,8 @@
 """The fingerprint of a run: options, data and initial weights, which determine its trajectory. Checkpoints carry it.
 
 `RESUME_MUTABLE` lists what may differ when a run is resumed: where and how often files are written, how the work is
-distributed, the number of steps, and the band that a person sends a curriculum to. Never imports torch.
+distributed, the number of steps, the band that a person sends a curriculum to, and a study, whose runs have fingerprints of
+their own. Never imports torch.
 """
 
 import json
@@ -19,9 +20,12 @@ RESUME_MUTABLE = (
     "run",
     "tracking",
     "cache",
+    "study",
+    "executor",
     "sandbox.workers",
     "verifier.validate",
     "evaluation.batch_size",
+    "evaluation.remember",
     "engine.memory_share",
     "engine.drafts",
     "curriculum.override",

@@ -15,6 +15,7 @@ TITLES = {
     "solutions": "Solutions",
     "benchmark": "Measured",
     "chain": "Links",
+    "study": "Answer",
 }
 """Stages whose result is such a file, and its title on the page."""
 _LINK = re.compile(r"\[([^]]+)\]\(([\w./%-]+)\)")

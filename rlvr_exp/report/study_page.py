@@ -1,12 +1,15 @@
-"""The page of a sweep: its arms with pooled seeds, its jobs with links to their reports, the curves of the arms."""
+"""The page of a study or a sweep: its answer with plots, its arms with pooled seeds, its jobs with links to their reports, the curves of the arms."""
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 from urllib.parse import quote
 
 from rlvr_exp.records.tracking import Row
+from rlvr_exp.report.drawing import Drawing
 from rlvr_exp.report.outcome import changed, rated, title, track_of
 from rlvr_exp.report.page import document
 from rlvr_exp.report.side_by_side import curves
@@ -15,24 +18,66 @@ MOST_CURVES = 8
 """Arms that are drawn: a chart has so many colours."""
 
 
-def study_page(
-    name: str,
-    command: Sequence[str],
-    jobs: Sequence[Mapping[str, Any]],
-    arms: Sequence[Mapping[str, Any]],
-    metrics: Mapping[str, Sequence[Row]],
-) -> str:
-    """
-    Args:
-        jobs, arms: as in `study.json`.
-        metrics: mean rows over the seeds, by arm.
-    """
-    head = f'<h1>sweep</h1><p class="note">{escape(name)}</p><p><code>{escape(shlex.join(command))}</code></p>'
+@dataclass(frozen=True)
+class StudyData:
+    """What the page shows, as in `study.json`."""
+
+    name: str
+    kind: str
+    command: Sequence[str]
+    answer: Sequence[str]
+    plots: Mapping[str, Drawing]
+    tables: Mapping[str, Sequence[Mapping[str, Any]]]
+    options: Mapping[str, Mapping[str, Any]]
+    """By option in which arms differ, its value in each arm."""
+    jobs: Sequence[Mapping[str, Any]]
+    arms: Sequence[Mapping[str, Any]]
+    metrics: Mapping[str, Sequence[Row]]
+    """Mean rows over the seeds, by arm."""
+
+
+def study_page(study: StudyData) -> str:
+    name, command = escape(study.name), escape(shlex.join(study.command))
+    head = f'<h1>{escape(study.kind)}</h1><p class="note">{name}</p><p><code>{command}</code></p>'
+    sections = {
+        "Answer": _answer(study),
+        "Arms": _arms(study.arms),
+        "Options that differ": _options(study.options),
+        "Jobs": _jobs(study.jobs),
+        "Curves, mean over seeds": _curves(study.metrics),
+    }
+    body = "".join(f"<section><h2>{title}</h2>{part}</section>" for title, part in sections.items() if part)
+    return document(f"{study.kind}: {study.name}", f"<header>{head}</header>{body}")
+
+
+def _answer(study: StudyData) -> str:
+    """The sentences, the plots, and the study's own tables."""
+    first, *others = [escape(sentence) for sentence in study.answer] or [""]
+    said = f"<p><b>{first}</b></p>{''.join(f'<p>{sentence}</p>' for sentence in others)}" if first else ""
+    plots = "".join(f"<figure>{plot.svg()}</figure>" for plot in study.plots.values())
+    return said + plots + "".join(map(_table, study.tables.values()))
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    heads = list(dict.fromkeys(name for row in rows for name in row))
+    body = ["".join(f"<td>{escape(_shown(row.get(name, '')))}</td>" for name in heads) for row in rows]
+    top = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    lines = "".join(f"<tr>{cells}</tr>" for cells in body)
+    return f'<div class="wide"><table><tr>{top}</tr>{lines}</table></div>'
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else value if isinstance(value, str) else json.dumps(value)
+
+
+def _options(options: Mapping[str, Mapping[str, Any]]) -> str:
+    return _table([{"option": name, **values} for name, values in options.items()]) if options else ""
+
+
+def _curves(metrics: Mapping[str, Sequence[Row]]) -> str:
     drawn = curves(dict(list(metrics.items())[:MOST_CURVES]))
     left = f'<p class="note">The first {MOST_CURVES} of {len(metrics)} arms.</p>' if len(metrics) > MOST_CURVES else ""
-    sections = {"Arms": _arms(arms), "Jobs": _jobs(jobs), "Curves, mean over seeds": drawn and drawn + left}
-    body = "".join(f"<section><h2>{title}</h2>{part}</section>" for title, part in sections.items() if part)
-    return document(f"sweep: {name}", f"<header>{head}</header>{body}")
+    return drawn and drawn + left
 
 
 def _arms(arms: Sequence[Mapping[str, Any]]) -> str:
@@ -89,4 +134,5 @@ def _job(job: Mapping[str, Any], shown: Sequence[tuple[str, str]]) -> str:
     )
     rates = [job[when].get(metric) for metric, when in shown]
     cells = "".join(f'<td data-value="{"" if rate is None else rate["value"]}">{rated(rate)}</td>' for rate in rates)
-    return f'<tr><td><a href="{report}">{escape(job["job"])}</a>{why}</td>{facts}{cells}</tr>'
+    there = " <small>reused</small>" if job["reused"] else ""
+    return f'<tr><td><a href="{report}">{escape(job["job"])}</a>{there}{why}</td>{facts}{cells}</tr>'

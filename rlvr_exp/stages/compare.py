@@ -19,8 +19,9 @@ from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.evaluation.arms import Arm, arms
 from rlvr_exp.evaluation.metrics import METRICS, task_values
 from rlvr_exp.evaluation.paired import paired
-from rlvr_exp.evaluation.tables import arms_table, table
+from rlvr_exp.evaluation.tables import arms_table, rows_of, table
 from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.fingerprint import flat
 from rlvr_exp.records.rollout_files import evaluation_path, read_evaluation
 
 NEEDED = ("config.yaml", "summary.json")
@@ -29,7 +30,6 @@ OWN_KEYS, SEED = ("run.dir",), "seed"
 LONGEST = 60
 """Characters of the name of an arm by its options."""
 FACTS = ("stage", "status", "steps", "seconds")
-ABSENT = "(absent)"
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ def compare(directories: Sequence[Path]) -> Comparison:
     runs = [_read(directory) for directory in directories]
     return Comparison(
         runs=_names(directories),
-        options=_rows([run.options for run in runs], only_differing=True),
+        options=rows_of([run.options for run in runs], only_differing=True),
         facts={name: [run.summary.get(name) for run in runs] for name in FACTS},
-        metrics=_rows([_measured(run.summary) for run in runs], only_differing=False),
+        metrics=rows_of([_measured(run.summary) for run in runs], only_differing=False),
         differences=_differences(runs),
         arms=_arms(runs),
     )
@@ -101,7 +101,7 @@ def _lacking(directory: Path) -> list[InputProblem]:
 def _read(directory: Path) -> Finished:
     options = _parsed(directory / "config.yaml", yaml.safe_load)
     summary = _parsed(directory / "summary.json", json.loads)
-    kept = {key: value for key, value in _flat(options).items() if key not in OWN_KEYS}
+    kept = {key: value for key, value in flat(options).items() if key not in OWN_KEYS}
     return Finished(directory, kept, summary)
 
 
@@ -119,31 +119,9 @@ def _parsed(path: Path, parse: Any) -> dict[str, Any]:
     return value
 
 
-def _flat(node: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Nested keys as dotted keys; a list is a single value."""
-    flat: dict[str, Any] = {}
-    for key, value in node.items():
-        flat |= _flat(value, f"{above}{key}.") if isinstance(value, dict) and value else {f"{above}{key}": value}
-    return flat
-
-
 def _measured(summary: Mapping[str, Any]) -> dict[str, Any]:
     rates = {f"{when}/{name}": rate for when in ("before", "after") for name, rate in (summary.get(when) or {}).items()}
     return rates | dict(summary.get("metrics") or {})
-
-
-def _rows(columns: Sequence[Mapping[str, Any]], only_differing: bool) -> dict[str, list[Any]]:
-    rows: dict[str, list[Any]] = {}
-    for key in dict.fromkeys(key for column in columns for key in column):
-        values = [column.get(key, ABSENT if only_differing else None) for column in columns]
-        if not only_differing or any(_typed(value) != _typed(values[0]) for value in values):
-            rows[key] = values
-    return rows
-
-
-def _typed(value: Any) -> str:
-    """A text that distinguishes types too: true is not 1."""
-    return json.dumps(value, sort_keys=True, default=str)
 
 
 def _differences(runs: Sequence[Finished]) -> dict[str, list[Any]]:
@@ -167,7 +145,7 @@ def _differences(runs: Sequence[Finished]) -> dict[str, list[Any]]:
 
 def _arms(runs: Sequence[Finished]) -> list[Arm]:
     """Arms are named by the options in which they differ, or by their first run where these are many."""
-    differing = _rows([{**run.options, SEED: None} for run in runs], only_differing=True)
+    differing = rows_of([{**run.options, SEED: None} for run in runs], only_differing=True)
     names = [", ".join(f"{key}={values[i]}" for key, values in differing.items()) or "all" for i in range(len(runs))]
     if len(set(names)) == len(names):
         return []

@@ -16,7 +16,9 @@ STAGE_OF = {
     "chain": lambda option: "chain",
     "engine": lambda option: "evaluate" if option == "server" else "grpo",
     "environment": lambda option: option if option in STAGES else "grpo",
+    "executor": lambda option: "study",
     "prepare": lambda option: "prepare",
+    "study": lambda option: "study",
 }
 """Which stage takes a group's option, where not all do."""
 NEEDED = {
@@ -28,7 +30,10 @@ NEEDED = {
     "experiment/canitedit_actions": ["data.path=x"],
     "experiment/edits_action": ["data.path=x"],
     "experiment/edits_text": ["data.path=x"],
+    "executor/local": ["study=ablation"],
+    "executor/slurm": ["study=ablation"],
     "prepare": ["prepare=arc"],
+    "study": ["study=ablation"],
 }
 NEEDED["curriculum/manual"] = ["curriculum.steps=[10]"]
 FROM_PATH = (

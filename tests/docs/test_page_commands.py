@@ -13,7 +13,16 @@ from rlvr_exp.config.compose import compose_lenient
 
 OWN_PARTS = ("environment=review", "hydra.searchpath=")
 """Of parts that a reader writes first: tests/readme/test_adding.py writes them."""
-HELD = {"environments.md", "extending.md", "inference.md", "own_classes.md", "problems.md", "solutions.md", "verify.md"}
+HELD = {
+    "environments.md",
+    "extending.md",
+    "inference.md",
+    "own_classes.md",
+    "problems.md",
+    "solutions.md",
+    "studies.md",
+    "verify.md",
+}
 """Pages with Python blocks, each run by a test of its own in tests/readme."""
 LIGHT = [(page, command) for page, command in COMMANDS if not any(part in command for part in OWN_PARTS)]
 PLACES = re.compile(r" (?:seed|evaluation\.skip|benchmark\.pairs)=\d+")

@@ -12,6 +12,8 @@ import pytest
 from rlvr_exp.config import build, compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.episodes.types import Completion, TokenCount
+from rlvr_exp.studies.record import write_record
+from rlvr_exp.studies.study import Run
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
 
@@ -90,6 +92,28 @@ def test_a_reward_term(tmp_path, monkeypatch):
     assert paid == pytest.approx([0.1, 0.05, 0.0])
     with pytest.raises(InputError, match=r"reward.terms.few_lines.most"):
         compose([*words, "reward.terms.few_lines.most=0"])
+
+
+def test_a_study(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert follow(tmp_path, "study", "rlvr_exp/docs/studies.md") == 2
+    words = ["+stage=study", f"hydra.searchpath=[{tmp_path / 'own'}]", "study=rates", "study.rates=[0.1,0.2]"]
+    study = build(compose(words).config.study)
+    jobs = study.jobs()
+    assert [job.name for job in jobs] == [f"lr_{rate}_seed{seed}" for rate in (0.1, 0.2) for seed in (0, 1)]
+    assert jobs[-1].words == ("+stage=grpo", "optimizer.lr=0.2", "seed=1")
+    runs = []
+    for job in jobs:
+        (tmp_path / job.name).mkdir()
+        row = {"step": 1, "entropy": 0.5 if "0.2" in job.name else 0.75}
+        (tmp_path / job.name / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+        runs.append(Run(job, tmp_path / job.name, 0, {"status": "completed"}))
+    found = study.summarise(runs)
+    assert found.answer == ["Entropy is lowest with lr_0.2."]
+    assert write_record(tmp_path, "study", [], runs, found).startswith(found.answer[0])
+    assert (tmp_path / "entropy.png").is_file() and "lr_0.1" in (tmp_path / "entropy.csv").read_text()
+    with pytest.raises(InputError, match=r"study.rates"):
+        compose([*words, "study.rates=[x]"])
 
 
 OWN = ("optimizer.lr=8e-4", "roles.reviewer.optimizer.lr=2e-4", "roles.reviewer.reward=normalized")

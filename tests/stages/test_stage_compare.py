@@ -13,7 +13,9 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import save
+from rlvr_exp.evaluation.tables import rows_of
 from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.fingerprint import flat
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
 from rlvr_exp.stages import compare
 
@@ -141,6 +143,6 @@ NODES = st.dictionaries(st.sampled_from("abc"), TREES, max_size=3)
 
 @given(NODES, NODES)
 def test_options_differ_if_and_only_if_the_trees_do(first, second):
-    rows = compare._rows([compare._flat(first), compare._flat(second)], only_differing=True)
+    rows = rows_of([flat(first), flat(second)], only_differing=True)
     assert (rows == {}) == (first == second)
-    assert compare._rows([compare._flat(first)] * 2, only_differing=True) == {}
+    assert rows_of([flat(first)] * 2, only_differing=True) == {}

@@ -16,6 +16,7 @@ from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
 from rlvr_exp.evaluation.excess_code import EvaluationExcess, excess_section
 from rlvr_exp.evaluation.leakage import apart, check_leakage
 from rlvr_exp.evaluation.metrics import METRICS, Rate, rates_from
+from rlvr_exp.evaluation.remembered import measurement, recall, remember
 from rlvr_exp.evaluation.saved import save, saved_rates
 from rlvr_exp.evaluation.strata import strata_rates
 from rlvr_exp.evaluation.text_similarity import metrics_by_role
@@ -47,7 +48,28 @@ def evaluate_before(components: RunComponents, config, context: RunContext) -> d
 
 def evaluate_and_save(components: RunComponents, config, context: RunContext, when: When) -> dict[str, Rate]:
     """Evaluate on the held-out tasks, and write the evaluation into the run directory; returns its rates."""
+    scored = _scored(components, config, context, when)
+    if when == "before" or not context.before:  # Once a run: the tasks are the same.
+        _note_too_long(scored, config, context)
+    return _save(components, context, when, scored, config.evaluation)
 
+
+def _scored(components: RunComponents, config, context: RunContext, when: When) -> list[EvalSample]:
+    """Measured now, or before training by another run of the same policy on the same tasks."""
+    options = config.evaluation
+    if when != "before" or not options.remember:
+        return _measured(components, config, context, when)
+    place = measurement(options.remember, context.directory, options.split)
+    scored = broadcast_object(recall(place))
+    if scored is None:
+        scored = _measured(components, config, context, when)
+        remember(place, scored)
+    else:
+        context.progress(kind="note", text=f"measured before training by an earlier run: {place}")
+    return scored
+
+
+def _measured(components: RunComponents, config, context: RunContext, when: When) -> list[EvalSample]:
     name = f"evaluate {when}" if trains(config.stage) else "held out"
     context.progress(kind="wait", name=name)
 
@@ -66,9 +88,7 @@ def evaluate_and_save(components: RunComponents, config, context: RunContext, wh
         for what, extra in extras.items():
             context.progress(kind="wait", name=f"{name}: {what}")
             scored = extra.marked(scored)
-    if when == "before" or not context.before:  # Once a run: the tasks are the same.
-        _note_too_long(scored, config, context)
-    return _save(components, context, when, scored, config.evaluation)
+    return scored
 
 
 def _extras(components: RunComponents, config, stack: ExitStack) -> dict[str, EvaluationVote | EvaluationExcess]:

@@ -1,0 +1,48 @@
+"""What a run used up to learn: completions, their tokens, seconds of its steps. Arms are compared fairly where it is equal."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from rlvr_exp.records.tracking import Row, read_metrics
+from rlvr_exp.studies.study import Run
+
+TOLERANCE = 0.05
+"""Budgets that differ by a smaller share count as equal."""
+SAMPLED, LENGTH, SECONDS = "samples/sampled", "tokens/completion_mean", "time/step"
+
+
+def used(directory: Path, kind: str) -> float:
+    """By the run's rows of metrics, of all of its roles; 0 where none were counted."""
+    total, before = 0.0, 0
+    for row in read_metrics(directory):
+        step = int(row["step"] or 0)
+        total += (row.get(SECONDS) or 0.0) * (step - before) if kind == "seconds" else sampled(row, kind)
+        before = step
+    return total
+
+
+def sampled(row: Row, kind: str = "rollouts") -> float:
+    """Completions of the row, or their tokens; names of several roles end alike."""
+    roles = [name.removesuffix(SAMPLED) for name in row if name.endswith(SAMPLED)]
+    return sum(
+        (row[role + SAMPLED] or 0.0) * ((row.get(role + LENGTH) or 0.0) if kind == "tokens" else 1.0) for role in roles
+    )
+
+
+def budgets(runs: Sequence[Run], kind: str) -> dict[str, float]:
+    """By arm, the mean over its completed runs."""
+    each: dict[str, list[float]] = {}
+    for run in runs:
+        if run.completed:
+            each.setdefault(run.job.arm, []).append(used(run.directory, kind))
+    return {arm: fmean(values) for arm, values in each.items()}
+
+
+def unequal(by_arm: Mapping[str, float], kind: str) -> str:
+    """A sentence where arms had different budgets; ''."""
+    least, most = (choose(by_arm, key=by_arm.__getitem__, default="") for choose in (min, max))
+    if not by_arm or by_arm[most] - by_arm[least] <= TOLERANCE * by_arm[most]:
+        return ""
+    amounts = f"{least} had {by_arm[least]:,.0f} {kind}, {most} {by_arm[most]:,.0f}"
+    return f"Unequal budgets: {amounts}; a difference may come from that. study.equal chooses what is compared."

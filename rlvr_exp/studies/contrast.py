@@ -1,0 +1,96 @@
+"""What one arm has over another, paired by task and seed: the one place where studies estimate and decide."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from rlvr_exp.config.excess_code import EXCESS_CODE
+from rlvr_exp.core.crossed import holm
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.statistics import CONFIDENCE
+from rlvr_exp.evaluation.arms import AFTER
+from rlvr_exp.evaluation.finding import at_an_end
+from rlvr_exp.evaluation.metrics import task_values
+from rlvr_exp.evaluation.paired import SeedsDifference, difference_over_seeds
+from rlvr_exp.records.rollout_files import evaluation_path, read_evaluation
+from rlvr_exp.studies.study import Run
+
+Values = Mapping[int, Mapping[str, float]]
+"""By seed, then by task."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """First minus second."""
+
+    value: SeedsDifference
+    """Over the seeds that both have, and the tasks that each could judge."""
+    p: float
+    """Of no difference, corrected for all arms that are compared (Holm 1979)."""
+
+    @property
+    def sure(self) -> bool:
+        """Whether chance alone is an unlikely cause."""
+        return self.p < 1 - CONFIDENCE
+
+
+def measured(run: Run, metric: str) -> bool:
+    """Whether a completed run has that rate after training, with the completions behind it."""
+    rates = run.summary.get(AFTER) or {}
+    return run.completed and metric in rates and evaluation_path(run.directory, AFTER).exists()
+
+
+def arm_values(runs: Sequence[Run], metric: str) -> dict[str, dict[int, Mapping[str, float]]]:
+    """What the completed runs of each arm measured after training, by arm, seed and task.
+
+    Raises:
+        InputError: none was measured by that metric.
+    """
+    found: dict[str, dict[int, Mapping[str, float]]] = {}
+    for run in runs:
+        if measured(run, metric):
+            values = task_values(read_evaluation(run.directory, AFTER), metric)
+            found.setdefault(run.job.arm, {})[run.job.seed] = values
+    if not found:
+        known = sorted({name for run in runs for name in run.summary.get(AFTER) or {}})
+        what = "no run measured it after training"
+        raise InputError(InputProblem("study.metric", what, metric, ", ".join(known), "", "study.metric=NAME"))
+    return found
+
+
+def contrasts(
+    arms: Mapping[str, Values], reference: str, metric: str, from_reference: bool = False
+) -> dict[str, Contrast]:
+    """Each other arm minus the reference, or the reference minus it, where both were measured on tasks with a seed of both."""
+    known, found = arms.get(reference, {}), dict[str, SeedsDifference]()
+    for name, values in arms.items():
+        first, second = (known, values) if from_reference else (values, known)
+        if name != reference and (between := _between(first, second, metric)):
+            found[name] = between
+    corrected = holm([between.p for between in found.values()])
+    return {name: Contrast(between, p) for (name, between), p in zip(found.items(), corrected, strict=True)}
+
+
+def _between(first: Values, second: Values, metric: str) -> SeedsDifference | None:
+    """First minus second over the seeds that both have and the tasks that each could judge; None where there are none."""
+    seeds = [seed for seed in first if seed in second]
+    sides = [[side[seed] for seed in seeds] for side in (first, second)]
+    every = [values for side in sides for values in side]
+    tasks = [task for task in every[0] if all(task in values for values in every)] if every else []
+    if not tasks:
+        return None
+    ours, theirs = ([[values[task] for task in tasks] for values in side] for side in sides)
+    return difference_over_seeds(theirs, ours, less_is_better=metric in EXCESS_CODE)
+
+
+def level(values: Values) -> float:
+    """The mean over seeds of an arm's mean over tasks."""
+    return fmean(fmean(of_seed.values()) for of_seed in values.values())
+
+
+def undecidable(arms: Mapping[str, Values]) -> str:
+    """Why no arm can be told from another by how often it succeeds, as a sentence; '' where it can."""
+    where = at_an_end([level(values) for values in arms.values()])
+    if not where:
+        return ""
+    return f"Cannot tell: all arms lie {where}, where differences vanish. Choose easier or harder tasks, or another policy."

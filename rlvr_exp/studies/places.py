@@ -1,0 +1,104 @@
+"""Where the runs of a study are: which are there already, by their fingerprints, and which are still to be run."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import yaml
+
+from rlvr_exp.config import Checked
+from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.load import resolved
+from rlvr_exp.config.stages import trains
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.launch.resume import data_fingerprints
+from rlvr_exp.records.fingerprint import MAX_STEPS, flat, run_fingerprint, trajectory_options
+from rlvr_exp.records.initial_weights import initial_weights
+from rlvr_exp.records.summary import read_summary
+from rlvr_exp.studies.study import COMPLETED, Job
+
+
+@dataclass(frozen=True)
+class Place:
+    """A job and its directory."""
+
+    job: Job
+    directory: Path
+    reused: bool
+    """A finished run of the same fingerprint is there."""
+    checked: Checked
+
+
+def check(jobs: Sequence[Job]) -> list[Checked]:
+    """The configurations of all jobs.
+
+    Raises:
+        InputError: with every problem of any, once.
+    """
+    checked = [compose_lenient(job.words) for job in jobs]
+    found = [
+        replace(problem, where=f"study, arm {job.arm}: {problem.where}")
+        for job, one in zip(jobs, checked, strict=True)
+        for problem in (*one.problems, *_no_training(one))
+    ]
+    if found:
+        raise InputError(*dict.fromkeys(found))
+    return checked
+
+
+def _no_training(checked: Checked) -> Iterator[InputProblem]:
+    if not checked.problems and not trains(checked.config.stage):
+        yield InputProblem("stage", "the runs of a study train", checked.config.stage, "a stage that trains")
+
+
+def places(jobs: Sequence[Job], checked: Sequence[Checked], root: Path, reuse: Sequence[str]) -> list[Place]:
+    """A directory for each job: below the root, or of a finished run of the same fingerprint in a folder of `reuse`.
+
+    Raises:
+        InputError: a folder of `reuse` does not exist, or two jobs have one directory.
+    """
+    problems = [
+        InputProblem("study.reuse", "no such folder", name, "folders with run directories")
+        for name in reuse
+        if not Path(name).is_dir()
+    ]
+    if problems:
+        raise InputError(*problems)
+    finished = dict(reversed([*_finished([root]), *_finished(map(Path, reuse))]))  # Its own runs come before others.
+    found, data = [], dict[str, dict[str, str]]()
+    for job, one in zip(jobs, checked, strict=True):
+        known = finished.get(_planned(one, data)) if finished else None
+        found.append(Place(job, known or _free(root / job.name, one), known is not None, one))
+    return found
+
+
+def _free(directory: Path, checked: Checked) -> Path:
+    """The directory, unless a run of other options is in it, of a study that has been changed since: then another name."""
+    ours, config = trajectory_options(resolved(checked)), directory / "config.yaml"
+    if not config.is_file() or trajectory_options(yaml.safe_load(config.read_text(encoding="utf-8"))) == ours:
+        return directory
+    return directory.with_name(f"{directory.name}_{_hash(ours)[:8]}")
+
+
+def _planned(checked: Checked, data: dict[str, dict[str, str]]) -> str:
+    """The fingerprint that a run of this configuration would have; `data`: what is known of data already read."""
+    options, config = resolved(checked), checked.config
+    if (named := _hash(options["data"])) not in data:
+        data[named] = data_fingerprints(config)
+    return _hash(trajectory_options(options), data[named], initial_weights(config), flat(options)[MAX_STEPS])
+
+
+def _hash(*parts: object) -> str:
+    return content_hash(json.loads(json.dumps(parts)))  # As files hold them.
+
+
+def _finished(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
+    """Fingerprint and directory of each completed run of a stage that trains, at any depth."""
+    for folder in folders:
+        for path in sorted(folder.rglob("summary.json")):
+            summary = read_summary(path.parent) or {}
+            if summary["status"] == COMPLETED and trains(summary["stage"]):
+                run = run_fingerprint(path.parent)
+                yield _hash(run["config"], run["data"], run["start"], run["max_steps"]), path.parent

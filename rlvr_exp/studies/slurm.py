@@ -1,0 +1,92 @@
+"""Runs of a study as jobs of Slurm, by submitit. The study and its jobs share the file system, this
+checkout and the folder that the study was started in.
+
+A study that is killed leaves its jobs running; a study that is stopped cancels them.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import rlvr_exp
+from rlvr_exp.config import executor as options
+from rlvr_exp.core.errors import FAULT, InputError, InputProblem, Interrupted
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.studies.executors import Command
+
+EVERY_S = 2.0
+FILES = "submitit"
+"""Folder of the study with submitit's own files."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command, as submitit calls it on the machine that the job was given; returns its exit code."""
+
+    command: Command
+
+    def __call__(self) -> int:
+        env = {**os.environ, "PYTHONPATH": str(Path(rlvr_exp.__file__).parents[1])}
+        self.command.printed.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.command.printed, "a", encoding="utf-8") as out:
+            words = [sys.executable, "-m", "rlvr_exp", *self.command.words]
+            return subprocess.run(words, env=env, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
+
+
+class Slurm(options.Slurm):
+    """As many jobs submitted at a time as `jobs` says."""
+
+    def run(
+        self,
+        commands: Mapping[str, Command],
+        context: RunContext,
+        began: Callable[[str], None],
+        ended: Callable[[str, int], None],
+    ) -> None:
+        """As rlvr_exp.studies.executors.Local.run.
+
+        Raises:
+            InputError: submitit is not installed, or takes no such parameters.
+        """
+        executor, waiting, running = self._executor(context.directory), list(commands), dict[str, Any]()
+        while waiting or running:
+            if context.interrupted:
+                for job in running.values():
+                    job.cancel()
+                raise Interrupted(
+                    "stopped, its jobs are cancelled; the same command with run.resume=auto goes on there"
+                )
+            for name in [name for name, job in running.items() if job.done()]:
+                ended(name, _code(running.pop(name)))
+            while waiting and len(running) < self.jobs:
+                name = waiting.pop(0)
+                began(name)
+                running[name] = executor.submit(Program(commands[name]))
+            context.heartbeat()
+            time.sleep(EVERY_S if self.cluster == "slurm" else EVERY_S / 10)
+
+    def _executor(self, root: Path) -> Any:
+        try:
+            import submitit
+        except ImportError as fault:
+            remedy = "pip install 'rlvr_exp[submitit]', or executor=local"
+            raise InputError(InputProblem("executor", "needs submitit", "slurm", "", "", remedy)) from fault
+        try:
+            executor = submitit.AutoExecutor(folder=root / FILES, cluster=self.cluster)
+            executor.update_parameters(**self.parameters)
+        except (NameError, RuntimeError, ValueError, AssertionError) as fault:  # As submitit has them, in words.
+            remedy = "see submitit's AutoExecutor; executor.cluster=local without Slurm"
+            raise InputError(
+                InputProblem("executor", f"submitit refuses: {fault}", str(self.parameters), "", "", remedy)
+            ) from fault
+        return executor
+
+
+def _code(job: Any) -> int:
+    """Of a job that ended by itself; a fault of ours where it was lost, such as by its time limit."""
+    return FAULT if job.exception() is not None else int(job.result())

@@ -1,0 +1,87 @@
+"""What a study is: it names the runs that its question needs, and answers from their directories. Runs nothing itself."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.config import study as options
+from rlvr_exp.config.words import one_experiment
+from rlvr_exp.report.drawing import Drawing
+
+COMPLETED = "completed"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run that a study needs."""
+
+    arm: str
+    seed: Any
+    words: tuple[str, ...]
+    """Its command, but for its directory."""
+    own: tuple[str, ...]
+    """Those of them by which it differs from other jobs."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.arm}_seed{self.seed}"
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.own) or "(no sweep)"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A job that has been run, well or not."""
+
+    job: Job
+    directory: Path
+    code: int
+    summary: Mapping[str, Any]
+    reused: bool = False
+    """It was there already."""
+
+    @property
+    def completed(self) -> bool:
+        return self.summary.get("status") == COMPLETED
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a study found out."""
+
+    answer: Sequence[str]
+    """Sentences, the first of which answers the question, or says why it cannot be answered."""
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    """Rows by the name of their file."""
+    plots: Mapping[str, Drawing] = field(default_factory=dict)
+
+
+class Study(options.Study, ABC):
+    """A question. Derives from the schema of its options."""
+
+    @abstractmethod
+    def jobs(self) -> list[Job]:
+        """The runs that it needs, those first that others are compared with."""
+
+    @abstractmethod
+    def summarise(self, runs: Sequence[Run]) -> Findings:
+        """The answer by the runs that completed, of which there is at least one. Reads their directories only."""
+
+    def arm(self, name: str, words: Sequence[str]) -> list[Job]:
+        """The jobs of an arm, one a seed."""
+        every = (*self.command, *self.words, *words)  # The arm's own last: they decide.
+        found = ((seed, f"seed={seed}") for seed in self.seeds)
+        return [Job(name, seed, (*one_experiment(every), word), (*words, word)) for seed, word in found]
+
+
+class ArmStudy(options.Arms, Study):
+    """A study of arms that its options name."""
+
+    def arm_jobs(self) -> list[Job]:
+        """Of the arms that are run, in their order."""
+        chosen = {name: words for name, words in self.arms.items() if not self.only or name in self.only}
+        return [job for name, words in chosen.items() for job in self.arm(name, words)]
