@@ -3,7 +3,7 @@
 Where tasks are many and steps few, most tasks are seen once, and nothing is known of the next one but its family. A group teaches
 where its rewards vary. The share of such groups has a Beta posterior for each family, whose counts decay with every step that
 samples, since the policy changes; a family is drawn with its number of tasks times the expected share, and in it the task that was
-picked least often.
+picked least often. Of one family alone all tasks take turns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,6 @@ from itertools import accumulate
 from typing import Any
 
 from rlvr_exp.config import curriculum as options
-from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.curriculum.base import Curriculum, Observation, check_keys
 from rlvr_exp.curriculum.dealer import Dealer
@@ -19,8 +18,6 @@ from rlvr_exp.tasks.base import Task
 
 
 class Families(Curriculum, options.Families):
-    """Raises InputError: all tasks are of one family."""
-
     def __init__(self, tasks: Sequence[Task], seed: int, **given: Any):
         super().__init__(**given)
         if not tasks:
@@ -29,11 +26,6 @@ class Families(Curriculum, options.Families):
         self._tasks: dict[str, list[Task]] = {}
         for task in tasks:
             self._tasks.setdefault(task.family, []).append(task)
-        if len(self._tasks) < 2:
-            what, got = "there are no families to choose from", f"{tasks[0].family!r} alone"
-            raise InputError(
-                InputProblem("curriculum", what, got, remedy="curriculum=learnability, which chooses tasks")
-            )
         self._counts: dict[str, tuple[float, float]] = {}
         """Groups that teach, and others, of each observed family, decayed."""
 

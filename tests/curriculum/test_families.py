@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlvr_exp.core.errors import InputError
 from rlvr_exp.curriculum.base import Observation
 from rlvr_exp.curriculum.families import Families
 
@@ -64,6 +63,7 @@ def test_the_expected_share_is_the_posterior_s_and_a_task_counts_once_in_a_step(
     assert curriculum.metrics() == {"pool": pytest.approx(1 / 3), "teaching": pytest.approx((1.5 / 3.5 + 1) / 3)}
 
 
-def test_tasks_of_one_family_are_refused():
-    with pytest.raises(InputError, match="no families to choose from"):
-        Families(TASKS[:40], 0)
+def test_of_one_family_all_tasks_take_turns():
+    curriculum = Families(TASKS[:40], 0)
+    picked = Counter(task.id for step in range(20) for task in curriculum.pick(4 * step, 4))
+    assert set(picked.values()) == {2}

@@ -53,8 +53,6 @@ def test_global_generators_change_nothing_and_the_seed_does(kind):
 def test_picks_are_as_many_as_wanted_and_differ_while_there_are_enough(kind, tasks, count, steps):
     if kind == "manual" and len({one.difficulty for one in tasks}) == 1:
         return  # Its only cut leaves no task for the second band.
-    if kind == "families" and len(tasks) == 1:
-        return  # There is one family.
     curriculum = KINDS[kind](tasks)
     for step in range(steps):
         curriculum.begin(step)

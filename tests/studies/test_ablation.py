@@ -49,7 +49,10 @@ def test_the_impact_is_full_minus_ablated_paired_by_task_and_seed(tmp_path):
     assert rows["no_terms"]["impact"] == pytest.approx(sum(by_hand) / TASKS)
     assert rows["no_terms"]["low"] > 0 and (rows["no_terms"]["tasks"], rows["no_terms"]["seeds"]) == (TASKS, 3)
     assert "1 of 2: no_terms" in found.answer[0]
-    assert [sentence.split(",")[0] for sentence in found.answer[1:]] == ["no_terms: helps", "no_effect: no difference was found"]
+    assert [sentence.split(",")[0] for sentence in found.answer[1:]] == [
+        "no_terms: helps",
+        "no_effect: no difference was found",
+    ]
 
 
 def test_seeds_that_an_arm_lacks_are_left_out_of_both(tmp_path):
