@@ -81,7 +81,7 @@ def episodes(draw) -> list[list[Turn]]:
     return groups
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(
     episodes(),
     st.sampled_from([12, EVERYTHING]),
