@@ -101,7 +101,7 @@ def _spread(found: Layout, parts: Sequence[tuple[float, int]]) -> Spread:
     squared = found.between_tasks + found.surplus
     if found.tasks == 1 or squared <= ROUNDING * (found.mean**2 + found.rest + squared):
         return Spread(found.mean, 0.0, 1.0)
-    freedom = squared**2 / math.fsum(part**2 / df for part, df in parts if df)
+    freedom = 1 / math.fsum((part / squared) ** 2 / df for part, df in parts if df)  # Squares of tiny parts would be 0.
     return Spread(found.mean, math.sqrt(squared / (found.seeds * found.tasks)), freedom)
 
 

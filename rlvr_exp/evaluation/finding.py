@@ -25,7 +25,7 @@ def finding(first: str, second: str, change: Mapping[str, Any], levels: Sequence
     p = change.get("p_holm", change["p"])
     if p < 1 - CONFIDENCE:
         rises = (change["value"] > 0) != (metric in EXCESS_CODE)
-        better = f"{second} is {'better' if rises else 'worse'} than {first} by {_points(change)}"
+        better = f"{second} is {'better' if rises else 'worse'} than {first}: {_points(change)}"
         return better + of_few_seeds(change["seeds"], "an interval")
     corrected = f" after Holm's correction for {change['arms']} arms" if change["p"] < 1 - CONFIDENCE else ""
     smallest = f"one of {100 * change['smallest']:.1f} points would have been found in 80 of 100 such studies"

@@ -38,8 +38,8 @@ def table(title: str, rows: Mapping[str, Sequence[Any]], heads: Sequence[str]) -
     return "\n".join([f"{title}\n", lines[0], rule, *lines[1:], ""])
 
 
-def arms_table(arms: Sequence[Arm]) -> str:
-    """A column for each arm; '' where none was measured."""
+def arms_table(arms: Sequence[Arm], findings: bool = True) -> str:
+    """A column for each arm, and what they found, in words; '' where none was measured."""
     if not any(arm.rates for arm in arms):
         return ""
     rows: dict[str, list[Any]] = {"seeds": [", ".join(map(str, arm.seeds)) for arm in arms]}
@@ -49,6 +49,8 @@ def arms_table(arms: Sequence[Arm]) -> str:
         for key in dict.fromkeys(key for of_arm in of_arms for key in of_arm):
             rows[f"{before}{key}"] = [of_arm.get(key) for of_arm in of_arms]
     shown = table("Seeds pooled, with 95% intervals over seeds and tasks", rows, [arm.name for arm in arms])
+    if not findings:
+        return shown
     found = [f"{metric}: {words}" for arm in arms for metric, words in arm.findings.items()]
     return "\n".join([shown, *found, ""]) if found else shown
 

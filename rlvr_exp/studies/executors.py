@@ -3,20 +3,18 @@
 import os
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGINT, SIGKILL
+from typing import Generic, TypeVar
 
 from rlvr_exp.config import executor as options
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.launch.children import automatic_threads
 from rlvr_exp.launch.program import start_program
 from rlvr_exp.records.context import RunContext
-
-EVERY_S = 0.2
-"""Between looks at what has ended, and for a request to stop."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +25,15 @@ class Command:
     printed: Path
 
 
-class Local(options.Local):
-    """Some at a time on this machine, by sharing out its cores."""
+Handle = TypeVar("Handle")
+
+
+class Executor(ABC, Generic[Handle]):
+    """So many commands at a time. A subclass starts one and says how it ended."""
+
+    jobs: int
+    every_s: float
+    """Between looks at what has ended, and for a request to stop."""
 
     def run(
         self,
@@ -43,25 +48,70 @@ class Local(options.Local):
             began, ended: called with a command's name, then with its exit code too.
 
         Raises:
+            InputError: it cannot run any.
             Interrupted: a stop was requested, and the commands that were running have stopped.
         """
-        waiting, running = list(commands), dict[str, subprocess.Popen[str]]()
-        shares = dict.fromkeys(range(self.jobs), "")
-        with ExitStack() as stack:
-            stack.callback(_kill, running)
+        self.begin(context.directory)
+        waiting, running, slots = list(commands), dict[str, Handle](), dict[str, int]()
+        try:
             while waiting or running:
                 if context.interrupted:
-                    _stop(running)
-                for slot, name in shares.items():
-                    if name in running and (code := running[name].poll()) is not None:
-                        del running[name]
+                    self.stop([*running.values()])
+                    raise Interrupted("stopped; the same command with run.resume=auto goes on there")
+                for name in list(running):
+                    if (code := self.code_of(running[name])) is not None:
+                        del running[name], slots[name]
                         ended(name, code)
-                    if waiting and shares[slot] not in running:
-                        name = shares[slot] = waiting.pop(0)
-                        began(name)
-                        running[name] = _start(commands[name], core_share(slot, self.jobs), self.jobs)
+                while waiting and len(running) < self.jobs:
+                    name = waiting.pop(0)
+                    began(name)
+                    slots[name] = next(slot for slot in range(self.jobs) if slot not in slots.values())
+                    running[name] = self.start(commands[name], slots[name])
                 context.heartbeat()
-                time.sleep(EVERY_S)
+                time.sleep(self.every_s)
+        finally:
+            self.abandon([*running.values()])
+
+    def begin(self, root: Path) -> None:
+        """Get ready, for a study in this folder. Raises InputError where it cannot run any command."""
+
+    @abstractmethod
+    def start(self, command: Command, slot: int) -> Handle:
+        """Start a command; `slot`: its number among those that run at a time, from 0."""
+
+    @abstractmethod
+    def code_of(self, running: Handle) -> int | None:
+        """The exit code of one that has ended, else None."""
+
+    @abstractmethod
+    def stop(self, running: Sequence[Handle]) -> None:
+        """Let these stop, each with what it keeps to go on from."""
+
+    def abandon(self, running: Sequence[Handle]) -> None:
+        """The study ends, whatever still runs."""
+
+
+class Local(Executor["subprocess.Popen[str]"], options.Local):
+    """Some at a time on this machine, by sharing out its cores."""
+
+    every_s = 0.2
+
+    def start(self, command: Command, slot: int) -> "subprocess.Popen[str]":
+        return _start(command, core_share(slot, self.jobs), self.jobs)
+
+    def code_of(self, running: "subprocess.Popen[str]") -> int | None:
+        return running.poll()
+
+    def stop(self, running: Sequence["subprocess.Popen[str]"]) -> None:
+        for process in running:
+            process.send_signal(SIGINT)
+        for process in running:
+            process.wait()
+
+    def abandon(self, running: Sequence["subprocess.Popen[str]"]) -> None:
+        for process in running:
+            process.send_signal(SIGKILL)
+            process.wait()
 
 
 def core_share(slot: int, slots: int) -> list[int]:
@@ -77,18 +127,3 @@ def _start(command: Command, cores: Sequence[int], slots: int) -> "subprocess.Po
     command.printed.parent.mkdir(parents=True, exist_ok=True)
     with open(command.printed, "a", encoding="utf-8") as out:
         return start_program(command.words, out, {**os.environ, "OMP_NUM_THREADS": str(min(given, threads))}, cores)
-
-
-def _stop(running: Mapping[str, "subprocess.Popen[str]"]) -> None:
-    """Raises Interrupted once all have stopped, each with what it keeps to go on from."""
-    for process in running.values():
-        process.send_signal(SIGINT)
-    for process in running.values():
-        process.wait()
-    raise Interrupted("stopped; the same command with run.resume=auto goes on there")
-
-
-def _kill(running: Mapping[str, "subprocess.Popen[str]"]) -> None:
-    for process in running.values():
-        process.send_signal(SIGKILL)
-        process.wait()

@@ -52,7 +52,8 @@ def write_record(
         root.resolve().name, kind, command, findings.answer, findings.plots, tables, options, jobs, plain, curves
     )
     write_text(root / "study.html", study_page(shown))
-    return "\n\n".join(filter(None, ["\n".join(findings.answer), arms_table(found) if len(found) < len(jobs) else ""]))
+    pooled = arms_table(found, findings=not findings.answer) if len(found) < len(jobs) else ""
+    return "\n\n".join(filter(None, ["\n".join(findings.answer), pooled]))
 
 
 def _job(root: Path, run: Run) -> dict[str, Any]:

@@ -7,19 +7,16 @@ A study that is killed leaves its jobs running; a study that is stopped cancels 
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import rlvr_exp
 from rlvr_exp.config import executor as options
-from rlvr_exp.core.errors import FAULT, InputError, InputProblem, Interrupted
-from rlvr_exp.records.context import RunContext
-from rlvr_exp.studies.executors import Command
+from rlvr_exp.core.errors import FAULT, InputError, InputProblem
+from rlvr_exp.studies.executors import Command, Executor
 
-EVERY_S = 2.0
 FILES = "submitit"
 """Folder of the study with submitit's own files."""
 
@@ -38,37 +35,26 @@ class Program:
             return subprocess.run(words, env=env, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
 
 
-class Slurm(options.Slurm):
+class Slurm(Executor[Any], options.Slurm):
     """As many jobs submitted at a time as `jobs` says."""
 
-    def run(
-        self,
-        commands: Mapping[str, Command],
-        context: RunContext,
-        began: Callable[[str], None],
-        ended: Callable[[str, int], None],
-    ) -> None:
-        """As rlvr_exp.studies.executors.Local.run.
+    @property
+    def every_s(self) -> float:  # type: ignore[override]
+        return 2.0 if self.cluster == "slurm" else 0.2
 
-        Raises:
-            InputError: submitit is not installed, or takes no such parameters.
-        """
-        executor, waiting, running = self._executor(context.directory), list(commands), dict[str, Any]()
-        while waiting or running:
-            if context.interrupted:
-                for job in running.values():
-                    job.cancel()
-                raise Interrupted(
-                    "stopped, its jobs are cancelled; the same command with run.resume=auto goes on there"
-                )
-            for name in [name for name, job in running.items() if job.done()]:
-                ended(name, _code(running.pop(name)))
-            while waiting and len(running) < self.jobs:
-                name = waiting.pop(0)
-                began(name)
-                running[name] = executor.submit(Program(commands[name]))
-            context.heartbeat()
-            time.sleep(EVERY_S if self.cluster == "slurm" else EVERY_S / 10)
+    def begin(self, root: Path) -> None:
+        """Raises InputError: submitit is not installed, or takes no such parameters."""
+        self._submitit = self._executor(root)
+
+    def start(self, command: Command, slot: int) -> Any:
+        return self._submitit.submit(Program(command))
+
+    def code_of(self, running: Any) -> int | None:
+        return _code(running) if running.done() else None
+
+    def stop(self, running: Sequence[Any]) -> None:
+        for job in running:
+            job.cancel()
 
     def _executor(self, root: Path) -> Any:
         try:

@@ -85,7 +85,7 @@ def test_where_several_arms_are_compared_holm_corrects_and_the_words_say_so(tmp_
     _, b, c, d = arms(list(passing), [0] * 4, runs)
     ps = [one.against_first[METRIC]["p"] for one in (b, c, d)]
     assert [one.against_first[METRIC]["p_holm"] for one in (b, c, d)] == holm(ps)
-    assert b.findings[METRIC].startswith("b is better than a by +15.0 points [3.")
+    assert b.findings[METRIC].startswith("b is better than a: +15.0 points [3.")
     assert c.findings[METRIC].startswith("no difference between c and a was found: +0.0 points")
 
 

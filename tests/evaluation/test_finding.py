@@ -14,8 +14,8 @@ NONE = change(0.01, -0.014, 0.034, 0.4)
 
 
 def test_a_difference_is_said_with_its_interval():
-    assert finding("B", "A", GAIN, (0.4, 0.5)) == "A is better than B by +4.1 points [1.2, 7.0]"
-    assert finding("B", "A", change(-0.041, -0.07, -0.012, 0.01), (0.4, 0.5)).startswith("A is worse than B by -4.1")
+    assert finding("B", "A", GAIN, (0.4, 0.5)) == "A is better than B: +4.1 points [1.2, 7.0]"
+    assert finding("B", "A", change(-0.041, -0.07, -0.012, 0.01), (0.4, 0.5)).startswith("A is worse than B: -4.1")
     assert finding("B", "A", GAIN, (0.4, 0.5), "excess_code").startswith("A is worse than B")
 
 

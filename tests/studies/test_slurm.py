@@ -31,7 +31,7 @@ def test_a_study_that_is_stopped_cancels_its_jobs(tmp_path: Path) -> None:
         begun.append(name)
         context.interrupted = True
 
-    with pytest.raises(Interrupted, match="cancelled"):
+    with pytest.raises(Interrupted, match="run.resume=auto"):
         Slurm(jobs=1, cluster="local").run(
             commands(tmp_path, one="+stage=grpo", two="--version"), context, began, lambda *_: None
         )
