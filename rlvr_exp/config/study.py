@@ -131,3 +131,12 @@ class SampleComplexity(Arms):
         yield from super()._faults()
         if not self.targets or any(later <= target for target, later in pairwise(self.targets)):
             yield InputProblem("targets", "they rise", str(self.targets), "one or more, each above the last")
+
+
+@configures("rlvr_exp.studies.cross_validation.CrossValidation")
+@dataclass
+class CrossValidation(Study):
+    """How well a training does on tasks that it did not see: each of N runs a seed holds out another fold of the data."""
+
+    folds: int = option(5, low=2)
+    """Runs of a seed; each learns from the other folds and is measured on its own."""

@@ -12,7 +12,7 @@ from rlvr_exp.evaluation.arms import AFTER
 from rlvr_exp.evaluation.finding import at_an_end
 from rlvr_exp.evaluation.metrics import task_values
 from rlvr_exp.evaluation.paired import SeedsDifference, difference_over_seeds
-from rlvr_exp.records.rollout_files import evaluation_path, read_evaluation
+from rlvr_exp.records.rollout_files import When, evaluation_path, read_evaluation
 from rlvr_exp.studies.study import Run
 
 Values = Mapping[int, Mapping[str, float]]
@@ -40,8 +40,8 @@ def measured(run: Run, metric: str) -> bool:
     return run.completed and metric in rates and evaluation_path(run.directory, AFTER).exists()
 
 
-def arm_values(runs: Sequence[Run], metric: str) -> dict[str, dict[int, Mapping[str, float]]]:
-    """What the completed runs of each arm measured after training, by arm, seed and task.
+def arm_values(runs: Sequence[Run], metric: str, when: When = AFTER) -> dict[str, dict[int, Mapping[str, float]]]:
+    """What the completed runs of each arm measured after training, or before it, by arm, seed and task.
 
     Raises:
         InputError: none was measured by that metric.
@@ -49,7 +49,7 @@ def arm_values(runs: Sequence[Run], metric: str) -> dict[str, dict[int, Mapping[
     found: dict[str, dict[int, Mapping[str, float]]] = {}
     for run in runs:
         if measured(run, metric):
-            values = task_values(read_evaluation(run.directory, AFTER), metric)
+            values = task_values(read_evaluation(run.directory, when), metric)
             found.setdefault(run.job.arm, {})[run.job.seed] = values
     if not found:
         known = sorted({name for run in runs for name in run.summary.get(AFTER) or {}})
