@@ -8,6 +8,7 @@ Standard deviations are those of a sample (n - 1), as in the authors' released c
 import torch
 
 SCALES = ("group", "batch", "none")
+BASELINES = ("group", "batch", "none")
 
 
 def group_advantages(rewards: torch.Tensor, scale: str, eps: float = 1e-6) -> torch.Tensor:
@@ -36,6 +37,22 @@ def leave_one_out(rewards: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
     count = judged.sum(1, keepdim=True)
     others = (rewards.nansum(1, keepdim=True) - rewards) / (count - 1).clamp(min=1)
     return _silenced(torch.where(count > 1, rewards - others, 0.0), rewards, judged, eps)
+
+
+def reinforced(rewards: torch.Tensor, baseline: str, eps: float = 1e-6) -> torch.Tensor:
+    """(groups, G) rewards -> (groups, G): each less its baseline, which no sample's own reward is a part of, so that the
+    gradient's mean is the same with all of them, and its variance alone is not (Greensmith et al. 2004).
+
+    Args:
+        baseline: "group", the mean of the group's others; "batch", that of all others; "none", 0.
+    """
+    if baseline == "group":
+        return leave_one_out(rewards, eps)
+    if baseline == "batch":
+        return leave_one_out(rewards.flatten()[None], eps).view_as(rewards)
+    if baseline == "none":
+        return rewards.nan_to_num(0.0)
+    raise ValueError(f"reinforced: baseline is {baseline!r}, allowed {', '.join(BASELINES)}")
 
 
 def weighted(advantages: torch.Tensor, positive: float) -> torch.Tensor:

@@ -2,7 +2,8 @@
 
 The reward of an answer is R = r - kl_coef * log(pi(y|x) / pi_ref(y|x)) (its eq. 3), its advantage R_i less the mean of the
 other answers to its prompt, and the loss the REINFORCE loss of the entire answer, -A_i log pi(y_i|x), a sum over its
-tokens: no ratio, no clipping, one update on each batch. kl_coef is the 0.03 of its TL;DR runs.
+tokens: no ratio, no clipping, one update on each batch. kl_coef is the 0.03 of its TL;DR runs. With baseline=none it is
+REINFORCE (Williams 1992); with baseline=batch the mean of all other answers takes the place of the group's.
 
 Differences from the paper:
 - log pi of the reward is the sampler's record, under the distribution that tokens were drawn from.
@@ -17,7 +18,7 @@ from typing import Any
 import torch
 from trl import GRPOConfig
 
-from rlvr_exp.algorithms.advantages import leave_one_out
+from rlvr_exp.algorithms.advantages import reinforced
 from rlvr_exp.algorithms.aggregate import token_weights
 from rlvr_exp.algorithms.entropy_control import EntropyControl
 from rlvr_exp.algorithms.group import GroupAlgorithm
@@ -35,7 +36,7 @@ class RLOO(GroupAlgorithm, options.RLOO):
         return self.kl_coef > 0
 
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        return leave_one_out(rewards, self.zero_variance_eps)
+        return reinforced(rewards, self.baseline, self.zero_variance_eps)
 
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         return token_weights(mask, "sequence", self.max_completion_tokens)
@@ -52,7 +53,7 @@ class RLOO(GroupAlgorithm, options.RLOO):
         guard: NonFiniteGuard,
         limits: BatchLimits,
     ) -> PolicyTrainer:
-        return RewardKLTrainer(self.kl_coef, policy, args, optimizer, EntropyControl(0.0), guard, limits)
+        return RewardKLTrainer(self.kl_coef, self.baseline, policy, args, optimizer, EntropyControl(0.0), guard, limits)
 
 
 class RewardKLTrainer(PolicyTrainer):
@@ -60,12 +61,13 @@ class RewardKLTrainer(PolicyTrainer):
 
     Args:
         kl_coef: the penalty of a log-ratio of 1; 0: no penalty.
+        baseline: as in `reinforced`.
         common: the arguments of PolicyTrainer.
     """
 
-    def __init__(self, kl_coef: float, *common: Any):
+    def __init__(self, kl_coef: float, baseline: str, *common: Any):
         super().__init__(*common)
-        self._kl_coef, self.beta = kl_coef, 0.0
+        self._kl_coef, self._baseline, self.beta = kl_coef, baseline, 0.0
 
     def _prepared(self, experience: TrainingBatch) -> TrainingBatch:
         if not self._kl_coef:
@@ -75,19 +77,21 @@ class RewardKLTrainer(PolicyTrainer):
         ratios = (drawn - reference.to(drawn)) * experience.completion_mask
         distance = ((-ratios).expm1() + ratios)[learned]  # DeepSeekMath, eq. 4, as the other methods report it
         self._metrics["train"]["kl"].append((distance.sum() / learned.sum().clamp(min=1)).item())
-        return charged(experience, ratios.sum(1), self._kl_coef)
+        return charged(experience, ratios.sum(1), self._kl_coef, self._baseline)
 
 
-def charged(experience: TrainingBatch, ratios: torch.Tensor, kl_coef: float) -> TrainingBatch:
-    """The batch with the advantages of r - kl_coef * log-ratio. Leave-one-out is linear: the penalty's own advantage is
-    added to the reward's.
+def charged(experience: TrainingBatch, ratios: torch.Tensor, kl_coef: float, baseline: str = "group") -> TrainingBatch:
+    """The batch with the advantages of r - kl_coef * log-ratio. A baseline is linear: the penalty's own advantage is added to
+    the reward's.
 
     Args:
         ratios: (N,) log pi(y|x) - log pi_ref(y|x) of entire completions.
+        baseline: as in `reinforced`.
     """
     counted = (experience.weights != 0).any(1)
     penalty = (-kl_coef * ratios).masked_fill(~counted, torch.nan)
-    parts = penalty.split(experience.group_ids.unique_consecutive(return_counts=True)[1].tolist())
-    own = torch.cat([leave_one_out(part[None], eps=0.0)[0] for part in parts])[:, None]
+    sizes = experience.group_ids.unique_consecutive(return_counts=True)[1].tolist()
+    parts = penalty.split(sizes) if baseline == "group" else [penalty]
+    own = torch.cat([reinforced(part[None], baseline, eps=0.0)[0] for part in parts])[:, None]
     learned = (experience.weights != 0).to(experience.advantages)
     return dataclasses.replace(experience, advantages=(experience.advantages + own) * learned)

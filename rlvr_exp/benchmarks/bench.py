@@ -15,6 +15,7 @@ from trl import GRPOConfig
 
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
+from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.benchmarks.clock import Clock, Lap
 from rlvr_exp.benchmarks.stock import RewardFunction, Stock, method
@@ -53,6 +54,14 @@ class Bench:
     """Fields of both sides' GRPOConfig, given where TRL may write."""
     optimizer: Callable[[], torch.optim.Optimizer]
     limits: BatchLimits
+
+    def trainer(self, scratch: Path, optimizer: torch.optim.Optimizer, **more: Any) -> PolicyTrainer:
+        """Ours. `more`: further fields of its GRPOConfig."""
+        common = {**self.arguments(scratch), **self.algorithm.trl_arguments(), **more}
+        size = {"per_device_train_batch_size": self.options.group_size, "steps_per_generation": 1}
+        return self.algorithm.trainer(
+            self.policy, GRPOConfig(**common, **size), optimizer, NonFiniteGuard(), self.limits
+        )
 
 
 class Gradient:
@@ -146,12 +155,8 @@ class Sides:
         bench = self._bench
         self._restart(threads)
         with TemporaryDirectory() as scratch:
-            common = {**bench.arguments(Path(scratch)), **bench.algorithm.trl_arguments(), "max_steps": steps, **more}
-            size = {"per_device_train_batch_size": bench.options.group_size, "steps_per_generation": 1}
-            args = GRPOConfig(**common, **size)
-            learner = Learner(
-                "policy", bench.algorithm.trainer(bench.policy, args, optimizer, NonFiniteGuard(), bench.limits), EMPTY
-            )
+            trainer = bench.trainer(Path(scratch), optimizer, **{"max_steps": steps, **more})
+            learner = Learner("policy", trainer, EMPTY)
             learner.begin()
             for _ in range(steps):
                 clock.begin()

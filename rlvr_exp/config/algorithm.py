@@ -203,6 +203,9 @@ class CISPO(RatioMethod):
 class RLOO(GroupMethod):
     """REINFORCE on completions, each against the mean of the others (RLOO)."""
 
+    baseline: str = option("group", choices=("group", "batch", "none"))
+    """What is subtracted from a reward: the mean of the group's others, that of all others of the step, or nothing
+    (REINFORCE)."""
     kl_coef: float = option(0.03, low=0)
     """Weight of an answer's log-ratio to the reference, paid in its reward; 0: no reference is kept."""
 

@@ -7,6 +7,7 @@ from rlvr_exp.config.nodes import JUDGES, LEARNS
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.errors import InputProblem
 
+BASELINES = ("none", "batch", "group")
 CONTESTS = ("python_io", "python_io_strict", "human_eval", "pytest", "dafny", "cache")
 
 
@@ -51,6 +52,21 @@ class Training(Paired):
     reads = (*LEARNS, "environment")
     steps: int = option(2, low=1)
     """Steps that are timed in each turn of a side, after a warm-up step."""
+
+
+@configures("rlvr_exp.benchmarks.gradient_variance.GradientVariance")
+@dataclass
+class GradientVariance(Benchmark):
+    """How far gradients of the same weights scatter from batch to batch, by the baseline, on the same rollouts; needs
+    algorithm=rloo or reinforce."""
+
+    reads = (*LEARNS, "environment")
+    baselines: list[str] = field(
+        default_factory=lambda: list(BASELINES), metadata=option([], choices=BASELINES).metadata
+    )
+    """Values of algorithm.baseline; the first is what the others are held against."""
+    batches: int = option(16, low=4)
+    """Batches of algorithm.prompts_per_step groups, each with a gradient of its own."""
 
 
 @dataclass

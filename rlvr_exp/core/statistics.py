@@ -105,6 +105,20 @@ def bootstrap_interval(statistic: Callable[[Sequence[int]], float], n: int, draw
     return float(drawn.low), float(drawn.high)
 
 
+def jackknife(value: float, without: Sequence[float]) -> Estimate:
+    """A statistic of n units with Student's interval of its jackknife error (Tukey 1958).
+
+    Args:
+        without: the statistic without each of the units in turn; two or more.
+    """
+    from scipy import stats
+
+    n = len(without)
+    error = (n - 1) * stats.sem(without)
+    half = float(stats.t.interval(CONFIDENCE, n - 1)[1] * error)
+    return Estimate(value, value - half, value + half)
+
+
 def difference_error(first: Sequence[float], last: Sequence[float]) -> float:
     """Standard error of the difference of two independent means (Welch 1947), each of at least two values."""
     from scipy import stats

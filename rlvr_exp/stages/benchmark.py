@@ -13,7 +13,7 @@ from hydra.utils import get_method
 
 from rlvr_exp.benchmarks.contest import Outcome, table
 from rlvr_exp.config import build
-from rlvr_exp.config.benchmark import Paired
+from rlvr_exp.config.benchmark import GradientVariance, Paired
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.records.context import RunContext, StageResult
@@ -24,6 +24,10 @@ def run(config: Any, context: RunContext) -> StageResult:
         # Benchmarks of verifiers alone run in a process without torch, as verifiers do.
         data, text, ratios = _training(config, context) if reads(config, "model") else _verdicts(config, context)
         metrics = {f"ratio/{name}": asdict(ratio) for name, ratio in ratios.items()}
+    elif isinstance(config.benchmark, GradientVariance):
+        with _bench(config, context) as bench:
+            text, metrics = build(config.benchmark).measure(bench, _progress(context))
+        data = metrics
     else:
         text, metrics = get_method(config.benchmark._target_)(config, context)
         data = metrics

@@ -4,6 +4,7 @@ The references below are read off the papers, one loop a sum; nothing of the pac
 log-probabilities differ from the policy's, so that ratios and clipping act; rewards of the last group are all equal.
 """
 
+from functools import partial
 from statistics import fmean, stdev
 
 import fixed_batch as batch
@@ -150,14 +151,18 @@ def gspo(paper: Paper, low=3e-4, high=4e-4) -> torch.Tensor:
     return sum(prompts) / len(prompts)
 
 
-def rloo(paper: Paper, beta=0.03) -> torch.Tensor:
-    """RLOO: the leave-one-out estimator, on the reward of eq. 3."""
-    prompts = []
-    for q, plain in enumerate(REWARDS):
-        rewards = [r - beta * float((paper.old[q][i] - paper.ref[q][i]).sum()) for i, r in enumerate(plain)]
+def rloo(paper: Paper, baseline="group", beta=0.03) -> torch.Tensor:
+    """RLOO: the leave-one-out estimator, on the reward of eq. 3; REINFORCE with the mean of all others, or without one."""
+    charged = [
+        [r - beta * float((paper.old[q][i] - paper.ref[q][i]).sum()) for i, r in enumerate(plain)]
+        for q, plain in enumerate(REWARDS)
+    ]
+    every, prompts = [r for rewards in charged for r in rewards], []
+    for q, rewards in enumerate(charged):
         answers = []
         for i, reward in enumerate(rewards):
-            others = fmean(rewards[:i] + rewards[i + 1 :])
+            batch = (sum(every) - reward) / (len(every) - 1)
+            others = {"group": fmean(rewards[:i] + rewards[i + 1 :]), "batch": batch, "none": 0.0}[baseline]
             answers.append((reward - others) * sum(paper.now[q][i]))
         prompts.append(sum(answers) / len(answers))
     return sum(prompts) / len(prompts)
@@ -197,8 +202,10 @@ def test_the_gradient_is_the_papers_in_any_split(tmp_path, name, tokens):
 
 
 @pytest.mark.parametrize("tokens", [1000, 12])
-def test_rloo_is_the_papers_in_any_split(tmp_path, tokens):
-    got, wanted = both(tmp_path, "rloo", rloo, drift=0.0, on_policy=True, tokens=tokens)
+@pytest.mark.parametrize("baseline", ["group", "batch", "none"])
+def test_reinforce_with_any_baseline_is_the_papers_in_any_split(tmp_path, baseline, tokens):
+    formula, word = partial(rloo, baseline=baseline), f"algorithm.baseline={baseline}"
+    got, wanted = both(tmp_path, "rloo", formula, 0.0, True, tokens, word)
     assert close(got, wanted)
 
 

@@ -1,0 +1,53 @@
+"""The variance of gradients: its formulas against plain ones, and that baselines differ in their variance alone."""
+
+import pytest
+import torch
+
+from rlvr_exp.algorithms.advantages import reinforced
+from rlvr_exp.benchmarks.gradient_variance import _require, ratio, scatter
+from rlvr_exp.config import compose
+from rlvr_exp.core.errors import InputError
+
+
+def test_variance_and_signal_are_those_of_the_definition():
+    gradients = torch.randn(6, 40, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) + 1
+    found = scatter(gradients @ gradients.T)
+    assert found.variance == pytest.approx(float(gradients.var(0).sum()))
+    pairs = [float(gradients[i] @ gradients[j]) for i in range(6) for j in range(6) if i != j]
+    assert found.signal == pytest.approx(sum(pairs) / len(pairs))
+    assert found.noise == pytest.approx(found.variance / found.signal)
+
+
+def test_a_ratio_of_twice_as_wide_gradients_is_four_with_its_interval():
+    draw = torch.Generator().manual_seed(1)
+    first, other = (torch.randn(12, 300, dtype=torch.float64, generator=draw) for _ in range(2))
+    assert ratio(first @ first.T, 4 * first @ first.T) == pytest.approx((4, 4, 4))
+    found = ratio(first @ first.T, 4 * other @ other.T)
+    assert found.low < 4 < found.high and found.high - found.low < 2
+
+
+@pytest.mark.parametrize("baseline", ["group", "batch"])
+def test_a_baseline_leaves_the_mean_gradient_and_narrows_it(baseline):
+    """A softmax over four answers, the first of which is right: the gradient of log pi is known."""
+    draw = torch.Generator().manual_seed(2)
+    chances = torch.tensor([0.6, 0.2, 0.1, 0.1], dtype=torch.float64)
+    answers = torch.multinomial(chances, 20_000 * 16, replacement=True, generator=draw).view(20_000, 4, 4)
+    rewards = 1.0 + (answers == 0)  # All answers earn something, which teaches nothing.
+    score = torch.eye(4, dtype=torch.float64)[answers] - chances
+
+    def of(baseline):
+        advantages = torch.stack([reinforced(batch, baseline) for batch in rewards.view(-1, 4, 4)[:4000]])
+        return (advantages[..., None] * score[:4000]).mean((1, 2))
+
+    plain, less = of("none"), of(baseline)
+    exact = chances[0] * (torch.eye(4, dtype=torch.float64)[0] - chances)
+    assert torch.allclose(plain.mean(0), exact, atol=0.01) and torch.allclose(less.mean(0), exact, atol=0.01)
+    assert scatter(less @ less.T).variance < 0.75 * scatter(plain @ plain.T).variance
+
+
+@pytest.mark.parametrize(
+    ("words", "what"), [(["algorithm=grpo"], "algorithm=reinforce"), (["algorithm=rloo"], "kl_coef=0.03")]
+)
+def test_an_algorithm_without_a_baseline_to_choose_is_refused(words, what):
+    with pytest.raises(InputError, match=what):
+        _require(compose(["+stage=benchmark", "benchmark=gradient_variance", *words]).config.algorithm)
