@@ -2,7 +2,7 @@
 # Run the tests of this checkout in the environment that launchers/local.sh uses, made first where it is missing.
 #
 #   bash launchers/test.sh                      all but the slow ones
-#   bash launchers/test.sh --all                those, too: long real runs, searches over many tasks
+#   bash launchers/test.sh --all                those, too: long real runs, searches over many tasks, every case of each corpus
 #   bash launchers/test.sh -m exact             every kill of every stage that trains, resumed and compared bit for bit
 #   bash launchers/test.sh tests/core -k hash   arguments go to pytest; paths are relative to the checkout
 #
@@ -14,6 +14,7 @@ setup
 bring_dafny again
 cd "$root"
 if [[ ${1:-} == --all ]]; then
+    export RLVR_EVERY_CASE=1 # All cases of each corpus, and more examples of each property
     set -- -m "not exact and not gpu" "${@:2}"
 fi
 # A file's tests share their workers, so they stay in one process; in order, since the files with few tests are the slow ones.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from thinning import EVERY
 
 CACHE = tempfile.mkdtemp(prefix="cache-of-tests-")
 """Verdicts of tests stay out of the user's cache."""
@@ -30,7 +31,7 @@ os.environ.update(
 )
 
 chosen = settings.get_profile(settings.get_current_profile_name())  # Hypothesis' own choice for CI stays.
-settings.register_profile("unhurried", chosen, deadline=None, max_examples=50)
+settings.register_profile("unhurried", chosen, deadline=None, max_examples=100 if EVERY else 25)
 settings.load_profile("unhurried")  # A busy machine is no fault of the code.
 
 

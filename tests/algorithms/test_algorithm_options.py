@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from option_traces import options_of, trace
+from thinning import thinned
 
 from rlvr_exp.config.algorithm import RatioMethod, ReinforcementLearning
 from rlvr_exp.config.options import SCHEMAS, allowed_of
@@ -69,7 +70,7 @@ COMMON = {
 OWN = {
     "GSPO": {"clip_low": change(0.9, **FOLLOWED)},
     "CISPO": {"clip_high": change(1e-9, **FOLLOWED)},
-    "RLOO": {"kl_coef": change(0.9, max_steps=2)},
+    "RLOO": {"baseline": change("none"), "kl_coef": change(0.9, max_steps=2)},
     "PPO": {
         "gamma": change(0.5, **FOLLOWED),
         "gae_lambda": change(0.2, **FOLLOWED),
@@ -88,16 +89,16 @@ OWN = {
     },
 }
 IN_EVERY_RUN = ("GRPO", "PPO")
-"""Methods whose common options are tried in every run of the tests; those of the others, which inherit them, are slow tests."""
+"""Methods some of whose common options are tried in every run of the tests; the rest are slow tests."""
 SCHEMAS_OF_RL = {schema.__name__: schema for schema in SCHEMAS.values() if issubclass(schema, ReinforcementLearning)}
 LEAVES = [
-    pytest.param(
-        name, spec.name, marks=() if name in IN_EVERY_RUN or spec.name in OWN.get(name, ()) else pytest.mark.slow
-    )
+    (name, spec.name)
     for name, schema in SCHEMAS_OF_RL.items()
     for spec in dataclasses.fields(schema)
     if spec.name not in PASSED_ON
 ]
+OFTEN = thinned(leaf for leaf in LEAVES if leaf[0] in IN_EVERY_RUN or leaf[1] in OWN.get(leaf[0], ()))
+CHOSEN = [pytest.param(*leaf, marks=() if leaf in OFTEN else pytest.mark.slow) for leaf in LEAVES]
 
 
 @cache
@@ -119,10 +120,17 @@ def differ(name: str, base: tuple[tuple[str, Any], ...], changed: dict[str, Any]
     return any(part(parts(name, base), number) != part(other, number) for number in range(3))
 
 
-@pytest.mark.parametrize(("name", "leaf"), LEAVES, ids=lambda part: part)
+def entry_of(name: str, leaf: str) -> Change | None:
+    return OWN.get(name, {}).get(leaf) or COMMON.get(leaf)
+
+
+def test_every_option_has_an_entry():
+    assert not [leaf for leaf in LEAVES if not entry_of(*leaf)], "a new option; say above what it changes"
+
+
+@pytest.mark.parametrize(("name", "leaf"), CHOSEN, ids=lambda part: part)
 def test_a_changed_option_changes_the_run(name, leaf):
-    entry = OWN.get(name, {}).get(leaf) or COMMON.get(leaf)
-    assert entry, f"{name}.{leaf}: a new option; say here what it changes"
+    entry = entry_of(name, leaf)
     schema = SCHEMAS_OF_RL[name]
     known = {spec.name: spec for spec in dataclasses.fields(schema)}
     base = tuple((option, value) for option, value in entry.base if option in known)

@@ -81,7 +81,7 @@ def episodes(draw) -> list[list[Turn]]:
     return groups
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=5)
 @given(
     episodes(),
     st.sampled_from([12, EVERYTHING]),

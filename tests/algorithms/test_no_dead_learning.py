@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from thinning import thinned
 from tiny_update import Bowl, tiny_language_model, trained
 
 from rlvr_exp.config.describe import group_options
@@ -62,7 +63,7 @@ def others(schema: type, name: str) -> list[Any]:
     return [value for value in near if value != default and allowed.permits(value)]
 
 
-@pytest.mark.parametrize(("group", "option", "name"), every_leaf())
+@pytest.mark.parametrize(("group", "option", "name"), thinned(every_leaf()))
 def test_every_option_changes_the_trace(group: str, option: str, name: str) -> None:
     before = trace(group, option)
     values = others(SCHEMAS[target(group, option)], name)

@@ -60,7 +60,7 @@ def logprobs(model) -> torch.Tensor:
 
 
 @pytest.mark.property(14)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     name=st.sampled_from(ALGORITHMS),
     rewards=ROWS,

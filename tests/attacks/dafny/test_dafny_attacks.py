@@ -6,17 +6,19 @@ import pytest
 from dafny_attacks import ATTACKS, OVERLOADS
 from dafny_judge import Judge
 from dafny_programs import SORT, SORT_DONE
+from thinning import thinned
 
 from rlvr_exp.tasks.formats.limits import Limits
 from rlvr_exp.verifiers.base import Verdict
 
 NAMES = [f"{family}: {name}" for family, name, _, _ in ATTACKS]
+CHOSEN = thinned(ATTACKS)
 
 
 @pytest.fixture(scope="module")
 def verdicts(judge: Judge) -> dict[str, Verdict]:
-    judge.prefetch([(given, candidate) for _, _, given, candidate in ATTACKS])
-    return {f"{family}: {name}": judge(given, candidate) for family, name, given, candidate in ATTACKS}
+    judge.prefetch([(given, candidate) for _, _, given, candidate in CHOSEN])
+    return {f"{family}: {name}": judge(given, candidate) for family, name, given, candidate in CHOSEN}
 
 
 def test_names_are_told_apart_and_every_class_has_several_mechanisms() -> None:
@@ -25,7 +27,7 @@ def test_names_are_told_apart_and_every_class_has_several_mechanisms() -> None:
     assert len(counts) >= 14 and min(counts.values()) >= 3
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", thinned(NAMES))
 def test_attack_is_contained(verdicts: dict[str, Verdict], name: str) -> None:
     verdict = verdicts[name]
     assert verdict.outcome in ("rejected", "failed"), verdict

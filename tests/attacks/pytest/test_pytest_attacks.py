@@ -4,6 +4,7 @@ import pytest
 from attack_tables import OF_THE_CLASS
 from suite_arena import COMPARING, RIGHT, SUITE, judge, judge_all, make
 from suite_attacks import GRADER, LEARNING
+from thinning import thinned
 
 ROWS = [
     (f"{name}: {mechanism}", code, COMPARING if name == "equality" else SUITE)
@@ -11,6 +12,7 @@ ROWS = [
     for mechanism, code in rows
 ]
 ROWS += [(f"{number} {name}", code, suite) for number, (name, code, suite) in enumerate((*LEARNING, *GRADER))]
+ROWS = thinned(ROWS)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from python_arena import LIMITS, PROBLEM, PROGRAM, judge
 from python_controls import CONTROLS
+from thinning import thinned
 
 ROOMY = replace(LIMITS, cpu_s=4.0, wall_s=20.0)
 MAIN = "\nif __name__ == '__main__':\n    print(double(int(input())))\n"
@@ -23,13 +24,13 @@ NOISY = (
 PROGRAMS = {name: code for name, code in CONTROLS.items() if not any(word in name for word in NOISY)}
 
 
-@pytest.mark.parametrize("code", CONTROLS.values(), ids=CONTROLS)
+@pytest.mark.parametrize("code", thinned(CONTROLS.values()), ids=thinned(CONTROLS))
 def test_an_honest_function_passes(verifier, code):
     verdict = judge(verifier, code, replace(PROBLEM, limits=ROOMY))
     assert verdict.outcome == "passed", verdict
 
 
-@pytest.mark.parametrize("code", PROGRAMS.values(), ids=PROGRAMS)
+@pytest.mark.parametrize("code", thinned(PROGRAMS.values()), ids=thinned(PROGRAMS))
 def test_an_honest_program_passes(verifier, code):
     verdict = judge(verifier, code + MAIN, replace(PROGRAM, limits=ROOMY))
     assert verdict.outcome == "passed", verdict

@@ -2,6 +2,7 @@
 
 import pytest
 from python_arena import HONEST, PROGRAM, SLEEPY, double, judge, limited
+from thinning import thinned
 
 pytestmark = pytest.mark.usefixtures("honest_after")
 
@@ -161,7 +162,7 @@ def fails_as(verdict, *buckets: str) -> None:
 
 
 @pytest.mark.property(19)
-@pytest.mark.parametrize("code", ENDLESS.values(), ids=ENDLESS)
+@pytest.mark.parametrize("code", thinned(ENDLESS.values()), ids=thinned(ENDLESS))
 def test_cpu_ends_at_its_limit(verifier, code):
     verdict = judge(verifier, code, limited(cpu_s=0.3))
     fails_as(verdict, "timeout", "memory")
@@ -169,7 +170,7 @@ def test_cpu_ends_at_its_limit(verifier, code):
 
 
 @pytest.mark.property(19)
-@pytest.mark.parametrize("code", SLEEPING.values(), ids=SLEEPING)
+@pytest.mark.parametrize("code", thinned(SLEEPING.values()), ids=thinned(SLEEPING))
 def test_sleep_falls_to_the_wall_clock(verifier, code):
     verdict = judge(verifier, code, limited(wall_s=SLEEPY.wall_s))
     fails_as(verdict, "timeout")
@@ -177,32 +178,32 @@ def test_sleep_falls_to_the_wall_clock(verifier, code):
 
 
 @pytest.mark.property(20)
-@pytest.mark.parametrize("code", MEMORY.values(), ids=MEMORY)
+@pytest.mark.parametrize("code", thinned(MEMORY.values()), ids=thinned(MEMORY))
 def test_memory_ends_at_its_limit(verifier, code):
     fails_as(judge(verifier, code), "memory", "runtime_error")
 
 
-@pytest.mark.parametrize("code", REFUSED)
+@pytest.mark.parametrize("code", thinned(REFUSED))
 def test_it_is_refused(verifier, code):
     fails_as(judge(verifier, code), "runtime_error", "wrong_answer", "memory", "timeout", "output_limit")
 
 
-@pytest.mark.parametrize("code", OUTPUT.values(), ids=OUTPUT)
+@pytest.mark.parametrize("code", thinned(OUTPUT.values()), ids=thinned(OUTPUT))
 def test_output_ends_at_its_limit(verifier, code):
     fails_as(judge(verifier, code, limited(cpu_s=2.0)), "output_limit", "memory")
 
 
-@pytest.mark.parametrize("code", PARSER.values(), ids=PARSER)
+@pytest.mark.parametrize("code", thinned(PARSER.values()), ids=thinned(PARSER))
 def test_the_parser_survives(verifier, code):
     fails_as(judge(verifier, code), "parse", "runtime_error", "memory", "timeout", "resolve")
 
 
-@pytest.mark.parametrize("code", C_STACK.values(), ids=C_STACK)
+@pytest.mark.parametrize("code", thinned(C_STACK.values()), ids=thinned(C_STACK))
 def test_the_c_stack_is_the_candidates_own(verifier, code):
     fails_as(judge(verifier, code), "runtime_error", "memory", "timeout", "wrong_answer")
 
 
-@pytest.mark.parametrize("code", PROGRAMS.values(), ids=PROGRAMS)
+@pytest.mark.parametrize("code", thinned(PROGRAMS.values()), ids=thinned(PROGRAMS))
 def test_a_program_ends_at_its_limits(verifier, code):
     from dataclasses import replace
 

@@ -1,0 +1,13 @@
+"""Many similar cases: some of them in the default suite, all with `launchers/test.sh --all`."""
+
+import os
+from collections.abc import Iterable
+from typing import TypeVar
+
+EVERY = bool(os.environ.get("RLVR_EVERY_CASE"))
+Case = TypeVar("Case")
+
+
+def thinned(cases: Iterable[Case], of: int = 4) -> list[Case]:
+    """One of so many, the first of each."""
+    return [*cases][:: 1 if EVERY else of]
