@@ -11,3 +11,8 @@ Case = TypeVar("Case")
 def thinned(cases: Iterable[Case], of: int = 4) -> list[Case]:
     """One of so many, the first of each."""
     return [*cases][:: 1 if EVERY else of]
+
+
+def tries(count: int) -> int:
+    """Examples of a property: so many with `--all`, a third of them otherwise."""
+    return count if EVERY else -(-count // 3)

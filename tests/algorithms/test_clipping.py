@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 from tiny_update import Bowl, trainer
 from updating import Gradients, updated
 
@@ -35,7 +36,7 @@ SCALES, LIMITS, SEEDS = st.floats(0.01, 100), st.floats(0.01, 100), st.integers(
 
 
 @pytest.mark.property(42)
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=tries(8))
 @given(scale=SCALES, seed=SEEDS)
 def test_the_logged_norm_is_the_gradients_own(scale: float, seed: int) -> None:
     _, rows, whole = stepped(scale, 1.0, seed)
@@ -43,7 +44,7 @@ def test_the_logged_norm_is_the_gradients_own(scale: float, seed: int) -> None:
 
 
 @pytest.mark.property(47)
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=tries(12))
 @given(scale=SCALES, limit=LIMITS, seed=SEEDS)
 def test_clipping_bounds_the_norm_and_keeps_the_direction(scale: float, limit: float, seed: int) -> None:
     (after,), (row,), whole = stepped(scale, limit, seed)

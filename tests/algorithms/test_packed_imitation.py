@@ -9,6 +9,7 @@ import torch
 from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 from updating import Gradients, driven
 
 from rlvr_exp.algorithms.examples import IGNORED, Example
@@ -95,7 +96,7 @@ def test_accuracy_is_the_share_of_tokens_that_are_the_most_probable(tmp_path):
     assert stepped(made, [right, right, right, wrong])[1]["token_accuracy"] == pytest.approx(0.75)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=tries(6), deadline=None)
 @given(batch=st.lists(examples(), min_size=4, max_size=4).filter(lambda batch: any(map(learns, batch))))
 @pytest.mark.slow
 def test_any_tokens_may_be_learned(tmp_path_factory, batch):

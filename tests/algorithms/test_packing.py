@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 from torch.nn.attention.flex_attention import create_mask
 from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl.trainer.utils import add_fused_lm_head
@@ -65,7 +66,7 @@ groups = st.lists(
 )
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=tries(10), deadline=None)
 @given(groups)
 def test_log_probabilities_entropies_and_gradients_agree_with_row_by_row(groups):
     model, (prompts, answers, owners, width) = tiny(), batch(groups)
@@ -76,7 +77,7 @@ def test_log_probabilities_entropies_and_gradients_agree_with_row_by_row(groups)
     assert (c - z).norm() <= 1e-5 * c.norm() + 1e-7
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=tries(8), deadline=None)
 @given(groups, st.integers(0, 200))
 def test_filling_a_row_up_changes_nothing_that_is_learned(groups, more):
     model, (prompts, answers, owners, width) = tiny(), batch(groups)

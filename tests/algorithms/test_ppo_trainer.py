@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 from tiny_ppo import ANSWER, EVERYTHING, GROUPS, ONCE, SIZE, algorithm, batch, groups, policy, trained, trainer, weights
 
 from rlvr_exp.algorithms.optimizers import AdamW, Muon
@@ -56,7 +57,7 @@ def moved(tmp_path, ppo, silent: tuple[int, ...] = (), **more) -> torch.Tensor:
     return before - weights(made.model)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=tries(6), deadline=None)
 @given(
     tokens=st.integers(1, 60),
     trunk=st.sampled_from([SHARED, OWN]),

@@ -67,13 +67,14 @@ def compared(words: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, tup
 @pytest.mark.parametrize(
     "words",
     [
-        QWEN,
-        [*QWEN, "model.gradient_checkpointing=false"],
-        [*QWEN, *WHOLE],
-        [*LLAMA, *WHOLE, "model.gradient_checkpointing=false"],
-        [*LLAMA, "model.dtype=float32"],
+        pytest.param(QWEN, id="adapter"),
+        pytest.param([*QWEN, "model.gradient_checkpointing=false"], id="adapter, all kept", marks=pytest.mark.slow),
+        pytest.param([*QWEN, *WHOLE], id="whole"),
+        pytest.param(
+            [*LLAMA, *WHOLE, "model.gradient_checkpointing=false"], id="whole, all kept", marks=pytest.mark.slow
+        ),
+        pytest.param([*LLAMA, "model.dtype=float32"], id="float32 adapter", marks=pytest.mark.slow),
     ],
-    ids=["adapter", "adapter, all kept", "whole", "whole, all kept", "float32 adapter"],
 )
 def test_estimate_of_an_update_is_within_a_tenth(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for phase, (expected, measured) in compared(words, monkeypatch).items():
@@ -95,9 +96,8 @@ SMALL = [
 """A model of 4 million parameters, with data: the sampled tokens determine what follows."""
 
 
-@pytest.mark.parametrize(
-    "words", [pytest.param(WHOLE, id="whole"), pytest.param([], id="adapter", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [pytest.param(WHOLE, id="whole"), pytest.param([], id="adapter")])
 def test_estimate_of_every_phase_is_within_a_tenth_of_a_run(words: list[str]) -> None:
     config = compose(["+stage=grpo", *SMALL, *words]).config
     workload = workload_of(config)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from thinning import thinned
 
 from rlvr_exp.config import compose
 from rlvr_exp.config.paths import conf_directory
@@ -82,7 +83,7 @@ def words_for(file: str) -> list[list[str]]:
     return [[f"+stage={STAGE_OF.get(group, lambda _: 'grpo')(option)}", f"{group}={option}", *needed]]
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", thinned(FILES, 3))
 def test_composes(file: str) -> None:
     for words in words_for(file):
         checked = compose(words)

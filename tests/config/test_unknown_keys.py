@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from thinning import tries
 
 from rlvr_exp.config import compose
 from rlvr_exp.config.compose import compose_lenient
@@ -58,7 +59,7 @@ def slips(draw: st.DrawFn, key: str) -> str:
     )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_slip_in_any_key_is_refused_with_a_near_name(data: st.DataObject) -> None:
     stage, path, key = data.draw(st.sampled_from(KEYS))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.sealed import NAME, READ_AT, OtherFormat, check_if_ours, check_sound, seal
@@ -58,7 +59,7 @@ def test_no_damaged_file_passes_and_it_is_named(tmp_path: Path, name: str, attac
         assert Path(caught.value.problems[0].where).name in (Path(named).name, "away")
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=tries(60))
 @given(name=st.sampled_from(EVERY), place=st.integers(0, 10**6))
 def test_no_flipped_bit_passes(tmp_path_factory, name: str, place: int) -> None:
     folder = made(tmp_path_factory.mktemp("flip"))

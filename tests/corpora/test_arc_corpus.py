@@ -1,6 +1,7 @@
 """The corpus' generator: families, styles, compositions, checks, and reproducible splits."""
 
 import pytest
+from thinning import thinned
 
 from rlvr_exp.core import seeds
 from rlvr_exp.corpora.arc import mixture
@@ -37,7 +38,7 @@ def test_there_are_enough_families_and_most_are_written_in_both_styles():
     assert len(mixture.UNSEEN_FAMILIES) >= 8 and set(mixture.UNSEEN_FAMILIES) <= set(FAMILIES)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", thinned(FAMILIES))
 def test_every_style_of_a_family_gives_the_same_grids(name):
     for seed in range(3):
         rng, palette, body = bodies_of(FAMILIES[name], seed)
@@ -49,7 +50,7 @@ def test_every_style_of_a_family_gives_the_same_grids(name):
             assert all(result == results[0] for result in results), programs
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", thinned(FAMILIES))
 def test_only_the_indexed_style_reads_sizes(name):
     body = bodies_of(FAMILIES[name], 0)[2]
     assert not size_names(body.short)

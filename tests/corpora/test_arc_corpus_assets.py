@@ -43,6 +43,7 @@ def test_files_match_their_fingerprints_and_counts(split):
     assert Counter(row["family"] for row in rows(split)) == recorded["families"]
 
 
+@pytest.mark.slow
 def test_the_code_draws_the_shipped_splits_again_under_any_hash_seed():
     environment = os.environ | {"PYTHONHASHSEED": "7"}
     done = subprocess.run([sys.executable, "-c", REBUILD], capture_output=True, text=True, env=environment, check=True)

@@ -34,6 +34,7 @@ def test_the_manifest_names_what_proved_them():
     assert manifest()["tool"]["rlimit"].isdigit()
 
 
+@pytest.mark.slow
 def test_the_code_draws_the_shipped_splits_again():
     """Without Dafny: no draw of the small splits was dropped, so a judge that accepts all gives them; without
     mutants."""

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import thinned, tries
 
 pytest.importorskip("ast_grep_py")
 
@@ -85,7 +86,7 @@ EDITS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", EDITS)
+@pytest.mark.parametrize("name", thinned(EDITS))
 def test_a_typical_edit_has_small_rules_that_make_it(verifier, name):
     before, old, new, wanted = EDITS[name]
     after = replaced(before, old, new)
@@ -242,7 +243,7 @@ def edited(draw, text):
 PROGRAMS = st.tuples(st.sampled_from(families("train")[0]), st.integers(0, 10**6), st.randoms(use_true_random=False))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=tries(80), deadline=None)
 @given(PROGRAMS)
 def test_hunks_make_the_text_after(drawn):
     family, number, draw = drawn
@@ -257,7 +258,7 @@ def test_hunks_make_the_text_after(drawn):
             assert moved == applied(before, [hunk])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(PROGRAMS)
 def test_ast_grep_makes_the_text_after_by_what_is_derived(verifier, drawn):
     family, number, draw = drawn

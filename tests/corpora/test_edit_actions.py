@@ -11,6 +11,7 @@ import pytest
 from makers import made
 from program import ENVIRONMENT, PROGRAM
 from raw_edits import edit, program, write_lines
+from thinning import thinned
 
 pytest.importorskip("ast_grep_py")
 
@@ -115,7 +116,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", thinned(FAULTS))
 def test_a_line_that_gives_no_row_is_named_and_the_others_stay(tmp_path: Path, name: str) -> None:
     line, reason = FAULTS[name]
     write_lines(tmp_path / "rows/train/set.jsonl", [row("first"), line, row("last")])

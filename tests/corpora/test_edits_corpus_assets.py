@@ -27,6 +27,7 @@ def test_files_match_their_fingerprints_and_counts(split):
     assert Counter(row["family"] for row in rows(split)) == manifest()[split]["families"]
 
 
+@pytest.mark.slow
 def test_the_code_draws_the_shipped_splits_again():
     sizes = {name: size for name, size in mixture.SPLITS.items() if name not in ("train", "practice")}
     for name, drawn in build_splits(sizes).items():

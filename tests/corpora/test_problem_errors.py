@@ -54,6 +54,7 @@ def test_the_maker_writes_a_problem_a_line_and_names_a_run_without_an_evaluation
         make(SimpleNamespace(prepare=options), None)
 
 
+@pytest.mark.slow
 def test_those_of_the_package_are_of_held_out_problems_alone_and_no_test_passes_all_of_them() -> None:
     with lzma.open(ERRORS, "rt") as lines:
         errors = {row["id"]: row["wrong"] for row in map(json.loads, lines)}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pretend import KINDS, SPREAD, observed, tasks, walk
+from thinning import tries
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.curriculum.uniform import Uniform
@@ -16,7 +17,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 @every_kind
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=tries(40))
 @given(st.integers(0, 12), st.integers(1, 5), st.integers(0, 2))
 def test_a_resumed_curriculum_goes_on_as_one_that_never_stopped(kind, stop, count, seed):
     whole = walk(KINDS[kind](SPREAD, seed), 0, 12, count)
@@ -48,7 +49,7 @@ def test_global_generators_change_nothing_and_the_seed_does(kind):
 
 
 @every_kind
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=tries(60))
 @given(tasks, st.integers(1, 9), st.integers(1, 6))
 def test_picks_are_as_many_as_wanted_and_differ_while_there_are_enough(kind, tasks, count, steps):
     if kind == "manual" and len({one.difficulty for one in tasks}) == 1:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pretend import SPREAD, tasks, tasks_of
+from thinning import tries
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.curriculum.bands import in_bands, quantile_cuts
@@ -37,7 +38,7 @@ def test_the_first_batch_comes_from_the_easiest_band(tasks, cuts, bands, size, e
 
 
 @pytest.mark.property(27)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=tries(200))
 @given(
     tasks,
     st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), max_size=25),

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 
 from rlvr_exp.algorithms.advantages import group_advantages
 from rlvr_exp.algorithms.grpo import GRPO
@@ -94,7 +95,7 @@ def test_a_retry_whose_prompt_is_too_long_ends_the_branch() -> None:
     assert [turn.learn for turn in done.turns] == [True, False], "nothing is learned from what was not sampled"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=tries(60))
 @given(st.dictionaries(st.tuples(st.integers(0, 2), st.integers(0, 2)), st.sampled_from([PASSED, FAILED, SILENT])))
 def test_attempts_are_compared_with_attempts_of_their_number(table) -> None:
     """Whatever passes: every completion is in one group, groups are as ragged as the failures, and batch them."""

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu import corpus_bleu
+from thinning import tries
 
 from rlvr_exp.episodes.types import unsampled
 from rlvr_exp.evaluation.text_similarity import bleu, metrics_by_role, role_rates, text_similarities
@@ -88,7 +89,7 @@ def test_a_domain_without_roles_has_no_rates():
 
 
 @given(st.lists(st.tuples(WORDS, GOLDS), min_size=1, max_size=6))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=tries(12), deadline=None)
 def test_bleu_is_that_of_sacrebleu(pairs):
     value, low, high = bleu([[pair] for pair in pairs])
     theirs = corpus_bleu([a for a, _ in pairs], [[g for _, g in pairs]], tokenize="none", force=True).score

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from input_rows import puzzle
+from thinning import tries
 
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.needs import formatter_missing
@@ -62,7 +63,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=tries(15), deadline=None)
 @given(EXPRESSIONS)
 def test_a_layout_has_the_same_syntax_tree(expression):
     text = f"def solve(g) :\n  # why\n  return {expression}"

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from thinning import thinned
 
 from rlvr_exp.config.stages import STAGES
 from rlvr_exp.main import main
@@ -35,7 +36,7 @@ sys.exit(f"loaded {{loaded}}" if loaded else code)
 """
 
 
-@pytest.mark.parametrize("name", LIGHT_LINES)
+@pytest.mark.parametrize("name", thinned(LIGHT_LINES))
 def test_light_answers_load_nothing_heavy_and_write_nothing(name: str, tmp_path: Path) -> None:
     words, code = LIGHT_LINES[name]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_CACHE": str(tmp_path / "cache")}

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 from transformers import AutoTokenizer
 
 from rlvr_exp.config.model import Model
@@ -23,7 +24,7 @@ def test_the_two_are_different_models():
     assert TOKENIZERS["tiny"].get_vocab() != TOKENIZERS["tiny_dafny"].get_vocab()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=tries(50), deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_comes_back(text):
     for tokenizer in TOKENIZERS.values():

@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import loaded, updated, written
+from thinning import tries
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.models.report import parameters
@@ -25,7 +26,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.property(8)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=tries(12), deadline=None)
 @given(patterns=st.sets(st.sampled_from(list(PARTS)), max_size=4))
 def test_frozen_layers_stay_and_the_others_move(folder, patterns: set[str]) -> None:
     policy = loaded(folder, freeze=sorted(patterns))

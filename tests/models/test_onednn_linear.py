@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 from torch import nn
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
@@ -67,7 +68,7 @@ def test_weights_are_packed_anew_each_time():
     bias=st.booleans(),
     seed=st.integers(0, 2**16),
 )
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=tries(40))
 def test_gradients_are_the_layers_own(rows, wide, tall, bias, seed):
     torch.manual_seed(seed)
     layer, x, upstream = nn.Linear(wide, tall, bias), torch.randn(*rows, wide), torch.randn(*rows, tall)

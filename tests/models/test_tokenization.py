@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_models import own_model, own_tokenizer
+from thinning import tries
 
 import rlvr_exp
 from rlvr_exp.config.model import Model
@@ -52,7 +53,7 @@ def special(policy: Policy, text: str) -> bool:
 
 
 @pytest.mark.property(6)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 @given(text=st.one_of(programs(), st.sampled_from(GOLDS), st.text(max_size=60)))
 def test_texts_come_back_from_their_tokens(policy: Policy, text: str) -> None:
     if special(policy, text):
@@ -62,13 +63,13 @@ def test_texts_come_back_from_their_tokens(policy: Policy, text: str) -> None:
     assert policy.decode(ids) == text and ids[-1] in policy.eos_ids
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=tries(20), deadline=None)
 @given(programs())
 def test_what_is_drawn_is_python(text: str) -> None:
     assert ast.parse(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tries(100), deadline=None)
 @given(text=st.one_of(programs(), st.text(max_size=60)), near=st.integers(-2, 2))
 def test_a_prompt_fits_exactly_where_its_tokens_do(policy: Policy, text: str, near: int) -> None:
     tokens = len(policy.encode_prompt(text))

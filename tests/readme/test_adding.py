@@ -60,6 +60,7 @@ def test_a_verifier(house):
     assert summary["after"]["pass_at_1_greedy"]["value"] > 0.5, "what parses passes"
 
 
+@pytest.mark.slow
 def test_a_stage(house):
     assert follow(house, "stage") == 3
     summary = run(house, "+stage=peek", "data.limit=2")

@@ -45,6 +45,7 @@ def test_the_tables_name_every_key():
     assert all(f"`{key}`" in PAGE for keys in FORMAT_KEYS.values() for key in keys)
 
 
+@pytest.mark.slow
 def test_the_python_example_runs(tmp_path):
     (tmp_path / "example.py").write_text(re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1])
     env = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from problem_row import row
 
 ROOT = Path(__file__).parents[2]
@@ -17,6 +18,7 @@ def test_the_table_names_what_a_row_of_a_problem_has_besides() -> None:
     assert set(own) <= set(row()) and all(f"`{key}`" in PAGE for key in (*own, *row()["tests"][0]) if key != "text")
 
 
+@pytest.mark.slow
 def test_the_python_example_runs(tmp_path) -> None:
     (tmp_path / "example.py").write_text(re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1])
     env = {**os.environ, "PYTHONPATH": str(ROOT)}

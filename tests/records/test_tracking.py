@@ -9,6 +9,7 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 
 from rlvr_exp.config import compose
 from rlvr_exp.core.errors import InputError
@@ -34,7 +35,7 @@ def csv_rows(directory):
 
 
 @pytest.mark.property(25)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=tries(40))
 @given(RUNS)
 def test_every_logged_number_is_in_both_files(tmp_path_factory, run):
     directory = tmp_path_factory.mktemp("run")
@@ -66,7 +67,7 @@ def test_rows_are_readable_before_close_and_columns_may_grow(tmp_path):
     assert (tmp_path / "metrics.csv").read_text().endswith("3,1.0,\n")
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=tries(20))
 @given(RUNS, st.integers(0, 3))
 def test_what_is_logged_for_a_step_at_several_times_shares_its_row(tmp_path_factory, run, resume_step):
     directory = tmp_path_factory.mktemp("run")

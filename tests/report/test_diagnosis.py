@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sick_world import World, changed
 from sicknesses import LATE, SICK, failing, flaky, garbage, hacked
+from thinning import thinned, tries
 
 import rlvr_exp
 from rlvr_exp.config.stages import STAGES, trains
@@ -19,7 +20,7 @@ from rlvr_exp.report.evidence import Evidence, Share
 from rlvr_exp.report.step_counts import count_step
 
 
-@pytest.mark.parametrize("sickness", SICK)
+@pytest.mark.parametrize("sickness", thinned(SICK))
 def test_the_first_cause_is_named(sickness):
     cause, world = SICK[sickness]
     found = diagnose(world.evidence())
@@ -42,7 +43,8 @@ NEED_STEPS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("sickness", sorted(SICK.keys() - NEED_STEPS))
+@pytest.mark.slow
+@pytest.mark.parametrize("sickness", thinned(sorted(SICK.keys() - NEED_STEPS)))
 def test_in_a_short_run_too(sickness):
     """Six steps of 32 completions."""
     cause, world = SICK[sickness]
@@ -50,7 +52,7 @@ def test_in_a_short_run_too(sickness):
     assert found.findings and found.findings[0].cause == cause, [(one.cause, one.title) for one in found.findings]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40), deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     rate=st.floats(0.15, 0.7),

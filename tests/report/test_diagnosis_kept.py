@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kept_runs import KEPT, kept
 from sick_world import World
 from sicknesses import failing, one_text
+from thinning import thinned, tries
 
 from rlvr_exp.report.data import evidence
 from rlvr_exp.report.diagnosis import Diagnosis, diagnose
@@ -36,7 +37,7 @@ def causes(found: Diagnosis) -> list[str]:
     return [one.cause for one in found.findings]
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in KEPT.iterdir()))
+@pytest.mark.parametrize("name", thinned(sorted(path.stem for path in KEPT.iterdir())))
 def test_a_real_run(name):
     assert causes(diagnose(kept(name))) == CAUSES[name]
 
@@ -47,7 +48,7 @@ def test_a_fall_says_what_it_did_to_the_answers():
     assert "pass_at_1 changed by -20.0 points [-30.0, -10.0]" in found.headline
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40), deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     rate=st.floats(0.0, 1.0),

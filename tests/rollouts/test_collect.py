@@ -8,6 +8,7 @@ import pytest
 from fake_world import collector, tasks
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.episodes.episode import POLICY
@@ -31,7 +32,7 @@ def walk(plan: BatchPlan, group_filter: GroupFilter, asked=None) -> list[Groups]
     return [made.collect(step).groups[POLICY] for step in range(STEPS)]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=tries(60))
 @given(plans, filters)
 def test_every_group_has_one_fate(plan, group_filter):
     walked = walk(plan, group_filter)
@@ -45,7 +46,7 @@ def test_every_group_has_one_fate(plan, group_filter):
     assert not dropped or group_filter.mode == "resample"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=tries(60))
 @given(plans, filters)
 def test_every_step_trains_on_a_complete_batch(plan, group_filter):
     for groups in walk(plan, group_filter):
@@ -54,7 +55,7 @@ def test_every_step_trains_on_a_complete_batch(plan, group_filter):
         assert all(group.step <= groups.step for group in groups.batch)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=tries(60))
 @given(plans, st.integers(1, 4))
 def test_zero_variance_groups_fill_the_batch_only_where_the_budget_is_spent(plan, budget):
     for groups in walk(plan, GroupFilter("resample", 1e-6, budget)):
@@ -82,7 +83,7 @@ def test_consecutive_updates_on_the_same_samples_request_fewer_batches():
     assert BatchPlan(2, 2, steps=7, iterations=2, rollout_steps=3).groups_needed(4) == 2 * 2
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=tries(40))
 @given(plans, filters, st.integers(0, STEPS - 1))
 def test_a_run_resumes_from_its_saved_state_bit_for_bit(plan, group_filter, stop):
     asked = tasks(9, 9)

@@ -7,6 +7,7 @@ import pytest
 from fake_world import collector, tasks
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 
 from rlvr_exp.curriculum.band import Band
 from rlvr_exp.curriculum.base import Curriculum, Observation
@@ -77,7 +78,7 @@ def test_it_is_shown_nothing_in_a_step_that_samples_nothing():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=tries(15))
 @given(st.integers(0, STEPS), st.integers(1, 2), st.sampled_from([RESAMPLE, KEEP]))
 def test_a_resumed_collection_is_that_of_one_that_never_stopped(kind, stop, rollout_steps, group_filter):
     def collected(made, first, last):

@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from rlvr_exp.core.errors import GuardStop
@@ -48,7 +49,7 @@ def by_transformers(scores: torch.Tensor, filters: LogitFilters) -> torch.Tensor
     ),
     st.integers(0, 999),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 def test_filters_and_probabilities_are_those_of_transformers(seed, filters, draws):
     numbers = torch.rand(ROWS, generator=torch.Generator().manual_seed(draws), dtype=torch.float64)
     drawn = draw(logits(seed), numbers, filters, EACH)

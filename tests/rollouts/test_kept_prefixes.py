@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rollout_models import EOS, VOCABULARY, exact_model, keys, tiny_model
+from thinning import tries
 
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.episode import Draws, Sample
@@ -47,7 +48,7 @@ def two_turns(model, prompts, named, betweens, kept: KeptPrefixes | None = None)
 
 
 @given(st.lists(st.one_of(st.integers(1, 12), st.integers(150, 230)), min_size=1, max_size=4), st.integers(0, 99))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=tries(15), deadline=None)
 def test_what_follows_is_what_it_is_without(lengths, seed):
     model = tiny_model(head_dim=64)
     prompts = [tokens(length, seed + place) for place, length in enumerate(lengths)]
@@ -63,7 +64,7 @@ def test_what_follows_is_what_it_is_without(lengths, seed):
 
 
 @given(st.data())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=tries(10), deadline=None)
 def test_other_chains_change_no_bit_of_what_follows(data):
     model = exact_model(head_dim=64)
     lengths = data.draw(st.lists(st.one_of(st.integers(1, 40), st.integers(180, 260)), min_size=2, max_size=4))

@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rollout_models import EOS, VOCABULARY, exact_model, keys, plain_logits, prompts, tiny_model
+from thinning import tries
 from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM
 
 from rlvr_exp.rollouts.draw import LogitFilters
@@ -30,7 +31,7 @@ def draw(model, asked, named, filters=None, limit=12, **more):
 
 
 @given(FILTERS, st.integers(1, 3), st.integers(1, 4), st.integers(0, 9))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40), deadline=None)
 def test_the_recorded_probability_is_that_of_the_filtered_distribution(model, filters, count, group, seed):
     asked = prompts(count)
     for prompt, drawn in zip(asked, draw(model, asked, keys(count, group, seed), filters), strict=True):
@@ -45,7 +46,7 @@ def test_the_recorded_probability_is_that_of_the_filtered_distribution(model, fi
 
 
 @given(FILTERS, st.integers(0, 9), st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tries(25), deadline=None)
 def test_draws_depend_on_their_key_and_not_on_the_batch(model, filters, seed, data):
     asked, named = prompts(5), keys(5, 3, seed)
     together = draw(model, asked, named, filters)
@@ -58,7 +59,7 @@ def test_draws_depend_on_their_key_and_not_on_the_batch(model, filters, seed, da
 
 @pytest.mark.property(11)
 @given(st.integers(0, 2**31), st.integers(2, 6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tries(25), deadline=None)
 def test_samples_of_a_task_differ_and_another_seed_gives_others(model, seed, group):
     """Sampling diversity."""
     asked = prompts(2)
@@ -131,7 +132,7 @@ def test_prompts_may_ask_for_different_numbers(model):
 
 
 @given(st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=tries(20), deadline=None)
 def test_the_rest_of_the_batch_changes_no_bit(data):
     """DESIGN.md, "Determinism": tokens, log-probabilities and entropies."""
     model = exact_model(head_dim=64)

@@ -10,6 +10,7 @@ import pytest
 from endpoint import FAULTS, Endpoint, babble, serving
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 from torch import nn
 
 from rlvr_exp.config.model import Model
@@ -123,7 +124,7 @@ def test_a_draw_depends_on_its_key_and_not_on_what_is_asked_with_it():
     assert {place: all_of_them[place] for place in alone} == alone
 
 
-@settings(max_examples=15)
+@settings(max_examples=tries(15))
 @given(
     faults=st.lists(st.sampled_from([fault for fault in FAULTS if fault != "dribble"]), max_size=40),
     seed=st.booleans(),

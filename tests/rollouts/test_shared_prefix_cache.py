@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rollout_models import VOCABULARY, exact_model, plain_logits, tiny_model
+from thinning import tries
 from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from rlvr_exp.models import onednn_linear
@@ -89,7 +90,7 @@ def fed(decoder, owner, tokens, most) -> list[torch.Tensor]:
 @pytest.mark.parametrize("kind", [SharedPrefixDecoder, LibraryDecoder, RowDecoder])
 @pytest.mark.parametrize("ahead", [16, 32])
 @given(batches())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=tries(15), deadline=None)
 def test_cached_steps_equal_plain_passes(model, kind, ahead, batch):
     prompts, owner, tokens, most = batch
     with pytest.MonkeyPatch.context() as patch, torch.inference_mode():

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rollout_models import EOS, keys, prompts, tiny_model
+from thinning import tries
 from transformers import AutoTokenizer
 
 from rlvr_exp.config.needs import EMBEDDED_MODEL
@@ -33,7 +34,7 @@ def first_end(ids: list[int], stops: list[str]) -> int | None:
 
 
 @given(TOKENS, st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 def test_a_completion_ends_with_the_token_that_completes_a_stop_string(ids, data):
     text = decode(ids)
     ends = [len(decode(ids[:n])) for n in range(1, len(ids))]

@@ -142,6 +142,7 @@ def test_memory_of_children_counts_together(several):
     assert result.end == "memory"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 def test_hundreds_of_candidates_leave_memory_and_descriptors_as_they_were(level):
     codes = ["tell(1)", "open('x', 'w').write('y' * 9999)", "send(b'x' * 99999)", "print('x' * 9999)", "os._exit(1)"]

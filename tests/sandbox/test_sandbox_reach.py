@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from memory_harness import hidden
 from pools import Job, JobLimits, job, pool_at, pool_of, told
+from thinning import thinned
 
 import rlvr_exp
 from rlvr_exp.sandbox.isolation import root
@@ -55,7 +56,7 @@ SHOWN |= {part for path in (sys.prefix, sys.base_prefix, os.__file__) for part i
 """Names of folders that lead to what a candidate may read."""
 
 
-@pytest.mark.parametrize("path", HIDDEN)
+@pytest.mark.parametrize("path", thinned(HIDDEN))
 def test_the_machines_files_are_hidden(pool, path):
     look = f"def look(p): os.listdir(p) if os.path.isdir(p) else open(p).close()\npath = {path!r}\n"
     seen = f"[name for name in os.listdir(path) if name not in {SHOWN!r}] if os.path.isdir(path) else True"

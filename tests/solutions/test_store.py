@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from solution_samples import solution, solutions
+from thinning import tries
 
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.solutions.file import create
@@ -57,7 +58,7 @@ def test_the_ranking_is_the_lexicographic_order_of_its_metrics(given: list[Solut
         assert store.find(Query(quality=quality)) == sorted(firsts(given), key=cmp_to_key(order))
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(st.lists(MANY, max_size=4), st.integers(1, 4), QUALITY)
 @pytest.mark.property(33)
 def test_no_duplicates_and_at_most_n_are_kept(parts: list[list[Solution]], most: int, quality: list[str]) -> None:
@@ -75,7 +76,7 @@ def test_no_duplicates_and_at_most_n_are_kept(parts: list[list[Solution]], most:
             )
 
 
-@settings(max_examples=40)  # Each commit waits for the disk.
+@settings(max_examples=tries(40))  # Each commit waits for the disk.
 @given(MANY)
 @pytest.mark.property(31)
 def test_what_was_committed_is_there_whole_after_closing_and_opening(given: list[Solution]) -> None:

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from program import ENVIRONMENT
 from solution_samples import solutions
+from thinning import tries
 
 from rlvr_exp.solutions.check import faults
 from rlvr_exp.solutions.keep import Keeping
@@ -67,7 +68,7 @@ def test_two_that_write_to_the_same_tasks_stay_within_the_bound(tmp_path: Path) 
         assert Counter(one.task for one in store.find()) == {f"t{n}": 5 for n in range(7)} and faults(store) == []
 
 
-@settings(max_examples=40)  # Each commit waits for the disk.
+@settings(max_examples=tries(40))  # Each commit waits for the disk.
 @given(st.lists(st.lists(solutions(), max_size=5), max_size=4), st.lists(solutions(), min_size=1, max_size=5))
 @pytest.mark.property(31)
 @pytest.mark.slow

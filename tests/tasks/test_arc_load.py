@@ -10,6 +10,7 @@ import pytest
 from arc_samples import IDS, json_tasks, many, simple, write_folder, write_rows, write_two_files
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.arc.grid import from_lists
@@ -35,7 +36,7 @@ def wanted(task: dict[str, Any]) -> dict[str, list]:
 
 @pytest.mark.property(1)
 @pytest.mark.parametrize("write", LAYOUTS)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=tries(40))
 @given(tasks=st.dictionaries(IDS, json_tasks(), min_size=1, max_size=4))
 def test_every_task_is_loaded_whole(write: Callable, tasks: dict[str, Any]) -> None:
     with TemporaryDirectory() as folder:
@@ -81,7 +82,7 @@ def test_a_fault_is_always_named_by_file_and_key(write: Callable, fault: str, ta
 
 
 @pytest.mark.property(5)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=tries(40))
 @given(task=json_tasks(), more=st.dictionaries(IDS.map("x".__add__), st.integers() | st.none() | st.text(), max_size=3))
 def test_unknown_keys_change_nothing(task: dict[str, Any], more: dict[str, Any]) -> None:
     task["train"][0] = {**more, **task["train"][0]}

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 
 from rlvr_exp.tasks.mutants import KINDS, STUBS, chosen, mutants, stub_programs
 
@@ -59,7 +60,7 @@ def test_mutants_differ_among_themselves_and_in_code_alone() -> None:
         assert "values: list[int], low: int" in mutant.code and mutant.line > 0
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=tries(30))
 @given(st.integers(0, 40), st.text(max_size=5))
 def test_a_choice_follows_its_key_and_grows(count: int, key: str) -> None:
     found = chosen(PROGRAM, count, key)

@@ -7,6 +7,7 @@ import pytest
 from fake_training import FakeLearner, FakeTracker, kept, named
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 from tiny_step import policy
 
 from rlvr_exp.config.run import Checkpoint
@@ -183,7 +184,7 @@ def test_rows_may_be_rarer_than_steps_and_the_last_step_has_one(tmp_path: Path) 
     assert run.told[-3:] == ["row 5", "policy ends", "checkpoint 5"], "a run resumed from it would never log the row"
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=tries(15), deadline=None)
 @given(
     values=st.lists(st.none() | st.sampled_from([0.1, 0.2, 0.3]), min_size=1, max_size=7),
     every=st.integers(1, 4),

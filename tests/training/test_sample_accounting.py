@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.config import build, compose
@@ -64,7 +65,7 @@ def logged(who: Algorithm, groups: Groups) -> dict[str, float]:
     return dict(log.metrics())
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=tries(80))
 @given(methods, st.sampled_from(["keep", "mask"]), pools, st.integers(0, PROMPTS))
 def test_sampled_is_trained_filtered_pending_and_silent(name, mode, pool, waited):
     row = logged(who := algorithm(name, mode), groups := step_of(who, pool, waited))
@@ -74,7 +75,7 @@ def test_sampled_is_trained_filtered_pending_and_silent(name, mode, pool, waited
     assert row["samples/pending"] == SIZE * (len(pool) - PROMPTS - waited)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=tries(40))
 @given(pools, st.integers(0, PROMPTS))
 def test_rows_of_rollouts_tell_the_same_story(pool, waited):
     who = algorithm("dr_grpo", "mask")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 
 pytest.importorskip("ast_grep_py")
 
@@ -97,7 +98,7 @@ def test_measures_come_back_from_the_cache(tmp_path):
     assert found[0].measures == found[1].measures != {} and found[1].cached
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(text=st.text(max_size=40), language=st.sampled_from(["python", "go"]))
 def test_measures_of_any_text_are_shares(text, language):
     found = of_text(BEFORE, AFTER, text, language)

@@ -57,6 +57,7 @@ def test_attack_never_passes(attacks, at):
     assert attacks[at].outcome == "failed", attacks[at]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", [pytest.param(row, id=row[0]) for row in thinned(bridge_attacks_places.ATTACKS)])
 def test_object_in_the_wrong_place_never_passes(verifier, row):
     _, code, suite, reference = row

@@ -9,12 +9,13 @@ from endurance import KINDS, mixture, unchanged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from python_arena import LIMITS, MARK, PROBLEM, SECRET, double, judge, make, unseen
+from thinning import tries
 
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.verifiers.base import Request
 
-quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=tries(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NAMES = st.sampled_from(["f", "Sub", "state_1", "\u00e9t\u00e9", "x" * 100])
 PLAIN = st.recursive(
     st.none()
@@ -56,7 +57,7 @@ def test_any_plain_answer_arrives_as_it_is_and_no_other_does(verifier, value):
 
 
 @pytest.mark.property(19)
-@settings(quick, max_examples=6)
+@settings(quick, max_examples=tries(6))
 @given(cpu_s=st.floats(0.05, 0.4), swallow=st.booleans())
 def test_cpu_used_stays_near_any_limit(verifier, cpu_s, swallow):
     body = "while True:\n    try: x += 1\n    except BaseException: pass" if swallow else "while True: x += 1"
@@ -65,7 +66,7 @@ def test_cpu_used_stays_near_any_limit(verifier, cpu_s, swallow):
 
 
 @pytest.mark.property(20)
-@settings(quick, max_examples=12)
+@settings(quick, max_examples=tries(12))
 @given(limit_mb=st.integers(48, 200), share=st.sampled_from([0.4, 3.0]))
 def test_memory_is_granted_below_the_limit_and_not_above(verifier, limit_mb, share):
     problem = replace(PROBLEM, limits=replace(LIMITS, memory_mb=limit_mb, cpu_s=2.0))

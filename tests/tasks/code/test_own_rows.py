@@ -10,6 +10,7 @@ import pytest
 from code_samples import write_set
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.leakage import apart
@@ -116,7 +117,7 @@ def test_a_set_whose_licence_forbids_training_stays_whole(tmp_path: Path) -> Non
     assert "licence" in domain.no_training() and set(domain.sizes()) == {"test"}
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=tries(40))
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.booleans()), min_size=2, max_size=14), st.integers(0, 3))
 @pytest.mark.property(36)
 def test_no_held_out_task_is_trained_on_whatever_its_id(drawn, seed) -> None:

@@ -6,6 +6,7 @@ import lzma
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinning import tries
 
 from rlvr_exp.config.data import EditPrompt
 from rlvr_exp.core.errors import InputError
@@ -161,7 +162,7 @@ def test_a_state_is_shown_and_thoughts_are_learned():
     assert gold == f"<think>\nso\n</think>\n<action>\n{ACTION}\n</action>\n<state_update>\ntwo\n</state_update>"
 
 
-@settings(max_examples=40)
+@settings(max_examples=tries(40))
 @given(thought=st.text(alphabet="ab<>/ \n`", max_size=30))
 def test_an_action_inside_thoughts_never_counts(thought):
     options = EditPrompt("instruct", "tags")

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from thinning import tries
 
 pytest.importorskip("ast_grep_py")
 
@@ -98,7 +99,7 @@ FIXES = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(TEXTS, FIXES, st.sampled_from(["f($A)", "f($$$A)", "[$$$A]", "x = $A"]))
 def test_what_the_in_process_engine_takes_the_program_does_alike(parts: list, fix: str, pattern: str) -> None:
     text = "".join(f"{start}{call}\n" for start, call in parts)
