@@ -1,25 +1,31 @@
 """A study from its options to its record, with an executor that plants runs: what is reused, what fails, what is refused."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from planted import plant_in
+from planted import known_by, plant_in
 
 from rlvr_exp.config import compose
-from rlvr_exp.config.load import to_yaml
 from rlvr_exp.core.errors import GuardStop, InputError
-from rlvr_exp.core.files import write_json, write_text
-from rlvr_exp.launch.resume import data_fingerprints
+from rlvr_exp.core.files import write_json
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.records.initial_weights import initial_weights
 from rlvr_exp.studies.executors import Local
 from rlvr_exp.studies.plan import study_plan
 from rlvr_exp.studies.run import run_study
 from rlvr_exp.studies.study import Job
 
 WORDS = ["+stage=study", "study=ablation", "study.only=[with_kl]", "study.seeds=[0,1]", "study.metric=pass_at_1_greedy"]
+
+
+def plant_run(words: Sequence[str]) -> None:
+    """The run of a command, as if it had been started."""
+    directory = Path(next(word for word in words if word.startswith("run.dir=")).removeprefix("run.dir="))
+    arm, _, seed = directory.name.rpartition("_seed")
+    plant_in(directory, Job(arm, int(seed.partition("_")[0]), (), ()), lambda task: task % 2)
+    known_by(directory, words)
 
 
 class Planter:
@@ -30,23 +36,15 @@ class Planter:
         self.failing = failing
         monkeypatch.setattr(Local, "run", lambda _, *given: self.run(*given))
 
-    def run(self, commands: Any, context: RunContext, began: Any, ended: Any) -> None:
-        for name, command in commands.items():
-            began(name)
+    def run(self, feed: Any, _: RunContext) -> None:
+        while (found := feed.next()) is not None:
+            name, command = found
             self.ran.append(name)
             if name == self.failing:
-                ended(name, 3)
+                feed.ended(name, 3)
                 continue
-            words = list(command.words)
-            directory = Path(next(word for word in words if word.startswith("run.dir=")).removeprefix("run.dir="))
-            arm, _, seed = name.rpartition("_seed")
-            plant_in(directory, Job(arm, int(seed), (), ()), lambda task: task % 2)
-            checked = compose(words)
-            write_text(directory / "config.yaml", to_yaml(checked))
-            data = {split: {"fingerprint": found} for split, found in data_fingerprints(checked.config).items()}
-            known = {"data": data, "start": initial_weights(checked.config), "versions": {}}
-            write_json(directory / "manifest.json", known)
-            ended(name, 0)
+            plant_run(command.words)
+            feed.ended(name, 0)
 
 
 def context_of(root: Path, notes: list[str]) -> RunContext:
