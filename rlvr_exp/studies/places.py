@@ -37,7 +37,8 @@ def check(jobs: Sequence[Job]) -> list[Checked]:
     Raises:
         InputError: with every problem of any, once.
     """
-    checked = [compose_lenient(job.words) for job in jobs]
+    of_words = {words: compose_lenient(words) for words in dict.fromkeys(job.words for job in jobs)}
+    checked = [of_words[job.words] for job in jobs]
     found = [
         replace(problem, where=f"study, arm {job.arm}: {problem.where}")
         for job, one in zip(jobs, checked, strict=True)

@@ -32,7 +32,8 @@ def study_plan(config: Config) -> str:
 def _line(place: Place) -> str:
     if place.reused:
         return f"there already: {place.directory}"
-    return f"{_counted([place])}: {shlex.join(['python', '-m', 'rlvr_exp', *place.job.words])}"
+    drawn = ", with values that are drawn when it starts" if place.job.open else ""
+    return f"{_counted([place])}: {shlex.join(['python', '-m', 'rlvr_exp', *place.job.words])}{drawn}"
 
 
 def _sum(left: Sequence[Place], at_once: int) -> str:

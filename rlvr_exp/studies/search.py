@@ -17,7 +17,7 @@ from rlvr_exp.studies.budget import budgets, unequal
 from rlvr_exp.studies.compared import Wording, compared
 from rlvr_exp.studies.contrast import Values, arm_values, level, measured
 from rlvr_exp.studies.importance import FEWEST, Importance, importances
-from rlvr_exp.studies.search_rounds import BEST, TRIAL, UNCHANGED, SearchJobs, SearchRounds
+from rlvr_exp.studies.search_rounds import BEST, TRIAL, UNCHANGED, SearchJobs, SearchRounds, number_of
 from rlvr_exp.studies.study import Findings, Rounds, Run
 
 DIFFERENCE = Wording("difference", "the best trial minus the unchanged command", "better", "worse")
@@ -105,7 +105,7 @@ class Search(SearchJobs):
             "it: too good a figure, since it was chosen for it."
         )
         if check is None:
-            return [f"{chosen} {self._unconfirmed()}"]
+            return [f"{chosen} {self._unconfirmed(best)}"]
         seeds = ", ".join(map(str, self.confirm))
         return [
             f"On seeds that no trial had ({seeds}), the best trial against the unchanged command:",
@@ -113,11 +113,14 @@ class Search(SearchJobs):
             chosen,
         ]
 
-    def _unconfirmed(self) -> str:
-        again = "the same command with 'study.confirm=[1000,1001,1002]' run.resume=auto compares them on seeds of which no trial had any"
-        if not self.confirm:
-            return f"Whether it beats the unchanged command is not known: {again}."
-        return "It is the unchanged command, or the runs that compare it with that did not complete."
+    def _unconfirmed(self, best: Tried) -> str:
+        if best.name.endswith(UNCHANGED):
+            return "It is the unchanged command: nothing better was found."
+        if self.confirm:
+            return "Whether it beats the unchanged command is not known: runs that compare them did not complete."
+        words = "'study.confirm=[1000,1001,1002]' run.resume=auto"
+        how = f"the same command with {words} compares them on seeds that no trial had"
+        return f"Whether it beats the unchanged command is not known: {how}."
 
     def _important(self, found: Mapping[str, Importance], done: Sequence[Tried]) -> list[str]:
         if not found:
@@ -142,7 +145,7 @@ class Search(SearchJobs):
         if not done:
             return {}
         points = {name: _with_interval(of) for name, of in values.items()}
-        numbers = {trial.name: int(trial.name.removeprefix(TRIAL)) for trial in done}
+        numbers = {trial.name: number_of(trial.name) for trial in done}
         so_far = accumulate((levels[trial.name] for trial in done), max if self._up else min)
         best = [(numbers[one.name], Estimate(value, value, value)) for one, value in zip(done, so_far, strict=True)]
         tried = Curve("trials, with 95% intervals", [(numbers[one.name], points[one.name]) for one in done], line=False)

@@ -32,10 +32,10 @@ CODES = {STATUS[code]: code for code in (DONE, GUARD, INTERRUPTED, FAULT)}
 class SearchJobs(options.Search, Study):
     """The jobs of a search; what they answer is told elsewhere."""
 
-    def trial_jobs(self, number: int, words: Sequence[str]) -> list[Job]:
-        return [
-            replace(job, own=(*words, job.own[-1])) for job in self.arm(arm_of(number), (*self.trial_words, *words))
-        ]
+    def trial_jobs(self, number: int, words: Sequence[str], unchanged: bool = False) -> list[Job]:
+        """`unchanged`: its words say what the command has without them."""
+        name = arm_of(number, unchanged)
+        return [replace(job, own=(*words, job.own[-1])) for job in self.arm(name, (*self.trial_words, *words))]
 
     def confirm_jobs(self, words: Sequence[str]) -> list[Job]:
         return [*self.arm(UNCHANGED, (), self.confirm), *self.arm(BEST, words, self.confirm)]
@@ -46,8 +46,12 @@ class SearchJobs(options.Search, Study):
         return [replace(job, open=True) for job in (*every, *self.confirm_jobs(()))]
 
 
-def arm_of(number: int) -> str:
-    return f"{TRIAL}{number:03d}"
+def arm_of(number: int, unchanged: bool = False) -> str:
+    return f"{TRIAL}{number:03d}{f'_{UNCHANGED}' if unchanged else ''}"
+
+
+def number_of(arm: str) -> int:
+    return int(arm.split("_")[1])
 
 
 @dataclass
@@ -143,7 +147,7 @@ class SearchRounds(Rounds):
         return one.next(self._pruning)
 
     def _opened(self, trial: Trial) -> _Open:
-        return _Open(trial, self._study.trial_jobs(trial.number, trial.words))
+        return _Open(trial, self._study.trial_jobs(trial.number, trial.words, trial.unchanged))
 
     def _report(self, one: _Open, directory: Path, completed: bool = False) -> None:
         rows, curve = read_metrics(directory), self._study.curve
@@ -163,13 +167,13 @@ class SearchRounds(Rounds):
         self._open.remove(one)
         value = None
         if not (one.trial.pruned or one.failed):
-            value = level(arm_values(one.runs, self._study.metric)[arm_of(one.trial.number)])
+            value = level(arm_values(one.runs, self._study.metric)[one.jobs[0].arm])
         one.trial.keep({str(run.job.seed): os.path.relpath(run.directory, self._root) for run in one.runs})
         self._trials.tell(one.trial, value)
 
     def _known(self, ended: Ended) -> list[Job | Run]:
         """What a trial of before has run: a completed one's jobs, which are there and else run again."""
-        jobs = self._study.trial_jobs(ended.number, ended.words)
+        jobs = self._study.trial_jobs(ended.number, ended.words, ended.unchanged)
         if ended.state == "COMPLETE":
             return [*jobs]
         if ended.reason:

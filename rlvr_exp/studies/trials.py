@@ -18,7 +18,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import derive
 
 FILE = "search.db"
-DEFAULT, RUNS, REASON, PRUNED = "default", "runs", "reason", "pruned"
+UNCHANGED, RUNS, REASON, PRUNED = "unchanged", "runs", "reason", "pruned"
 """Attributes of a trial: that it is the command without a change; the directories of its runs by seed; why it was refused;
 that it is not to go on."""
 SEEDS = 2**32
@@ -59,6 +59,7 @@ class Ended:
 
     number: int
     words: tuple[str, ...]
+    unchanged: bool
     state: str
     runs: Mapping[str, str]
     """Directory of each run, by its seed."""
@@ -68,8 +69,8 @@ class Ended:
 class Trial:
     """One that is being run."""
 
-    def __init__(self, trial: Any, words: Sequence[str], default: bool):
-        self._trial, self.number, self.words, self.default = trial, trial.number, tuple(words), default
+    def __init__(self, trial: Any, words: Sequence[str], unchanged: bool):
+        self._trial, self.number, self.words, self.unchanged = trial, trial.number, tuple(words), unchanged
         self._reported = max(trial.study.trials[trial.number].intermediate_values, default=0)
         self.pruned = bool(trial.user_attrs.get(PRUNED)) or (self._reported > 0 and trial.should_prune())
         """It promises too little."""
@@ -121,7 +122,7 @@ class Trials:
         """The first trial has these values, by key."""
         if not self._study.trials:
             shown = {key: value if key not in self._choices else text_of(value) for key, value in values.items()}
-            self._study.enqueue_trial(shown, user_attrs={DEFAULT: True})
+            self._study.enqueue_trial(shown, user_attrs={UNCHANGED: True})
 
     def ask(self) -> Trial:
         with quiet():
@@ -143,6 +144,7 @@ class Trials:
             Ended(
                 one.number,
                 self._words(one.params),
+                bool(one.user_attrs.get(UNCHANGED)),
                 one.state.name,
                 one.user_attrs.get(RUNS, {}),
                 one.user_attrs.get(REASON, ""),
@@ -164,7 +166,7 @@ class Trials:
         if not any(trial.state.name == "COMPLETE" for trial in self._study.trials):
             return None
         best = self._study.best_trial
-        return None if best.user_attrs.get(DEFAULT) else self._words(best.params)
+        return None if best.user_attrs.get(UNCHANGED) else self._words(best.params)
 
     @property
     def _choices(self) -> set[str]:
@@ -179,7 +181,7 @@ class Trials:
                 trial.suggest_int(key, of.low, of.high, log=of.log)
             else:
                 trial.suggest_float(key, of.low, of.high, log=of.log)
-        return Trial(trial, self._words(trial.params), bool(trial.user_attrs.get(DEFAULT)))
+        return Trial(trial, self._words(trial.params), bool(trial.user_attrs.get(UNCHANGED)))
 
     def _words(self, params: Mapping[str, Any]) -> tuple[str, ...]:
         known = [one for one in self._options.dimensions if one.key in params]
