@@ -21,6 +21,7 @@ def study_plan(config: Config) -> str:
     """
     study, root = build(config.study), directory_of(config)
     jobs = study.jobs()
+    check(study.extremes())
     found = places(jobs, check(jobs), root or Path("outputs") / "DATE" / "TIME_study", study.reuse)
     left = [place for place in found if not place.reused]
     wide = max(len(place.job.name) for place in found)

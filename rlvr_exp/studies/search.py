@@ -107,11 +107,9 @@ class Search(SearchJobs):
         if check is None:
             return [f"{chosen} {self._unconfirmed(best)}"]
         seeds = ", ".join(map(str, self.confirm))
-        return [
-            f"On seeds that no trial had ({seeds}), the best trial against the unchanged command:",
-            *check.answer,
-            chosen,
-        ]
+        first, *others = check.answer
+        asked = f"The best trial against the unchanged command, on seeds that no trial had ({seeds})"
+        return [f"{asked}: {first}", *others, chosen]
 
     def _unconfirmed(self, best: Tried) -> str:
         if best.name.endswith(UNCHANGED):

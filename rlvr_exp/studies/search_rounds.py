@@ -43,7 +43,14 @@ class SearchJobs(options.Search, Study):
     def jobs(self) -> list[Job]:
         """For a plan: as many as there are at most, at the cost of the unchanged command."""
         every = [job for number in range(self.trials) for job in self.trial_jobs(number, ())]
-        return [replace(job, open=True) for job in (*every, *self.confirm_jobs(()))]
+        return [replace(job, open=job.arm != UNCHANGED) for job in (*every, *self.confirm_jobs(()))]
+
+    def extremes(self) -> list[Job]:
+        """Both ends, or each choice, of every key."""
+        words = self.trial_jobs(0, ())[0].words
+        return [
+            Job(f"space.{one.key}", 0, (*words, one.word(value)), ()) for one in self.dimensions for value in one.values
+        ]
 
 
 def arm_of(number: int, unchanged: bool = False) -> str:
@@ -89,7 +96,7 @@ class SearchRounds(Rounds):
 
     def __init__(self, study: SearchJobs, root: Path, seed: int):
         self._study, self._root, self._pruning = study, root, study.pruner != "none"
-        base = _check_space(study)
+        base = check([*study.trial_jobs(0, ()), *study.extremes()])[0]
         self._trials = Trials(study, root, _name(study, base, seed), seed)
         if (values := _default(study, base)) is not None:
             self._trials.begin_with(values)
@@ -189,16 +196,6 @@ def _there(job: Job, directory: Path, pruned: bool) -> Run:
     summary = read_summary(directory) or {"status": STATUS[FAULT]}
     code = CODES[str(summary["status"])]
     return Run(job, directory, code, summary, reused=True, pruned=pruned and code != DONE)
-
-
-def _check_space(study: SearchJobs) -> Checked:
-    """The configuration of the unchanged command, where that and both ends or each choice of every key can work."""
-    ends = [
-        Job(f"space.{one.key}", 0, (*study.trial_jobs(0, ())[0].words, one.word(value)), ())
-        for one in study.dimensions
-        for value in one.values
-    ]
-    return check([study.trial_jobs(0, ())[0], *ends])[0]
 
 
 def _default(study: SearchJobs, base: Checked) -> dict[str, object] | None:

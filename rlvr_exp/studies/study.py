@@ -109,6 +109,10 @@ class Study(options.Study, ABC):
         """How they come, for a study in this folder. Raises InputError: what it needs for that is missing."""
         return Listed(self.jobs())
 
+    def extremes(self) -> list[Job]:
+        """Jobs whose configuration is checked before any run: they stand for those that its rounds may name."""
+        return []
+
     @abstractmethod
     def summarise(self, runs: Sequence[Run]) -> Findings:
         """The answer by the runs that completed, of which there is at least one. Reads their directories only."""

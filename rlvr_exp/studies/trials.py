@@ -44,6 +44,12 @@ def quiet() -> Iterator[None]:
         yield
 
 
+def storage(root: Path) -> Any:
+    """Of the searches in a folder."""
+    root.mkdir(parents=True, exist_ok=True)
+    return optuna().storages.RDBStorage(f"sqlite:///{(root / FILE).resolve()}")
+
+
 def distribution(dimension: Dimension) -> Any:
     """Optuna's; choices are kept as the texts that words have."""
     of = optuna().distributions
@@ -71,7 +77,7 @@ class Trial:
 
     def __init__(self, trial: Any, words: Sequence[str], unchanged: bool):
         self._trial, self.number, self.words, self.unchanged = trial, trial.number, tuple(words), unchanged
-        self._reported = max(trial.study.trials[trial.number].intermediate_values, default=0)
+        self._reported = max(trial.study.get_trials(deepcopy=False)[trial.number].intermediate_values, default=0)
         self.pruned = bool(trial.user_attrs.get(PRUNED)) or (self._reported > 0 and trial.should_prune())
         """It promises too little."""
 
@@ -85,7 +91,8 @@ class Trial:
             if step > self._reported and not self.pruned:
                 self._trial.report(fmean(value for _, value in values[max(0, place + 1 - window) : place + 1]), step)
                 self._reported, self.pruned = step, bool(self._trial.should_prune())
-                self._trial.set_user_attr(PRUNED, self.pruned)
+                if self.pruned:
+                    self._trial.set_user_attr(PRUNED, True)
 
     def keep(self, runs: Mapping[str, str], reason: str = "") -> None:
         """What is needed of it once it has ended."""
@@ -104,10 +111,9 @@ class Trials:
     def __init__(self, study: options.Search, root: Path, name: str, seed: int):
         self._options, self._seed, self._optuna = study, seed, optuna()
         self._distributions = {one.key: distribution(one) for one in study.dimensions}
-        root.mkdir(parents=True, exist_ok=True)
         with quiet():
             self._study = self._optuna.create_study(
-                storage=f"sqlite:///{(root / FILE).resolve()}",
+                storage=storage(root),
                 study_name=name,
                 direction=study.direction,
                 pruner=_pruner(self._optuna.pruners, study),
@@ -116,11 +122,11 @@ class Trials:
 
     @property
     def begun(self) -> int:
-        return sum(trial.state.name != "WAITING" for trial in self._study.trials)
+        return sum(trial.state.name != "WAITING" for trial in self._all())
 
     def begin_with(self, values: Mapping[str, Any]) -> None:
         """The first trial has these values, by key."""
-        if not self._study.trials:
+        if not self._all():
             shown = {key: value if key not in self._choices else text_of(value) for key, value in values.items()}
             self._study.enqueue_trial(shown, user_attrs={UNCHANGED: True})
 
@@ -132,7 +138,7 @@ class Trials:
     def running(self) -> list[Trial]:
         """Those of before that have not ended."""
         found = []
-        for frozen in self._study.trials:
+        for frozen in self._all():
             if frozen.state.name == "RUNNING":
                 with quiet():
                     self._study.sampler = self._sampler(frozen.number)
@@ -149,7 +155,7 @@ class Trials:
                 one.user_attrs.get(RUNS, {}),
                 one.user_attrs.get(REASON, ""),
             )
-            for one in self._study.trials
+            for one in self._all()
             if one.state.is_finished()
         ]
 
@@ -163,10 +169,13 @@ class Trials:
 
     def best(self) -> tuple[str, ...] | None:
         """The words of the best trial that has a value; None: there is none, or it is the command without a change."""
-        if not any(trial.state.name == "COMPLETE" for trial in self._study.trials):
+        if not any(trial.state.name == "COMPLETE" for trial in self._all()):
             return None
         best = self._study.best_trial
         return None if best.user_attrs.get(UNCHANGED) else self._words(best.params)
+
+    def _all(self) -> Any:
+        return self._study.get_trials(deepcopy=False)
 
     @property
     def _choices(self) -> set[str]:
