@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from rlvr_exp.config import Config, build
+from rlvr_exp.config import Checked, Config, build
 from rlvr_exp.core.errors import (
     BAD_INPUT,
     DONE,
@@ -73,7 +73,7 @@ class _Runs(Feed):
         while not self._waiting:
             if not (batch := self._rounds.batch()):
                 return None
-            self._take(batch)
+            self._take(*self._checked(batch))
         place = self._waiting.pop(0)
         self._running[place.job.name] = place
         self._progress.began(place, self._left())
@@ -97,9 +97,17 @@ class _Runs(Feed):
     def runs(self) -> list[Run]:
         return [run for run in self._runs.values() if run is not None]
 
-    def _take(self, batch: Sequence[Job | Run]) -> None:
-        jobs = [one for one in batch if isinstance(one, Job)]
-        found = iter(places(jobs, check(jobs), self._context.directory, self._reuse))
+    def _checked(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], Sequence[Checked]]:
+        """The batch, or what comes in its place, with the configurations of its jobs."""
+        try:
+            return batch, check(_jobs(batch))
+        except InputError as fault:
+            instead = self._rounds.refused(fault)
+            return instead, check(_jobs(instead))
+
+    def _take(self, batch: Sequence[Job | Run], checked: Sequence[Checked]) -> None:
+        jobs = _jobs(batch)
+        found = iter(places(jobs, checked, self._context.directory, self._reuse))
         for one in batch:
             if isinstance(one, Run):
                 self._runs[one.job.name] = one
@@ -116,6 +124,10 @@ class _Runs(Feed):
 
     def _left(self) -> int:
         return len(self._waiting) + len(self._running) + self._rounds.left()
+
+
+def _jobs(batch: Sequence[Job | Run]) -> list[Job]:
+    return [one for one in batch if isinstance(one, Job)]
 
 
 def _command(place: Place, root: Path) -> Command:

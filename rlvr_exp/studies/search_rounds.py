@@ -125,6 +125,16 @@ class SearchRounds(Rounds):
         of_open = sum(len(one.jobs) - one.given for one in self._open)
         return trials * seeds + of_open + (0 if self._confirmed else 2 * len(self._study.confirm))
 
+    def refused(self, fault: InputError) -> Sequence[Job | Run]:
+        """A trial whose values the configuration refuses together has failed, with the reason."""
+        one = self._open[-1] if self._open else None
+        if one is None or one.runs or one.given != 1:
+            raise fault
+        self._open.remove(one)
+        one.trial.keep({}, str(fault))
+        self._trials.tell(one.trial)
+        return [self._refused(one.jobs[0], str(fault))]
+
     def unwanted(self, running: Mapping[str, Path]) -> Collection[str]:
         for one in self._open if self._pruning else ():
             if (directory := running.get(one.jobs[0].name)) is not None and self._grown(directory):
@@ -141,17 +151,10 @@ class SearchRounds(Rounds):
         if one.over:
             self._close(one)
 
-    def _ask(self) -> Sequence[Job | Run]:
-        """The first job of a new trial; one that the configuration refuses has failed, with the reason."""
-        one = self._opened(self._trials.ask())
-        try:
-            check(one.jobs[:1])
-        except InputError as fault:
-            one.trial.keep({}, str(fault))
-            self._trials.tell(one.trial)
-            return [self._refused(one.jobs[0], str(fault))]
-        self._open.append(one)
-        return one.next(self._pruning)
+    def _ask(self) -> Sequence[Job]:
+        """The first job of a new trial."""
+        self._open.append(self._opened(self._trials.ask()))
+        return self._open[-1].next(self._pruning)
 
     def _opened(self, trial: Trial) -> _Open:
         return _Open(trial, self._study.trial_jobs(trial.number, trial.words, trial.unchanged))

@@ -8,6 +8,7 @@ from typing import Any
 
 from rlvr_exp.config import study as options
 from rlvr_exp.config.words import one_experiment
+from rlvr_exp.core.errors import InputError
 from rlvr_exp.report.drawing import Drawing
 
 COMPLETED = "completed"
@@ -75,6 +76,10 @@ class Rounds(ABC):
     @abstractmethod
     def left(self) -> int:
         """How many jobs are to come after those that came, at most."""
+
+    def refused(self, fault: InputError) -> Sequence[Job | Run]:
+        """What comes in place of the last batch, whose configuration cannot work."""
+        raise fault
 
     def unwanted(self, running: Mapping[str, Path]) -> Collection[str]:
         """Jobs that are not to go on, by what those that run have written into their directories so far."""

@@ -7,6 +7,7 @@ import pytest
 from planted import plant
 from searched import GREEDY, completed, drive, search, stopped, success, unchecked  # noqa: F401
 
+from rlvr_exp.studies import importance
 from rlvr_exp.studies.record import write_record
 from rlvr_exp.studies.study import Run
 
@@ -80,7 +81,8 @@ def test_trials_of_unequal_budgets_are_said_first(tmp_path: Path) -> None:
     assert study.summarise(runs).answer[0].startswith("Unequal budgets: trial_000 had 128 rollouts, trial_001 256")
 
 
-def test_a_whole_search_finds_the_rate_that_was_planted_and_that_it_matters(tmp_path: Path) -> None:
+def test_a_whole_search_finds_the_rate_that_was_planted_and_that_it_matters(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(importance, "DEALS", 99)
     space = {"optimizer.lr": {"log_uniform": [1e-5, 1e-1]}, "algorithm.kl_coef": {"uniform": [0.0, 1.0]}}
     study = search(trials=24, seeds=[0], space=space)
     runs = drive(study, tmp_path)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from searched import GREEDY, Broken, completed, drive, names, search, success, unchecked  # noqa: F401
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.studies import search_rounds, trials
+from rlvr_exp.studies import trials
 from rlvr_exp.studies.study import Job
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -24,6 +24,13 @@ def stored(root: Path) -> list[tuple[str, dict[str, float], float | None, dict[i
     (name,) = optuna.get_all_study_names(storage)
     found = optuna.load_study(study_name=name, storage=storage).trials
     return [(one.state.name, one.params, one.value, one.intermediate_values) for one in found]
+
+
+@pytest.fixture(scope="module")
+def unbroken(unchecked, tmp_path_factory):  # noqa: F811
+    """Runs and trials of a search that prunes."""
+    root = tmp_path_factory.mktemp("unbroken")
+    return drive(search(**PRUNING), root), stored(root)
 
 
 def test_every_trial_has_the_same_seeds_and_the_first_is_the_unchanged_command(tmp_path: Path) -> None:
@@ -41,9 +48,9 @@ def test_every_trial_has_the_same_seeds_and_the_first_is_the_unchanged_command(t
 def test_a_search_is_the_same_for_a_seed_and_another_for_another(tmp_path: Path) -> None:
     words = {}
     for place, seed, sampler in (("a", 0, "tpe"), ("b", 0, "tpe"), ("c", 1, "tpe"), ("d", 0, "random")):
-        study = search(trials=6, startup=2, sampler=sampler, seeds=[0])
+        study = search(trials=4, startup=2, sampler=sampler, seeds=[0])
         words[place] = [run.job.own[0] for run in drive(study, tmp_path / place, seed)]
-    assert words["a"] == words["b"] and len(set(words["a"])) == 6
+    assert words["a"] == words["b"] and len(set(words["a"])) == 4
     assert words["a"][1:] != words["c"][1:]
     assert words["a"][2:] != words["d"][2:] and words["a"][1] == words["d"][1], "tpe begins at random, then learns"
 
@@ -55,17 +62,17 @@ def test_a_trial_that_promises_too_little_is_stopped_in_its_first_seed(tmp_path:
     )
     pruned = [run for run in runs if run.pruned]
     assert pruned and all(run.job.seed == 0 for run in pruned) and not any(run.pruned for run in never)
-    states = [state for state, *_ in stored(tmp_path / "a")]
+    states = [state for state, *_ in trials]
     assert states.count("PRUNED") == len(pruned) and {*states} == {"PRUNED", "COMPLETE"}
     completing = [run for run in runs if run.completed and run.job.arm.startswith("trial")]
     assert len(completing) == 2 * states.count("COMPLETE"), "a pruned trial has no run of another seed"
     worst, best = max(success(run.job) for run in pruned), max(success(run.job) for run in completing)
     assert worst < best
-    reported = [found for state, _, _, found in stored(tmp_path / "a") if state == "PRUNED"]
+    reported = [found for state, _, _, found in trials if state == "PRUNED"]
     assert all(2 <= max(one) < 6 for one in reported), "stopped after the warm-up and before the end"
 
 
-def test_a_first_seed_that_ends_before_it_is_stopped_is_judged_as_well(tmp_path: Path) -> None:
+def test_a_first_seed_that_ends_before_it_is_stopped_is_judged_as_well(unbroken, tmp_path: Path) -> None:
     study = search(**PRUNING)
     rounds, ended = study.rounds(tmp_path, 0), []
     while batch := rounds.batch():
@@ -74,13 +81,8 @@ def test_a_first_seed_that_ends_before_it_is_stopped_is_judged_as_well(tmp_path:
             ended.append(job.name)
             rounds.ended(completed(tmp_path, job))
     found = stored(tmp_path)
-    assert [state for state, *_ in found] == [state for state, *_ in stored_of(study, tmp_path / "watched")]
+    assert [state for state, *_ in found] == [state for state, *_ in unbroken[1]]
     assert sum(name.endswith("seed1") for name in ended) == [state for state, *_ in found].count("COMPLETE")
-
-
-def stored_of(study, root: Path):
-    drive(study, root)
-    return stored(root)
 
 
 def test_the_other_seeds_wait_for_the_first_only_where_trials_are_pruned(tmp_path: Path) -> None:
@@ -97,9 +99,9 @@ def test_the_other_seeds_wait_for_the_first_only_where_trials_are_pruned(tmp_pat
     assert at_once.left() == 0 and search(trials=2, confirm=[7]).rounds(tmp_path / "c", 0).left() == 6
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(kill_after=st.integers(1, 60), again=st.integers(1, 30))
-def test_a_search_that_is_killed_anywhere_goes_on_as_if_it_had_not_been(kill_after: int, again: int) -> None:
+def test_a_search_that_is_killed_anywhere_goes_on_as_if_it_had_not_been(unbroken, kill_after: int, again: int) -> None:
     root = Path(tempfile.mkdtemp())
     try:
         for after in (kill_after, again):
@@ -107,22 +109,11 @@ def test_a_search_that_is_killed_anywhere_goes_on_as_if_it_had_not_been(kill_aft
                 drive(search(**PRUNING), root / "broken", kill_after=after)
             except Broken:
                 continue
-        broken, unbroken = drive(search(**PRUNING), root / "broken"), _unbroken()
+        broken = drive(search(**PRUNING), root / "broken")
         assert names(broken) == names(unbroken[0]) and stored(root / "broken") == unbroken[1]
         assert {run.job.name for run in broken if run.pruned} == {run.job.name for run in unbroken[0] if run.pruned}
     finally:
         shutil.rmtree(root)
-
-
-_CACHE: list = []
-
-
-def _unbroken():
-    if not _CACHE:
-        root = Path(tempfile.mkdtemp())
-        _CACHE.extend((drive(search(**PRUNING), root), stored(root)))
-        shutil.rmtree(root)
-    return _CACHE
 
 
 def test_a_failed_run_fails_its_trial_and_stops_nothing_else(tmp_path: Path) -> None:
@@ -135,26 +126,19 @@ def test_a_failed_run_fails_its_trial_and_stops_nothing_else(tmp_path: Path) -> 
     assert [run.code for run in again if run.job.arm == "trial_001"] == [1], "it is not run again, and has no summary"
 
 
-def test_values_that_the_configuration_refuses_together_fail_with_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = search(trials=2)
+def test_values_that_the_configuration_refuses_together_fail_with_the_reason(tmp_path: Path) -> None:
+    study = search(trials=2, seeds=[0])
     rounds = study.rounds(tmp_path, 0)
+    (first,) = rounds.batch()
+    rounds.ended(completed(tmp_path, first))
     rounds.batch()
-
-    def refuse(_):
-        raise InputError(InputProblem("optimizer.lr", "too high"))
-
-    monkeypatch.setattr(search_rounds, "check", refuse)
-    rounds.batch()
-    (refused,) = rounds.batch()
+    fault = InputError(InputProblem("optimizer.lr", "too high"))
+    (refused,) = rounds.refused(fault)
     assert (refused.job.name, refused.code) == ("trial_001_seed0", 2) and "too high" in refused.summary["reason"]
-    monkeypatch.undo()
-    monkeypatch.setattr(search_rounds, "check", lambda jobs: [None for _ in jobs])
-    monkeypatch.setattr(search_rounds, "resolved", lambda _: {"optimizer": {"lr": 0.1}})
-    monkeypatch.setattr(search_rounds, "fingerprint", lambda _: "f")
-    (known,) = study.rounds(tmp_path, 0).batch()
-    assert known == refused
+    assert rounds.batch() == () and [state for state, *_ in stored(tmp_path)] == ["COMPLETE", "FAIL"]
+    with pytest.raises(InputError):
+        rounds.refused(fault)
+    assert study.rounds(tmp_path, 0).batch() == [first, refused], "a later command has it as it was"
 
 
 def test_the_best_is_compared_on_seeds_that_no_trial_had(tmp_path: Path) -> None:
