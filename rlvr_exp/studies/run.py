@@ -117,8 +117,9 @@ class _Runs(Feed):
             if not place.reused:
                 self._waiting.append(place)
         there = [run for one in jobs if (run := self._runs[one.name]) is not None]
+        counted = f"{len(jobs)} run{'' if len(jobs) == 1 else 's'}"
         if len(jobs) > 1 or there:
-            self._context.progress(kind="note", text=f"{len(jobs)} runs, {len(there)} of them there already")
+            self._context.progress(kind="note", text=f"{counted}, {len(there)} of them there already")
         for run in there:
             self._rounds.ended(run)
 

@@ -55,20 +55,17 @@ def test_a_search_is_the_same_for_a_seed_and_another_for_another(tmp_path: Path)
     assert words["a"][2:] != words["d"][2:] and words["a"][1] == words["d"][1], "tpe begins at random, then learns"
 
 
-def test_a_trial_that_promises_too_little_is_stopped_in_its_first_seed(tmp_path: Path) -> None:
-    runs, never = (
-        drive(search(**PRUNING), tmp_path / "a"),
-        drive(search(**PRUNING | {"pruner": "none"}), tmp_path / "b"),
-    )
+def test_a_trial_that_promises_too_little_is_stopped_in_its_first_seed(unbroken, tmp_path: Path) -> None:
+    (runs, found), never = unbroken, drive(search(**PRUNING | {"pruner": "none", "seeds": [0]}), tmp_path)
     pruned = [run for run in runs if run.pruned]
     assert pruned and all(run.job.seed == 0 for run in pruned) and not any(run.pruned for run in never)
-    states = [state for state, *_ in trials]
+    states = [state for state, *_ in found]
     assert states.count("PRUNED") == len(pruned) and {*states} == {"PRUNED", "COMPLETE"}
     completing = [run for run in runs if run.completed and run.job.arm.startswith("trial")]
     assert len(completing) == 2 * states.count("COMPLETE"), "a pruned trial has no run of another seed"
     worst, best = max(success(run.job) for run in pruned), max(success(run.job) for run in completing)
     assert worst < best
-    reported = [found for state, _, _, found in trials if state == "PRUNED"]
+    reported = [values for state, _, _, values in found if state == "PRUNED"]
     assert all(2 <= max(one) < 6 for one in reported), "stopped after the warm-up and before the end"
 
 
