@@ -102,7 +102,7 @@ class Search(SearchJobs):
         figure = f"{100 * levels[best.name]:.1f}% {self.metric}"
         chosen = (
             f"The best of {len(done)} completed trials is {best.name} ({best.shown}) with {figure} on the seeds that chose "
-            "it: too good a figure, since it was chosen for it."
+            f"it{_tied(levels, best.name)}: too good a figure, since it was chosen for it."
         )
         if check is None:
             return [f"{chosen} {self._unconfirmed(best)}"]
@@ -165,6 +165,11 @@ def _by_arm(runs: Sequence[Run]) -> dict[str, list[Run]]:
     for run in runs:
         found.setdefault(run.job.arm, []).append(run)
     return found
+
+
+def _tied(levels: Mapping[str, float], best: str) -> str:
+    others = sum(value == levels[best] for value in levels.values()) - 1
+    return f", which {others} more reached" if others else ""
 
 
 def _counted(trials: Sequence[Tried]) -> str:

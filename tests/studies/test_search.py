@@ -74,6 +74,14 @@ def test_trials_that_were_pruned_or_failed_are_counted_and_have_no_value(tmp_pat
     assert nothing.answer[0] == "Cannot tell: no trial completed." and nothing.plots == {}
 
 
+def test_others_that_reached_as_much_are_counted(tmp_path: Path) -> None:
+    study = search(seeds=[0])
+    jobs = [job for number, lr in enumerate((0.1, 0.01, 1e-5)) for job in trial(study, number, lr)]
+    runs = [plant(tmp_path, job, lambda task, job=job: task % (3 if "1e-05" in job.text else 2)) for job in jobs]
+    assert "is trial_002" in study.summarise(runs).answer[0] and "more reached" not in study.summarise(runs).answer[0]
+    assert "is trial_000" in (first := study.summarise(runs[:2]).answer[0]) and ", which 1 more reached: too" in first
+
+
 def test_trials_of_unequal_budgets_are_said_first(tmp_path: Path) -> None:
     study = search(seeds=[0])
     jobs = [job for number, lr in enumerate((0.1, 0.01)) for job in trial(study, number, lr)]
