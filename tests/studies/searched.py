@@ -66,9 +66,19 @@ class Broken(Exception):
 
 
 def drive(
-    study: Search, root: Path, seed: int = 0, failing: Callable[[Job], bool] = lambda _: False, kill_after: int = 10**6
+    study: Search,
+    root: Path,
+    seed: int = 0,
+    failing: Callable[[Job], bool] = lambda _: False,
+    kill_after: int = 10**6,
+    kill_at_stop: bool = False,
 ) -> list[Run]:
-    """All runs of a search, one at a time, each logged step by step; `kill_after`: so many steps and ends."""
+    """All runs of a search, one at a time, each logged step by step.
+
+    Args:
+        kill_after: so many steps.
+        kill_at_stop: once a run is not to go on, before it has ended.
+    """
     rounds, runs, events = study.rounds(root, seed), list[Run](), 0
     while batch := rounds.batch():
         for one in batch:
@@ -83,6 +93,8 @@ def drive(
                 if not (root / one.name / "summary.json").exists():
                     directory = logged(root, one, steps)
                     if one.name in rounds.unwanted({one.name: directory}):
+                        if kill_at_stop:
+                            raise Broken
                         run = stopped(root, one)
                         break
             if failing(one):

@@ -113,6 +113,12 @@ def test_a_search_that_is_killed_anywhere_goes_on_as_if_it_had_not_been(unbroken
         shutil.rmtree(root)
 
 
+def test_a_trial_that_was_to_stop_when_the_search_was_killed_is_stopped_where_it_was(unbroken, tmp_path: Path) -> None:
+    with pytest.raises(Broken):
+        drive(search(**PRUNING), tmp_path, kill_at_stop=True)
+    assert names(drive(search(**PRUNING), tmp_path)) == names(unbroken[0]) and stored(tmp_path) == unbroken[1]
+
+
 def test_a_failed_run_fails_its_trial_and_stops_nothing_else(tmp_path: Path) -> None:
     fails = lambda job: job.name == "trial_001_seed0"  # noqa: E731
     runs = drive(search(trials=3), tmp_path, failing=fails)
