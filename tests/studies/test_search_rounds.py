@@ -1,7 +1,7 @@
 """How a search goes: what it asks for, what it stops, what it tells, and how it goes on after it was killed."""
 
-import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import optuna
@@ -96,21 +96,28 @@ def test_the_other_seeds_wait_for_the_first_only_where_trials_are_pruned(tmp_pat
     assert at_once.left() == 0 and search(trials=2, confirm=[7]).rounds(tmp_path / "c", 0).left() == 6
 
 
-@settings(max_examples=3, deadline=None)
-@given(kill_after=st.integers(1, 60), again=st.integers(1, 30))
-def test_a_search_that_is_killed_anywhere_goes_on_as_if_it_had_not_been(unbroken, kill_after: int, again: int) -> None:
-    root = Path(tempfile.mkdtemp())
-    try:
-        for after in (kill_after, again):
-            try:
-                drive(search(**PRUNING), root / "broken", kill_after=after)
-            except Broken:
-                continue
-        broken = drive(search(**PRUNING), root / "broken")
-        assert names(broken) == names(unbroken[0]) and stored(root / "broken") == unbroken[1]
-        assert {run.job.name for run in broken if run.pruned} == {run.job.name for run in unbroken[0] if run.pruned}
-    finally:
-        shutil.rmtree(root)
+def go_on_after(unbroken, root: Path, kills: Sequence[int]) -> None:
+    """Kill a search after so many steps, each time it is begun; the last one ends as the unbroken one did."""
+    for after in kills:
+        try:
+            drive(search(**PRUNING), root, kill_after=after)
+        except Broken:
+            continue
+    broken = drive(search(**PRUNING), root)
+    assert names(broken) == names(unbroken[0]) and stored(root) == unbroken[1]
+    assert {run.job.name for run in broken if run.pruned} == {run.job.name for run in unbroken[0] if run.pruned}
+
+
+def test_a_search_that_is_killed_twice_goes_on_as_if_it_had_not_been(unbroken, tmp_path: Path) -> None:
+    go_on_after(unbroken, tmp_path, (33, 20))
+
+
+@pytest.mark.slow
+@settings(max_examples=20)
+@given(kills=st.lists(st.integers(1, 60), min_size=1, max_size=3))
+def test_a_search_that_is_killed_anywhere_goes_on_as_if_it_had_not_been(unbroken, kills: list[int]) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        go_on_after(unbroken, Path(root), kills)
 
 
 def test_a_trial_that_was_to_stop_when_the_search_was_killed_is_stopped_where_it_was(unbroken, tmp_path: Path) -> None:
