@@ -13,6 +13,8 @@ LETTER = 7.0
 """Pixels of a letter, for room on the left."""
 MOST_LETTERS = 34
 HEIGHT, LEFT, RIGHT = 320, 64, 16
+MOST_TICKS = 8
+"""Numbers that are written along a logarithmic axis."""
 
 
 def intervals(title: str, rows: Mapping[str, Estimate], unit: str) -> Drawing:
@@ -60,7 +62,7 @@ def curves(title: str, drawn: Sequence[Curve], x_name: str, y_name: str, log: bo
     for tick in y_axis.ticks:
         (_, y) = at(xs[0], tick)
         shapes += [Line(((LEFT, y), (WIDTH - RIGHT, y)), SOFT, 0.3), Text((LEFT - 8, y), short(tick), "end", SOFT)]
-    for tick in sorted(set(xs)) if log else x_axis.ticks:
+    for tick in _log_ticks(xs) if log else x_axis.ticks:
         shapes.append(Text((at(tick, y_axis.low)[0], low + 14), short(tick), "middle", SOFT))
     shapes.append(Text(((LEFT + WIDTH - RIGHT) / 2, low + 34), x_name, "middle", SOFT))
     for place, curve in enumerate(drawn):
@@ -77,6 +79,20 @@ def _log_axis(values: Iterable[float]) -> Axis:
     logs = [math.log10(value) for value in values]
     low, high = min(logs), max(logs)
     return Axis(low - 0.05, high + 0.05, ())
+
+
+def _log_ticks(values: Sequence[float]) -> list[float]:
+    """The values themselves where there is room for them, else round numbers between them."""
+    if len(found := sorted(set(values))) <= MOST_TICKS:
+        return found
+    low, high = math.log10(found[0]), math.log10(found[-1])
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    for steps in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [step * 10.0**power for power in powers for step in steps]
+        inside = [tick for tick in ticks if found[0] <= tick <= found[-1]]
+        if len(inside) <= MOST_TICKS:
+            break
+    return inside or [found[0], found[-1]]
 
 
 def _legend(names: Sequence[str]) -> list[Line | Dot | Text]:

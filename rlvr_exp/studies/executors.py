@@ -4,10 +4,10 @@ import os
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from signal import SIGINT, SIGKILL
+from signal import SIGKILL, SIGTERM
 from typing import Generic, TypeVar
 
 from rlvr_exp.config import executor as options
@@ -25,6 +25,22 @@ class Command:
     printed: Path
 
 
+class Feed(ABC):
+    """What an executor runs: which command comes next may depend on how those before it ended."""
+
+    @abstractmethod
+    def next(self) -> tuple[str, Command] | None:
+        """A command that is started now, with its name; None: none before one that runs has ended, or none any more."""
+
+    @abstractmethod
+    def ended(self, name: str, code: int) -> None:
+        """It has ended with this exit code."""
+
+    def unwanted(self) -> Collection[str]:
+        """Those that run and are not to go on."""
+        return ()
+
+
 Handle = TypeVar("Handle")
 
 
@@ -35,42 +51,42 @@ class Executor(ABC, Generic[Handle]):
     every_s: float
     """Between looks at what has ended, and for a request to stop."""
 
-    def run(
-        self,
-        commands: Mapping[str, Command],
-        context: RunContext,
-        began: Callable[[str], None],
-        ended: Callable[[str, int], None],
-    ) -> None:
-        """Run all commands; one that fails does not stop the others.
-
-        Args:
-            began, ended: called with a command's name, then with its exit code too.
+    def run(self, feed: Feed, context: RunContext) -> None:
+        """Run what the feed has; a command that fails does not stop the others.
 
         Raises:
             InputError: it cannot run any.
             Interrupted: a stop was requested, and the commands that were running have stopped.
         """
         self.begin(context.directory)
-        waiting, running, slots = list(commands), dict[str, Handle](), dict[str, int]()
+        running, slots, stopping = dict[str, Handle](), dict[str, int](), set[str]()
         try:
-            while waiting or running:
+            while True:
                 if context.interrupted:
-                    self.stop([*running.values()])
-                    raise Interrupted("stopped; the same command with run.resume=auto goes on there")
+                    self._stop_all([*running.values()])
                 for name in list(running):
                     if (code := self.code_of(running[name])) is not None:
                         del running[name], slots[name]
-                        ended(name, code)
-                while waiting and len(running) < self.jobs:
-                    name = waiting.pop(0)
-                    began(name)
+                        feed.ended(name, code)
+                for name in {*feed.unwanted()} & {*running} - stopping:
+                    stopping.add(name)
+                    self.stop(running[name])
+                while len(running) < self.jobs and (found := feed.next()) is not None:
+                    name, command = found
                     slots[name] = next(slot for slot in range(self.jobs) if slot not in slots.values())
-                    running[name] = self.start(commands[name], slots[name])
+                    running[name] = self.start(command, slots[name])
+                if not running:
+                    return
                 context.heartbeat()
                 time.sleep(self.every_s)
         finally:
             self.abandon([*running.values()])
+
+    def _stop_all(self, running: Sequence[Handle]) -> None:
+        for one in running:
+            self.stop(one)
+        self.wait(running)
+        raise Interrupted("stopped; the same command with run.resume=auto goes on there")
 
     def begin(self, root: Path) -> None:
         """Get ready, for a study in this folder. Raises InputError where it cannot run any command."""
@@ -84,8 +100,11 @@ class Executor(ABC, Generic[Handle]):
         """The exit code of one that has ended, else None."""
 
     @abstractmethod
-    def stop(self, running: Sequence[Handle]) -> None:
-        """Let these stop, each with what it keeps to go on from."""
+    def stop(self, running: Handle) -> None:
+        """Have one stop by itself, with what it keeps to go on from; does not wait for that."""
+
+    def wait(self, running: Sequence[Handle]) -> None:
+        """Until these, which were stopped, have ended; where that is to be waited for."""
 
     def abandon(self, running: Sequence[Handle]) -> None:
         """The study ends, whatever still runs."""
@@ -102,9 +121,10 @@ class Local(Executor["subprocess.Popen[str]"], options.Local):
     def code_of(self, running: "subprocess.Popen[str]") -> int | None:
         return running.poll()
 
-    def stop(self, running: Sequence["subprocess.Popen[str]"]) -> None:
-        for process in running:
-            process.send_signal(SIGINT)
+    def stop(self, running: "subprocess.Popen[str]") -> None:
+        running.send_signal(SIGTERM)
+
+    def wait(self, running: Sequence["subprocess.Popen[str]"]) -> None:
         for process in running:
             process.wait()
 

@@ -37,7 +37,8 @@ def check(jobs: Sequence[Job]) -> list[Checked]:
     Raises:
         InputError: with every problem of any, once.
     """
-    checked = [compose_lenient(job.words) for job in jobs]
+    of_words = {words: compose_lenient(words) for words in dict.fromkeys(job.words for job in jobs)}
+    checked = [of_words[job.words] for job in jobs]
     found = [
         replace(problem, where=f"study, arm {job.arm}: {problem.where}")
         for job, one in zip(jobs, checked, strict=True)
@@ -69,7 +70,7 @@ def places(jobs: Sequence[Job], checked: Sequence[Checked], root: Path, reuse: S
     finished = dict(reversed([*_finished([root]), *_finished(map(Path, reuse))]))  # Its own runs come before others.
     found, data = [], dict[str, dict[str, str]]()
     for job, one in zip(jobs, checked, strict=True):
-        known = finished.get(_planned(one, data)) if finished else None
+        known = finished.get(fingerprint(one, data)) if finished and not job.open else None
         found.append(Place(job, known or _free(root / job.name, one), known is not None, one))
     return found
 
@@ -82,9 +83,9 @@ def _free(directory: Path, checked: Checked) -> Path:
     return directory.with_name(f"{directory.name}_{_hash(ours)[:8]}")
 
 
-def _planned(checked: Checked, data: dict[str, dict[str, str]]) -> str:
-    """The fingerprint that a run of this configuration would have; `data`: what is known of data already read."""
-    options, config = resolved(checked), checked.config
+def fingerprint(checked: Checked, known: dict[str, dict[str, str]] | None = None) -> str:
+    """That a run of this configuration would have; `known`: of data that was read already, extended."""
+    options, config, data = resolved(checked), checked.config, {} if known is None else known
     if (named := _hash(options["data"])) not in data:
         data[named] = data_fingerprints(config)
     return _hash(trajectory_options(options), data[named], initial_weights(config), flat(options)[MAX_STEPS])

@@ -21,6 +21,7 @@ def study_plan(config: Config) -> str:
     """
     study, root = build(config.study), directory_of(config)
     jobs = study.jobs()
+    check(study.extremes())
     found = places(jobs, check(jobs), root or Path("outputs") / "DATE" / "TIME_study", study.reuse)
     left = [place for place in found if not place.reused]
     wide = max(len(place.job.name) for place in found)
@@ -32,7 +33,8 @@ def study_plan(config: Config) -> str:
 def _line(place: Place) -> str:
     if place.reused:
         return f"there already: {place.directory}"
-    return f"{_counted([place])}: {shlex.join(['python', '-m', 'rlvr_exp', *place.job.words])}"
+    drawn = ", with values that are drawn when it starts" if place.job.open else ""
+    return f"{_counted([place])}: {shlex.join(['python', '-m', 'rlvr_exp', *place.job.words])}{drawn}"
 
 
 def _sum(left: Sequence[Place], at_once: int) -> str:

@@ -65,6 +65,7 @@ def _job(root: Path, run: Run) -> dict[str, Any]:
         "exit": run.code,
         "reused": run.reused,
         **{name: run.summary.get(name) for name in FACTS},
+        **({"status": "pruned"} if run.pruned else {}),
         **{when: run.summary.get(when) or {} for when in ("before", "after")},
         "diagnosis": run.summary.get("diagnosis", ""),
         "directory": os.path.relpath(run.directory, root),

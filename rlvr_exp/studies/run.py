@@ -6,11 +6,10 @@ A run that fails is told and does not stop the others; the study then ends with 
 import json
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
-from rlvr_exp.config import Config, build
+from rlvr_exp.config import Checked, Config, build
 from rlvr_exp.core.errors import (
     BAD_INPUT,
     DONE,
@@ -28,10 +27,10 @@ from rlvr_exp.launch.sweep import worst
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.summary import STATUS, read_summary
-from rlvr_exp.studies.executors import Command
+from rlvr_exp.studies.executors import Command, Feed
 from rlvr_exp.studies.places import Place, check, places
 from rlvr_exp.studies.record import write_record
-from rlvr_exp.studies.study import Findings, Run, Study
+from rlvr_exp.studies.study import Findings, Job, Rounds, Run, Study
 
 PAGE = "| page |\n| --- |\n| [study.html](study.html) |\n"
 MEASURED, PRINTED = "measured", "printed"
@@ -40,16 +39,10 @@ MEASURED, PRINTED = "measured", "printed"
 
 def run_study(config: Config, context: RunContext) -> StageResult:
     study, root = build(config.study), context.directory
-    jobs = study.jobs()
-    found = places(jobs, check(jobs), root, study.reuse)
-    reused = sum(place.reused for place in found)
-    context.progress(kind="note", text=f"{len(found)} runs, {reused} of them there already")
-    progress = _Progress(context, found, config.executor.jobs)
-    executor = build(config.executor)
-    commands = {place.job.name: _command(place, root) for place in found if not place.reused}
-    executor.run(commands, context, progress.began, progress.ended)
-    runs = [_run(place, progress.codes.get(place.job.name, DONE)) for place in found]
-    context.metrics = {"runs": len(runs), "reused": reused, "failed": sum(not run.completed for run in runs)}
+    feed = _Runs(study.rounds(root, config.seed), study.reuse, context, config.executor.jobs)
+    build(config.executor).run(feed, context)
+    runs = feed.runs()
+    context.metrics = _counts(runs)
     findings = _findings(study, runs)
     command = json.loads((root / manifest.NAME).read_text(encoding="utf-8"))["command"]
     answer = write_record(root, "study", command, runs, findings)
@@ -59,14 +52,94 @@ def run_study(config: Config, context: RunContext) -> StageResult:
     return StageResult(metrics=context.metrics)
 
 
+def _counts(runs: Sequence[Run]) -> dict[str, int]:
+    failed, pruned = sum(not (run.completed or run.pruned) for run in runs), sum(run.pruned for run in runs)
+    counts = {"runs": len(runs), "reused": sum(run.reused for run in runs), "failed": failed}
+    return counts | ({"pruned": pruned} if pruned else {})
+
+
+class _Runs(Feed):
+    """The runs of a study as its executor's commands: looks which are there already, and keeps how each ended."""
+
+    def __init__(self, rounds: Rounds, reuse: Sequence[str], context: RunContext, at_once: int):
+        self._rounds, self._reuse, self._context = rounds, reuse, context
+        self._waiting, self._running = list[Place](), dict[str, Place]()
+        self._runs: dict[str, Run | None] = {}
+        """By name, in the order in which they came; None: not ended yet."""
+        self._pruned = set[str]()
+        self._progress = _Progress(context, at_once)
+
+    def next(self) -> tuple[str, Command] | None:
+        while not self._waiting:
+            if not (batch := self._rounds.batch()):
+                return None
+            self._take(*self._checked(batch))
+        place = self._waiting.pop(0)
+        self._running[place.job.name] = place
+        self._progress.began(place, self._left())
+        return place.job.name, _command(place, self._context.directory)
+
+    def unwanted(self) -> Collection[str]:
+        directories = {name: place.directory for name, place in self._running.items()}
+        for name in self._rounds.unwanted(directories):
+            if name not in self._pruned:
+                self._context.progress(kind="note", text=f"{name}: is stopped, it promises too little")
+                self._pruned.add(name)
+        return self._pruned
+
+    def ended(self, name: str, code: int) -> None:
+        place = self._running.pop(name)
+        run = _run(place, code if code in STATUS else FAULT, name in self._pruned)
+        self._runs[name] = run
+        self._rounds.ended(run)
+        self._progress.ended(run, self._left())
+
+    def runs(self) -> list[Run]:
+        return [run for run in self._runs.values() if run is not None]
+
+    def _checked(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], Sequence[Checked]]:
+        """The batch, or what comes in its place, with the configurations of its jobs."""
+        try:
+            return batch, check(_jobs(batch))
+        except InputError as fault:
+            instead = self._rounds.refused(fault)
+            return instead, check(_jobs(instead))
+
+    def _take(self, batch: Sequence[Job | Run], checked: Sequence[Checked]) -> None:
+        jobs = _jobs(batch)
+        found = iter(places(jobs, checked, self._context.directory, self._reuse))
+        for one in batch:
+            if isinstance(one, Run):
+                self._runs[one.job.name] = one
+                continue
+            place = next(found)
+            self._runs[one.name] = _run(place, DONE) if place.reused else None
+            if not place.reused:
+                self._waiting.append(place)
+        there = [run for one in jobs if (run := self._runs[one.name]) is not None]
+        counted = f"{len(jobs)} run{'' if len(jobs) == 1 else 's'}"
+        if len(jobs) > 1 or there:
+            self._context.progress(kind="note", text=f"{counted}, {len(there)} of them there already")
+        for run in there:
+            self._rounds.ended(run)
+
+    def _left(self) -> int:
+        return len(self._waiting) + len(self._running) + self._rounds.left()
+
+
+def _jobs(batch: Sequence[Job | Run]) -> list[Job]:
+    return [one for one in batch if isinstance(one, Job)]
+
+
 def _command(place: Place, root: Path) -> Command:
     own = (f"evaluation.remember={root / MEASURED}", f"run.dir={place.directory}", "run.resume=auto")
     return Command((*place.job.words, *own), root / PRINTED / f"{place.job.name}.txt")
 
 
-def _run(place: Place, code: int) -> Run:
+def _run(place: Place, code: int, pruned: bool = False) -> Run:
     summary = read_summary(place.directory) or {"status": STATUS.get(code, STATUS[FAULT])}
-    return Run(place.job, place.directory, code, summary, place.reused)
+    pruned = pruned and code != DONE  # It may have reached its end meanwhile.
+    return Run(place.job, place.directory, code, summary, place.reused, pruned)
 
 
 def _findings(study: Study, runs: Sequence[Run]) -> Findings:
@@ -78,42 +151,44 @@ def _findings(study: Study, runs: Sequence[Run]) -> Findings:
 class _Progress:
     """Says what began and ended, how many are left, and about how long they take."""
 
-    def __init__(self, context: RunContext, found: Sequence[Place], at_once: int):
+    def __init__(self, context: RunContext, at_once: int):
         self._context, self._at_once = context, at_once
-        self._left = {place.job.name: place for place in found if not place.reused}
-        self._total, self._begun, self._seconds = len(self._left), dict[str, float](), list[float]()
-        self.codes: dict[str, int] = {}
-        context.progress(kind="phase", name="runs", done=0, total=self._total)
+        self._begun, self._seconds = dict[str, float](), list[float]()
 
-    def began(self, name: str) -> None:
-        self._begun[name] = time.monotonic()
-        words = shlex.join(["python", "-m", "rlvr_exp", *self._left[name].job.words])
-        self._context.progress(kind="note", text=f"{name}: {words}")
+    def began(self, place: Place, left: int) -> None:
+        if not self._begun:
+            self._phase(left)
+        self._begun[place.job.name] = time.monotonic()
+        words = shlex.join(["python", "-m", "rlvr_exp", *place.job.words])
+        self._context.progress(kind="note", text=f"{place.job.name}: {words}")
 
-    def ended(self, name: str, code: int) -> None:
-        place, self.codes[name] = self._left.pop(name), code if code in STATUS else FAULT
+    def ended(self, run: Run, left: int) -> None:
+        name = run.job.name
         self._seconds.append(time.monotonic() - self._begun[name])
-        summary: dict[str, Any] = read_summary(place.directory) or {}
-        how = summary.get("status") or f"exit code {code}"
-        why = f": {summary['reason']}" if summary.get("reason") else ""
-        shown = f"; {place.directory}" if code == DONE else f"; see {PRINTED}/{name}.txt"
-        text = f"{name}: {how} in {self._seconds[-1]:.0f} s{why}{shown}{self._time_left()}"
+        how = "pruned" if run.pruned else run.summary.get("status") or f"exit code {run.code}"
+        why = f": {run.summary['reason']}" if run.summary.get("reason") and not run.pruned else ""
+        shown = f"; {run.directory}" if run.code == DONE or run.pruned else f"; see {PRINTED}/{name}.txt"
+        text = f"{name}: {how} in {self._seconds[-1]:.0f} s{why}{shown}{self._time_left(left)}"
         self._context.progress(kind="note", text=text)
         if not self._context.interrupted:  # Else the executor first lets those that are running stop by themselves.
-            self._context.progress(kind="phase", name="runs", done=self._total - len(self._left), total=self._total)
+            self._phase(left)
 
-    def _time_left(self) -> str:
+    def _phase(self, left: int) -> None:
+        done = len(self._seconds)
+        self._context.progress(kind="phase", name="runs", done=done, total=done + left)
+
+    def _time_left(self, left: int) -> str:
         """By the mean of those that ended."""
-        if not self._left:
+        if not left:
             return ""
-        rounds = len(self._left) / min(self._at_once, len(self._left))
+        rounds = left / min(self._at_once, left)
         minutes, seconds = divmod(round(rounds * sum(self._seconds) / len(self._seconds)), 60)
-        return f"; {len(self._left)} left, about {minutes}:{seconds:02d}"
+        return f"; {left} left, about {minutes}:{seconds:02d}"
 
 
 def _raise_worst(runs: Sequence[Run]) -> None:
     """Raises what the worst exit code of the runs stands for; nothing where all completed."""
-    failed = {run.job.name: run.code for run in runs if run.code != DONE}
+    failed = {run.job.name: run.code for run in runs if run.code != DONE and not run.pruned}
     if not failed:
         return
     text = f"{len(failed)} of {len(runs)} runs did not complete: {', '.join(failed)}. The same command with run.resume=auto goes on"

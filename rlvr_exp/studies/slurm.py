@@ -7,7 +7,6 @@ A study that is killed leaves its jobs running; a study that is stopped cancels 
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,9 +51,8 @@ class Slurm(Executor[Any], options.Slurm):
     def code_of(self, running: Any) -> int | None:
         return _code(running) if running.done() else None
 
-    def stop(self, running: Sequence[Any]) -> None:
-        for job in running:
-            job.cancel()
+    def stop(self, running: Any) -> None:
+        running.cancel()
 
     def _executor(self, root: Path) -> Any:
         try:

@@ -1,13 +1,14 @@
 """What a study is: it names the runs that its question needs, and answers from their directories. Runs nothing itself."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config import study as options
 from rlvr_exp.config.words import one_experiment
+from rlvr_exp.core.errors import InputError
 from rlvr_exp.report.drawing import Drawing
 
 COMPLETED = "completed"
@@ -23,6 +24,8 @@ class Job:
     """Its command, but for its directory."""
     own: tuple[str, ...]
     """Those of them by which it differs from other jobs."""
+    open: bool = False
+    """In a plan: what it differs by is not known before it starts."""
 
     @property
     def name(self) -> str:
@@ -43,6 +46,8 @@ class Run:
     summary: Mapping[str, Any]
     reused: bool = False
     """It was there already."""
+    pruned: bool = False
+    """The study has stopped it, since it promised too little."""
 
     @property
     def completed(self) -> bool:
@@ -60,21 +65,67 @@ class Findings:
     plots: Mapping[str, Drawing] = field(default_factory=dict)
 
 
+class Rounds(ABC):
+    """The jobs of a study as they come: which are next may depend on how those before them ended."""
+
+    @abstractmethod
+    def batch(self) -> Sequence[Job | Run]:
+        """What can be started next, and runs that are there and not to be started; empty: nothing before a job that runs
+        has ended, or nothing any more."""
+
+    @abstractmethod
+    def left(self) -> int:
+        """How many jobs are to come after those that came, at most."""
+
+    def refused(self, fault: InputError) -> Sequence[Job | Run]:
+        """What comes in place of the last batch, whose configuration cannot work."""
+        raise fault
+
+    def unwanted(self, running: Mapping[str, Path]) -> Collection[str]:
+        """Jobs that are not to go on, by what those that run have written into their directories so far."""
+        return ()
+
+    def ended(self, run: Run) -> None:  # noqa: B027 A list of jobs learns nothing from it.
+        """A job has ended, or was there already."""
+
+
+class Listed(Rounds):
+    """All at once."""
+
+    def __init__(self, jobs: Sequence[Job]):
+        self._jobs = [*jobs]
+
+    def batch(self) -> Sequence[Job | Run]:
+        jobs, self._jobs = self._jobs, []
+        return jobs
+
+    def left(self) -> int:
+        return len(self._jobs)
+
+
 class Study(options.Study, ABC):
     """A question. Derives from the schema of its options."""
 
     @abstractmethod
     def jobs(self) -> list[Job]:
-        """The runs that it needs, those first that others are compared with."""
+        """The runs that it needs, those first that others are compared with; in a plan, where rounds name them one by one."""
+
+    def rounds(self, root: Path, seed: int) -> Rounds:
+        """How they come, for a study in this folder. Raises InputError: what it needs for that is missing."""
+        return Listed(self.jobs())
+
+    def extremes(self) -> list[Job]:
+        """Jobs whose configuration is checked before any run: they stand for those that its rounds may name."""
+        return []
 
     @abstractmethod
     def summarise(self, runs: Sequence[Run]) -> Findings:
         """The answer by the runs that completed, of which there is at least one. Reads their directories only."""
 
-    def arm(self, name: str, words: Sequence[str]) -> list[Job]:
-        """The jobs of an arm, one a seed."""
+    def arm(self, name: str, words: Sequence[str], seeds: Sequence[int] | None = None) -> list[Job]:
+        """The jobs of an arm, one a seed; None: of the study's seeds."""
         every = (*self.command, *self.words, *words)  # The arm's own last: they decide.
-        found = ((seed, f"seed={seed}") for seed in self.seeds)
+        found = ((seed, f"seed={seed}") for seed in (self.seeds if seeds is None else seeds))
         return [Job(name, seed, (*one_experiment(every), word), (*words, word)) for seed, word in found]
 
 

@@ -35,6 +35,7 @@ NEEDED = {
     "executor/slurm": ["study=ablation"],
     "prepare": ["prepare=arc"],
     "study": ["study=ablation"],
+    "study/search": ["study.space.optimizer.lr={uniform:[1e-4,1e-3]}"],
 }
 NEEDED["curriculum/manual"] = ["curriculum.steps=[10]"]
 FROM_PATH = (

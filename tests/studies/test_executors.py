@@ -1,9 +1,11 @@
 """The local executor: so many at a time, each with its cores; a failed command stops no other."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
+from planted import Fed
 
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.records.context import RunContext
@@ -11,19 +13,10 @@ from rlvr_exp.studies import executors
 from rlvr_exp.studies.executors import Command, Local, core_share
 
 
-def commands(place: Path, **words: str) -> dict[str, Command]:
-    return {name: Command((word,), place / f"{name}.txt") for name, word in words.items()}
-
-
 def test_a_failed_command_stops_no_other_and_no_more_than_asked_for_run_at_a_time(tmp_path: Path) -> None:
-    events: list[tuple[str, int | None]] = []
-    found = commands(tmp_path, first="--version", bad="+stage=nothing", last="--version")
-    Local(jobs=2).run(
-        found,
-        RunContext(tmp_path, lambda _: None),
-        lambda name: events.append((name, None)),
-        lambda *end: events.append(end),
-    )
+    feed = Fed(tmp_path, first="--version", bad="+stage=nothing", last="--version")
+    Local(jobs=2).run(feed, RunContext(tmp_path, lambda _: None))
+    events = feed.events
     assert [name for name, code in events if code is None] == ["first", "bad", "last"]
     assert {name: code for name, code in events if code is not None} == {"first": 0, "bad": 2, "last": 0}
     running = [sum(1 if code is None else -1 for _, code in events[: i + 1]) for i in range(len(events))]
@@ -32,15 +25,29 @@ def test_a_failed_command_stops_no_other_and_no_more_than_asked_for_run_at_a_tim
 
 
 def test_a_request_to_stop_reaches_what_runs_and_begins_nothing_more(tmp_path: Path) -> None:
-    context, begun = RunContext(tmp_path, lambda _: None), list[str]()
-
-    def began(name: str) -> None:
-        begun.append(name)
-        context.interrupted = True
-
+    context = RunContext(tmp_path, lambda _: None)
+    feed = Fed(tmp_path, one="--version", two="--version")
+    feed.began = lambda: setattr(context, "interrupted", True)
     with pytest.raises(Interrupted, match=r"run.resume=auto"):
-        Local(jobs=1).run(commands(tmp_path, one="--version", two="--version"), context, began, lambda *_: None)
-    assert begun == ["one"]
+        Local(jobs=1).run(feed, context)
+    assert feed.events == [("one", None)]
+
+
+class Sleeper(Local):
+    """Starts commands of the shell in place of the program."""
+
+    def start(self, command: Command, slot: int) -> "subprocess.Popen[str]":
+        return subprocess.Popen(command.words, text=True)
+
+
+def test_what_is_not_wanted_is_stopped_alone_by_a_signal_that_it_can_answer(tmp_path: Path) -> None:
+    feed = Fed(tmp_path)
+    ready = tmp_path / "ready"
+    answer = f"trap 'exit 130' TERM; touch {ready}; while :; do sleep 0.05; done"
+    feed.waiting = {"long": Command(("sh", "-c", answer), tmp_path), "other": Command(("sleep", "0.8"), tmp_path)}
+    feed.unwanted = lambda: ["long"] if ready.exists() else []  # type: ignore[method-assign]
+    Sleeper(jobs=2).run(feed, RunContext(tmp_path, lambda _: None))
+    assert dict(feed.events) == {"long": 130, "other": 0}
 
 
 def test_cores_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,57 +2,16 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from planted import plant_in
+from planted import Planter, context_of
 
 from rlvr_exp.config import compose
-from rlvr_exp.config.load import to_yaml
 from rlvr_exp.core.errors import GuardStop, InputError
-from rlvr_exp.core.files import write_json, write_text
-from rlvr_exp.launch.resume import data_fingerprints
-from rlvr_exp.records.context import RunContext
-from rlvr_exp.records.initial_weights import initial_weights
-from rlvr_exp.studies.executors import Local
 from rlvr_exp.studies.plan import study_plan
 from rlvr_exp.studies.run import run_study
-from rlvr_exp.studies.study import Job
 
 WORDS = ["+stage=study", "study=ablation", "study.only=[with_kl]", "study.seeds=[0,1]", "study.metric=pass_at_1_greedy"]
-
-
-class Planter:
-    """In place of the executor's processes."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, failing: str = ""):
-        self.ran: list[str] = []
-        self.failing = failing
-        monkeypatch.setattr(Local, "run", lambda _, *given: self.run(*given))
-
-    def run(self, commands: Any, context: RunContext, began: Any, ended: Any) -> None:
-        for name, command in commands.items():
-            began(name)
-            self.ran.append(name)
-            if name == self.failing:
-                ended(name, 3)
-                continue
-            words = list(command.words)
-            directory = Path(next(word for word in words if word.startswith("run.dir=")).removeprefix("run.dir="))
-            arm, _, seed = name.rpartition("_seed")
-            plant_in(directory, Job(arm, int(seed), (), ()), lambda task: task % 2)
-            checked = compose(words)
-            write_text(directory / "config.yaml", to_yaml(checked))
-            data = {split: {"fingerprint": found} for split, found in data_fingerprints(checked.config).items()}
-            known = {"data": data, "start": initial_weights(checked.config), "versions": {}}
-            write_json(directory / "manifest.json", known)
-            ended(name, 0)
-
-
-def context_of(root: Path, notes: list[str]) -> RunContext:
-    root.mkdir(exist_ok=True)
-    write_json(root / "manifest.json", {"command": ["python", "-m", "rlvr_exp", *WORDS]})
-    return RunContext(root, lambda event: notes.append(str(event.get("text", ""))))
 
 
 def test_a_failed_run_is_told_and_runs_again_while_the_others_are_reused(
@@ -61,15 +20,15 @@ def test_a_failed_run_is_told_and_runs_again_while_the_others_are_reused(
     config, notes = compose(WORDS).config, list[str]()
     first = Planter(monkeypatch, failing="with_kl_seed0")
     with pytest.raises(GuardStop, match="1 of 4 runs did not complete: with_kl_seed0"):
-        run_study(config, context_of(tmp_path / "s", notes))
+        run_study(config, context_of(tmp_path / "s", notes, WORDS))
     assert len(first.ran) == 4 and any("see printed/with_kl_seed0.txt; 1 left" in note for note in notes)
     assert json.loads((tmp_path / "s" / "study.json").read_text())["jobs"][2]["status"] == "stopped"
     second = Planter(monkeypatch)
-    result = run_study(config, context_of(tmp_path / "s", notes))
+    result = run_study(config, context_of(tmp_path / "s", notes, WORDS))
     assert second.ran == ["with_kl_seed0"] and result.metrics == {"runs": 4, "reused": 3, "failed": 0}
     elsewhere = compose([*WORDS, f"study.reuse=[{tmp_path}]", "study.only=[with_kl,masked_groups]"]).config
     third = Planter(monkeypatch)
-    assert run_study(elsewhere, context_of(tmp_path / "t", notes)).metrics["reused"] == 4
+    assert run_study(elsewhere, context_of(tmp_path / "t", notes, WORDS)).metrics["reused"] == 4
     assert third.ran == ["masked_groups_seed0", "masked_groups_seed1"]
     plan = study_plan(compose([*WORDS, f"study.reuse=[{tmp_path}]", "study.seeds=[0,7]"]).config)
     assert "4 runs, 2 there already" in plan and f"there already: {tmp_path / 's' / 'full_seed0'}" in plan
@@ -80,10 +39,10 @@ def test_a_study_that_was_changed_leaves_the_runs_of_before_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Planter(monkeypatch)
-    run_study(compose(WORDS).config, context_of(tmp_path, []))
+    run_study(compose(WORDS).config, context_of(tmp_path, [], WORDS))
     changed = compose([*WORDS, 'study.words=["optimizer.lr=1e-5"]']).config
     again = Planter(monkeypatch)
-    assert run_study(changed, context_of(tmp_path, [])).metrics == {"runs": 4, "reused": 0, "failed": 0}
+    assert run_study(changed, context_of(tmp_path, [], WORDS)).metrics == {"runs": 4, "reused": 0, "failed": 0}
     assert len(again.ran) == 4 and len([*tmp_path.glob("full_seed0_*")]) == 1
 
 
@@ -98,7 +57,7 @@ def test_a_study_that_was_changed_leaves_the_runs_of_before_alone(
 )
 def test_what_cannot_work_is_told_before_any_run(words: list[str], found: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=found):
-        run_study(compose([*WORDS, *words]).config, context_of(tmp_path, []))
+        run_study(compose([*WORDS, *words]).config, context_of(tmp_path, [], WORDS))
 
 
 @pytest.mark.parametrize(
