@@ -154,10 +154,6 @@ class Search(Study):
     confirm: list[int] = option([1000, 1001, 1002], low=0)
     """Seeds of which no trial had any, on which the best trial and the unchanged command are compared; empty: they are not."""
 
-    @property
-    def dimensions(self) -> list[Dimension]:
-        return dimensions(self.space)
-
     def _faults(self) -> Iterator[InputProblem]:
         yield from super()._faults()
         if not self.space:

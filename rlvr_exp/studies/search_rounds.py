@@ -12,6 +12,7 @@ from pathlib import Path
 from rlvr_exp.config import Checked
 from rlvr_exp.config import search as options
 from rlvr_exp.config.load import resolved
+from rlvr_exp.config.search import Dimension, dimensions
 from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED, InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.records.fingerprint import flat
@@ -31,6 +32,10 @@ CODES = {STATUS[code]: code for code in (DONE, GUARD, INTERRUPTED, FAULT)}
 
 class SearchJobs(options.Search, Study):
     """The jobs of a search; what they answer is told elsewhere."""
+
+    @property
+    def dimensions(self) -> list[Dimension]:
+        return dimensions(self.space)
 
     def trial_jobs(self, number: int, words: Sequence[str], unchanged: bool = False) -> list[Job]:
         """`unchanged`: its words say what the command has without them."""

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from rlvr_exp.config import search as options
-from rlvr_exp.config.search import CHOICE, Dimension, text_of
+from rlvr_exp.config.search import CHOICE, Dimension, dimensions, text_of
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import derive
 
@@ -110,7 +110,7 @@ class Trials:
 
     def __init__(self, study: options.Search, root: Path, name: str, seed: int):
         self._options, self._seed, self._optuna = study, seed, optuna()
-        self._distributions = {one.key: distribution(one) for one in study.dimensions}
+        self._distributions = {one.key: distribution(one) for one in dimensions(study.space)}
         with quiet():
             self._study = self._optuna.create_study(
                 storage=storage(root),
@@ -179,7 +179,7 @@ class Trials:
 
     @property
     def _choices(self) -> set[str]:
-        return {one.key for one in self._options.dimensions if one.kind == CHOICE}
+        return {one.key for one in dimensions(self._options.space) if one.kind == CHOICE}
 
     def _drawn(self, trial: Any) -> Trial:
         """With a value of each key; one that was cut off between two of them draws the rest."""
@@ -193,7 +193,7 @@ class Trials:
         return Trial(trial, self._words(trial.params), bool(trial.user_attrs.get(UNCHANGED)))
 
     def _words(self, params: Mapping[str, Any]) -> tuple[str, ...]:
-        known = [one for one in self._options.dimensions if one.key in params]
+        known = [one for one in dimensions(self._options.space) if one.key in params]
         return tuple(f"{one.key}={params[one.key]}" for one in known)
 
     def _sampler(self, number: int) -> Any:

@@ -36,6 +36,7 @@ def verdicts(warm_dafny: Tool):
     return [(gold, verdict) for (_, _, gold), verdict in zip(asked, said, strict=True)]
 
 
+@pytest.mark.slow
 def test_golds_are_proved(verdicts) -> None:
     assert all(verdict.outcome == "passed" for gold, verdict in verdicts if gold)
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from makers import made
 
 from rlvr_exp.tasks.dafny.load import load
@@ -31,6 +32,7 @@ BEGINS = {
 }
 
 
+@pytest.mark.slow
 def test_reasons_of_each_role_under_dafny(dafny: Tool, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for name, text in PROGRAMS.items():

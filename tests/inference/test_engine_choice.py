@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from input_rows import ADD, EDITED, puzzle
+from thinning import thinned
 
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
@@ -95,7 +96,7 @@ def alone(make):
 
 
 @pytest.mark.property(30)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", thinned(WAYS))
 @given(order=st.permutations(range(6)), count=st.integers(2, 6), batch=st.integers(2, 20))
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_else_is_asked_changes_no_answer(make, alone, way, order, count, batch):

@@ -23,6 +23,7 @@ class Silent(Direct):
         return TRUNCATED
 
 
+@pytest.mark.slow
 def test_a_plain_folder_answers_as_the_embedded_policy(tmp_path):
     shutil.copytree(EMBEDDED_MODEL, tmp_path / "copy")
     asked = puzzle("a")

@@ -113,6 +113,7 @@ def test_failed_install_names_the_remedy_and_is_tried_again(checkout: Path) -> N
     assert launch(checkout).returncode == 7 and installed(checkout) == "1.0"
 
 
+@pytest.mark.slow
 def test_two_at_once_install_once(checkout: Path) -> None:
     command = ["bash", str(checkout / "launchers" / "local.sh")]
     both = [subprocess.Popen(command, cwd="/", stderr=subprocess.PIPE, text=True) for _ in range(2)]

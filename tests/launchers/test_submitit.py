@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 LAUNCHER = Path(__file__).parents[2] / "launchers" / "submitit_jobs.py"
 
 
@@ -13,6 +15,7 @@ def submitted(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.slow
 def test_every_job_is_a_run_in_its_own_directory(tmp_path: Path) -> None:
     words = ["+stage=verify", "verifier=ast_grep", "verify.input=samples", "verify.max_row_mb=1,2", "run.dir=sweep"]
     done = submitted(tmp_path, *words)

@@ -53,6 +53,7 @@ def in_every_form(test: Callable) -> Callable:
     return test
 
 
+@pytest.mark.slow
 @pytest.mark.property(9)
 @settings(max_examples=4 if EVERY else 1, deadline=None)
 @given(form=st.sampled_from(list(FORMS)), seed=st.integers(0, 99), steps=st.integers(1, 3))

@@ -53,6 +53,7 @@ def test_every_prompt_of_every_domain_carries_it(policies: dict[str, Policy], fo
         assert shown.startswith(opening + prompt.rstrip()), name
 
 
+@pytest.mark.slow
 def test_the_embedded_policy_answers_otherwise_after_it(tmp_path: Path) -> None:
     """Plain prompts, from the command line to the sampler; the rows keep the task's own prompt."""
     words = [*PROGRAM, "+stage=evaluate", "+experiment=quick", "evaluation.tasks=4", "evaluation.samples=1"]

@@ -35,6 +35,7 @@ def metrics_of(run: Path) -> list[dict]:
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_the_books_of_every_step_add_up_to_what_its_rollouts_hold(run):
     rows = metrics_of(run)
     assert [row["step"] for row in rows] == list(range(1, STEPS + 1))

@@ -136,6 +136,7 @@ def test_evaluate_measures_a_checkpoint_against_a_run(run, tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_compare_lays_two_runs_side_by_side(run, tmp_path):
     other = command(tmp_path, "+stage=grpo", "+experiment=quick", "algorithm.kl_coef=0.02", "run.dir=other")
     assert other.returncode == 0

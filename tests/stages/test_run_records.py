@@ -257,6 +257,7 @@ def test_a_step_comes_out_as_it_was(made: Path, tmp_path: Path, step: int) -> No
     assert result.metrics["samples"] == len(read_rollouts(rollout_steps(made)[step])) > 0
 
 
+@pytest.mark.slow
 def test_its_update_comes_out_as_it_was_from_a_checkpoint_steps_before(made: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(made, tmp_path / "copy", symlinks=True)
     shutil.rmtree(copy / "checkpoints" / "step_000002")

@@ -34,6 +34,7 @@ def program(place: Path, *words: str, start=PROGRAM) -> subprocess.CompletedProc
     return subprocess.run([*start, *words], cwd=place, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.slow
 def test_each_link_is_a_run_that_reads_what_those_before_it_wrote(tmp_path: Path) -> None:
     done = program(tmp_path, *own(tmp_path, MINE))
     assert done.returncode == 0, done.stdout + done.stderr

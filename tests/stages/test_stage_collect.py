@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from endpoint import Endpoint, serving
 from program import ENVIRONMENT, INTERPRETED, PROGRAM
+from thinning import thinned
 
 from rlvr_exp.tasks.edits.domain import Edits
 
@@ -66,12 +67,14 @@ def test_a_run_killed_on_the_way_goes_on_and_ends_with_the_same_bytes(golds: Pat
     assert out.read_bytes() == (golds / "out.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 def test_tasks_of_another_teacher_are_left_out(golds: Path, tmp_path: Path) -> None:
     done = program(tmp_path, *COLLECT, *GOLDS, "collect.skip=30", "collect.tasks=10", "run.dir=run")
     assert done.returncode == 0, done.stdout + done.stderr
     assert rows_of(tmp_path / "out.jsonl") == rows_of(golds / "out.jsonl")[30:]
 
 
+@pytest.mark.slow
 def test_a_policy_teaches_what_it_samples_within_its_budget(tmp_path: Path) -> None:
     words = [*COLLECT, "collect.split=practice", "collect.tasks=4", "collect.samples=2", "collect.batch_size=2"]
     stopped = program(tmp_path, *words, "collect.max_tokens=1", "run.dir=a")
@@ -90,15 +93,17 @@ def test_a_policy_teaches_what_it_samples_within_its_budget(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("words", "found"),
-    [
-        (["collect.teacher=golds", "collect.samples=2"], "collect.samples: has no effect here"),
-        (["collect.teacher=golds", "data.target=text"], "collect.teacher: no task has an action to show"),
-        (["data=arc", "environment=single_turn"], "data: these tasks are not done in steps"),
-        (["collect.split=nowhere"], "nowhere"),
-        (["collect.teacher=golds", "collect.skip=12000"], "collect.skip: leaves out every task"),
-        (["collect.max_cost=1"], "collect.max_cost: nothing has a price"),
-        (["environment=single_turn"], "environment: shows no text that an action has made"),
-    ],
+    thinned(
+        [
+            (["collect.teacher=golds", "collect.samples=2"], "collect.samples: has no effect here"),
+            (["collect.teacher=golds", "data.target=text"], "collect.teacher: no task has an action to show"),
+            (["data=arc", "environment=single_turn"], "data: these tasks are not done in steps"),
+            (["collect.split=nowhere"], "nowhere"),
+            (["collect.teacher=golds", "collect.skip=12000"], "collect.skip: leaves out every task"),
+            (["collect.max_cost=1"], "collect.max_cost: nothing has a price"),
+            (["environment=single_turn"], "environment: shows no text that an action has made"),
+        ]
+    ),
 )
 def test_what_cannot_be_collected_is_refused(words, found, tmp_path: Path) -> None:
     done = program(tmp_path, *COLLECT, *words, "run.dir=run")

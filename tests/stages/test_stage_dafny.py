@@ -86,6 +86,7 @@ def test_a_role_that_there_is_not_is_refused(tmp_path: Path, data: str) -> None:
     assert done.returncode == 2 and "writer, annotator, both" in done.stderr, done.stderr
 
 
+@pytest.mark.slow
 def test_tasks_whose_gold_is_not_proved_are_left_out_when_asked(dafny: Tool, tmp_path: Path, data: str) -> None:
     unproved = ROWS[0] | {"id": "unproved", "annotated_body": ROWS[0]["body"], "mutants": []}
     with (tmp_path / "data" / "train.jsonl").open("a") as file:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from endpoint import Endpoint, serving
 from program import ENVIRONMENT, PROGRAM
+from thinning import thinned
 
 pytest.importorskip("ast_grep_py")
 COMMAND = [*PROGRAM, "+stage=infer", "data=edits", "environment=edits", "sandbox.workers=1"]
@@ -44,6 +45,7 @@ def test_the_answer_is_what_all_steps_have_made(tmp_path: Path) -> None:
     assert (lost["outcome"], lost["bucket"], lost["edited"], lost["earlier"]) == ("failed", "parse", None, [])
 
 
+@pytest.mark.slow
 def test_the_embedded_policy_takes_as_many_steps_as_it_may(tmp_path: Path) -> None:
     done = program(tmp_path, "infer.tasks=4", "environment.steps=2", "infer.split=dev", "run.dir=run")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -54,12 +56,14 @@ def test_the_embedded_policy_takes_as_many_steps_as_it_may(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("words", "told"),
-    [
-        (["infer.max_attempts=2"], "infer.max_attempts: has no meaning for edits in steps"),
-        (["infer.verify=false"], "infer.verify: has no meaning"),
-        (["infer.decoding=beam"], "infer.decoding: edits in steps are sampled or greedy"),
-        (["environment=retry"], "environment: answers have one turn"),
-    ],
+    thinned(
+        [
+            (["infer.max_attempts=2"], "infer.max_attempts: has no meaning for edits in steps"),
+            (["infer.verify=false"], "infer.verify: has no meaning"),
+            (["infer.decoding=beam"], "infer.decoding: edits in steps are sampled or greedy"),
+            (["environment=retry"], "environment: answers have one turn"),
+        ]
+    ),
 )
 def test_what_has_no_meaning_in_steps_is_refused(words: list[str], told: str, tmp_path: Path) -> None:
     done = program(tmp_path, *words, "run.dir=run")

@@ -62,6 +62,7 @@ def counts(run: Path) -> list[dict]:
     return [{name: value for name, value in row.items() if name.startswith("mix/")} for row in rows_of(run)]
 
 
+@pytest.mark.slow
 def test_imitation_counts_the_examples_of_each_source(place) -> None:
     program(place, *EDITS, "+stage=sft", MIX, "algorithm.max_steps=3", "algorithm.batch_size=8", "run.dir=sft")
     assert counts(place / "sft") == [{"mix/first": 6 * n, "mix/second": 2 * n} for n in (1, 2, 3)]
@@ -82,6 +83,7 @@ def prompted(run: Path, step: int) -> list[str]:
     return list(dict.fromkeys(row.completion.task.id for row in rows))
 
 
+@pytest.mark.slow
 def test_prompts_come_from_the_sources_of_the_mixture(grpo) -> None:
     tasks = prompted(grpo, 1)
     found = [sum(source in name for name in tasks) for source in SOURCES]
@@ -107,6 +109,7 @@ def test_a_run_with_a_mixture_can_be_replayed(place, grpo) -> None:
     assert (metrics["samples"], metrics["differences"]) == (32, 0)
 
 
+@pytest.mark.slow
 def test_self_play_prompts_and_imitates_in_the_shares(place) -> None:
     folder = place / "arc" / "training"
     folder.mkdir(parents=True)

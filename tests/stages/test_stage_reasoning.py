@@ -32,6 +32,7 @@ def imitated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_imitation_sees_the_golds_of_all_stages_and_the_chain_is_kept_with_each_answer(imitated: Path) -> None:
     found = json.loads((imitated / "run" / "manifest.json").read_text())["imitation"]
     assert found["examples"] == 24 * 5 and found["held_out"] == 24 * 5
@@ -70,6 +71,7 @@ def test_a_solver_and_a_tester_are_two_policies_of_one_run(imitated: Path) -> No
     assert "episode/whole" in row and any(name.startswith("solver/") for name in row)
 
 
+@pytest.mark.slow
 def test_a_testers_answers_are_measured_by_validity_and_what_they_catch(imitated: Path) -> None:
     words = ["+stage=validate", "data=problems", "role=tester", "data.limit=6", "sandbox.workers=1"]
     done = program(imitated, *words, "run.dir=validated")

@@ -61,6 +61,7 @@ def test_an_evaluation_outlives_a_server_that_fails_and_counts_all_of_it(tmp_pat
     assert not [path for path in (tmp_path / "run").rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
 
 
+@pytest.mark.slow
 def test_answers_are_resumed_after_a_stop_while_the_server_hangs(tmp_path):
     words = ["infer.tasks=5", "infer.batch_size=1", "infer.output=run/answers.jsonl", "engine.timeout_s=100"]
     with serving(Endpoint(text=same, key=KEY, faults=["", ""], always="hang")) as endpoint:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from program import ENVIRONMENT, PROGRAM
+from thinning import thinned
 
 from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
 
@@ -34,10 +35,13 @@ def test_actions_are_paid_by_their_likeness_to_the_teachers(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("words", "found"),
-    [
-        (["data.target=text"], "reward: 16000 of 16000 tasks have no action of a teacher"),
-        (["algorithm=ppo"], "algorithm"),
-    ],
+    thinned(
+        [
+            (["data.target=text"], "reward: 16000 of 16000 tasks have no action of a teacher"),
+            (["algorithm=ppo"], "algorithm"),
+        ],
+        2,
+    ),
 )
 def test_what_cannot_be_likened_is_told_before_anything_starts(words, found, tmp_path: Path) -> None:
     done = program(tmp_path, *words, "run.dir=run")

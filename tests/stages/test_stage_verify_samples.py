@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from program import ENVIRONMENT, PROGRAM
+from thinning import thinned
 
 from rlvr_exp.config.paths import PACKAGE, conf_directory
 
@@ -26,7 +27,7 @@ def rows(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("verifier", VERIFIERS)
+@pytest.mark.parametrize("verifier", thinned(VERIFIERS))
 def test_samples_are_judged_as_they_say(verifier, tmp_path):
     words = ["+stage=verify", "+experiment=quick", f"verifier={verifier}", f"cache.path={tmp_path}/cache"]
     done = command(tmp_path, *words, "run.dir=cold")

@@ -69,6 +69,7 @@ def test_every_sample_says_how_its_task_s_vote_went(trained: Path) -> None:
     assert all(one.about["voted"]["answers"] == 2 for one in rows if one.mode == "sampled")
 
 
+@pytest.mark.slow
 def test_a_policy_is_compared_by_its_vote_with_a_run_that_had_one(trained: Path, tmp_path: Path) -> None:
     words = ["evaluation.vote=2", f"evaluate.baseline={trained}", "run.dir=again"]
     limit = f"model.max_completion_tokens={compose(['+stage=grpo', '+experiment=quick']).config.model.max_completion_tokens}"
@@ -129,6 +130,7 @@ def voted(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict], dict]:
     return inferred(folder / "run", f"infer.input={puzzles(folder / 'in.jsonl', hidden=False)}", "infer.vote=2")
 
 
+@pytest.mark.slow
 def test_answers_are_voted_where_the_outputs_are_hidden(voted, tmp_path: Path) -> None:
     """The same as where they are given, which are not looked at; only whether they are right is not known."""
     rows, rates = inferred(tmp_path / "run", f"infer.input={puzzles(tmp_path / 'in.jsonl', True)}", "infer.vote=2")
@@ -162,6 +164,7 @@ def test_without_a_vote_the_row_says_so_and_is_the_same(voted, tmp_path: Path) -
     assert rows == [row | {"voted": None} for row in voted[0]] and set(rates) == {"pass_at_attempt_1"}
 
 
+@pytest.mark.slow
 def test_answers_of_a_vote_go_on_where_they_stopped(voted, tmp_path: Path) -> None:
     words = [f"infer.input={puzzles(tmp_path / 'in.jsonl', False)}", "infer.vote=2"]
     out = tmp_path / "out.jsonl"
@@ -189,6 +192,7 @@ def test_a_row_that_holds_nothing_back_is_refused_by_its_id(tmp_path: Path) -> N
     assert not (tmp_path / "run" / "answers.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_pipe_carries_voted_outputs_and_the_report_shows_them(tmp_path: Path) -> None:
     puzzles(tmp_path / "in.jsonl", hidden=True)
     words = ["+experiment=quick", "infer.input=in.jsonl", *SAMPLED, "infer.vote=2", "run.dir=run"]

@@ -2,6 +2,8 @@
 
 import shutil
 
+import pytest
+
 from rlvr_exp.tasks.arc.domain import EMBEDDED, Arc
 from rlvr_exp.tasks.embedded import embedded_content
 
@@ -12,6 +14,7 @@ def test_splits_limits_and_seeds_differ():
     assert len(set(found)) == 5 and Arc(seed=1).fingerprint("dev") == found[0]
 
 
+@pytest.mark.slow
 def test_a_changed_file_is_hashed_by_its_tasks(tmp_path, monkeypatch):
     corpus = tmp_path / "arc"
     shutil.copytree(EMBEDDED, corpus)

@@ -81,6 +81,7 @@ def test_rewards_that_are_not_finite_skip_the_updates_of_their_step(tmp_path: Pa
         learner.end()
 
 
+@pytest.mark.slow
 def test_a_role_resumed_between_two_updates_of_a_batch_goes_on_with_it(tmp_path: Path) -> None:
     """And with the row that it has begun, bit for bit."""
     whole = pair(tmp_path / "whole")["writer"]

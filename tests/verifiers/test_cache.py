@@ -136,6 +136,7 @@ def test_what_is_written_is_found_by_another_process_while_both_run(tmp_path):
     cache.close()
 
 
+@pytest.mark.slow
 def test_many_processes_write_at_once(tmp_path):
     body = "for n in range(400 * {0}, 400 * {0} + 400): cache.put(key(n), FAILED)\ncache.close()"
     children = [in_child(tmp_path, body.format(number)) for number in range(4)]

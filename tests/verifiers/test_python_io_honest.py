@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from thinning import thinned
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.sandbox.isolation.levels import LEVELS
@@ -131,7 +132,7 @@ with PythonIO(SimpleNamespace(workers=1, **limits)) as verifier:
 """
 
 
-@pytest.mark.parametrize("folder", ["nowhere", "read_only", "closed"])
+@pytest.mark.parametrize("folder", thinned(["nowhere", "read_only", "closed"]))
 def test_wherever_the_trainers_temporary_folder_lies(verifier, tmp_path, folder):
     place = tmp_path / "closed" / "inner" if folder == "closed" else tmp_path / folder
     if folder != "nowhere":

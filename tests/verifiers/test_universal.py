@@ -100,6 +100,7 @@ def test_no_task_of_the_embedded_corpus_expects_a_fixed_answer() -> None:
         assert same == []
 
 
+@pytest.mark.slow
 def test_no_fixed_answer_passes_a_task_of_the_embedded_corpus(verifier: PythonIO) -> None:
     tasks = [tasks[0] for tasks in Arc(limit=1).splits().values()]
     requests = [Request(task.problem, Candidate(text)) for task in tasks for _, text in fixed_answers(task.problem)]

@@ -180,7 +180,7 @@ SUITES: list[Control] = [
     _own(
         "hypothesis",
         "def rev(x): return x[::-1]",
-        "from hypothesis import given, settings, strategies as st\nfrom solution import rev\n@settings(max_examples=tries(20), deadline=None)\n@given(st.lists(st.integers()))\ndef test_rev(x): assert rev(rev(x)) == x",
+        "from hypothesis import given, settings, strategies as st\nfrom solution import rev\n@settings(max_examples=20, deadline=None)\n@given(st.lists(st.integers()))\ndef test_rev(x): assert rev(rev(x)) == x",
     ),
     _own(
         "asyncio by hand",

@@ -94,6 +94,7 @@ def test_a_critique_in_training_shows_nothing_of_a_problem_that_is_held_out(tmp_
     assert not [number for number in held_out if f"x + {number}" in shown]
 
 
+@pytest.mark.slow
 def test_the_same_problems_have_the_same_demonstrations(embedded: Problems) -> None:
     again = build(compose(["+stage=sft", "data=problems", "role=tester", "data.limit=60"]).config.data)
     shown = [

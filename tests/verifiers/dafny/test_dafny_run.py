@@ -53,6 +53,7 @@ def gone(pids: list[int], seconds: float = 30) -> bool:
     return not any(alive(pid) for pid in pids)
 
 
+@pytest.mark.slow
 def test_warm_and_cold_agree_and_the_prover_reads_the_same_bytes(warm: Warm, warm_dafny: Tool, tmp_path: Path) -> None:
     for number, program in enumerate(PROGRAMS):
         here = tmp_path / f"cold{number}.smt2"
@@ -71,6 +72,7 @@ def test_proofs_wait_for_the_word_to_go_on(warm: Warm) -> None:
     assert warm.run(PROVED, [], ROOMY, always).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limits", "end"), [(RunLimits(1, 300, 2048), "cpu"), (RunLimits(300, 2, 2048), "wall")])
 def test_limit_ends_all_of_it_and_the_next_is_judged(warm: Warm, limits: RunLimits, end: str) -> None:
     warm.run(PROVED, [], ROOMY, always)

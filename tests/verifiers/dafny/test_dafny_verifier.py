@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from thinning import thinned
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
@@ -68,7 +69,7 @@ def test_unreadable_given_program_proves_nothing(verifier: DafnyVerifier) -> Non
     assert ask(verifier, GIVEN + "}", GIVEN + "}").bucket == "parse"
 
 
-@pytest.mark.parametrize("rlimit", [1, 1000, 10_000, 100_000])
+@pytest.mark.parametrize("rlimit", thinned([1, 1000, 10_000, 100_000]))
 def test_running_out_of_the_resource_count_never_passes(dafny: Tool, rlimit: int) -> None:
     with build(rlimit=rlimit) as verifier:
         verdict = ask(verifier, SWAP, SWAP)
@@ -81,6 +82,7 @@ def test_out_of_resource_is_a_cacheable_timeout(dafny: Tool) -> None:
         assert [(verdict.bucket, verdict.cached) for verdict in verdicts] == [("timeout", False), ("timeout", True)]
 
 
+@pytest.mark.slow
 def test_wall_clock_alone_is_tried_twice_and_not_remembered(dafny: Tool) -> None:
     with build() as verifier:
         verdicts = [ask(verifier, HARD, HARD, Limits(wall_s=1)) for _ in range(2)]
@@ -101,6 +103,7 @@ def test_probe_stands_at_the_end_of_bodies_that_can_be_reached() -> None:
     assert "method N() {  assert false; return;" in text and text.endswith("decreases * { while true { } }")
 
 
+@pytest.mark.slow
 def test_strict_level_and_cold_give_the_same_verdicts(dafny: Tool) -> None:
     with DafnyVerifier(Sandbox(workers=1, level="strict"), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
         assert ask(verifier, GIVEN, DONE).outcome == "passed"
