@@ -50,6 +50,7 @@ def reader(warm_dafny: Tool) -> Reader:
     found.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_both_read_the_same(reader: Reader, name: str) -> None:
     assert compare(reader, PROGRAMS[name]) == AGREES

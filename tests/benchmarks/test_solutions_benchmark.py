@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from functions import measured
 
 from rlvr_exp.benchmarks.solutions import SINGLE, synthetic_solutions
@@ -9,6 +10,7 @@ from rlvr_exp.solutions.check import faults
 from rlvr_exp.solutions.store import BATCH, SolutionStore
 
 
+@pytest.mark.slow
 def test_the_rates_are_of_a_sound_store(tmp_path: Path) -> None:
     text, metrics = measured(tmp_path, "solutions", "benchmark.rows=1000")
     assert metrics["rows"] == 1000, "what came later took the places of others"

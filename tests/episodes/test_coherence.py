@@ -38,6 +38,7 @@ def test_examples_that_the_program_does_not_fulfil_make_it_less() -> None:
     assert by_stage(["x", "x", "x"], NAMES, 0.0) == [1.0, 0.5] and by_stage(["x"], NAMES, 0.0) == []
 
 
+@pytest.mark.slow
 def test_stages_shuffled_between_problems_agree_at_least_30_points_less() -> None:
     domain = build(compose(["+stage=sft", "data=problems"]).config.data)
     tasks = domain.splits()["dev"]

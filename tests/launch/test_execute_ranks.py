@@ -60,6 +60,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", [0, 1])
 @pytest.mark.parametrize(
     ("how", "code", "status", "reason"),

@@ -211,6 +211,7 @@ def test_dafny_that_is_there_is_left_alone(checkout: Path, tmp_path: Path) -> No
     assert bring_dafny(checkout, path, "again") == "" and not (tmp_path / "asked").exists()
 
 
+@pytest.mark.slow
 def test_test_launcher_passes_its_words_to_pytest(checkout: Path) -> None:
     (checkout / "pytest").mkdir()
     (checkout / "pytest" / "__main__.py").write_text(PROGRAM)

@@ -97,6 +97,7 @@ def rows_of(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_no_file_of_a_run_holds_a_secret(made: Path) -> None:
     files = [path for path in made.rglob("*") if path.is_file()]
     assert {"metrics.jsonl", "log.txt", "manifest.json", "config.yaml", "report.html"} <= {path.name for path in files}

@@ -137,6 +137,7 @@ def test_steps_become_rows_where_ast_grep_proves_them(golds: Path, tmp_path: Pat
     assert all(task.problem.teacher for tasks in domain.splits().values() for task in tasks) and not domain.left_out()
 
 
+@pytest.mark.slow
 def test_an_endpoint_teaches_too(tmp_path: Path) -> None:
     def answer(prompt: str, seed: object) -> str:
         return '{"pattern": "return $X", "rewrite": "return ($X)"}' if "return (" not in prompt else "done"

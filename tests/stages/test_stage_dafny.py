@@ -42,6 +42,7 @@ def run(tmp_path: Path, *words: str, path: str = "") -> subprocess.CompletedProc
     return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_both_roles_golds_pass_and_what_is_wrong_does_not(tmp_path: Path, data: str) -> None:
     try:
         find()

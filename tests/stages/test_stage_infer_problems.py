@@ -61,6 +61,7 @@ def test_the_tester_chooses_among_the_solvers_chains_and_the_report_shows_both(p
     assert other.returncode == 2 and "was written with another environment" in other.stdout + other.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "roles"), [(["environment=reasoning"], {"policy"}), ([*BOTH, "infer.verify=false"], {"solver", "tester"})]
 )

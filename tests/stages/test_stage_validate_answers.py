@@ -16,6 +16,7 @@ def program(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=place, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.slow
 def test_answers_are_judged_and_measured_as_where_they_were_given(tmp_path: Path) -> None:
     given = program(tmp_path, "+stage=infer", "infer.split=dev", "infer.tasks=12", "infer.output=a.jsonl", "run.dir=a")
     assert given.returncode == 0, given.stdout + given.stderr

@@ -40,6 +40,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
+@pytest.mark.slow
 def test_a_vote_is_measured_before_and_after_training(trained: Path) -> None:
     summary = summary_of(trained)
     for side in ("before", "after"):

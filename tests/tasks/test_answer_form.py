@@ -36,6 +36,7 @@ def golds(domain: Domain) -> Iterator[tuple[Task, str]]:
         yield task, gold
 
 
+@pytest.mark.slow
 def test_the_gold_is_a_completion_in_the_form_of_the_prompt(domain: Domain) -> None:
     for task, gold in golds(domain):
         language = "dafny" if isinstance(domain, DafnyDomain) else "python"

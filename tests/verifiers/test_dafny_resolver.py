@@ -15,6 +15,7 @@ UNPROVED = """method Up(n: nat) returns (m: nat)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("warm", [True, False])
 def test_the_front_end_alone_tells_what_resolves(dafny: Tool, warm: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not warm:

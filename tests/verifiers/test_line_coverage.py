@@ -75,6 +75,7 @@ def test_a_script_that_ends_well_has_lines(runner: LineCoverageRunner, script: s
     assert runner.measure(script).result() is not None
 
 
+@pytest.mark.slow
 def test_a_script_that_never_ends_has_no_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_coverage, "CPU_S", 1.0)
     runner = LineCoverageRunner(Sandbox(workers=1))

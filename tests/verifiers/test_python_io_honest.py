@@ -132,6 +132,7 @@ with PythonIO(SimpleNamespace(workers=1, **limits)) as verifier:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", thinned(["nowhere", "read_only", "closed"]))
 def test_wherever_the_trainers_temporary_folder_lies(verifier, tmp_path, folder):
     place = tmp_path / "closed" / "inner" if folder == "closed" else tmp_path / folder

@@ -156,6 +156,7 @@ def test_a_reference_that_is_executed_runs_anew_each_time(verifier) -> None:
     assert set(runs) == {"passed", "failed"}
 
 
+@pytest.mark.slow
 def test_a_suite_has_a_limit_of_its_own() -> None:
     slow = PytestProblem(SUITE.tests, reference="")
     endless = Candidate("def f(x):\n    while True:\n        pass\n")

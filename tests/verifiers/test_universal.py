@@ -78,6 +78,7 @@ def test_frames_are_walked_as_they_would_be_in_plain_python() -> None:
         test["test"]()  # type: ignore[operator]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", [DOUBLE, METHOD, PROGRAM], ids=["function", "method", "program"])
 def test_no_fixed_answer_passes_and_the_next_honest_one_does(verifier: PythonIO, problem: PythonProblem) -> None:
     answers = list(fixed_answers(problem))

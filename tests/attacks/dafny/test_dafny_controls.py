@@ -6,7 +6,7 @@ from dafny_controls import CONTROLS
 from dafny_judge import Judge
 from thinning import thinned
 
-CHOSEN = thinned(CONTROLS)
+CHOSEN = thinned(CONTROLS, 6)
 
 
 @pytest.fixture(scope="module")

@@ -88,6 +88,7 @@ def told(verdict: Verdict) -> str:
     return verdict.bucket or verdict.rule or verdict.outcome
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHEATS)
 def test_other_code_is_refused_however_it_proves(verifier: DafnyVerifier, name: str) -> None:
     hole, kept, body = CHEATS[name]

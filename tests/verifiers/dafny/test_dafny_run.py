@@ -82,6 +82,7 @@ def test_limit_ends_all_of_it_and_the_next_is_judged(warm: Warm, limits: RunLimi
     assert warm.run(PROVED, [], ROOMY, always).code == 0
 
 
+@pytest.mark.slow
 def test_memory_limit_counts_the_prover(warm: Warm) -> None:
     assert warm.run(PROVED, [], RunLimits(60, 300, 1), always).end in ("memory", "done")
     assert warm.run(SLOW, [], RunLimits(60, 300, 5), always).end == "memory"

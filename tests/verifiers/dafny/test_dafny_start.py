@@ -107,6 +107,7 @@ def test_the_command_line_ends_with_one_error(mono: Mono, tmp_path: Path) -> Non
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_process_lost_while_judging_gives_no_verdict_and_the_next_start_judges(mono: Mono) -> None:
     mono('real "$@"')
     with DafnyVerifier(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
