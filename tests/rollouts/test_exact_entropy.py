@@ -28,6 +28,7 @@ def test_a_draw_has_the_entropy_of_its_distribution(seed: int, filters: LogitFil
     assert torch.allclose(found.entropies.double(), wanted, atol=1e-4) and bool((found.entropies > -1e-5).all())
 
 
+@pytest.mark.property(41)
 @pytest.mark.parametrize("filters", [LogitFilters(), LogitFilters(temperature=0.7, top_k=5)])
 def test_a_sample_has_the_mean_over_its_tokens(filters: LogitFilters) -> None:
     model, asked = tiny_model(), prompts(3)
@@ -41,6 +42,7 @@ def test_a_sample_has_the_mean_over_its_tokens(filters: LogitFilters) -> None:
             assert one.entropy == pytest.approx(float(wanted), abs=1e-4)
 
 
+@pytest.mark.property(41)
 def test_an_estimate_has_a_name_of_its_own() -> None:
     exact = [TokenSample((1, 2), (-1.0, -3.0), False, entropy=0.5), TokenSample((1,), (-9.0,), False, entropy=2.0)]
     assert _entropy(exact) == {"entropy": pytest.approx((2 * 0.5 + 2.0) / 3)}
