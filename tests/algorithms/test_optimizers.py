@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from thinning import thinned
 from tiny_update import Bowl, tiny_language_model, trained
 
 from rlvr_exp.algorithms.optimizers import Chained
@@ -19,7 +20,7 @@ LINE = ["scheduler=constant", "scheduler.warmup_steps=0"]
 
 
 @pytest.mark.property(45)
-@pytest.mark.parametrize("name", RATES)
+@pytest.mark.parametrize("name", thinned(RATES, 3))
 @settings(deadline=None, max_examples=3, phases=NO_SHRINKING)
 @given(seed=st.integers(0, 30), share=st.floats(0.5, 1.0))
 def test_every_optimizer_lowers_a_convex_loss_and_the_curve_is_logged(name: str, seed: int, share: float) -> None:

@@ -41,6 +41,7 @@ def test_golds_are_proved(verdicts) -> None:
     assert all(verdict.outcome == "passed" for gold, verdict in verdicts if gold)
 
 
+@pytest.mark.slow
 def test_mutants_are_refused(verdicts) -> None:
     wrong = [verdict for gold, verdict in verdicts if not gold]
     assert len(wrong) == 10 and all((verdict.outcome, verdict.bucket) == ("failed", "verify") for verdict in wrong)

@@ -48,6 +48,7 @@ def test_the_books_of_every_step_add_up_to_what_its_rollouts_hold(run):
         assert sum(one.waited == 0 for one in samples) == row["samples/sampled"]
 
 
+@pytest.mark.slow
 def test_groups_that_wait_are_trained_on_later(run):
     waited = [one for path in rollout_steps(run).values() for one in read_rollouts(path) if one.waited]
     assert waited and {one.fate for one in waited} <= {"trained", "no_verdict"}

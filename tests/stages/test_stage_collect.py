@@ -161,7 +161,7 @@ def test_an_endpoint_teaches_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fault", "rate", "code", "said"),
     [
-        ("500", 1, 0, "6 trajectories were broken off without a verdict"),
+        pytest.param("500", 1, 0, "6 trajectories were broken off without a verdict", marks=pytest.mark.slow),
         pytest.param("404", 0.1, 3, "it refused with 404", marks=pytest.mark.slow),
         *(
             pytest.param(fault, 0.1, 3, "completions were never answered", marks=pytest.mark.slow)

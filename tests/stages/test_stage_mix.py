@@ -92,6 +92,7 @@ def test_prompts_come_from_the_sources_of_the_mixture(grpo) -> None:
     assert counts(grpo) == [one for one in of_two_steps for _ in range(2)]
 
 
+@pytest.mark.slow
 def test_a_resumed_run_draws_and_counts_the_same(place, grpo) -> None:
     resumed = place / "resumed"
     shutil.copytree(grpo, resumed, symlinks=True)

@@ -45,6 +45,7 @@ def test_what_was_cut_or_never_given_fails_as_such(tmp_path: Path) -> None:
     assert [one["bucket"] for one in found] == ["truncated", "prompt_too_long"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "told"),
     thinned(

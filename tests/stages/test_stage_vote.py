@@ -52,6 +52,7 @@ def test_a_vote_is_measured_before_and_after_training(trained: Path) -> None:
     assert change[TOP]["n"] == change[TOP]["won"] + change[TOP]["lost"] + change[TOP]["tied"] == 16
 
 
+@pytest.mark.slow
 def test_the_report_has_the_vote_beside_the_other_rates(trained: Path) -> None:
     page = (trained / "report.html").read_text()
     table = page[page.index('<table class="rates">') :].partition("</table>")[0]

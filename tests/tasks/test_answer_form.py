@@ -51,6 +51,7 @@ def test_it_ends_with_the_fence_that_closes_it_and_not_before(domain: Domain) ->
         assert places == [len(gold)] and domain.stop_text and domain.stop_text in gold[-1]
 
 
+@pytest.mark.slow
 def test_words_before_it_and_other_blocks_end_nothing(domain: Domain) -> None:
     _, gold = next(golds(domain))
     talk = "Install it first:\n```bash\npip install x\n```\nand then\n"

@@ -84,6 +84,7 @@ def test_each_task_is_in_one_test_fold_and_its_likes_with_it(domain: Domain) -> 
     assert "is held out as split 'test'" in domain.splits_note()
 
 
+@pytest.mark.slow
 def test_the_same_fold_is_the_same_tasks_and_the_other_splits_stay(domain: Domain) -> None:
     again, plain = replace(domain), replace(domain, folds=0)
     assert {name: [task.id for task in tasks] for name, tasks in again.splits().items()} == {
