@@ -13,16 +13,22 @@ from typing import Any
 
 import rlvr_exp
 from rlvr_exp.config import executor as options
-from rlvr_exp.core.errors import FAULT, InputError, InputProblem
+from rlvr_exp.core.errors import FAULT, INTERRUPTED, InputError, InputProblem
 from rlvr_exp.studies.executors import Command, Executor
 
 FILES = "submitit"
 """Folder of the study with submitit's own files."""
+UNKNOWN = "UNKNOWN"
+"""The state of a job that nothing is known of."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A command, as submitit calls it on the machine that the job was given; returns its exit code."""
+    """A command, as submitit calls it on the machine that the job was given; returns its exit code.
+
+    Slurm stops a job with SIGTERM before it queues it anew: the run keeps what it has, and the job ends without a result, so
+    that the study waits for the next start, in which the run goes on.
+    """
 
     command: Command
 
@@ -31,7 +37,16 @@ class Program:
         self.command.printed.parent.mkdir(parents=True, exist_ok=True)
         with open(self.command.printed, "a", encoding="utf-8") as out:
             words = [sys.executable, "-m", "rlvr_exp", *self.command.words]
-            return subprocess.run(words, env=env, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
+            code = subprocess.run(words, env=env, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
+        if code == INTERRUPTED and "SLURM_JOB_ID" in os.environ:
+            os._exit(code)
+        return code
+
+    def checkpoint(self) -> Any:
+        """What submitit queues where the job's time is up: the same again, which goes on."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self)
 
 
 class Slurm(Executor[Any], options.Slurm):
@@ -49,7 +64,9 @@ class Slurm(Executor[Any], options.Slurm):
         return self._submitit.submit(Program(command))
 
     def code_of(self, running: Any) -> int | None:
-        return _code(running) if running.done() else None
+        if running.done() or (running.state == UNKNOWN and not _queued(running.job_id)):
+            return _code(running) if running.done() else FAULT
+        return None
 
     def stop(self, running: Any) -> None:
         running.cancel()
@@ -69,6 +86,13 @@ class Slurm(Executor[Any], options.Slurm):
                 InputProblem("executor", f"submitit refuses: {fault}", str(self.parameters), "", "", remedy)
             ) from fault
         return executor
+
+
+def _queued(job_id: str) -> bool:
+    """Whether Slurm still has the job: asked where it keeps no accounts, by which submitit learns of an end without a result."""
+    done = subprocess.run(["squeue", "-h", "-j", job_id], capture_output=True, text=True, check=False)
+    answered = done.returncode == 0 or "Invalid job id" in done.stderr
+    return bool(done.stdout.strip()) or not answered
 
 
 def _code(job: Any) -> int:

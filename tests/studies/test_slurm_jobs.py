@@ -1,13 +1,17 @@
 """The executor of Slurm, on submitit's own processes of this machine."""
 
+import os
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from planted import Fed
 
-from rlvr_exp.core.errors import InputError, Interrupted
+from rlvr_exp.core.errors import FAULT, INTERRUPTED, InputError, Interrupted
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.studies.slurm import Slurm
+from rlvr_exp.studies.executors import Command
+from rlvr_exp.studies.slurm import Program, Slurm
 
 pytest.importorskip("submitit")
 
@@ -31,3 +35,17 @@ def test_a_study_that_is_stopped_cancels_its_jobs(tmp_path: Path) -> None:
 def test_parameters_that_submitit_does_not_take_are_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="submitit refuses"):
         Slurm(jobs=1, cluster="local", parameters={"gpus": 2}).run(Fed(tmp_path), RunContext(tmp_path, lambda _: None))
+
+
+@pytest.mark.parametrize(
+    ("job", "code", "ends"), [("7", INTERRUPTED, True), ("7", FAULT, False), ("", INTERRUPTED, False)]
+)
+def test_a_job_that_slurm_stops_leaves_no_result_so_that_it_may_be_queued_anew(job, code, ends, tmp_path, monkeypatch):
+    """A result would tell the study that the job is over."""
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=code))
+    monkeypatch.setenv("SLURM_JOB_ID", job) if job else monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    program = Program(Command(("+stage=grpo",), tmp_path / "printed" / "one.txt"))
+    assert program() == code and ended == ([code] if ends else [])
+    assert program.checkpoint().function is program, "where its time is up, the same is queued"
