@@ -2,14 +2,12 @@
 
 import json
 import os
-import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
+from killed import kill_once
 from program import ENVIRONMENT, INTERPRETED
-from test_study_killed import alive
 
 QUICK = ["+stage=study", "study=search", "+experiment=quick"]
 RATES = "study.space.optimizer.lr.log_uniform=[1e-3,1e-2]"
@@ -44,16 +42,8 @@ def test_the_quick_form_tries_four_rates_in_eighty_seconds_of_two_cores(tmp_path
 def test_a_killed_search_goes_on_and_gives_the_tables_of_an_unbroken_one(tmp_path: Path) -> None:
     broken, unbroken = tmp_path / "broken", tmp_path / "unbroken"
     command = [*INTERPRETED, *KILLED, f"run.dir={broken}"]
-    first = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, start_new_session=True)
-    limit = time.monotonic() + 600
-    while time.monotonic() < limit and not [*broken.glob("trial_001_seed0/metrics.jsonl")]:
-        time.sleep(0.05)
-    os.kill(first.pid, signal.SIGKILL)
-    first.wait()
-    limit = time.monotonic() + 10
-    while time.monotonic() < limit and alive(broken):
-        time.sleep(0.2)
-    assert alive(broken) == [] and not (broken / "study.json").exists()
+    kill_once(command, broken, lambda: [*broken.glob("trial_001_seed0/metrics.jsonl")])
+    assert not (broken / "study.json").exists()
     told = study(broken, *KILLED, "run.resume=auto")
     assert "1 run, 1 of them there already" in told and "trial_000_seed0: python" not in told
     study(unbroken, *KILLED)
