@@ -32,11 +32,12 @@ class CrossValidation(options.CrossValidation, Study):
         seeds = [seed for seed in self.seeds if all(seed in of_fold for of_fold in folds.values())]
         if not seeds or len(folds) < self.folds:
             return Findings([f"Cannot tell: no seed completed in all {self.folds} folds."])
-        after = _rows(folds, seeds)
-        before = _rows(arm_values(runs, self.metric, BEFORE), seeds) if _all_began(runs, self.metric) else None
+        start = arm_values(runs, self.metric, BEFORE) if _all_began(runs, self.metric) else None
+        tasks = _judged([folds] if start is None else [folds, start], seeds)
+        after, before = _rows(folds, tasks, seeds), None if start is None else _rows(start, tasks, seeds)
         spread = fold_spread([[fmean(of_fold[seed].values()) for seed in seeds] for of_fold in folds.values()])
-        each = {name: crossed_mean([[*of_fold[seed].values()] for seed in seeds]) for name, of_fold in folds.items()}
-        answer = [undecidable(folds), self._success(after), *self._gain(before, after), _told_apart(spread)]
+        each = {name: crossed_mean(_rows(folds, {name: of_fold}, seeds)) for name, of_fold in tasks.items()}
+        answer = [undecidable(folds), self._success(after), *self._gain(before, after), _spread_in_words(spread)]
         tables = {"folds": _fold_rows(folds, seeds), "spread": [spread._asdict()]}
         plot = intervals(f"{self.metric} of each held-out fold", each, "with 95% intervals over seeds and tasks")
         return Findings([*filter(None, answer)], tables, {"folds": plot})
@@ -68,19 +69,23 @@ def _all_began(runs: Sequence[Run], metric: str) -> bool:
     return all(metric in (run.summary.get(BEFORE) or {}) for run in runs if run.completed)
 
 
-def _rows(folds: Mapping[str, Values], seeds: Sequence[int]) -> list[list[float]]:
-    """The tasks of all folds, by seed."""
-    kept = {
-        name: [task for task in of_fold[seeds[0]] if all(task in of_fold[seed] for seed in seeds)]
-        for name, of_fold in folds.items()
+def _judged(sides: Sequence[Mapping[str, Values]], seeds: Sequence[int]) -> dict[str, list[str]]:
+    """By fold, the tasks that every seed could judge on every side."""
+    return {
+        name: [task for task in of_fold[seeds[0]] if all(task in side[name][seed] for side in sides for seed in seeds)]
+        for name, of_fold in sides[0].items()
     }
-    return [[folds[name][seed][task] for name, tasks in kept.items() for task in tasks] for seed in seeds]
 
 
-def _told_apart(spread: FoldSpread) -> str:
+def _rows(side: Mapping[str, Values], tasks: Mapping[str, Sequence[str]], seeds: Sequence[int]) -> list[list[float]]:
+    """By seed, then by the tasks of all folds."""
+    return [[side[name][seed][task] for name, of_fold in tasks.items() for task in of_fold] for seed in seeds]
+
+
+def _spread_in_words(spread: FoldSpread) -> str:
     if spread.between_seeds is None or spread.between_folds is None:
-        whole = 100 * math.sqrt(spread.of_folds)
-        return f"Folds have a standard deviation of {whole:.1f} points; one seed cannot tell what of it is the seed's."
+        both = 100 * math.sqrt(spread.of_folds)
+        return f"Folds have a standard deviation of {both:.1f} points; one seed cannot tell what of it is the seed's."
     folds, seeds = (100 * math.sqrt(of) for of in (spread.between_folds, spread.between_seeds))
     return f"Standard deviation between folds {folds:.1f} points, between seeds of a fold {seeds:.1f}."
 

@@ -16,8 +16,9 @@ def study(**more):
     return CrossValidation(command=["+stage=grpo"], metric=GREEDY, **{"folds": 3, "seeds": [0, 1], **more})
 
 
-def measured(tmp_path, asked, passes, before=None):
-    """Its runs; `passes(fold, seed, place)` says which of the tasks of a fold pass after training, `before` so before it."""
+def measured(tmp_path, asked, passes, before=None, unjudged=()):
+    """Its runs; `passes(fold, seed, place)` says which of the tasks of a fold pass after training, `before` so before it.
+    `unjudged`: (when, fold, seed) of evaluations without a verdict of their first task."""
     runs = []
     for job in asked.jobs():
         fold = int(job.arm.removeprefix("fold"))
@@ -25,7 +26,8 @@ def measured(tmp_path, asked, passes, before=None):
         tasks, summary = range(fold * SIZE, (fold + 1) * SIZE), dict(run.summary)
         for when, how in [("after", passes), *([("before", before)] if before else [])]:
             of_run = lambda task, how=how, fold=fold, seed=job.seed: how(fold, seed, task - fold * SIZE)  # noqa: E731
-            summary[when] = evaluated(run.directory, when, of_run, tasks)
+            lost = (when, fold, job.seed) in unjudged
+            summary[when] = evaluated(run.directory, when, of_run, tasks[1:] if lost else tasks)
         runs.append(replace(run, summary=summary))
     return runs
 
@@ -76,3 +78,12 @@ def test_folds_that_were_measured_on_the_same_tasks_are_refused(tmp_path):
     runs = [plant(tmp_path, job, lambda task: task % 2 == 0) for job in study().jobs()]
     with pytest.raises(InputError, match="folds were measured on the same tasks"):
         study().summarise(runs)
+
+
+def test_a_task_that_some_evaluation_could_not_judge_is_left_out_of_all(tmp_path):
+    lost = [("after", 0, 1), ("before", 2, 0)]
+    first = lambda fold, seed, place: place == 0  # noqa: E731
+    runs = measured(tmp_path, study(), first, lambda *_: False, unjudged=lost)
+    success, gain, _ = study().summarise(runs).answer
+    assert "58 of them in 3 folds" in success and success.startswith(f"{GREEDY} is {100 / 58:.1f}%")
+    assert gain.startswith(f"Training gained {100 / 58:+.1f} points")
