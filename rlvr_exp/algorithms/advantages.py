@@ -7,8 +7,9 @@ Standard deviations are those of a sample (n - 1), as in the authors' released c
 
 import torch
 
+from rlvr_exp.config.algorithm import BASELINES
+
 SCALES = ("group", "batch", "none")
-BASELINES = ("group", "batch", "none")
 
 
 def group_advantages(rewards: torch.Tensor, scale: str, eps: float = 1e-6) -> torch.Tensor:
@@ -39,7 +40,7 @@ def leave_one_out(rewards: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
     return _silenced(torch.where(count > 1, rewards - others, 0.0), rewards, judged, eps)
 
 
-def reinforced(rewards: torch.Tensor, baseline: str, eps: float = 1e-6) -> torch.Tensor:
+def reinforce_advantages(rewards: torch.Tensor, baseline: str, eps: float = 1e-6) -> torch.Tensor:
     """(groups, G) rewards -> (groups, G): each less its baseline, which no sample's own reward is a part of, so that the
     gradient's mean is the same with all of them, and its variance alone is not (Greensmith et al. 2004).
 
@@ -52,7 +53,7 @@ def reinforced(rewards: torch.Tensor, baseline: str, eps: float = 1e-6) -> torch
         return leave_one_out(rewards.flatten()[None], eps).view_as(rewards)
     if baseline == "none":
         return rewards.nan_to_num(0.0)
-    raise ValueError(f"reinforced: baseline is {baseline!r}, allowed {', '.join(BASELINES)}")
+    raise ValueError(f"reinforce_advantages: baseline is {baseline!r}, allowed {', '.join(BASELINES)}")
 
 
 def weighted(advantages: torch.Tensor, positive: float) -> torch.Tensor:

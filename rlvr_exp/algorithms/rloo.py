@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from trl import GRPOConfig
 
-from rlvr_exp.algorithms.advantages import reinforced
+from rlvr_exp.algorithms.advantages import reinforce_advantages
 from rlvr_exp.algorithms.aggregate import token_weights
 from rlvr_exp.algorithms.entropy_control import EntropyControl
 from rlvr_exp.algorithms.group import GroupAlgorithm
@@ -36,7 +36,7 @@ class RLOO(GroupAlgorithm, options.RLOO):
         return self.kl_coef > 0
 
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        return reinforced(rewards, self.baseline, self.zero_variance_eps)
+        return reinforce_advantages(rewards, self.baseline, self.zero_variance_eps)
 
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         return token_weights(mask, "sequence", self.max_completion_tokens)
@@ -61,7 +61,7 @@ class RewardKLTrainer(PolicyTrainer):
 
     Args:
         kl_coef: the penalty of a log-ratio of 1; 0: no penalty.
-        baseline: as in `reinforced`.
+        baseline: as in `reinforce_advantages`.
         common: the arguments of PolicyTrainer.
     """
 
@@ -86,12 +86,12 @@ def charged(experience: TrainingBatch, ratios: torch.Tensor, kl_coef: float, bas
 
     Args:
         ratios: (N,) log pi(y|x) - log pi_ref(y|x) of entire completions.
-        baseline: as in `reinforced`.
+        baseline: as in `reinforce_advantages`.
     """
     counted = (experience.weights != 0).any(1)
     penalty = (-kl_coef * ratios).masked_fill(~counted, torch.nan)
     sizes = experience.group_ids.unique_consecutive(return_counts=True)[1].tolist()
     parts = penalty.split(sizes) if baseline == "group" else [penalty]
-    own = torch.cat([reinforced(part[None], baseline, eps=0.0)[0] for part in parts])[:, None]
+    own = torch.cat([reinforce_advantages(part[None], baseline, eps=0.0)[0] for part in parts])[:, None]
     learned = (experience.weights != 0).to(experience.advantages)
     return dataclasses.replace(experience, advantages=(experience.advantages + own) * learned)

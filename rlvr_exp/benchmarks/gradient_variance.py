@@ -20,30 +20,29 @@ from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.benchmarks.bench import Bench
 from rlvr_exp.config import benchmark as options
 from rlvr_exp.config import build
-from rlvr_exp.config.algorithm import RLOO
-from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
+from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.core.statistics import Estimate, jackknife
 from rlvr_exp.rollouts.groups import Groups
 from rlvr_exp.training.learner import Learner
 
 
-class Scatter(NamedTuple):
+class GradientNoise(NamedTuple):
     """Of the gradients of several batches."""
 
     variance: float
     signal: float
 
     @property
-    def noise(self) -> float | None:
+    def scale(self) -> float | None:
         """Batches; None where the signal is lost in the noise of its estimate."""
         return self.variance / self.signal if self.signal > 0 else None
 
 
-def scatter(products: torch.Tensor) -> Scatter:
+def gradient_noise(products: torch.Tensor) -> GradientNoise:
     """From the products of all pairs of gradients, (batches, batches)."""
     n, squares = len(products), float(products.diagonal().mean())
     signal = (float(products.sum()) - n * squares) / (n * (n - 1))
-    return Scatter(squares - signal, signal)
+    return GradientNoise(squares - signal, signal)
 
 
 def ratio(first: torch.Tensor, second: torch.Tensor) -> Estimate:
@@ -52,7 +51,7 @@ def ratio(first: torch.Tensor, second: torch.Tensor) -> Estimate:
 
     def of(left_out: int | None) -> float:
         kept = [batch for batch in batches if batch != left_out]
-        one, other = (scatter(products[kept][:, kept]).variance for products in (first, second))
+        one, other = (gradient_noise(products[kept][:, kept]).variance for products in (first, second))
         return other / one
 
     return jackknife(of(None), [of(batch) for batch in batches])
@@ -63,16 +62,14 @@ class GradientVariance(options.GradientVariance):
         """A table, and each baseline's variance, signal and noise, and its variance over that of the first.
 
         Raises:
-            InputError: the algorithm has no baseline to choose.
             GuardStop: no gradient scatters, since all rewards are equal.
         """
-        _require(bench.options)
         groups: list[Groups] = []
         for batch in range(self.batches):
             progress("batches", batch, self.batches)
             groups += bench.collector.collect(batch).groups.values()
         products = {baseline: of @ of.T for baseline, of in self._gradients(bench, groups).items()}
-        spread = {baseline: scatter(of) for baseline, of in products.items()}
+        spread = {baseline: gradient_noise(of) for baseline, of in products.items()}
         if min(one.variance for one in spread.values()) <= 0:
             what = "all rewards of a batch are equal"
             raise GuardStop(f"{what}: take tasks that the policy solves at times, or larger batches")
@@ -81,7 +78,7 @@ class GradientVariance(options.GradientVariance):
         metrics: dict[str, Any] = {
             f"{key}/{name}": value
             for name, one in spread.items()
-            for key, value in {**one._asdict(), "noise": one.noise}.items()
+            for key, value in {**one._asdict(), "noise_scale": one.scale}.items()
             if value is not None
         }
         size = f"{self.batches} batches of {bench.options.prompts_per_step} groups of {bench.options.group_size}"
@@ -112,21 +109,13 @@ def _gradient(trainer: PolicyTrainer, algorithm: Algorithm, groups: Groups) -> t
     )
 
 
-def _require(algorithm: Any) -> None:
-    if isinstance(algorithm, RLOO) and not algorithm.kl_coef:
-        return
-    what = "only REINFORCE without a KL penalty has a baseline to choose"
-    got = f"{type(algorithm).__name__}, kl_coef={getattr(algorithm, 'kl_coef', 0)}"
-    raise InputError(InputProblem("algorithm", what, got, remedy="algorithm=reinforce"))
-
-
-def _table(size: str, spread: Mapping[str, Scatter], ratios: Mapping[str, Estimate]) -> str:
+def _table(size: str, spread: Mapping[str, GradientNoise], ratios: Mapping[str, Estimate]) -> str:
     lines = [
         f"gradients of {size}, weights fixed",
-        f"{'baseline':<10}{'variance':>12}{'signal':>12}{'noise':>9}{'variance against the first [95%]':>36}",
+        f"{'baseline':<10}{'variance':>12}{'signal':>12}{'noise scale':>13}{'variance against the first [95%]':>36}",
     ]
     for name, one in spread.items():
         against = "{:.2f} [{:.2f}, {:.2f}]".format(*ratios[name]) if name in ratios else ""
-        noise = "unknown" if one.noise is None else f"{one.noise:.3g}"
-        lines.append(f"{name:<10}{one.variance:>12.3g}{one.signal:>12.3g}{noise:>9}{against:>36}")
+        noise = "unknown" if one.scale is None else f"{one.scale:.3g}"
+        lines.append(f"{name:<10}{one.variance:>12.3g}{one.signal:>12.3g}{noise:>13}{against:>36}")
     return "\n".join(lines)

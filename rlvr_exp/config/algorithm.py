@@ -8,6 +8,9 @@ from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.config.trl_names import trl_problems
 from rlvr_exp.core.errors import InputProblem
 
+BASELINES = ("none", "batch", "group")
+"""What REINFORCE may subtract from a reward, the least first."""
+
 
 @dataclass
 class ReinforcementLearning(Drawing):
@@ -203,7 +206,7 @@ class CISPO(RatioMethod):
 class RLOO(GroupMethod):
     """REINFORCE on completions, each against the mean of the others (RLOO)."""
 
-    baseline: str = option("group", choices=("group", "batch", "none"))
+    baseline: str = option("group", choices=BASELINES)
     """What is subtracted from a reward: the mean of the group's others, that of all others of the step, or nothing
     (REINFORCE)."""
     kl_coef: float = option(0.03, low=0)

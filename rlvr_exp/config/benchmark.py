@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from rlvr_exp.config.algorithm import BASELINES
 from rlvr_exp.config.nodes import JUDGES, LEARNS
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.errors import InputProblem
 
-BASELINES = ("none", "batch", "group")
 CONTESTS = ("python_io", "python_io_strict", "human_eval", "pytest", "dafny", "cache")
 
 
@@ -58,7 +58,7 @@ class Training(Paired):
 @dataclass
 class GradientVariance(Benchmark):
     """How far gradients of the same weights scatter from batch to batch, by the baseline, on the same rollouts; needs
-    algorithm=rloo or reinforce."""
+    algorithm=reinforce."""
 
     reads = (*LEARNS, "environment")
     baselines: list[str] = field(
@@ -67,6 +67,12 @@ class GradientVariance(Benchmark):
     """Values of algorithm.baseline; the first is what the others are held against."""
     batches: int = option(16, low=4)
     """Batches of algorithm.prompts_per_step groups, each with a gradient of its own."""
+
+    def problems(self) -> list[InputProblem]:
+        if len(set(self.baselines)) == len(self.baselines) > 1:
+            return []
+        allowed = f"two or more of {', '.join(BASELINES)}"
+        return [InputProblem("baselines", "they are compared with the first", str(self.baselines), allowed)]
 
 
 @dataclass

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from rlvr_exp.config.benchmark import DafnyUniversal
+from rlvr_exp.config.algorithm import RLOO
+from rlvr_exp.config.benchmark import DafnyUniversal, GradientVariance
 from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.engine_checks import engine_problems
 from rlvr_exp.config.environment import ADVERSARIAL, EDIT_STEPS, SINGLE_TURN
@@ -60,6 +61,8 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     if reads(config, "model") and config.model.random_weights and config.stage != "benchmark":
         what, remedy = "random weights are for benchmarks", "drop it, or +stage=benchmark"
         yield InputProblem("model.random_weights", what, f"+stage={config.stage}", "false", "", remedy)
+    if isinstance(config.benchmark, GradientVariance):
+        yield from _of_baselines(config.algorithm)
     if not reads(config, "optimizer"):
         return
     if getattr(config.verifier, "process", "") == "shared":
@@ -79,6 +82,13 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     for role in config.roles:
         found = (replace(one, where=f"roles.{role}.{one.where}") for one in _of_learner(of_role(config, role)))
         yield from (one for one in found if getattr(config.roles[role], one.where.split(".")[2]) is not None)
+
+
+def _of_baselines(algorithm: Any) -> Iterator[InputProblem]:
+    if not isinstance(algorithm, RLOO) or algorithm.kl_coef:
+        what = "only REINFORCE without a KL penalty has a baseline to choose"
+        got = f"{algorithm._target_}, kl_coef={getattr(algorithm, 'kl_coef', 0)}"
+        yield InputProblem("algorithm", what, got, remedy="algorithm=reinforce")
 
 
 def _of_learner(config: Config) -> Iterator[InputProblem]:

@@ -36,7 +36,7 @@ class Dimension:
         return self.kind.startswith("log_")
 
     @property
-    def whole(self) -> bool:
+    def integer(self) -> bool:
         return self.kind.endswith("int")
 
     def word(self, value: Any) -> str:
@@ -47,7 +47,7 @@ class Dimension:
         """Whether a value could be drawn."""
         if self.kind == CHOICE:
             return text_of(value) in map(text_of, self.values)
-        number = isinstance(value, int if self.whole else int | float) and not isinstance(value, bool)
+        number = isinstance(value, int if self.integer else int | float) and not isinstance(value, bool)
         return number and self.values[0] <= value <= self.values[1]
 
 

@@ -179,7 +179,7 @@ def _counted(trials: Sequence[Tried]) -> str:
 
 
 def _value(dimension: Dimension, text: str) -> Any:
-    return text if dimension.kind == "choice" else int(text) if dimension.whole else float(text)
+    return text if dimension.kind == "choice" else int(text) if dimension.integer else float(text)
 
 
 def _short(text: str) -> str:

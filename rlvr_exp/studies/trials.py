@@ -55,7 +55,7 @@ def distribution(dimension: Dimension) -> Any:
     of = optuna().distributions
     if dimension.kind == CHOICE:
         return of.CategoricalDistribution([text_of(value) for value in dimension.values])
-    kind = of.IntDistribution if dimension.whole else of.FloatDistribution
+    kind = of.IntDistribution if dimension.integer else of.FloatDistribution
     return kind(*dimension.values, log=dimension.logarithmic)
 
 

@@ -3,19 +3,21 @@
 import pytest
 import torch
 
-from rlvr_exp.algorithms.advantages import reinforced
-from rlvr_exp.benchmarks.gradient_variance import _require, ratio, scatter
-from rlvr_exp.config import compose
+from rlvr_exp.algorithms.advantages import reinforce_advantages
+from rlvr_exp.benchmarks.gradient_variance import gradient_noise, ratio
+from rlvr_exp.config import build, compose
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.stages.benchmark import _bench
 
 
 def test_variance_and_signal_are_those_of_the_definition():
     gradients = torch.randn(6, 40, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) + 1
-    found = scatter(gradients @ gradients.T)
+    found = gradient_noise(gradients @ gradients.T)
     assert found.variance == pytest.approx(float(gradients.var(0).sum()))
     pairs = [float(gradients[i] @ gradients[j]) for i in range(6) for j in range(6) if i != j]
     assert found.signal == pytest.approx(sum(pairs) / len(pairs))
-    assert found.noise == pytest.approx(found.variance / found.signal)
+    assert found.scale == pytest.approx(found.variance / found.signal)
 
 
 def test_a_ratio_of_twice_as_wide_gradients_is_four_with_its_interval():
@@ -36,18 +38,41 @@ def test_a_baseline_leaves_the_mean_gradient_and_narrows_it(baseline):
     score = torch.eye(4, dtype=torch.float64)[answers] - chances
 
     def of(baseline):
-        advantages = torch.stack([reinforced(batch, baseline) for batch in rewards.view(-1, 4, 4)[:4000]])
+        advantages = torch.stack([reinforce_advantages(batch, baseline) for batch in rewards.view(-1, 4, 4)[:4000]])
         return (advantages[..., None] * score[:4000]).mean((1, 2))
 
     plain, less = of("none"), of(baseline)
     exact = chances[0] * (torch.eye(4, dtype=torch.float64)[0] - chances)
     assert torch.allclose(plain.mean(0), exact, atol=0.01) and torch.allclose(less.mean(0), exact, atol=0.01)
-    assert scatter(less @ less.T).variance < 0.75 * scatter(plain @ plain.T).variance
+    assert gradient_noise(less @ less.T).variance < 0.75 * gradient_noise(plain @ plain.T).variance
+
+
+def test_the_same_rollouts_have_other_gradients_with_each_baseline(tmp_path):
+    """And no weight changes meanwhile."""
+    words = ["algorithm=reinforce", "+experiment=quick", "verifier.validate=0"]
+    config = compose(["+stage=benchmark", "benchmark=gradient_variance", *words]).config
+    (tmp_path / "manifest.json").write_text("{}")
+    with _bench(config, RunContext(tmp_path, lambda event: None)) as bench:
+        first = {name: value.clone() for name, value in bench.policy.model.state_dict().items()}
+        text, metrics = build(config.benchmark).measure(bench, lambda *_: None)
+        assert all(torch.equal(value, first[name]) for name, value in bench.policy.model.state_dict().items())
+    variances = [metrics[f"variance/{name}"] for name in ("none", "batch", "group")]
+    assert len(set(variances)) == 3 and min(variances) > 0
+    assert metrics["ratio/group"]["value"] == pytest.approx(variances[2] / variances[0])
+    assert [line.split()[0] for line in text.splitlines()[2:]] == ["none", "batch", "group"]
 
 
 @pytest.mark.parametrize(
-    ("words", "what"), [(["algorithm=grpo"], "algorithm=reinforce"), (["algorithm=rloo"], "kl_coef=0.03")]
+    ("words", "what"),
+    [
+        (["algorithm=grpo"], "remedy: algorithm=reinforce"),
+        (["algorithm=rloo"], "kl_coef=0.03"),
+        (
+            ["algorithm=reinforce", "benchmark.baselines=[none]"],
+            "benchmark.baselines: they are compared with the first",
+        ),
+    ],
 )
-def test_an_algorithm_without_a_baseline_to_choose_is_refused(words, what):
+def test_what_cannot_be_compared_is_refused_before_any_work(words, what):
     with pytest.raises(InputError, match=what):
-        _require(compose(["+stage=benchmark", "benchmark=gradient_variance", *words]).config.algorithm)
+        compose(["+stage=benchmark", "benchmark=gradient_variance", *words])
