@@ -52,6 +52,7 @@ FROM_PATH = (
 NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}
 NEEDED |= {"prepare/problem_errors": ["prepare.runs=[x]"]}
 NEEDED |= {f"benchmark/{name}": ["benchmark.path=x"] for name in ("ast_grep", "dafny_differential")}
+NEEDED |= {f"{where}benchmark/gradient_variance": ["algorithm=reinforce"] for where in ("", "experiment/quick/")}
 
 
 IMITATION = ("edits_action", "edits_text", "tiny_base", "tiny_dafny", "tiny_edits", "tiny_solver", "tiny_tester")
@@ -76,7 +77,7 @@ def words_for(file: str) -> list[list[str]]:
         return [["+stage=grpo", f"data={option}", f"+experiment={group.split('/')[1]}"]]
     if group.count("/") == 2:  # What an experiment says about one choice of a stage's own group.
         _, experiment, stage = group.split("/")
-        return [[f"+stage={stage}", f"{stage}={option}", f"+experiment={experiment}"]]
+        return [[f"+stage={stage}", f"{stage}={option}", f"+experiment={experiment}", *NEEDED.get(file, [])]]
     if group.startswith("experiment/"):  # What an experiment says about one stage.
         return [[f"+stage={option}", f"+experiment={group.partition('/')[2]}", *NEEDED.get(option, [])]]
     data = "problems" if option in ("solver", "tester") or group == "reasoning" else "dafny"
