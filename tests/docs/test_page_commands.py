@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from page_commands import COMMANDS, PAGES, single, stands_alone
 from program import ENVIRONMENT, PROGRAM
+from thinning import thinned
 
 from rlvr_exp.config.compose import compose_lenient
 
@@ -31,7 +32,7 @@ ALONE = list(dict.fromkeys(PLACES.sub("", " ".join(single(one))) for _, one in L
 
 
 def test_every_command_of_a_page_composes() -> None:
-    problems = {(page, command): compose_lenient(single(command)).problems for page, command in LIGHT}
+    problems = {(page, command): compose_lenient(single(command)).problems for page, command in thinned(LIGHT, 3)}
     assert {shown: found for shown, found in problems.items() if found} == {}
 
 

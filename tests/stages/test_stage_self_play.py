@@ -40,6 +40,7 @@ def tasks() -> dict:
     return {task.id: task for task in Arc(limit=400).splits()["train"]}
 
 
+@pytest.mark.slow
 def test_each_round_tells_what_it_made_and_the_updates_learn(run) -> None:
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows] == [1, 2, 3, 4, 5, 6]
@@ -51,6 +52,7 @@ def test_each_round_tells_what_it_made_and_the_updates_learn(run) -> None:
     assert all(row["loss"] > 0 for row in rows) and any("held_out/loss" in row for row in rows)
 
 
+@pytest.mark.slow
 def test_the_rollouts_are_those_of_the_rounds(run) -> None:
     files = rollout_steps(run)
     assert list(files) == [1, 4]
@@ -59,6 +61,7 @@ def test_the_rollouts_are_those_of_the_rounds(run) -> None:
     assert any("# wrong_answer" in row.prompt for row in first), "refinements show the verifier's words"
 
 
+@pytest.mark.slow
 def test_every_row_is_a_program_that_solves_its_task(run, tasks) -> None:
     space: dict = {}
     kinds: Counter[str] = Counter()
@@ -72,6 +75,7 @@ def test_every_row_is_a_program_that_solves_its_task(run, tasks) -> None:
     assert kinds["relabelled"] and kinds["refined"] and kinds["correct"]
 
 
+@pytest.mark.slow
 def test_the_store_holds_what_was_found_and_is_sound(run, tasks) -> None:
     with SolutionStore(run / "solutions.sqlite", read_only=True) as store:
         assert faults(store) == []
@@ -83,6 +87,7 @@ def test_the_store_holds_what_was_found_and_is_sound(run, tasks) -> None:
         assert parents and all(store.get(parent) is not None for parent in parents)
 
 
+@pytest.mark.slow
 def test_the_summary_compares_before_and_after(run) -> None:
     summary = json.loads((run / "summary.json").read_text())
     assert (summary["stage"], summary["status"], summary["steps"]) == ("self_play", "completed", 6)

@@ -45,6 +45,7 @@ def test_the_gold_is_a_completion_in_the_form_of_the_prompt(domain: Domain) -> N
         assert domain.parse(gold, task).text == domain.parse(task.gold or "", task).text is not None
 
 
+@pytest.mark.slow
 def test_it_ends_with_the_fence_that_closes_it_and_not_before(domain: Domain) -> None:
     for _, gold in golds(domain):
         places = [end for end in range(len(gold) + 1) if domain.is_complete(gold[:end])]
