@@ -7,6 +7,7 @@ import json
 import shlex
 import time
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rlvr_exp.config import Checked, Config, build
@@ -138,8 +139,9 @@ def _command(place: Place, root: Path) -> Command:
 
 def _run(place: Place, code: int, pruned: bool = False) -> Run:
     summary = read_summary(place.directory) or {"status": STATUS.get(code, STATUS[FAULT])}
-    pruned = pruned and code != DONE  # It may have reached its end meanwhile.
-    return Run(place.job, place.directory, code, summary, place.reused, pruned)
+    run = Run(place.job, place.directory, code, summary, place.reused, pruned)
+    # Its summary is the last that a run writes: it has reached its end, whatever became of its process or was asked of it.
+    return replace(run, code=DONE, pruned=False) if run.completed else run
 
 
 def _findings(study: Study, runs: Sequence[Run]) -> Findings:

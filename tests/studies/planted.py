@@ -93,17 +93,18 @@ def plant_run(words: Sequence[str], passes: Callable[[int], bool]) -> None:
 
 
 class Planter:
-    """In place of the executor's processes."""
+    """In place of the executor's processes; the one `lost` completes, and nobody hears of it."""
 
     def __init__(
         self,
         monkeypatch: pytest.MonkeyPatch,
         failing: str = "",
+        lost: str = "",
         passes: Callable[[str, int], bool] = lambda _, task: bool(task % 2),
     ):
         self.ran: list[str] = []
         self.passes = passes
-        self.failing = failing
+        self.failing, self.lost = failing, lost
         monkeypatch.setattr(Local, "run", lambda _, *given: self.run(*given))
 
     def run(self, feed: Any, _: RunContext) -> None:
@@ -114,7 +115,7 @@ class Planter:
                 feed.ended(name, 3)
                 continue
             plant_run(command.words, partial(self.passes, name))
-            feed.ended(name, 0)
+            feed.ended(name, 5 if name == self.lost else 0)
 
 
 def context_of(root: Path, notes: list[str], words: Sequence[str]) -> RunContext:

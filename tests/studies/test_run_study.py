@@ -35,6 +35,16 @@ def test_a_failed_run_is_told_and_runs_again_while_the_others_are_reused(
     assert "to run, 1 at a time: 720 steps on 184,320 completions" in plan and "about 6 s" in plan
 
 
+def test_a_run_that_reached_its_end_has_completed_whatever_became_of_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = list[str]()
+    Planter(monkeypatch, lost="with_kl_seed0")
+    result = run_study(compose(WORDS).config, context_of(tmp_path, notes, WORDS))
+    assert result.metrics == {"runs": 4, "reused": 0, "failed": 0}
+    assert any("with_kl_seed0: completed" in note and "; see " not in note for note in notes)
+
+
 def test_a_study_that_was_changed_leaves_the_runs_of_before_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
