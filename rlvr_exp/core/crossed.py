@@ -113,7 +113,7 @@ def crossed_mean(values: Values, floor: float = 0.0, ceiling: float = 1.0) -> Es
     """
     found = crossed(values)
     if found.error == 0.0:
-        return mean_interval([fmean(column) for column in zip(*values, strict=True)], floor, ceiling)
+        return mean_interval([found.mean] * len(values[0]), floor, ceiling)  # Equal but for their rounding.
     return Estimate(found.mean, max(floor, found.mean - found.half), min(ceiling, found.mean + found.half))
 
 

@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from rlvr_exp.config.excess_code import EXCESS_CODE
-from rlvr_exp.core.crossed import crossed_mean, holm
+from rlvr_exp.core.crossed import crossed_iqm, crossed_mean, crossed_median, crossed_ratio, holm
 from rlvr_exp.evaluation.finding import finding
 from rlvr_exp.evaluation.metrics import task_values
 from rlvr_exp.evaluation.paired import difference_over_seeds
@@ -31,9 +31,10 @@ class Arm:
     """Indices of its runs."""
     seeds: tuple[Any, ...]
     rates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By `before/METRIC` and `after/METRIC`: value, low and high, `n` tasks, and `of_seeds`, the value of each seed."""
+    """By `before/METRIC` and `after/METRIC`: value, low and high, `n` tasks, and `of_seeds`, the value of each seed; `median` and
+    `iqm`, the interquartile mean, of all seeds and tasks with ends of their own."""
     change: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By metric: after minus before, paired by seed and task."""
+    """By metric: after minus before, paired by seed and task, with the `ratio` of their means where before is above 0."""
     against_first: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By metric: after, minus the first arm's after, paired by seed and task, with `p_holm`, corrected for all arms; empty
     for the first arm and for other tasks."""
@@ -128,7 +129,9 @@ def _judged(values: Sequence[_Values]) -> list[str]:
 
 def _rate(values: _Values) -> dict[str, Any]:
     rows = values.rows(values.by_task)
-    return {**crossed_mean(rows)._asdict(), "n": len(values.by_task), "of_seeds": [fmean(row) for row in rows]}
+    mean, others = crossed_mean(rows), {"median": crossed_median(rows), "iqm": crossed_iqm(rows)}
+    counts = {"n": len(values.by_task), "of_seeds": [fmean(row) for row in rows]}
+    return {**mean._asdict(), **counts, **{name: one._asdict() for name, one in others.items()}}
 
 
 def _level(values: Mapping[str, _Values], metric: str) -> float:
@@ -155,7 +158,9 @@ def _differences(
             and (tasks := _judged([before, after]))
         ):
             sides = (before.rows(tasks, [one for one, _ in pairs]), after.rows(tasks, [other for _, other in pairs]))
-            found[metric] = difference_over_seeds(*sides, less_is_better=metric in EXCESS_CODE).to_dict()
+            between = difference_over_seeds(*sides, less_is_better=metric in EXCESS_CODE).to_dict()
+            has_ratio = any(map(any, sides[0]))  # There is none to 0.
+            found[metric] = between | ({"ratio": crossed_ratio(*sides)._asdict()} if has_ratio else {})
     return found
 
 

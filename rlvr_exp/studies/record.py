@@ -23,6 +23,8 @@ from rlvr_exp.studies.study import Findings, Run
 FACTS = ("status", "steps", "seconds")
 NO_DIFFERENCE = ("seed", "evaluation.remember")
 """Options that are no difference between arms, besides those of the node `run`."""
+OTHERS = ("median", "iqm", "ratio")
+"""Estimates of an arm beside a mean, or of a difference of means."""
 
 
 def write_record(
@@ -112,9 +114,13 @@ def _arm_row(arm: Arm) -> dict[str, Any]:
 
 
 def _flat(estimates: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The value under its own name, the ends of its interval and its count of tasks behind it."""
+    """The value under its own name, the ends of its interval, its count of tasks, and other estimates of the same, behind it."""
     keys = {"": "value", "/low": "low", "/high": "high", "/tasks": "n"}
-    return {f"{name}{end}": one[key] for name, one in estimates.items() for end, key in keys.items()}
+    found: dict[str, Any] = {}
+    for name, one in estimates.items():
+        found |= {f"{name}{end}": one[key] for end, key in keys.items() if key in one}
+        found |= _flat({f"{name}/{other}": one[other] for other in OTHERS if other in one})
+    return found
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:

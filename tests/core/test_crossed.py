@@ -98,6 +98,7 @@ def test_other_tasks_for_other_seeds_are_refused(values) -> None:
 
 @settings(deadline=None)
 @given(RATES)
+@example([[0.0, 8.312166350257495e-15]])
 def test_a_p_value_is_below_5_in_100_where_the_interval_leaves_out_0(values) -> None:
     changes = [[value - 0.3 for value in row] for row in values]
     _, low, high = crossed_mean(changes, -1.0, 1.0)

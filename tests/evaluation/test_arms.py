@@ -3,7 +3,7 @@
 import pytest
 from completions import completion
 
-from rlvr_exp.core.crossed import crossed_mean, holm
+from rlvr_exp.core.crossed import crossed_iqm, crossed_mean, crossed_median, crossed_ratio, holm
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.arms import arms, same_seeds
 from rlvr_exp.evaluation.paired import difference_over_seeds
@@ -42,13 +42,18 @@ def test_a_task_counts_once_and_the_interval_is_over_seeds_and_tasks(found):
     rate = first.rates[f"after/{METRIC}"]
     assert (rate["value"], rate["low"], rate["high"]) == crossed_mean(rows(range(4), range(3, 8)))
     assert rate["n"] == 10 and rate["of_seeds"] == [0.4, 0.5]
+    assert rate["median"] == crossed_median(rows(range(4), range(3, 8)))._asdict()
+    assert rate["iqm"] == crossed_iqm(rows(range(4), range(3, 8)))._asdict()
 
 
 def test_differences_are_paired_by_seed_and_task(found):
     first, second = found
     before, after = rows(range(2), range(3)), rows(range(4), range(3, 8))
-    assert first.change[METRIC] == difference_over_seeds(before, after).to_dict() and first.against_first == {}
+    change = difference_over_seeds(before, after).to_dict() | {"ratio": crossed_ratio(before, after)._asdict()}
+    assert first.change[METRIC] == change and first.against_first == {}
     against = difference_over_seeds(rows(range(4)), rows(range(6))).to_dict()
+    against["ratio"] = crossed_ratio(rows(range(4)), rows(range(6)))._asdict()
+    assert against["ratio"]["value"] == pytest.approx(1.5)
     assert second.against_first[METRIC] == {**against, "p_holm": against["p"], "arms": 1}
     assert against["seeds"] == 1 and against["value"] == pytest.approx(0.2), (
         "the other seed of the first arm has no pair"
@@ -100,6 +105,11 @@ def test_a_task_that_a_seed_could_not_judge_is_left_out_of_all(tmp_path):
     runs = [measured(tmp_path / "0", None, range(3)), measured(tmp_path / "1", None, range(3), silent=[0])]
     (one,) = arms(["a", "a"], [0, 1], runs)
     assert one.rates[f"after/{METRIC}"]["n"] == 9 and one.rates[f"after/{METRIC}"]["of_seeds"] == [2 / 9, 2 / 9]
+
+
+def test_nothing_has_a_ratio_to_zero(tmp_path):
+    (one,) = arms(["a"], [0], [measured(tmp_path / "0", (), range(3))])
+    assert "ratio" not in one.change[METRIC] and one.change[METRIC]["value"] == pytest.approx(0.3)
 
 
 def test_runs_without_an_evaluation_are_arms_without_rates(tmp_path):

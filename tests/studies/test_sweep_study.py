@@ -53,6 +53,8 @@ def test_jobs_and_arms_are_written_with_their_intervals(tmp_path, outcomes):
     ]  # fmt: skip
     assert [float(row["after/pass_at_1_greedy"]) for row in arms] == [0.25, 0.45]
     assert float(arms[1]["against_first/pass_at_1_greedy"]) == pytest.approx(0.2)
+    assert float(arms[1]["against_first/pass_at_1_greedy/ratio"]) == pytest.approx(0.45 / 0.25)
+    assert float(arms[1]["after/pass_at_1_greedy/iqm/low"]) < float(arms[1]["after/pass_at_1_greedy/iqm"])
     assert float(arms[0]["after/pass_at_1_greedy/low"]) < 0.25 < float(arms[0]["after/pass_at_1_greedy/high"])
     assert "seeds 20.0 to 30.0" in text
     (found,) = study["arms"][1]["findings"].values()
