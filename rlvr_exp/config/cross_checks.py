@@ -30,7 +30,7 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         return
     resumable = [name for name, stage in STAGES.items() if stage.algorithm or stage.resumes]
     if config.run.resume and config.stage not in resumable:
-        what = "only chains, studies and stages that train can be resumed"
+        what = "this stage cannot be resumed"
         yield InputProblem("run.resume", what, f"+stage={config.stage}", ", ".join(resumable))
     if config.run.trial and (STAGES[config.stage].algorithm is None or config.run.resume or config.parallel.nodes > 1):
         what, got = "a trial is of a run that trains, from its first step, on one machine", f"+stage={config.stage}"

@@ -29,7 +29,7 @@ class Stage:
     inherits: tuple[str, ...] = ()
     """Nodes that it inherits, with the seed, from the run named by its option `run`."""
     resumes: bool = False
-    """It trains nothing itself, and goes on where it was stopped."""
+    """It trains nothing itself, and goes on where it was stopped, or begins again."""
     reported: bool = True
     """Its own run has a report; else it writes that of the run named by its option `run`, and needs no directory that
     stays."""
@@ -81,7 +81,10 @@ STAGES: dict[str, Stage] = {
         shared=True,
     ),
     "evaluate": Stage(
-        "measure a policy: greedy and sampled pass@k with intervals", (*ANSWERS, "environment", "roles"), shared=True
+        "measure a policy: greedy and sampled pass@k with intervals",
+        (*ANSWERS, "environment", "roles"),
+        shared=True,
+        resumes=True,
     ),
     "infer": Stage(
         "solve tasks with a policy: search, verify, retry", ("model", "engine", "data", *JUDGES, "environment", "roles")
@@ -111,7 +114,7 @@ STAGES: dict[str, Stage] = {
         "answer a question by many runs: a table, plots, and how sure the answer is", ("executor",), resumes=True
     ),
     "prepare": Stage("make data: embedded corpora, rows, checked and translated sets"),
-    "benchmark": Stage("measure against what people use today: speed, memory, verdicts"),
+    "benchmark": Stage("measure against what people use today: speed, memory, verdicts", resumes=True),
 }
 
 _OWN = {spec.name: allowed_of(spec).node for spec in fields(Config) if spec.name in STAGES}
@@ -134,6 +137,11 @@ def choice(config: Config) -> Any:
 def trains(stage: str) -> bool:
     """Whether a stage trains weights; a name that is no stage does not."""
     return stage in STAGES and "optimizer" in STAGES[stage].reads
+
+
+def repeatable(stage: str) -> bool:
+    """Whether the options, data and initial weights of a run of the stage decide what it finds."""
+    return trains(stage) or stage in ("evaluate", "benchmark")
 
 
 def imitates(stage: str) -> bool:

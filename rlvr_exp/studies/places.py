@@ -10,10 +10,11 @@ import yaml
 from rlvr_exp.config import Checked
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.load import resolved
-from rlvr_exp.config.stages import trains
+from rlvr_exp.config.stages import repeatable
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.launch.resume import data_fingerprints
+from rlvr_exp.records import manifest
 from rlvr_exp.records.fingerprint import MAX_STEPS, flat, run_fingerprint, trajectory_options
 from rlvr_exp.records.initial_weights import initial_weights
 from rlvr_exp.records.summary import read_summary
@@ -42,16 +43,17 @@ def check(jobs: Sequence[Job]) -> list[Checked]:
     found = [
         replace(problem, where=f"study, arm {job.arm}: {problem.where}")
         for job, one in zip(jobs, checked, strict=True)
-        for problem in (*one.problems, *_no_training(one))
+        for problem in (*one.problems, *_other_stage(one))
     ]
     if found:
         raise InputError(*dict.fromkeys(found))
     return checked
 
 
-def _no_training(checked: Checked) -> Iterator[InputProblem]:
-    if not checked.problems and not trains(checked.config.stage):
-        yield InputProblem("stage", "the runs of a study train", checked.config.stage, "a stage that trains")
+def _other_stage(checked: Checked) -> Iterator[InputProblem]:
+    if not checked.problems and not repeatable(checked.config.stage):
+        allowed = "a stage that trains, evaluate, benchmark"
+        yield InputProblem("stage", "no stage for the runs of a study", checked.config.stage, allowed)
 
 
 def places(jobs: Sequence[Job], checked: Sequence[Checked], root: Path, reuse: Sequence[str]) -> list[Place]:
@@ -88,18 +90,23 @@ def fingerprint(checked: Checked, known: dict[str, dict[str, str]] | None = None
     options, config, data = resolved(checked), checked.config, {} if known is None else known
     if (named := _hash(options["data"])) not in data:
         data[named] = data_fingerprints(config)
-    return _hash(trajectory_options(options), data[named], initial_weights(config), flat(options)[MAX_STEPS])
+    return _hash(trajectory_options(options), data[named], initial_weights(config), flat(options).get(MAX_STEPS))
 
 
 def _hash(*parts: object) -> str:
     return content_hash(json.loads(json.dumps(parts)))  # As files hold them.
 
 
+def _identified(directory: Path) -> bool:
+    """Whether it has recorded its data and its initial weights; what measures no policy has not."""
+    return {"data", "start"} <= json.loads((directory / manifest.NAME).read_text(encoding="utf-8")).keys()
+
+
 def _finished(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
-    """Fingerprint and directory of each completed run of a stage that trains, at any depth."""
+    """Fingerprint and directory of each completed run that a study can have, at any depth."""
     for folder in folders:
         for path in sorted(folder.rglob("summary.json")):
             summary = read_summary(path.parent) or {}
-            if summary["status"] == COMPLETED and trains(summary["stage"]):
+            if summary["status"] == COMPLETED and repeatable(summary["stage"]) and _identified(path.parent):
                 run = run_fingerprint(path.parent)
                 yield _hash(run["config"], run["data"], run["start"], run["max_steps"]), path.parent

@@ -8,6 +8,7 @@ from typing import Any
 
 from rlvr_exp.config import Config, build
 from rlvr_exp.config.algorithm import ReinforcementLearning
+from rlvr_exp.config.stages import trains
 from rlvr_exp.launch.resume import directory_of
 from rlvr_exp.records.summary import read_summary
 from rlvr_exp.studies.places import Place, check, places
@@ -42,9 +43,10 @@ def _sum(left: Sequence[Place], at_once: int) -> str:
 
 
 def _counted(some: Sequence[Place]) -> str:
-    steps = sum(place.checked.config.algorithm.max_steps for place in some)
-    trained = sum(_trained(place.checked.config) for place in some)
-    measured = sum(_measured(place.checked.config.evaluation) for place in some)
+    configs = [place.checked.config for place in some]
+    training = [config for config in configs if trains(config.stage)]
+    steps, trained = sum(config.algorithm.max_steps for config in training), sum(map(_trained, training))
+    measured = sum(map(_measured, configs))
     return f"{steps:,} steps on {trained:,} completions, {measured:,} measured"
 
 
@@ -56,9 +58,10 @@ def _trained(config: Config) -> int:
     return algorithm.max_steps * algorithm.batch_size
 
 
-def _measured(evaluation: Any) -> int:
-    """Completions before and after, of a split that is large enough."""
-    return 2 * evaluation.tasks * (evaluation.samples + evaluation.greedy)
+def _measured(config: Config) -> int:
+    """Completions, before training and after it, of a split that is large enough."""
+    evaluation, times = config.evaluation, 2 if trains(config.stage) else config.stage == "evaluate"
+    return times * evaluation.tasks * (evaluation.samples + evaluation.greedy)
 
 
 def _seconds(found: Sequence[Place], left: Sequence[Place], at_once: int) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rlvr_exp.config import Checked, Config, build
+from rlvr_exp.config.stages import trains
 from rlvr_exp.core.errors import (
     BAD_INPUT,
     DONE,
@@ -133,7 +134,8 @@ def _jobs(batch: Sequence[Job | Run]) -> list[Job]:
 
 
 def _command(place: Place, root: Path) -> Command:
-    own = (f"evaluation.remember={root / MEASURED}", f"run.dir={place.directory}", "run.resume=auto")
+    shared = [f"evaluation.remember={root / MEASURED}"] if trains(place.checked.config.stage) else []
+    own = (*shared, f"run.dir={place.directory}", "run.resume=auto")
     return Command((*place.job.words, *own), root / PRINTED / f"{place.job.name}.txt")
 
 

@@ -16,6 +16,7 @@ from rlvr_exp.launch.children import Ended, child_environment
 from rlvr_exp.launch.execute import Outcome, execute
 from rlvr_exp.launch.inline import inline_environment
 from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.initial_weights import initial_weights
 from rlvr_exp.records.manifest import update
 
 ROOT = Path(__file__).parents[2]
@@ -78,7 +79,7 @@ def test_what_the_parent_has_read_the_child_need_not_read_again(run, tmp_path: P
     monkeypatch.setattr(checksums, "SETTLED_NS", -1_000_000_000)
     checksums.checksum(tmp_path / "weights")
     outcome = run("known")
-    assert outcome.summary["metrics"] == {"known": 1}
+    assert outcome.summary["metrics"] == {"known": 1 + len(initial_weights(compose(COMMAND[3:]).config))}
     assert not (outcome.directory / checksums.HANDED).exists()
 
 

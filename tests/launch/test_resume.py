@@ -240,7 +240,7 @@ def test_options_that_contradict_are_told(words: list[str], where: str) -> None:
 
 def test_a_stage_without_checkpoints_has_nothing_to_resume() -> None:
     with pytest.raises(InputError, match=r"run\.resume"):
-        compose(["+stage=evaluate", "run.resume=auto", "run.dir=x"])
+        compose(["+stage=infer", "run.resume=auto", "run.dir=x"])
 
 
 def test_newest_by_number_and_not_by_name(tmp_path: Path) -> None:

@@ -88,7 +88,8 @@ def plant_run(words: Sequence[str], passes: Callable[[int], bool]) -> None:
     """The run of a command, as if it had been started."""
     directory = Path(next(word for word in words if word.startswith("run.dir=")).removeprefix("run.dir="))
     arm, _, seed = directory.name.rpartition("_seed")
-    plant_in(directory, Job(arm, int(seed.partition("_")[0]), (), ()), passes)
+    stage = next(word for word in words if word.startswith("+stage=")).removeprefix("+stage=")
+    plant_in(directory, Job(arm, int(seed.partition("_")[0]), (), ()), passes, stage=stage)
     known_by(directory, words)
 
 
@@ -102,7 +103,7 @@ class Planter:
         lost: str = "",
         passes: Callable[[str, int], bool] = lambda _, task: bool(task % 2),
     ):
-        self.ran: list[str] = []
+        self.ran, self.words = list[str](), list[str]()
         self.passes = passes
         self.failing, self.lost = failing, lost
         monkeypatch.setattr(Local, "run", lambda _, *given: self.run(*given))
@@ -111,6 +112,7 @@ class Planter:
         while (found := feed.next()) is not None:
             name, command = found
             self.ran.append(name)
+            self.words += command.words
             if name == self.failing:
                 feed.ended(name, 3)
                 continue

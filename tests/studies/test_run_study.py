@@ -56,11 +56,24 @@ def test_a_study_that_was_changed_leaves_the_runs_of_before_alone(
     assert len(again.ran) == 4 and len([*tmp_path.glob("full_seed0_*")]) == 1
 
 
+def test_runs_that_train_nothing_are_run_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cooler = ['study.command=["+stage=evaluate"]', "study.equal=none", 'study.arms.cool=["evaluation.temperature=0.5"]']
+    words = [*WORDS[:2], *WORDS[4:], *cooler, "study.only=[cool]", f"run.dir={tmp_path}"]
+    config = compose(words).config
+    first = Planter(monkeypatch)
+    run_study(config, context_of(tmp_path, [], words))
+    assert len(first.ran) == 6 and not any("remember" in word for word in first.words)
+    assert "6 runs, 6 there already" in study_plan(config)
+    assert "0 steps on 0 completions, 3,600 measured" in study_plan(compose([*words[:-1], "run.dir=new"]).config)
+    second = Planter(monkeypatch)
+    assert run_study(config, context_of(tmp_path, [], words)).metrics["reused"] == 6 and second.ran == []
+
+
 @pytest.mark.parametrize(
     ("words", "found"),
     [
         (['study.arms.bad=["optimizer.lrr=1"]', "study.only=[]"], "arm bad: optimizer.lrr: unknown key"),
-        (['study.command=["+stage=evaluate"]'], "the runs of a study train"),
+        (['study.command=["+stage=verify"]'], "no stage for the runs of a study"),
         (['study.words=["+experiment=none"]'], "study, arm full"),
         (['study.reuse=["nowhere"]'], "study.reuse: no such folder"),
     ],
