@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from rlvr_exp.config.excess_code import EXCESS_CODE
-from rlvr_exp.core.crossed import holm
+from rlvr_exp.core.crossed import crossed_mean, holm
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.core.statistics import CONFIDENCE
+from rlvr_exp.core.statistics import CONFIDENCE, Estimate
 from rlvr_exp.evaluation.arms import AFTER
 from rlvr_exp.evaluation.finding import at_an_end
 from rlvr_exp.evaluation.metrics import task_values
@@ -86,6 +86,13 @@ def _between(first: Values, second: Values, metric: str) -> SeedsDifference | No
 def level(values: Values) -> float:
     """The mean over seeds of an arm's mean over tasks."""
     return fmean(fmean(of_seed.values()) for of_seed in values.values())
+
+
+def interval(values: Values) -> Estimate:
+    """The mean of an arm over its seeds and the tasks that each of them could judge, with its 95% interval."""
+    first, *others = values.values()
+    tasks = [task for task in first if all(task in other for other in others)]
+    return crossed_mean([[of_seed[task] for task in tasks] for of_seed in values.values()])
 
 
 def undecidable(arms: Mapping[str, Values]) -> str:

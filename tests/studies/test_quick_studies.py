@@ -12,6 +12,7 @@ OWN_TABLE = {
     "ablation_self_play": "impact",
     "algorithms": "difference",
     "cross_validation": "folds",
+    "few_shot": "shots",
     "learning_curve": "curve",
     "learning_curve_steps": "curve",
     "sample_complexity": "rollouts",
