@@ -38,9 +38,26 @@ class Data:
     folds_of: list[str] = field(default_factory=list)
     """Splits whose tasks are in folds; the others stay as they are. Empty: train, practice and test, as far as they are
     there."""
+    families: list[str] = field(default_factory=list)
+    """Families whose tasks the splits keep; empty: all."""
+    unseen_families: list[str] = field(default_factory=list)
+    """Families that no split keeps but `test_unseen`, which then holds their tasks and no others; empty: the splits of the
+    data."""
+    resample: int = option(0, low=0)
+    """Seed of a bootstrap: the tasks that are trained on are drawn with replacement, as many as there are; 0: each once."""
+
+    @property
+    def as_read(self) -> bool:
+        """Whether the splits are those of the data."""
+        return not (self.folds or self.families or self.unseen_families or self.resample)
 
     def problems(self) -> list[InputProblem]:
-        return [*self._of_mix(), *self._of_folds()]
+        return [*self._of_mix(), *self._of_folds(), *self._of_families()]
+
+    def _of_families(self) -> list[InputProblem]:
+        both = ", ".join(sorted({*self.families} & {*self.unseen_families}))
+        what = "these families are to be kept and to be held out"
+        return [InputProblem("unseen_families", what, both, remedy="name them in one of the two")] if both else []
 
     def _of_folds(self) -> list[InputProblem]:
         if self.folds == 1:

@@ -59,7 +59,7 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
     @property
     def _as_shipped(self) -> bool:
         """Whether the splits are those of the embedded files."""
-        return self._source == EMBEDDED and not self.folds
+        return self._source == EMBEDDED and self.as_read
 
     def contents(self, task: Task) -> Sequence[Hashable]:
         """Its pairs: whoever knows one of them knows a part of the task. None of the embedded tasks, whose splits have no
@@ -118,16 +118,15 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
     @cached_property
     def _records(self) -> dict[str, list[ArcRecord]]:
         if self._source == EMBEDDED:
-            return _embedded_records(EMBEDDED)
+            return self.of_families(_embedded_records(EMBEDDED))
         with _no_collection():
-            return place(load(self._source), (self.test_fraction, self.dev_fraction), self.seed)
+            return self.of_families(place(load(self._source), (self.test_fraction, self.dev_fraction), self.seed))
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
         if self._source == EMBEDDED:
-            return self.in_folds(
-                {name: self._limited(name, tasks) for name, tasks in _embedded_tasks(EMBEDDED).items()}
-            )
+            found = self.of_families(_embedded_tasks(EMBEDDED))
+            return self.in_folds({name: self._limited(name, tasks) for name, tasks in found.items()})
         chosen = {name: self._limited(name, records) for name, records in self._records.items()}
         with _no_collection():
             return self.in_folds({name: list(map(to_task, records)) for name, records in chosen.items()})

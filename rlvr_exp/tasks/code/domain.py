@@ -47,7 +47,7 @@ class Code(HasEditTests, options.Code):
 
     def splits_note(self) -> str:
         names = {record.split for record in self._records}
-        if self.folds or names != {"test"} or "train" not in self.splits():
+        if not self.as_read or names != {"test"} or "train" not in self.splits():
             return super().splits_note()
         return f"splits are drawn from the set's {len(self._records)} tasks; data.draw_splits=false: all are test"
 
@@ -116,7 +116,7 @@ class Code(HasEditTests, options.Code):
             raise InputError(_no_form(self._form, self._formless(self._records[0])))
         drawn = self.draw_splits and not self.no_training()
         fractions = {"test": self.test_fraction, "dev": self.dev_fraction} if drawn else None
-        placed = place(self._records, fractions, self.seed)
+        placed = self.of_families(place(self._records, fractions, self.seed))
         kept = {name: [one for one in found if not self._why_not(one)] for name, found in placed.items()}
         return self.in_folds(
             {name: list(map(self._task, self._limited(name, found))) for name, found in kept.items() if found}

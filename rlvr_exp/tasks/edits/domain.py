@@ -68,7 +68,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
     @property
     def _as_shipped(self) -> bool:
         """Whether the splits are those of the embedded files."""
-        return self._source == EMBEDDED and not self.folds
+        return self._source == EMBEDDED and self.as_read
 
     def fingerprint(self, split: str) -> str:
         content = embedded_content(EMBEDDED, split) if self._as_shipped else None
@@ -155,7 +155,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
         usable = [row for row in self._rows if not _why_not(row)]
-        placed = place(usable, (self.test_fraction, self.dev_fraction), self.seed)
+        placed = self.of_families(place(usable, (self.test_fraction, self.dev_fraction), self.seed))
         return self.in_folds({name: self._limited(name, rows) for name, rows in placed.items()})
 
     def _limited(self, name: str, rows: Sequence[EditRow]) -> list[Task]:

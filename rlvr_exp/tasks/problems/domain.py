@@ -63,7 +63,7 @@ class Problems(WritesTests, options.Problems):
     @property
     def _as_shipped(self) -> bool:
         """Whether the splits are those of the embedded files."""
-        return self._source == EMBEDDED and not self.folds
+        return self._source == EMBEDDED and self.as_read
 
     def fingerprint(self, split: str) -> str:
         embedded = embedded_content(EMBEDDED, split) if self._as_shipped else None
@@ -209,7 +209,7 @@ class Problems(WritesTests, options.Problems):
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
-        placed = self._read.placed
+        placed = self.of_families(self._read.placed)
         found = self.in_folds({name: list(map(self.task, self._limited(name, rows))) for name, rows in placed.items()})
         return {name: tuple(_in_split(task, name) for task in tasks) for name, tasks in found.items()}
 
