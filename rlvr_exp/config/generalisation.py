@@ -2,7 +2,7 @@
 success owes to the training tasks and to the seed."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from rlvr_exp.config.options import configures, option
@@ -22,3 +22,31 @@ class FewShot(Study):
         yield from super()._faults()
         if len(self.shots) < 2 or any(later <= one for one, later in pairwise(self.shots)):
             yield InputProblem("shots", "they rise", str(self.shots), "two or more, each above the last")
+
+
+@dataclass
+class Measured(Study):
+    """Studies that train policies and then measure each of them by runs of their own."""
+
+    measure: list[str] = field(default_factory=lambda: ["+stage=evaluate"])
+    """The words that the commands of those runs begin with; `command` is of the trainings, `words` of both."""
+
+    def _words(self) -> Iterator[tuple[str, list[str]]]:
+        yield from super()._words()
+        yield "measure", self.measure
+
+
+@configures("rlvr_exp.studies.zero_shot.ZeroShot")
+@dataclass
+class ZeroShot(Measured):
+    """What a training gains on tasks of which nothing was in it: no task, no family, no program."""
+
+    target: list[str] = field(default_factory=lambda: ["evaluation.split=test_unseen"])
+    """The words by which a run measures on the target: another split, or another set of data."""
+    families: list[str] = field(default_factory=list)
+    """Families that are held out of the training, whose tasks are then `test_unseen` (data.unseen_families); empty: those
+    that the data hold out."""
+
+    def _words(self) -> Iterator[tuple[str, list[str]]]:
+        yield from super()._words()
+        yield "target", self.target

@@ -4,12 +4,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlvr_exp.config import generalisation as options
-from rlvr_exp.core.statistics import Estimate
 from rlvr_exp.evaluation.arms import AFTER
-from rlvr_exp.evaluation.finding import of_few_seeds
 from rlvr_exp.records.rollout_files import read_evaluation
 from rlvr_exp.report.plots import Curve, curves
-from rlvr_exp.studies.contrast import Contrast, Values, arm_values, contrasts, interval, level, undecidable
+from rlvr_exp.studies.contrast import (
+    Contrast,
+    Values,
+    arm_values,
+    contrasts,
+    difference_in_words,
+    interval,
+    level,
+    undecidable,
+)
 from rlvr_exp.studies.study import Findings, Job, Run, Study
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
 
@@ -86,16 +93,11 @@ def _long_in_words(long: Mapping[int, Mapping[str, int]]) -> str:
 def _difference(one: Contrast | None) -> dict[str, Any]:
     if one is None:
         return {}
-    value = Estimate(one.value.value, one.value.low, one.value.high)
+    value = one.value
     return {"difference": value.value, "difference_low": value.low, "difference_high": value.high, "p_holm": one.p}
 
 
 def _sentence(first: int, count: int, one: Contrast | None) -> str:
     if one is None:
         return f"{count} shots: not measured on the tasks and seeds of {first} shots."
-    mean, low, high = (100 * end for end in (one.value.value, one.value.low, one.value.high))
-    sure = "" if one.sure else "no difference was found, "
-    few = of_few_seeds(one.value.seeds, "an interval" if one.sure else "such a figure")
-    return (
-        f"{count} shots against {first}: {sure}{mean:+.1f} points [{low:+.1f}, {high:+.1f}], {one.value.n} tasks{few}."
-    )
+    return difference_in_words(f"{count} shots against {first}", one)
