@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.study import Study
+from rlvr_exp.config.study import Arms, Study
 from rlvr_exp.core.errors import InputProblem
 
 
@@ -50,3 +50,21 @@ class ZeroShot(Measured):
     def _words(self) -> Iterator[tuple[str, list[str]]]:
         yield from super()._words()
         yield "target", self.target
+
+
+@configures("rlvr_exp.studies.transfer.Transfer")
+@dataclass
+class Transfer(Measured, Arms):
+    """How training on one group of tasks changes success on each other one: every arm is a group, by the words that choose
+    its data."""
+
+    compared: int = option(400, low=1)
+    """Training tasks of a group, the first of it, by which its likeness to the others is computed."""
+
+    def _faults(self) -> Iterator[InputProblem]:
+        yield from super()._faults()
+        if self.arms and len(self.only or self.arms) < 2:
+            got, allowed = ", ".join(self.only or self.arms), "two groups and more"
+            yield InputProblem(
+                "arms", "there is no other group", got, allowed, "", "name more in study.arms or study.only"
+            )

@@ -18,6 +18,7 @@ OWN_TABLE = {
     "sample_complexity": "rollouts",
     "search": "trials",
     "search_grpo": "trials",
+    "transfer": "gains",
     "zero_shot": "gains",
 }
 
