@@ -9,6 +9,8 @@ from rlvr_exp.config.options import configures, option
 from rlvr_exp.config.study import Arms, Study
 from rlvr_exp.core.errors import InputProblem
 
+GREEDY = "pass_at_1_greedy"
+
 
 @configures("rlvr_exp.studies.few_shot.FewShot")
 @dataclass
@@ -68,3 +70,15 @@ class Transfer(Measured, Arms):
             yield InputProblem(
                 "arms", "there is no other group", got, allowed, "", "name more in study.arms or study.only"
             )
+
+
+@configures("rlvr_exp.studies.bias_variance.BiasVariance")
+@dataclass
+class BiasVariance(Study):
+    """Which share of the failures is the training's bias and which its variance, and whether the training tasks or the seed
+    make it vary: every arm trains on another bootstrap sample of the tasks, with each seed."""
+
+    metric: str = option(GREEDY, choices=(GREEDY,))
+    """Success of greedy answers: 0 or 1 for a task."""
+    resamples: int = option(3, low=2)
+    """Bootstrap samples of the training tasks (data.resample)."""

@@ -11,6 +11,7 @@ OWN_TABLE = {
     "ablation": "impact",
     "ablation_self_play": "impact",
     "algorithms": "difference",
+    "bias_variance": "decomposition",
     "cross_validation": "folds",
     "few_shot": "shots",
     "learning_curve": "curve",
