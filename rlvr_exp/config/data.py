@@ -175,6 +175,14 @@ CODE_SETS = (
 """The sets that rlvr_exp/tasks/code reads; rows: a user's own."""
 
 
+@dataclass
+class CodePrompt:
+    """How a coding task is worded."""
+
+    shots: int = option(0, low=0)
+    """Solved examples of other tasks shown before the task."""
+
+
 @configures("rlvr_exp.tasks.code.domain.Code")
 @dataclass
 class Code(Data):
@@ -195,7 +203,10 @@ class Code(Data):
     test_fraction: float = option(0.1, low=0, high=1)
     """Share of the tasks to draw from that becomes `test`."""
     seed: int = option(0, low=0)
-    """Seed of the splits and the shuffle before `limit`. Not the run's seed: all runs measure the same tasks."""
+    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
+    same tasks."""
+    prompt: CodePrompt = field(default_factory=CodePrompt)
+    """How a task is worded."""
     weak: bool = False
     """Keep tasks whose cases a program passes that returns one fixed value or an argument; else they are left out."""
 
@@ -216,6 +227,8 @@ class EditPrompt:
     """Of an action. plain: the action alone; tags: <think>, <action> and <state_update>, of which the action counts."""
     form: str = option("json", choices=("json", "yaml"))
     """How the gold action is written."""
+    shots: int = option(0, low=0)
+    """Solved examples of other tasks shown before the task."""
 
 
 EDIT_SETS = ("rows", "canitedit", "edit_eval", "humanevalpack")
@@ -238,7 +251,8 @@ class Edits(Data):
     test_fraction: float = option(0.1, low=0, high=1)
     """Share of rows that no file places that becomes `test`."""
     seed: int = option(0, low=0)
-    """Seed of the splits and the shuffle before `limit`. Not the run's seed: all runs measure the same tasks."""
+    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
+    same tasks."""
     prompt: EditPrompt = field(default_factory=EditPrompt)
     """How a task is worded."""
 

@@ -6,7 +6,7 @@ their corpora (docs/tiny_model.md). Of weights from elsewhere nothing is known.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlvr_exp.config import Config, build, compose, load
@@ -55,11 +55,18 @@ def trained_by(config: Config, where: str, directory: Path | None = None) -> Ite
         InputError: the data have changed since a run, so that they do not say what it was trained on.
     """
     if trains(config.stage):
-        domain = build(config.data)
+        domain = domain_of(config)
         if directory is not None:
             check_same_data(domain, directory)
         yield Training(where, domain, _tasks(domain, config, directory))
     yield from _before(config.model)
+
+
+def domain_of(config: Config) -> Domain:
+    """The domain of a run, whose prompts are those of its tasks alone, without solved examples of others."""
+    prompt = getattr(config.data, "prompt", None)
+    plain = config.data if prompt is None else replace(config.data, prompt=replace(prompt, shots=0))
+    return build(plain)
 
 
 def check_same_data(domain: Domain, directory: Path) -> None:

@@ -4,13 +4,13 @@ directories and data. There is no weaker answer: what is in common is named, and
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from rlvr_exp.config import Config, build, load
+from rlvr_exp.config import Config, load
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.arms import AFTER
 from rlvr_exp.evaluation.unseen import KINDS, Common, common, material
 from rlvr_exp.records import manifest
 from rlvr_exp.records.rollout_files import read_evaluation
-from rlvr_exp.studies.lineage import Training, Unknown, check_same_data, trained_by
+from rlvr_exp.studies.lineage import Training, Unknown, check_same_data, domain_of, trained_by
 from rlvr_exp.studies.study import Run
 from rlvr_exp.tasks.base import Domain, Task
 
@@ -28,7 +28,7 @@ class Proof(NamedTuple):
 
 def refuse_before(training: Config, target: Config) -> None:
     """Raises InputError where configurations alone show that something of the target would be in training."""
-    domain = build(target.data)
+    domain = domain_of(target)
     measured = [*domain.splits().get(target.evaluation.split, ())]
     _refuse_common([*trained_by(training, "the training"), *_shown(target, domain)], domain, measured)
 
@@ -58,7 +58,7 @@ def proof(trained: Sequence[Run], initial: Sequence[Run], after: Sequence[Run]) 
 def _target(measured: Sequence[Run]) -> tuple[Config, Domain, list[Task]]:
     """The tasks that runs have measured on, from their own data."""
     config = load(measured[0].directory / "config.yaml")
-    domain = build(config.data)
+    domain = domain_of(config)
     answered = set[str]()
     for run in measured:
         check_same_data(domain, run.directory)

@@ -26,6 +26,7 @@ from rlvr_exp.tasks.code.weak import WEAK, fixed_answer
 from rlvr_exp.tasks.completion import block_closes, defines, fenced, whole_program
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
+from rlvr_exp.tasks.shots import after_examples, chosen_shots
 
 HARDEST = 60
 """Statements of a solution from which on a task counts as hardest."""
@@ -62,7 +63,8 @@ class Code(HasEditTests, options.Code):
         return contents(task.inputs, task.gold, task.problem)
 
     def task_prompt(self, task: Task) -> str:
-        return task.inputs if isinstance(task.inputs, str) else write(task.inputs)
+        shots = chosen_shots(self._solved, task, self.prompt.shots, self.seed, self._alike) if self.prompt.shots else []
+        return after_examples(_worded(task), ((_worded(one), fenced(one.gold or "", "python")) for one in shots), True)
 
     def parse(self, completion: str, task: Task) -> Candidate:
         return whole_program(completion)
@@ -96,6 +98,22 @@ class Code(HasEditTests, options.Code):
         if not record.script or not isinstance(record.inputs, CodeInputs):
             return None
         return EditWithTests(record.inputs.before, after, f"{after}\n{record.script}")
+
+    @cached_property
+    def _solved(self) -> list[Task]:
+        """The train tasks that have a solution, each once."""
+        return [*{task.id: task for task in self._tasks.get("train", ()) if task.gold is not None}.values()]
+
+    def _alike(self, one: Task, other: Task) -> bool:
+        for task in (one, other):
+            if task.id not in self._keys:
+                self._keys[task.id] = {*self.contents(task)}
+        return not self._keys[one.id].isdisjoint(self._keys[other.id])
+
+    @cached_property
+    def _keys(self) -> dict[str, set[str]]:
+        """Of the contents of tasks that were compared so far, by id."""
+        return {}
 
     @cached_property
     def _records(self) -> list[CodeRecord]:
@@ -147,6 +165,10 @@ class Code(HasEditTests, options.Code):
         difficulty = min(1.0, statements(record.gold or "") / HARDEST)
         source = record.source or record.family.partition("/")[0]
         return Task(record.id, record.family, difficulty, record.inputs, problem, record.gold, record.negatives, source)
+
+
+def _worded(task: Task) -> str:
+    return task.inputs if isinstance(task.inputs, str) else write(task.inputs)
 
 
 def content_of(problem: PytestProblem | PythonProblem) -> Any:
