@@ -16,6 +16,7 @@ OWN_TABLE = {
     "few_shot": "shots",
     "learning_curve": "curve",
     "learning_curve_steps": "curve",
+    "robustness": "gains",
     "sample_complexity": "rollouts",
     "search": "trials",
     "search_grpo": "trials",

@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config import data as options
-from rlvr_exp.config.data import EDIT_SETS
+from rlvr_exp.config import edits as options
+from rlvr_exp.config.edits import EDIT_SETS
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.tasks.base import Candidate, ContinuesEdits, EditWithTests, HasEditTests, Task
