@@ -52,8 +52,8 @@ class ZeroShot(options.ZeroShot, MeasuredStudy):
         after, before = arm_values(runs, self.metric), arm_values(of_arm[TRAINED], self.metric, BEFORE)
         pairs = {SEEN: (after[TRAINED], before[TRAINED]), UNSEEN: (after[TARGET], after[BASE])}
         gains = paired_contrasts(pairs, self.metric)
-        ends = undecidable({f"{name} {place}": one for name, pair in pairs.items() for place, one in enumerate(pair)})
-        answer = [ends or self._headline(gains)]
+        ends = undecidable(dict(zip(("trained", "base"), pairs[UNSEEN], strict=True)))
+        answer = [f"On unseen tasks: {ends}" if ends else self._headline(gains)]
         answer += [difference_in_words(f"on {name} tasks", one) for name, one in gains.items()]
         rows = [
             {"tasks": name, "before": level(pairs[name][1]), "after": level(pairs[name][0]), **_row(one)}

@@ -86,6 +86,12 @@ def test_gains_on_seen_and_unseen_tasks_stand_beside_each_other_with_the_proof(t
     assert [row["tasks"] for row in found.tables["proof"]] == [20, 12000, 20, 60]
 
 
+def test_a_target_that_is_hardly_ever_solved_tells_nothing(tmp_path: Path) -> None:
+    asked = study(data(tmp_path / "rows"), seeds=[0])
+    found = asked.summarise(measured(tmp_path, asked, lambda arm, task: task < (2 if "target" in arm else 30)))
+    assert found.answer[0].startswith("On unseen tasks: Cannot tell: all arms lie under 5%")
+
+
 def of_family(target: list[Row], train: list[Row]) -> None:
     target[3]["family"] = train[7]["family"]
 
