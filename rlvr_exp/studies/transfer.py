@@ -111,7 +111,9 @@ def _drawn(gains: Mapping[Pair, Contrast], alike: Likeness, metric: str) -> dict
     plots = {"gains": intervals(title, {f"{one} on {other}": points(of) for (one, other), of in gains.items()}, unit)}
     others = {pair: one for pair, one in gains.items() if _other(pair)}
     drawn = [
-        Curve(kind, [(alike.of(*pair)[kind], points(one)) for pair, one in others.items()], False) for kind in KINDS
+        Curve(kind, [(alike.of(*pair)[kind], points(one)) for pair, one in others.items()], line=False)
+        for kind in KINDS
+        if all(kind in alike.of(*pair) for pair in others)
     ]
     return plots | (
         {"likeness": curves("Transfer", drawn, "likeness of the two groups", "gain in points")} if others else {}

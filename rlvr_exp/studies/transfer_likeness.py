@@ -1,8 +1,10 @@
 """Whether training helps another group the more, the more alike the two groups are: likeness of the groups that were
 trained on, and its rank correlation with the gains."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from rlvr_exp.config import load
@@ -14,6 +16,7 @@ from rlvr_exp.studies.study import Run
 
 KINDS = ("programs", "inputs")
 """What groups are compared by."""
+UNTOLD, EQUAL = "Cannot tell whether likeness of", "gains are all equal, or groups are all equally alike or without it"
 FEWEST = 3
 """Groups of which a correlation says anything."""
 
@@ -25,8 +28,12 @@ class Likeness:
     profiles: Mapping[str, Mapping[str, Profile]]
 
     def of(self, first: str, second: str) -> dict[str, float]:
-        """Similarities of two groups, by kind."""
-        return {kind: similarity(known[first], known[second]) for kind, known in self.profiles.items()}
+        """Similarities of two groups, by the kinds that both have a profile of: without golds there is none of programs."""
+        return {
+            kind: similarity(known[first], known[second])
+            for kind, known in self.profiles.items()
+            if known.get(first) and known.get(second)
+        }
 
 
 @dataclass(frozen=True)
@@ -71,13 +78,19 @@ def correlations(gains: Mapping[tuple[str, str], float], alike: Likeness) -> Cor
         }
         for kind, one in known.items()
     ]
-    return Correlations(rows, [_sentence(kind, one, corrected[kind], len(groups)) for kind, one in known.items()])
+    sentences = [
+        _sentence(kind, one, corrected[kind], len(groups)) if one else f"{UNTOLD} {kind} matters: {EQUAL}."
+        for kind, one in found.items()
+    ]
+    return Correlations(rows, sentences)
 
 
 def _correlation(
     groups: Sequence[str], gains: Mapping[tuple[str, str], float], alike: Likeness, kind: str
 ) -> Permuted | None:
-    likes = [[alike.of(one, other)[kind] for other in groups] for one in groups]
+    likes = [[alike.of(one, other).get(kind, math.nan) for other in groups] for one in groups]
+    if any(map(math.isnan, chain(*likes))):
+        return None
     return mantel(likes, [[gains.get((one, other), 0.0) for other in groups] for one in groups])
 
 
@@ -85,7 +98,7 @@ def _sentence(kind: str, one: Permuted, p: float, groups: int) -> str:
     said = f"rank correlation of gains with the likeness of {kind} {one.value:+.2f}, {groups} groups"
     chance = f"chance alone gives {one.low:+.2f} to {one.high:+.2f} in 95 of 100 permutations of the groups, p {p:.3f}"
     if p >= 1 - CONFIDENCE:
-        return f"Cannot tell whether likeness of {kind} matters: {said}; {chance}."
+        return f"{UNTOLD} {kind} matters: {said}; {chance}."
     return (
         f"Training helps other groups {'more' if one.value > 0 else 'less'}, the more alike they are: {said}; {chance}."
     )

@@ -147,6 +147,18 @@ def test_two_groups_have_no_correlation_and_a_group_alone_has_no_other(rows: Pat
     assert [one.where for one in study(rows, only=["bars"]).problems()] == ["arms"]
 
 
+def test_without_golds_there_is_no_likeness_of_programs_and_equal_gains_have_no_ranks(
+    rows: Path, tmp_path: Path
+) -> None:
+    colours = "data.randomise.colours=true"
+    asked = study(rows, arms={name: [f"data.families=[{name}]", colours] for name in GROUPS[:3]})
+    found = asked.summarise(measured(tmp_path, asked, lambda *pair: 40))
+    assert all("likeness_inputs" in row and "likeness_programs" not in row for row in found.tables["gains"])
+    assert [text.partition(":")[0] for text in found.answer[-2:]] == [
+        f"Cannot tell whether likeness of {kind} matters" for kind in ("programs", "inputs")
+    ]
+
+
 def test_likeness_is_symmetric_and_one_of_the_same_tasks() -> None:
     first, second = {"a": 0.5, "b": 0.5}, {"b": 0.25, "c": 0.75}
     assert similarity(first, first) == 1 and similarity(first, second) == similarity(second, first) == 0.25 / 1.75
