@@ -9,6 +9,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.arms import AFTER
 from rlvr_exp.evaluation.unseen import KINDS, Common, common, material
 from rlvr_exp.records import manifest
+from rlvr_exp.records.initial_weights import initial_weights
 from rlvr_exp.records.rollout_files import read_evaluation
 from rlvr_exp.studies.lineage import Training, Unknown, check_same_data, domain_of, trained_by
 from rlvr_exp.studies.study import Run
@@ -27,7 +28,10 @@ class Proof(NamedTuple):
 
 
 def refuse_before(training: Config, target: Config) -> None:
-    """Raises InputError where configurations alone show that something of the target would be in training."""
+    """Raises InputError where configurations alone show that something of the target would be in training, or that the
+    initial policy would not be measured on it."""
+    if initial_weights(training) != initial_weights(target):
+        raise InputError(_other_start("the training"))
     domain = domain_of(target)
     measured = [*domain.splits().get(target.evaluation.split, ())]
     _refuse_common([*trained_by(training, "the training"), *_shown(target, domain)], domain, measured)
@@ -74,9 +78,13 @@ def _refuse_other_start(trained: Run, initial: Sequence[Run]) -> None:
     """The run that measures the initial policy has to start with the weights that training started with."""
     ours = manifest.section(trained.directory, "start")
     if not any(manifest.section(run.directory, "start") == ours for run in initial):
-        what = "no run measured the policy that training starts with on the target"
-        remedy = "name the policy in study.words, which all runs have; a policy from random weights has no success to gain on"
-        raise InputError(InputProblem("study.command", what, trained.job.name, "", "", remedy))
+        raise InputError(_other_start(trained.job.name))
+
+
+def _other_start(where: str) -> InputProblem:
+    what = "the target is measured with another policy than the one that training starts with"
+    remedy = "name it in study.words, which all runs have; a policy from random weights has no success to gain on"
+    return InputProblem("study.command", what, where, "", "", remedy)
 
 
 def _shown(config: Config, domain: Domain) -> Iterator[Training]:

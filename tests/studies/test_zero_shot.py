@@ -125,6 +125,13 @@ def test_families_that_the_initial_policy_has_imitated_are_refused_before_any_ru
         asked.rounds(tmp_path, 0)
 
 
+def test_a_policy_from_random_weights_is_refused_before_any_run(tmp_path: Path) -> None:
+    asked = study(data(tmp_path / "rows"))
+    asked.command[:] = ["+stage=sft", "model.from_scratch=true"]
+    with pytest.raises(InputError, match="a policy from random weights has no success to gain on"):
+        asked.rounds(tmp_path, 0)
+
+
 def test_solved_examples_of_the_targets_family_are_no_zero_shot(tmp_path: Path) -> None:
     asked = study(
         data(tmp_path / "rows"), target=["data.path=" + str(data(tmp_path / "other", of_family)), "data.prompt.shots=1"]
@@ -141,7 +148,7 @@ def test_data_that_have_changed_since_and_another_initial_policy_prove_nothing(t
     known = json.loads(base[0].read_text())
     for path in base:
         write_json(path, known | {"start": {"model/other.safetensors": "0"}})
-    with pytest.raises(InputError, match="no run measured the policy that training starts with"):
+    with pytest.raises(InputError, match="with another policy than the one that training starts with"):
         asked.summarise(runs)
     for path in base:
         write_json(path, known)
