@@ -4,7 +4,7 @@ import json
 import lzma
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, permutations
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planted import TASKS, evaluated, known_by, plant
 
+from rlvr_exp.core.seeds import uniform
 from rlvr_exp.core.statistics import mantel, spearman
 from rlvr_exp.evaluation.task_similarity import programs, similarity
 from rlvr_exp.records import manifest
@@ -90,6 +91,17 @@ def test_permuting_groups_keeps_what_a_group_does_to_all_of_its_cells() -> None:
     found = mantel(own, own)
     assert found is not None and found.value == pytest.approx(1) and found.p < 0.01 and found.high < 1
     assert mantel(own, [[1.0] * 6] * 6) is None
+    first, second = ([[uniform(name, a, b) for b in range(4)] for a in range(4)] for name in "xy")
+    cells = [(a, b) for a in range(4) for b in range(4) if a != b]
+    chance = [
+        by_hand([first[a][b] for a, b in cells], [second[order[a]][order[b]] for a, b in cells])
+        for order in permutations(range(4))
+    ]
+    few = mantel(first, second)
+    assert few is not None and few.value == pytest.approx(chance[0])
+    sides = [sum(sign * one >= sign * chance[0] - 1e-12 for one in chance) / 24 for sign in (1, -1)]
+    assert few.p == pytest.approx(min(1, 2 * min(sides)))
+    assert min(chance) <= few.low < few.high <= max(chance)
     with pytest.raises(ValueError, match="three or more"):
         mantel([[1.0, 2.0], [2.0, 1.0]], [[1.0, 2.0], [2.0, 1.0]])
 
