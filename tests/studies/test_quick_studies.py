@@ -14,6 +14,7 @@ OWN_TABLE = {
     "cross_validation": "folds",
     "learning_curve": "curve",
     "learning_curve_steps": "curve",
+    "optimizers": "difference",
     "sample_complexity": "rollouts",
     "search": "trials",
     "search_grpo": "trials",

@@ -1,0 +1,19 @@
+"""Options of the studies of optimisation."""
+
+from dataclasses import dataclass
+
+from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.study import Arms
+
+
+@configures("rlvr_exp.studies.optimizers.Optimizers")
+@dataclass
+class Optimizers(Arms):
+    """Which optimizer, schedule or clipping learns most from equally many rollouts; the first arm is the reference."""
+
+    curve: str = "success/mean"
+    """The metric of a run's rows by which convergence is judged, such as reward/mean or loss."""
+    direction: str = option("maximize", choices=("maximize", "minimize"))
+    """Whether a higher or a lower value of the curve is better."""
+    window: int = option(10, low=1)
+    """Rows over which the curve is smoothed, the latest ones."""
