@@ -96,6 +96,17 @@ class Landscape(Benchmark):
     """Parts of the held-out tasks, whose gradients are compared."""
 
 
+@configures("rlvr_exp.benchmarks.theory.measure")
+@dataclass
+class Theory(Benchmark):
+    """Known results on problems that are small enough to be computed exactly, against the functions that train policies."""
+
+    draws: int = option(10_000, low=100)
+    """Independent draws of each estimate."""
+    level: float = option(1e-3, above=0, below=0.5)
+    """The chance that the run ends with exit code 3 though all results hold, for all checks together."""
+
+
 @dataclass
 class OfShape(Benchmark):
     """What is measured with random weights of the configured model's shape, which are not loaded."""

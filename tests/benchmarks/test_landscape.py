@@ -61,7 +61,7 @@ def test_eigenvalues_are_those_of_the_dense_hessian(network):
     eager = copy.deepcopy(network)
     eager.set_attn_implementation("eager")  # The fused kernel has no second derivative.
     dense = torch.autograd.functional.hessian(lambda vector: plain_loss(eager, shaped(vector, wide)).mean(), flat(wide))
-    assert torch.allclose(dense, dense.T, atol=1e-9)
+    assert torch.allclose(dense, dense.T, atol=1e-5)  # Its norms compute in 32 bits.
     exact = torch.linalg.eigvalsh(dense).flip(0)[:3].tolist()
     product = GoldLoss(network, EXAMPLES, 2).hessian_product(weights)
     found = largest_eigenvalues(product, flat(weights), 3, seed=0)

@@ -12,6 +12,7 @@ OWN_TABLE = {
     "ablation_self_play": "impact",
     "algorithms": "difference",
     "cross_validation": "folds",
+    "landscape": "line",
     "learning_curve": "curve",
     "learning_curve_steps": "curve",
     "optimizers": "difference",
