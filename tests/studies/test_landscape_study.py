@@ -107,7 +107,7 @@ def test_a_barrier_and_a_sharper_place_are_found(tmp_path):
         "place": "all",
         "norm": 2.0,
         "noise_scale": None,
-        "cosine": 0.1,
+        "cosine": pytest.approx(0.1),
     }
     write_record(tmp_path, "study", [], runs, found)
     assert {path.stem for path in tmp_path.glob("*.png")} == {"line", "slices", "eigenvalues"}
