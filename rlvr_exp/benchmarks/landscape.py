@@ -5,13 +5,14 @@ the gradients of batches. The weights stay as they are; everything depends on th
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 import torch
 
 from rlvr_exp.algorithms.examples import Examples
 from rlvr_exp.benchmarks.landscape_geometry import barrier, filter_normalised, largest_eigenvalues, places
-from rlvr_exp.benchmarks.landscape_gradients import gradient_statistics
+from rlvr_exp.benchmarks.landscape_gradients import ALL, gradient_statistics
 from rlvr_exp.benchmarks.landscape_loss import GoldLoss, Weights, flat, moved, trained_weights
 from rlvr_exp.config import benchmark as options
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -49,7 +50,7 @@ class Landscape(options.Landscape):
         loss = GoldLoss(policy.model, [examples[place] for place in range(len(examples))], self.batches)
         directions = {name: filter_normalised(here, seed, name) for name in DIRECTIONS}
         found: dict[str, Any] = {"tasks": loss.tasks, "weights": flat(here).numel(), "losses": loss(here).tolist()}
-        found["loss"] = _mean(found["losses"])
+        found["loss"] = fmean(found["losses"])
         found |= self._line(loss, here, there, progress) if there is not None else {}
         found["slices"] = {name: self._slice(loss, here, one, name, progress) for name, one in directions.items()}
         found |= {"grid": self._grid(loss, here, [*directions.values()], progress)} if self.grid else {}
@@ -63,7 +64,7 @@ class Landscape(options.Landscape):
         for place, t in enumerate(at):
             progress("line", place, len(at))
             losses.append(loss(moved(here, [(t, there)])).tolist())
-        height, where = barrier(at, [*map(_mean, losses)])
+        height, where = barrier(at, [*map(fmean, losses)])
         distance = float(flat(there).norm() / flat(here).norm())
         return {"line": {"at": at, "losses": losses}, "barrier": height, "barrier_at": where, "distance": distance}
 
@@ -109,12 +110,9 @@ def _difference(here: Weights, there: Weights, path: str) -> dict[str, torch.Ten
     return {name: there[name].to(value.device) - value for name, value in here.items()}
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
 def metrics(found: Mapping[str, Any]) -> dict[str, float]:
     """The numbers of a landscape by name, for the run's summary."""
     plain = {name: found[name] for name in ("loss", "barrier", "barrier_at", "distance") if name in found}
     values = {f"eigenvalue/{rank}": value for rank, value in enumerate(found["eigenvalues"], 1)}
-    return plain | values | {f"gradient/{name}": value for name, value in found["gradients"]["all"].items() if value}
+    gradient = {f"gradient/{name}": value for name, value in found["gradients"][ALL].items() if value is not None}
+    return plain | values | gradient

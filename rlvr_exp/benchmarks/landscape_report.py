@@ -1,6 +1,7 @@
 """A landscape as a table and as drawings."""
 
 from collections.abc import Mapping
+from statistics import fmean
 from typing import Any
 
 from rlvr_exp.core.statistics import Estimate
@@ -17,14 +18,9 @@ def table(found: Mapping[str, Any]) -> str:
         f"gold answers of {found['tasks']} tasks, {found['weights']:,} weights: loss {found['loss']:.4f} nats a token"
     ]
     if "line" in found:
-        at = found["line"]["at"][-1]
-        ends = found["line"]["losses"][-1]
-        lines.append(
-            f"to the other policy, {found['distance']:.3g} of the weights' norm away: loss {sum(ends) / len(ends):.4f}"
-        )
-        lines.append(
-            f"barrier {found['barrier']:.3g} above the straight line, at {found['barrier_at'] / at:.2f} of the way"
-        )
+        last = fmean(found["line"]["losses"][-1])
+        lines.append(f"to the other policy, {found['distance']:.3g} of the weights' norm away: loss {last:.4f}")
+        lines.append(f"barrier {found['barrier']:.3g} above the straight line, at {found['barrier_at']:.0%} of the way")
     lines.append("largest eigenvalues of the Hessian: " + ", ".join(f"{value:.4g}" for value in found["eigenvalues"]))
     lines.append(f"{'gradient of':<12}{'norm':>10}{'noise scale':>13}{'cosine':>9}")
     for place, one in found["gradients"].items():
@@ -38,7 +34,7 @@ def drawings(found: Mapping[str, Any]) -> dict[str, Drawing]:
     slices = [Curve(f"{name} direction", points(one["at"], one["loss"])) for name, one in found["slices"].items()]
     drawn = {"slices": curves("Random directions", slices, OFFSET, LOSS)}
     if "line" in found:
-        means = [sum(losses) / len(losses) for losses in found["line"]["losses"]]
+        means = [fmean(losses) for losses in found["line"]["losses"]]
         way = [Curve("line", points(found["line"]["at"], means))]
         drawn["line"] = curves("Straight line to the other policy", way, "share of the way", LOSS)
     if "grid" in found:

@@ -5,9 +5,11 @@ import json
 
 import pytest
 import torch
+from small_models import written
 from torch.func import functional_call
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
+from rlvr_exp.benchmarks.landscape import Landscape, _difference
 from rlvr_exp.benchmarks.landscape_geometry import barrier, filter_normalised, largest_eigenvalues, places
 from rlvr_exp.benchmarks.landscape_gradients import gradient_statistics
 from rlvr_exp.benchmarks.landscape_loss import GoldLoss, flat, moved, shaped, trained_weights
@@ -79,6 +81,7 @@ def test_directions_have_the_norms_of_the_weights_rows_and_leave_norms_alone(net
         else:
             assert torch.allclose(first[name].norm(dim=1), value.norm(dim=1), atol=1e-5)
             assert not torch.allclose(first[name], other[name])
+            assert not torch.allclose(first[name], filter_normalised(weights, 1, "a")[name])
         assert torch.equal(first[name], same[name])
     assert torch.allclose(flat(moved(weights, [(0.5, first), (-0.5, first)])), flat(weights), atol=1e-6)
 
@@ -120,14 +123,6 @@ WORDS = ["+stage=benchmark", "benchmark=landscape", "+experiment=quick", "verifi
 
 
 def test_a_run_leaves_the_same_for_the_same_seed_and_no_weight_changed(tmp_path, monkeypatch):
-    """The other end is the embedded policy from random weights, saved here."""
-    from rlvr_exp.benchmarks.landscape import Landscape
-    from rlvr_exp.models.policy import load_policy
-
-    fresh = compose([*WORDS, "model.from_scratch=true"]).config
-    other = load_policy(fresh.model, seed=5)
-    other.model.save_pretrained(tmp_path / "other")
-    other.tokenizer.save_pretrained(tmp_path / "other")
     changed = []
     plain = Landscape.measure
 
@@ -140,30 +135,30 @@ def test_a_run_leaves_the_same_for_the_same_seed_and_no_weight_changed(tmp_path,
         changed.extend(name for name, value in policy.model.named_parameters() if value.grad is not None)
         return found
 
-    monkeypatch.setattr(Landscape, "measure", watched)
-    config = compose(
-        [*WORDS, f"benchmark.other={tmp_path / 'other'}", "benchmark.points=3", "evaluation.tasks=2"]
-    ).config
-    found = []
-    for name in ("one", "two"):
+    def run(name, *words):
         (tmp_path / name).mkdir()
         (tmp_path / name / "manifest.json").write_text("{}")
+        config = compose([*WORDS, "benchmark.points=3", *words]).config
         benchmark.run(config, RunContext(tmp_path / name, lambda event: None))
-        found.append(json.loads((tmp_path / name / "benchmark.json").read_text()))
-    assert changed == [] and found[0] == found[1]
-    line = found[0]["line"]
-    assert line["at"] == [0.0, 0.5, 1.0] and line["losses"][0] == pytest.approx(found[0]["losses"], abs=1e-5)
-    assert sum(line["losses"][2]) > 3 * sum(line["losses"][0]), "random weights know no answer"
-    middle = found[0]["slices"]["first"]
-    assert middle["loss"][1] == pytest.approx(found[0]["loss"], abs=1e-5) and middle["at"] == [-0.5, 0.0, 0.5]
-    assert found[0]["grid"]["loss"][1][1] == pytest.approx(found[0]["loss"], abs=1e-5)
-    assert found[0]["eigenvalues"][0] > 0 and {"all", "embeddings", "layer_004"} < set(found[0]["gradients"])
+        return json.loads((tmp_path / name / "benchmark.json").read_text())
+
+    monkeypatch.setattr(Landscape, "measure", watched)
+    here, there = (written(tmp_path / f"model{seed}", seed, hidden=32, vocabulary=1024) for seed in (0, 1))
+    words = [f"model.path={here}", f"benchmark.other={there}"]
+    found, same, other = run("one", *words), run("two", *words), run("three", f"model.path={there}", "benchmark.grid=0")
+    assert changed == [] and found == same
+    line = found["line"]
+    assert line["at"] == [0.0, 0.5, 1.0] and line["losses"][0] == pytest.approx(found["losses"], abs=1e-5)
+    assert line["losses"][2] == pytest.approx(other["losses"], abs=1e-4) and "line" not in other and "grid" not in other
+    middle = found["slices"]["first"]
+    assert middle["loss"][1] == pytest.approx(found["loss"], abs=1e-5) and middle["at"] == [-0.5, 0.0, 0.5]
+    assert found["grid"]["loss"][1][1] == pytest.approx(found["loss"], abs=1e-5)
+    assert found["grid"]["loss"][0][1] == pytest.approx(middle["loss"][0], abs=1e-5)
+    assert found["eigenvalues"][0] > 0 and {"all", "embeddings", "layer_001"} < set(found["gradients"])
     assert {"slices.svg", "line.png", "grid.png", "benchmark.md"} < {path.name for path in (tmp_path / "one").iterdir()}
 
 
 def test_another_space_and_too_few_tasks_are_refused(network, tmp_path):
-    from rlvr_exp.benchmarks.landscape import _difference
-
     weights = trained_weights(network)
     fewer = {name: value for name, value in weights.items() if "layers" not in name}
     with pytest.raises(InputError, match=r"benchmark.other: has other trained weights"):
