@@ -62,7 +62,9 @@ def test_eigenvalues_are_those_of_the_dense_hessian(network):
     wide = {name: value.double() for name, value in weights.items()}
     eager = copy.deepcopy(network)
     eager.set_attn_implementation("eager")  # The fused kernel has no second derivative.
-    dense = torch.autograd.functional.hessian(lambda vector: plain_loss(eager, shaped(vector, wide)).mean(), flat(wide))
+    dense = torch.autograd.functional.hessian(
+        lambda vector: plain_loss(eager, shaped(vector, wide)).mean(), flat(wide), vectorize=True
+    )
     assert torch.allclose(dense, dense.T, atol=1e-5)  # Its norms compute in 32 bits.
     exact = torch.linalg.eigvalsh(dense).flip(0)[:3].tolist()
     product = GoldLoss(network, EXAMPLES, 2).hessian_product(weights)
