@@ -32,6 +32,7 @@ os.environ.update(
     PIP_NO_INDEX="1",
 )
 
+gc.disable()  # Until all tests are found: nothing of what is imported is garbage.
 chosen = settings.get_profile(settings.get_current_profile_name())  # Hypothesis' own choice for CI stays.
 settings.register_profile("unhurried", chosen, deadline=None, max_examples=100 if EVERY else 25)
 settings.load_profile("unhurried")  # A busy machine is no fault of the code.
@@ -63,6 +64,7 @@ def pytest_collection_finish() -> None:
     of tests that were found need not be scanned each time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

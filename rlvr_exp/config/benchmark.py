@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from rlvr_exp.config.algorithm import BASELINES
-from rlvr_exp.config.nodes import JUDGES, LEARNS
+from rlvr_exp.config.nodes import ANSWERS, JUDGES, LEARNS
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.errors import InputProblem
 
@@ -73,6 +73,38 @@ class GradientVariance(Benchmark):
             return []
         allowed = f"two or more of {', '.join(BASELINES)}"
         return [InputProblem("baselines", "they are compared with the first", str(self.baselines), allowed)]
+
+
+@configures("rlvr_exp.benchmarks.landscape.Landscape")
+@dataclass
+class Landscape(Benchmark):
+    """The loss of gold answers on the held-out tasks around a policy, and on the straight line to another one: random slices,
+    the largest eigenvalues of the Hessian, gradients of batches."""
+
+    reads = ANSWERS
+    other: str = ""
+    """Checkpoint at the other end of a straight line; empty: no line."""
+    points: int = option(21, low=3)
+    """Points of the line and of each slice in one dimension."""
+    grid: int = option(11, low=0)
+    """Points along each side of the slice in two dimensions; 0: none."""
+    radius: float = option(0.5, above=0)
+    """How far slices go to either side, in norms of the rows of the weights."""
+    eigenvalues: int = option(3, low=1)
+    """Eigenvalues of the Hessian, the largest ones."""
+    batches: int = option(8, low=2)
+    """Parts of the held-out tasks, whose gradients are compared."""
+
+
+@configures("rlvr_exp.benchmarks.theory.measure")
+@dataclass
+class Theory(Benchmark):
+    """Known results on problems that are small enough to be computed exactly, against the functions that train policies."""
+
+    draws: int = option(10_000, low=100)
+    """Independent draws of each estimate."""
+    level: float = option(1e-3, above=0, below=0.5)
+    """The chance that the run ends with exit code 3 though all results hold, for all checks together."""
 
 
 @dataclass

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from rlvr_exp.config.algorithm import RLOO
-from rlvr_exp.config.benchmark import DafnyUniversal, GradientVariance
+from rlvr_exp.config.benchmark import DafnyUniversal, GradientVariance, Landscape
 from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.engine_checks import engine_problems
 from rlvr_exp.config.environment import ADVERSARIAL, EDIT_STEPS, SINGLE_TURN
@@ -63,6 +63,9 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         yield InputProblem("model.random_weights", what, f"+stage={config.stage}", "false", "", remedy)
     if isinstance(config.benchmark, GradientVariance):
         yield from _of_baselines(config.algorithm)
+    if isinstance(config.benchmark, Landscape) and 0 < config.evaluation.tasks < config.benchmark.batches:
+        got, allowed = str(config.evaluation.tasks), f"0, or benchmark.batches={config.benchmark.batches} and more"
+        yield InputProblem("evaluation.tasks", "fewer than batches", got, allowed, "", "fewer benchmark.batches")
     if not reads(config, "optimizer"):
         return
     if getattr(config.verifier, "process", "") == "shared":

@@ -87,6 +87,9 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         if (path := getattr(getattr(config, name), "path", "")) and not Path(path).exists():
             allowed = "an existing folder or file"
             yield MissingArtifact(InputProblem(f"{name}.path", "not there", path, allowed, "", "correct the path"), "")
+    if (other := getattr(config.benchmark, "other", "")) and not Path(other).is_dir():
+        allowed = "the folder of a checkpoint"
+        yield MissingArtifact(InputProblem("benchmark.other", "not there", other, allowed, "", "correct the path"), "")
     if config.rescore is not None:
         yield from _rollouts("rescore.run", config.rescore.run)
         yield from _output("rescore.output", config.rescore.output)

@@ -11,6 +11,7 @@ from rlvr_exp.config import (
     engine,
     environment,
     generalisation,
+    optimization_studies,
     ppo,
     problems,
     reward,
@@ -40,7 +41,19 @@ from rlvr_exp.config.solutions import Solutions
 from rlvr_exp.config.study import Study
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 
-BY_TARGET = (curriculum, edits, engine, environment, generalisation, ppo, problems, reward, search, tracking)
+BY_TARGET = (
+    curriculum,
+    edits,
+    engine,
+    environment,
+    generalisation,
+    optimization_studies,
+    ppo,
+    problems,
+    reward,
+    search,
+    tracking,
+)
 """Files whose schemas are found by their targets alone: importing them is what makes them known."""
 
 

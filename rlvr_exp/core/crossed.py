@@ -24,6 +24,8 @@ MOST_FREEDOM = 1000.0
 """Degrees of freedom from which on more change nothing."""
 ROUNDING = 1e-24
 """A variance is 0 that is not above this share of the mean square of the values."""
+TIE = 1e-12
+"""Two variances are equal that differ by no more than this share."""
 POINTS = 32
 """Quantiles by which the spread of an estimated error is integrated."""
 
@@ -53,8 +55,9 @@ class Layout(NamedTuple):
 
     @property
     def surplus(self) -> float:
-        """What seeds differ by beyond the rest."""
-        return max(0.0, self.between_seeds - self.rest)
+        """What seeds differ by beyond the rest; equal but for rounding, nothing."""
+        surplus = self.between_seeds - self.rest
+        return surplus if surplus > TIE * self.between_seeds else 0.0
 
     @property
     def freedoms(self) -> tuple[int, int, int]:

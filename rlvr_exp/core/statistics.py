@@ -53,6 +53,21 @@ def t_interval(values: Sequence[float]) -> Estimate:
     return Estimate(mean, mean - half, mean + half)
 
 
+def mean_p_value(values: Sequence[float], expected: float) -> float:
+    """Of values whose mean is the expected one, two-sided, by Student's t; 1 or 0 of equal values, by whether they are it.
+
+    Raises:
+        ValueError: fewer than two values.
+    """
+    if len(values) < 2:
+        raise ValueError(f"mean_p_value: got {len(values)} values, allowed 2 and more")
+    if min(values) == max(values):
+        return float(values[0] == expected)
+    from scipy import stats
+
+    return float(stats.ttest_1samp(values, expected).pvalue)
+
+
 def mean_interval(values: Sequence[float], floor: float = 0.0, ceiling: float = 1.0) -> Estimate:
     """A mean of values in [floor, ceiling], one for each task; a t-interval clipped to that range.
 

@@ -4,7 +4,10 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Any
+
+from rlvr_exp.core.files import replacing, write_text
 
 INK, SOFT = "#1a1a19", "#8b8a85"
 PALETTE = ("#2a78d6", "#eb6834", "#1baf7a", "#eda100", "#4a3aa7", "#d03b3b", "#e87ba4", "#8f7a5e")
@@ -92,6 +95,12 @@ class Drawing:
         written = io.BytesIO()
         image.save(written, "PNG")
         return written.getvalue()
+
+    def write(self, place: Path) -> None:
+        """As SVG and as PNG, with these endings behind the name."""
+        write_text(place.with_name(f"{place.name}.svg"), self.svg())
+        with replacing(place.with_name(f"{place.name}.png")) as temporary:
+            temporary.write_bytes(self.png())
 
 
 def _shown(color: str) -> str:

@@ -16,6 +16,8 @@ from rlvr_exp.report.side_by_side import curves
 
 MOST_CURVES = 8
 """Arms that are drawn: a chart has so many colours."""
+MOST_ROWS = 40
+"""Rows of a study's own table that are shown; its file has all."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,15 @@ def _answer(study: StudyData) -> str:
     first, *others = [escape(sentence) for sentence in study.answer] or [""]
     said = f"<p><b>{first}</b></p>{''.join(f'<p>{sentence}</p>' for sentence in others)}" if first else ""
     plots = "".join(f"<figure>{plot.svg()}</figure>" for plot in study.plots.values())
-    return said + plots + "".join(map(_table, study.tables.values()))
+    drawn = f'<div class="charts big">{plots}</div>' if plots else ""
+    return said + drawn + "".join(_own_table(name, rows) for name, rows in study.tables.items() if rows)
+
+
+def _own_table(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """A table of the study by the name of its file, cut where it is long."""
+    left = f" <small>the first {MOST_ROWS} of {len(rows):,} rows</small>" if len(rows) > MOST_ROWS else ""
+    file = quote(f"{name}.csv")
+    return f'<h3><a href="{file}">{escape(name.replace("_", " "))}</a>{left}</h3>{_table(rows[:MOST_ROWS])}'
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -67,6 +77,8 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
     return f"{value:.4g}" if isinstance(value, float) else value if isinstance(value, str) else json.dumps(value)
 
 

@@ -6,14 +6,14 @@ configuration and the context and returns its report with its counts; a differen
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from hydra.utils import get_method
 
 from rlvr_exp.benchmarks.contest import Outcome, table
 from rlvr_exp.config import build
-from rlvr_exp.config.benchmark import GradientVariance, Paired
+from rlvr_exp.config.benchmark import GradientVariance, Landscape, Paired
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.records.context import RunContext, StageResult
@@ -28,6 +28,8 @@ def run(config: Any, context: RunContext) -> StageResult:
         with _bench(config, context) as bench:
             text, metrics = build(config.benchmark).measure(bench, _progress(context))
         data = metrics
+    elif isinstance(config.benchmark, Landscape):
+        data, text, metrics = _landscape(config, context)
     else:
         text, metrics = get_method(config.benchmark._target_)(config, context)
         data = metrics
@@ -49,6 +51,26 @@ def _training(config: Any, context: RunContext) -> tuple[Any, str, dict[str, Any
     with _bench(config, context) as bench:
         pairs = build(config.benchmark).measure(bench, _progress(context))
     return pairs.to_dict(), pairs.text(), {line.name: line.ratio for line in pairs.lines()}
+
+
+def _landscape(config: Any, context: RunContext) -> tuple[Any, str, dict[str, float]]:
+    from rlvr_exp.benchmarks.landscape import metrics
+    from rlvr_exp.benchmarks.landscape_report import drawings, table
+    from rlvr_exp.models.policy import load_policy
+    from rlvr_exp.stages.shared.components import build_components
+
+    with build_components(config, context) as components:
+        found = build(config.benchmark).measure(
+            components.policy,
+            components.domain,
+            components.held_out,
+            lambda: load_policy(replace(config.model, path=config.benchmark.other), config.seed),
+            config.seed,
+            _progress(context),
+        )
+    for name, drawing in drawings(found).items():
+        drawing.write(context.directory / name)
+    return found, table(found), metrics(found)
 
 
 def _progress(context: RunContext) -> Callable[[str, int, int], None]:

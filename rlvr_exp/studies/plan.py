@@ -34,7 +34,7 @@ def study_plan(config: Config) -> str:
 def _line(place: Place) -> str:
     if place.reused:
         return f"there already: {place.directory}"
-    drawn = ", with values that are drawn when it starts" if place.job.open else ""
+    drawn = ", with values that are known once it starts" if place.job.open else ""
     return f"{_counted([place])}: {shlex.join(['python', '-m', 'rlvr_exp', *place.job.words])}{drawn}"
 
 

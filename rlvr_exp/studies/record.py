@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from rlvr_exp.core.files import replacing, write_json, write_text
+from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.evaluation.arms import Arm, arms
 from rlvr_exp.evaluation.tables import arms_table, rows_of
 from rlvr_exp.records.fingerprint import flat
@@ -47,9 +47,7 @@ def write_record(
     for name, rows in (own | tables).items():
         write_text(root / f"{name}.csv", _csv(rows))
     for name, plot in findings.plots.items():
-        write_text(root / f"{name}.svg", plot.svg())
-        with replacing(root / f"{name}.png") as temporary:
-            temporary.write_bytes(plot.png())
+        plot.write(root / name)
     shown = StudyData(
         root.resolve().name, kind, command, findings.answer, findings.plots, tables, options, jobs, plain, curves
     )

@@ -73,6 +73,7 @@ def test_many_tasks_do_not_make_up_for_few_seeds() -> None:
 @settings(deadline=None)
 @given(RATES)
 @example([[0.0, 5e-124]])
+@example([[0.0625, 0.5], [0.0625, 0.0], [0.0625, 0.0]])
 def test_an_interval_holds_its_mean_and_does_not_depend_on_order(values) -> None:
     mean, low, high = crossed_mean(values)
     assert 0.0 <= low <= mean + 1e-12 and mean - 1e-12 <= high <= 1.0

@@ -53,7 +53,7 @@ def test_a_second_command_finds_the_trials_and_asks_for_more(tmp_path: Path, mon
 def test_a_plan_lists_as_many_runs_as_there_may_be(tmp_path: Path) -> None:
     plan = study_plan(compose([*WORDS, SPACE, f"run.dir={tmp_path}"]).config)
     assert "4 runs, 0 there already" in plan
-    assert "evaluation.split=dev seed=0, with values that are drawn when it starts" in plan
+    assert "evaluation.split=dev seed=0, with values that are known once it starts" in plan
     assert next(line for line in plan.splitlines() if line.startswith("  default_seed7")).endswith("seed=7")
 
 

@@ -1,0 +1,118 @@
+"""`benchmark=landscape`: the loss of gold answers around a policy, and on the straight line to another one.
+
+Random slices in one and two dimensions, the line with its barrier, the largest eigenvalues of the Hessian, and statistics of
+the gradients of batches. The weights stay as they are; everything depends on the seed and the tasks alone.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from rlvr_exp.algorithms.examples import Examples
+from rlvr_exp.benchmarks.landscape_geometry import barrier, filter_normalised, largest_eigenvalues, places
+from rlvr_exp.benchmarks.landscape_gradients import ALL, gradient_statistics
+from rlvr_exp.benchmarks.landscape_loss import GoldLoss, Weights, flat, moved, trained_weights
+from rlvr_exp.config import benchmark as options
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.tasks.base import Domain, Task
+
+DIRECTIONS = ("first", "second")
+Progress = Callable[[str, int, int], None]
+
+
+class Landscape(options.Landscape):
+    def measure(
+        self,
+        policy: Policy,
+        domain: Domain,
+        tasks: Sequence[Task],
+        other: Callable[[], Policy],
+        seed: int,
+        progress: Progress,
+    ) -> dict[str, Any]:
+        """What was found, as `benchmark.json` has it.
+
+        Args:
+            other: loads the policy of `benchmark.other`; called where one is given.
+
+        Raises:
+            InputError: fewer tasks with gold answers than batches, or the other policy has other weights.
+        """
+        examples = Examples(policy, domain, tasks, policy.max_tokens)
+        if len(examples) < self.batches:
+            what, allowed = "too few tasks with a gold answer", f"at least {self.batches}, or fewer benchmark.batches"
+            raise InputError(InputProblem("evaluation.tasks", what, str(len(examples)), allowed))
+        here = trained_weights(policy.model)
+        there = _difference(here, trained_weights(other().model), self.other) if self.other else None
+        loss = GoldLoss(policy.model, [examples[place] for place in range(len(examples))], self.batches)
+        directions = {name: filter_normalised(here, seed, name) for name in DIRECTIONS}
+        found: dict[str, Any] = {"tasks": loss.tasks, "weights": flat(here).numel(), "losses": loss(here).tolist()}
+        found["loss"] = fmean(found["losses"])
+        found |= self._line(loss, here, there, progress) if there is not None else {}
+        found["slices"] = {name: self._slice(loss, here, one, name, progress) for name, one in directions.items()}
+        found |= {"grid": self._grid(loss, here, [*directions.values()], progress)} if self.grid else {}
+        progress("gradients", 0, 1)
+        found["gradients"] = gradient_statistics(loss.gradients(here))
+        return found | {"eigenvalues": self._eigenvalues(loss, here, seed, progress)}
+
+    def _line(self, loss: GoldLoss, here: Weights, there: Weights, progress: Progress) -> dict[str, Any]:
+        """Losses of all tasks at each point, so that whoever has several such lines can tell tasks from seeds."""
+        at, losses = places(self.points, 0.0, 1.0), []
+        for place, t in enumerate(at):
+            progress("line", place, len(at))
+            losses.append(loss(moved(here, [(t, there)])).tolist())
+        height, where = barrier(at, [*map(fmean, losses)])
+        distance = float(flat(there).norm() / flat(here).norm())
+        return {"line": {"at": at, "losses": losses}, "barrier": height, "barrier_at": where, "distance": distance}
+
+    def _slice(self, loss: GoldLoss, here: Weights, along: Weights, name: str, progress: Progress) -> dict[str, Any]:
+        at, losses = places(self.points, -self.radius, self.radius), []
+        for place, size in enumerate(at):
+            progress(f"{name} slice", place, len(at))
+            losses.append(float(loss(moved(here, [(size, along)])).mean()))
+        return {"at": at, "loss": losses}
+
+    def _grid(self, loss: GoldLoss, here: Weights, along: Sequence[Weights], progress: Progress) -> dict[str, Any]:
+        """`loss[i][j]`: at place i of the first direction and place j of the second."""
+        at = places(self.grid, -self.radius, self.radius)
+        rows = []
+        for place, size in enumerate(at):
+            progress("grid", place, len(at))
+            from_here = moved(here, [(size, along[0])])
+            rows.append([float(loss(moved(from_here, [(other, along[1])])).mean()) for other in at])
+        return {"at": at, "loss": rows}
+
+    def _eigenvalues(self, loss: GoldLoss, here: Weights, seed: int, progress: Progress) -> list[float]:
+        product, done = loss.hessian_product(here), 0
+
+        def counted(vector: torch.Tensor) -> torch.Tensor:
+            nonlocal done
+            progress("products with the Hessian", done, done + 1)
+            done += 1
+            return product(vector)
+
+        return largest_eigenvalues(counted, flat(here), self.eigenvalues, seed)
+
+
+def _difference(here: Weights, there: Weights, path: str) -> dict[str, torch.Tensor]:
+    """From one point to the other. Raises InputError where they are not of one space."""
+    shapes = [{name: tuple(value.shape) for name, value in one.items()} for one in (here, there)]
+    if shapes[0] != shapes[1]:
+        names = sorted({name for name, _ in shapes[0].items() ^ shapes[1].items()})
+        what, allowed = (
+            f"has other trained weights: {names[0]} and {len(names) - 1} more",
+            "a checkpoint like model.path",
+        )
+        raise InputError(InputProblem("benchmark.other", what, path, allowed))
+    return {name: there[name].to(value.device) - value for name, value in here.items()}
+
+
+def metrics(found: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a landscape by name, for the run's summary."""
+    plain = {name: found[name] for name in ("loss", "barrier", "barrier_at", "distance") if name in found}
+    values = {f"eigenvalue/{rank}": value for rank, value in enumerate(found["eigenvalues"], 1)}
+    gradient = {f"gradient/{name}": value for name, value in found["gradients"][ALL].items() if value is not None}
+    return plain | values | gradient

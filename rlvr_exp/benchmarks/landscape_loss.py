@@ -1,0 +1,126 @@
+"""The loss of gold answers as a function of a policy's trained weights. Never writes to the policy's own weights.
+
+A task's loss is the mean negative log-likelihood of its answer's tokens, in nats; the loss is the mean over tasks. Computed in
+32 bits, and in attention's plain form, the one that can be differentiated twice.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.utils.rnn import pad_sequence
+
+from rlvr_exp.algorithms.examples import IGNORED, Example, length
+
+Weights = Mapping[str, torch.Tensor]
+"""By parameter name: a point, or a direction, in the space of the trained weights."""
+
+
+def trained_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Copies of those that training would change, in 32 bits."""
+    return {name: value.detach().float().clone() for name, value in model.named_parameters() if value.requires_grad}
+
+
+def moved(weights: Weights, steps: Iterable[tuple[float, Weights]]) -> dict[str, torch.Tensor]:
+    """The point that is that many times each direction away."""
+    found = dict(weights)
+    for size, direction in steps:
+        found = {name: value + size * direction[name] for name, value in found.items()}
+    return found
+
+
+def flat(weights: Weights) -> torch.Tensor:
+    """(size,)"""
+    return torch.cat([value.flatten() for value in weights.values()])
+
+
+def shaped(vector: torch.Tensor, like: Weights) -> dict[str, torch.Tensor]:
+    """The inverse of `flat`."""
+    parts = vector.split([value.numel() for value in like.values()])
+    return {name: part.view_as(value) for (name, value), part in zip(like.items(), parts, strict=True)}
+
+
+class GoldLoss:
+    """
+    Args:
+        examples: one a task, at least as many as there are batches.
+        batches: each has nearly equally many tasks, of all lengths.
+    """
+
+    def __init__(self, model: torch.nn.Module, examples: Sequence[Example], batches: int):
+        self._model = model.eval()
+        device = next(model.parameters()).device
+        ordered = sorted(range(len(examples)), key=lambda place: length(examples[place]))
+        self._places = [ordered[start::batches] for start in range(batches)]
+        self._batches = [_batch([examples[place] for place in places], device) for places in self._places]
+        self.tasks = len(examples)
+
+    def __call__(self, weights: Weights) -> torch.Tensor:
+        """(tasks,) losses in the order of the examples, on the CPU."""
+        found = torch.zeros(self.tasks)
+        with torch.no_grad(), _twice_differentiable():
+            for places, batch in zip(self._places, self._batches, strict=True):
+                found[places] = self._losses(weights, batch).cpu()
+        return found
+
+    def gradients(self, weights: Weights) -> Iterator[dict[str, torch.Tensor]]:
+        """Of each batch's mean loss."""
+        for batch in self._batches:
+            leaves = _leaves(weights)
+            with _twice_differentiable():
+                loss = self._losses(leaves, batch).mean()
+                found = torch.autograd.grad(loss, [*leaves.values()], materialize_grads=True)
+            yield dict(zip(leaves, found, strict=True))
+
+    def hessian_product(self, weights: Weights) -> Callable[[torch.Tensor], torch.Tensor]:
+        """From a vector of the size of all weights to the Hessian's product with it, by differentiating the gradient's product
+        with it (Pearlmutter 1994)."""
+
+        def product(vector: torch.Tensor) -> torch.Tensor:
+            direction, total = shaped(vector, weights), torch.zeros_like(vector)
+            for batch in self._batches:
+                leaves = _leaves(weights)
+                inputs = [*leaves.values()]
+                with _twice_differentiable():
+                    loss = self._losses(leaves, batch).sum() / self.tasks
+                    slopes = torch.autograd.grad(loss, inputs, create_graph=True, materialize_grads=True)
+                    along = sum((slope * direction[name]).sum() for name, slope in zip(leaves, slopes, strict=True))
+                    found = torch.autograd.grad(along, inputs, materialize_grads=True)
+                total += torch.cat([part.flatten() for part in found])
+            return total
+
+        return product
+
+    def _losses(self, weights: Weights, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """(tasks of the batch,)"""
+        given = {"attention_mask": batch["attention_mask"], "use_cache": False}
+        logits = functional_call(self._model, dict(weights), (batch["input_ids"],), given).logits
+        labels = batch["labels"][:, 1:]
+        each = torch.nn.functional.cross_entropy(
+            logits[:, :-1].float().transpose(1, 2), labels, ignore_index=IGNORED, reduction="none"
+        )
+        return each.sum(1) / (labels != IGNORED).sum(1)
+
+
+def _leaves(weights: Weights) -> dict[str, torch.Tensor]:
+    return {name: value.detach().requires_grad_() for name, value in weights.items()}
+
+
+@contextmanager
+def _twice_differentiable() -> Iterator[None]:
+    with sdpa_kernel(SDPBackend.MATH):
+        yield
+
+
+def _batch(examples: Sequence[Example], device: torch.device) -> dict[str, torch.Tensor]:
+    def padded(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
+        return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=value).to(device)
+
+    ids = [one["input_ids"] for one in examples]
+    return {
+        "input_ids": padded(ids, 0),
+        "attention_mask": padded([[1] * len(row) for row in ids], 0),
+        "labels": padded([one["labels"] for one in examples], IGNORED),
+    }
