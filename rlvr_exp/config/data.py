@@ -7,6 +7,9 @@ from typing import Any
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.errors import InputProblem
 
+GRIDS = ("compact", "spaced", "json")
+"""Ways of writing a grid."""
+
 
 @dataclass
 class Prompt:
@@ -14,7 +17,7 @@ class Prompt:
 
     style: str = option("bare", choices=("bare", "instruct"))
     """bare: the task alone; instruct: with instructions in words."""
-    grid: str = option("compact", choices=("compact", "spaced", "json"))
+    grid: str = option("compact", choices=GRIDS)
     """How a grid is written."""
     shots: int = option(0, low=0)
     """Solved examples of other tasks shown before the task."""
@@ -38,9 +41,26 @@ class Data:
     folds_of: list[str] = field(default_factory=list)
     """Splits whose tasks are in folds; the others stay as they are. Empty: train, practice and test, as far as they are
     there."""
+    families: list[str] = field(default_factory=list)
+    """Families whose tasks the splits keep; empty: all."""
+    unseen_families: list[str] = field(default_factory=list)
+    """Families that no split keeps but `test_unseen`, which then holds their tasks and no others; empty: the splits of the
+    data."""
+    resample: int = option(0, low=0)
+    """Seed of a bootstrap: the tasks that are trained on are drawn with replacement, as many as there are; 0: each once."""
+
+    @property
+    def as_read(self) -> bool:
+        """Whether the splits are those of the data."""
+        return not (self.folds or self.families or self.unseen_families or self.resample)
 
     def problems(self) -> list[InputProblem]:
-        return [*self._of_mix(), *self._of_folds()]
+        return [*self._of_mix(), *self._of_folds(), *self._of_families()]
+
+    def _of_families(self) -> list[InputProblem]:
+        both = ", ".join(sorted({*self.families} & {*self.unseen_families}))
+        what = "these families are to be kept and to be held out"
+        return [InputProblem("unseen_families", what, both, remedy="name them in one of the two")] if both else []
 
     def _of_folds(self) -> list[InputProblem]:
         if self.folds == 1:
@@ -69,6 +89,16 @@ def fraction_problems(data: Any) -> list[InputProblem]:
     return [InputProblem("dev_fraction", "the shares of dev and test add up to more than 1", got, "a sum of at most 1")]
 
 
+@dataclass
+class Randomise:
+    """What a task looks like, drawn for each task by its id, so that it looks the same wherever it is asked."""
+
+    colours: bool = False
+    """The colours 1 to 9 change places, alike in all grids of a task. Its known program, which may name colours, is dropped."""
+    grids: list[str] = field(default_factory=list, metadata=option([], choices=GRIDS).metadata)
+    """Ways of writing grids, of which each prompt has one; empty: data.prompt.grid."""
+
+
 @configures("rlvr_exp.tasks.arc.domain.Arc")
 @dataclass
 class Arc(Data):
@@ -79,12 +109,14 @@ class Arc(Data):
     test_fraction: float = option(0.1, low=0, high=1)
     """Share of real data without splits that becomes `test`."""
     seed: int = option(0, low=0)
-    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
-    same tasks."""
+    """Seed of the splits, the shuffle before `limit`, the choice of shots and `randomise`. Not the run's seed: all runs
+    measure the same tasks."""
     reorder: bool = True
     """Imitation sees the pairs of a task in another order on each pass, any of them held back."""
     prompt: Prompt = field(default_factory=Prompt)
     """How a task is worded."""
+    randomise: Randomise = field(default_factory=Randomise)
+    """Domain randomisation: looks of a task that leave its rule."""
 
     def problems(self) -> list[InputProblem]:
         return [*super().problems(), *fraction_problems(self)]
@@ -158,6 +190,14 @@ CODE_SETS = (
 """The sets that rlvr_exp/tasks/code reads; rows: a user's own."""
 
 
+@dataclass
+class CodePrompt:
+    """How a coding task is worded."""
+
+    shots: int = option(0, low=0)
+    """Solved examples of other tasks shown before the task."""
+
+
 @configures("rlvr_exp.tasks.code.domain.Code")
 @dataclass
 class Code(Data):
@@ -178,7 +218,10 @@ class Code(Data):
     test_fraction: float = option(0.1, low=0, high=1)
     """Share of the tasks to draw from that becomes `test`."""
     seed: int = option(0, low=0)
-    """Seed of the splits and the shuffle before `limit`. Not the run's seed: all runs measure the same tasks."""
+    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
+    same tasks."""
+    prompt: CodePrompt = field(default_factory=CodePrompt)
+    """How a task is worded."""
     weak: bool = False
     """Keep tasks whose cases a program passes that returns one fixed value or an argument; else they are left out."""
 
@@ -187,53 +230,3 @@ class Code(Data):
             return [*super().problems(), *fraction_problems(self)]
         remedy = "data.path=DIR, a folder or file of one of the sets in its own format, or of rows of your own"
         return [InputProblem("path", "no code set comes with rlvr_exp", "nothing", ", ".join(CODE_SETS), "", remedy)]
-
-
-@dataclass
-class EditPrompt:
-    """How an edit is worded."""
-
-    style: str = option("bare", choices=("bare", "instruct"))
-    """bare: the instruction and the text alone, for models trained here; instruct: with instructions in words."""
-    answer: str = option("plain", choices=("plain", "tags"))
-    """Of an action. plain: the action alone; tags: <think>, <action> and <state_update>, of which the action counts."""
-    form: str = option("json", choices=("json", "yaml"))
-    """How the gold action is written."""
-
-
-EDIT_SETS = ("rows", "canitedit", "edit_eval", "humanevalpack")
-"""What rlvr_exp/tasks/edits reads; rows: normalised records."""
-
-
-@configures("rlvr_exp.tasks.edits.domain.Edits")
-@dataclass
-class Edits(Data):
-    """Edits of a program by an instruction: embedded, or rows of your own."""
-
-    set: str = option("rows", choices=EDIT_SETS)
-    """What is at `path`: rows, or a published test set in its own format."""
-    target: str = option("action", choices=("action", "text"))
-    """What an answer is: ast-grep rules that make the edit, or the edited text."""
-    instruction: str = option("descriptive", choices=("descriptive", "lazy", "both"))
-    """The style of the instruction; both: each row gives two tasks. A row without a lazy one has its only one."""
-    dev_fraction: float = option(0.1, low=0, high=1)
-    """Share of rows that no file places that becomes `dev`."""
-    test_fraction: float = option(0.1, low=0, high=1)
-    """Share of rows that no file places that becomes `test`."""
-    seed: int = option(0, low=0)
-    """Seed of the splits and the shuffle before `limit`. Not the run's seed: all runs measure the same tasks."""
-    prompt: EditPrompt = field(default_factory=EditPrompt)
-    """How a task is worded."""
-
-    def problems(self) -> list[InputProblem]:
-        found = [*super().problems(), *fraction_problems(self)]
-        if self.set != EDIT_SETS[0] and not self.path:
-            remedy = f"data.path=DIR, a folder or file of {self.set}, or drop data.set"
-            found.append(InputProblem("path", "this set does not come with rlvr_exp", "nothing", remedy=remedy))
-        if self.target == "text":
-            for name in ("answer", "form"):
-                if getattr(self.prompt, name) != getattr(EditPrompt, name):
-                    what, remedy = "the answer is the edited text, not an action", "data.target=action, or drop it"
-                    got = getattr(self.prompt, name)
-                    found.append(InputProblem(f"prompt.{name}", what, got, getattr(EditPrompt, name), "", remedy))
-        return found

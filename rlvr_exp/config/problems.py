@@ -28,6 +28,14 @@ class ReasoningStage:
     """Earlier stages whose outputs it is shown; all: every one."""
 
 
+@dataclass
+class ProblemPrompt:
+    """What a prompt shows besides its problem."""
+
+    shots: int = option(0, low=0)
+    """Other problems shown before the problem, each with a good output of the same stage; a solver's prompts alone."""
+
+
 @configures("rlvr_exp.tasks.problems.domain.Problems")
 @dataclass
 class Problems(Data):
@@ -39,6 +47,8 @@ class Problems(Data):
     """The stages, by name, in order; the last one is code."""
     style: str = option("bare", choices=("bare", "instruct"))
     """How a prompt is worded. bare: for models trained here; instruct: in words."""
+    prompt: ProblemPrompt = field(default_factory=ProblemPrompt)
+    """What a prompt shows besides its problem."""
     dev_fraction: float = option(0.1, low=0, high=1)
     """Share of rows that no file places that becomes `dev`."""
     test_fraction: float = option(0.1, low=0, high=1)
@@ -47,13 +57,17 @@ class Problems(Data):
     """Problems to measure on in place of those at `path`: a folder or file, which is all `test`, or embedded: the embedded
     corpus's `test`. What no file places at `path` is then all `train`, so that a single problem can be trained on."""
     seed: int = option(0, low=0)
-    """Seed of the splits and the shuffle before `limit`. Not the run's seed: all runs measure the same tasks."""
+    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
+    same tasks."""
 
     def problems(self) -> list[InputProblem]:
         found = [*super().problems(), *fraction_problems(self), *self._of_stages()]
         if self.held_out and not self.path:
             what = "the embedded corpus has held-out problems of its own"
             found.append(InputProblem("held_out", what, self.held_out, "", "", "data.path=FILE, or drop it"))
+        if self.prompt.shots and self.role == TESTER:
+            what, got = "a tester is shown no solved examples", str(self.prompt.shots)
+            found.append(InputProblem("prompt.shots", what, got, "0", "", "drop it, or data.role=solver"))
         return found
 
     def _of_stages(self) -> Iterator[InputProblem]:

@@ -7,8 +7,10 @@ from omegaconf import MISSING
 
 from rlvr_exp.config import (
     curriculum,
+    edits,
     engine,
     environment,
+    generalisation,
     optimization_studies,
     ppo,
     problems,
@@ -39,7 +41,19 @@ from rlvr_exp.config.solutions import Solutions
 from rlvr_exp.config.study import Study
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 
-BY_TARGET = (curriculum, engine, environment, optimization_studies, ppo, problems, reward, search, tracking)
+BY_TARGET = (
+    curriculum,
+    edits,
+    engine,
+    environment,
+    generalisation,
+    optimization_studies,
+    ppo,
+    problems,
+    reward,
+    search,
+    tracking,
+)
 """Files whose schemas are found by their targets alone: importing them is what makes them known."""
 
 

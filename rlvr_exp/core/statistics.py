@@ -151,6 +151,55 @@ def slope(values: Sequence[float]) -> float:
     return float(stats.theilslopes(values).slope)
 
 
+def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Rank correlation, equal values sharing their mean rank (Spearman 1904); None where one side has equal values alone."""
+    if min(first) == max(first) or min(second) == max(second):
+        return None
+    from scipy import stats
+
+    return float(stats.spearmanr(first, second).statistic)
+
+
+class Permuted(NamedTuple):
+    """A statistic, and what chance makes of it."""
+
+    value: float
+    low: float
+    high: float
+    """Between `low` and `high` it is in 95 of 100 permutations."""
+    p: float
+    """Share of permutations in which it is as far out, two-sided."""
+
+
+def mantel(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> Permuted | None:
+    """Rank correlation of the cells off the diagonals of two square matrices over the same groups, tested by permuting the
+    groups of one of them (Mantel 1967), since the cells of a group depend on each other: all permutations of up to seven
+    groups. None where a side has equal cells alone.
+
+    Raises:
+        ValueError: fewer than three groups, whose cells cannot be permuted enough to tell anything.
+    """
+    n = len(first)
+    if n < 3:
+        raise ValueError(f"mantel: got {n} groups, allowed three or more")
+    from scipy import stats
+
+    cells = [(row, column) for row in range(n) for column in range(n) if row != column]
+    fixed = [first[row][column] for row, column in cells]
+
+    def of(order: Sequence[int]) -> float:
+        found = spearman(fixed, [second[order[row]][order[column]] for row, column in cells])
+        return math.nan if found is None else found
+
+    if math.isnan(value := of(range(n))):
+        return None
+    drawn = stats.permutation_test(
+        (range(n),), of, permutation_type="pairings", vectorized=False, n_resamples=5040, rng=0
+    )
+    low, high = stats.mstats.mquantiles(drawn.null_distribution, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return Permuted(value, float(low), float(high), float(drawn.pvalue))
+
+
 def power_law(numbers: Sequence[float], values: Sequence[float]) -> tuple[float, Estimate]:
     """(scale, exponent with its interval) of values that go as scale * number^exponent, by least squares of the logarithms;
     the interval is Student's t of that slope.

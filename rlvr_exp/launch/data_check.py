@@ -28,6 +28,8 @@ BOTH = ("python_tests",)
 """What judges problems with test files and with cases."""
 TRAINED = ("train", PRACTICE)
 """Splits that stages train on."""
+HELD_OUT = ("dev", "test", "test_unseen")
+"""Splits that no stage trains on."""
 
 
 def not_for_training(reason: str) -> InputProblem:

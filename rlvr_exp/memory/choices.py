@@ -55,9 +55,7 @@ def _drawing(node: Drawing) -> str:
 
 def _wording(config: Config) -> str:
     prompt = getattr(config.data, "prompt", None)
-    style = getattr(prompt, "style", "")
-    if not style:
-        return "the data's own"
+    style = getattr(prompt, "style", "") or "the data's own"
     shots = getattr(prompt, "shots", 0)
     return f"{style}, {shots} solved examples shown" if shots else style
 

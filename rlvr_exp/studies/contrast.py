@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from rlvr_exp.config.excess_code import EXCESS_CODE
-from rlvr_exp.core.crossed import holm
+from rlvr_exp.core.crossed import crossed_mean, holm
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.core.statistics import CONFIDENCE
+from rlvr_exp.core.statistics import CONFIDENCE, Estimate
 from rlvr_exp.evaluation.arms import AFTER
-from rlvr_exp.evaluation.finding import at_an_end
+from rlvr_exp.evaluation.finding import at_an_end, of_few_seeds
 from rlvr_exp.evaluation.metrics import task_values
 from rlvr_exp.evaluation.paired import SeedsDifference, difference_over_seeds
 from rlvr_exp.records.rollout_files import When, evaluation_path, read_evaluation
@@ -62,11 +62,14 @@ def contrasts(
     arms: Mapping[str, Values], reference: str, metric: str, from_reference: bool = False
 ) -> dict[str, Contrast]:
     """Each other arm minus the reference, or the reference minus it, where both were measured on tasks with a seed of both."""
-    known, found = arms.get(reference, {}), dict[str, SeedsDifference]()
-    for name, values in arms.items():
-        first, second = (known, values) if from_reference else (values, known)
-        if name != reference and (between := _between(first, second, metric)):
-            found[name] = between
+    known = arms.get(reference, {})
+    sides = {name: (known, values) if from_reference else (values, known) for name, values in arms.items()}
+    return paired_contrasts({name: pair for name, pair in sides.items() if name != reference}, metric)
+
+
+def paired_contrasts(pairs: Mapping[str, tuple[Values, Values]], metric: str) -> dict[str, Contrast]:
+    """First minus second of each named pair that was measured on tasks with a seed of both, corrected for all of them."""
+    found = {name: between for name, (first, second) in pairs.items() if (between := _between(first, second, metric))}
     corrected = holm([between.p for between in found.values()])
     return {name: Contrast(between, p) for (name, between), p in zip(found.items(), corrected, strict=True)}
 
@@ -86,6 +89,26 @@ def _between(first: Values, second: Values, metric: str) -> SeedsDifference | No
 def level(values: Values) -> float:
     """The mean over seeds of an arm's mean over tasks."""
     return fmean(fmean(of_seed.values()) for of_seed in values.values())
+
+
+def interval(values: Values) -> Estimate:
+    """The mean of an arm over its seeds and the tasks that each of them could judge, with its 95% interval."""
+    first, *others = values.values()
+    tasks = [task for task in first if all(task in other for other in others)]
+    return crossed_mean([[of_seed[task] for task in tasks] for of_seed in values.values()])
+
+
+def points(one: Contrast) -> Estimate:
+    """A difference with its interval, in points."""
+    return Estimate(100 * one.value.value, 100 * one.value.low, 100 * one.value.high)
+
+
+def difference_in_words(what: str, one: Contrast) -> str:
+    """A difference as a sentence. `what`: between what it is."""
+    mean, low, high = points(one)
+    unsure = "" if one.sure else "no difference was found, "
+    few = of_few_seeds(one.value.seeds, "an interval" if one.sure else "such a figure")
+    return f"{what}: {unsure}{mean:+.1f} points [{low:+.1f}, {high:+.1f}], {one.value.n} tasks{few}."
 
 
 def undecidable(arms: Mapping[str, Values]) -> str:

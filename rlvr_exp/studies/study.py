@@ -122,9 +122,12 @@ class Study(options.Study, ABC):
     def summarise(self, runs: Sequence[Run]) -> Findings:
         """The answer by the runs that completed, of which there is at least one. Reads their directories only."""
 
-    def arm(self, name: str, words: Sequence[str], seeds: Sequence[int] | None = None) -> list[Job]:
-        """The jobs of an arm, one a seed; None: of the study's seeds."""
-        every = (*self.command, *self.words, *words)  # The arm's own last: they decide.
+    def arm(
+        self, name: str, words: Sequence[str], seeds: Sequence[int] | None = None, command: Sequence[str] | None = None
+    ) -> list[Job]:
+        """The jobs of an arm, one a seed; None: of the study's seeds, by the study's command."""
+        begun = self.command if command is None else command
+        every = (*begun, *self.words, *words)  # The arm's own last: they decide.
         found = ((seed, f"seed={seed}") for seed in (self.seeds if seeds is None else seeds))
         return [Job(name, seed, (*one_experiment(every), word), (*words, word)) for seed, word in found]
 

@@ -12,6 +12,7 @@ from typing import Any
 from rlvr_exp.config import data as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.tasks.chosen import Member, by_family, refuse_unknown, resampled
 from rlvr_exp.tasks.folds import FOLDED, folds_of, held_out
 from rlvr_exp.tasks.splits import Item, tied
 
@@ -93,20 +94,32 @@ class Domain(options.Data, ABC):
     """What a completion ends with that `is_complete` accepts; empty: its end token alone ends it."""
 
     makes_folds = False
-    """Whether `splits` returns what `in_folds` makes of them, so that `folds` has an effect."""
+    """Whether `splits` returns what `in_folds` makes of them, so that `folds`, `families`, `unseen_families` and `resample`
+    have an effect."""
 
     @abstractmethod
     def splits(self) -> Mapping[str, Sequence[Task]]:
         """Every split by name, in a reproducible order. Raises InputError naming file, key and fault for bad data."""
 
+    def of_families(self, splits: Mapping[str, Sequence[Member]]) -> dict[str, list[Member]]:
+        """What tasks are made of, by split, with `families` and `unseen_families`: called before a `limit`, so that it counts
+        tasks of these families. Raises InputError: no task is of a family that is named."""
+        refuse_unknown(splits, self.families, self.unseen_families)
+        return by_family(splits, self.families, self.unseen_families)
+
     def in_folds(self, splits: Mapping[str, Sequence[Task]]) -> dict[str, tuple[Task, ...]]:
-        """The splits, with one of `folds` held out as `test` where there are folds.
+        """The splits of the `families`, with one of `folds` held out as `test` where there are folds, and the tasks that are
+        trained on drawn anew where `resample` says so.
 
         Raises:
             InputError: a split of `folds_of` is not there, or there are too few tasks for the folds.
         """
+        chosen = by_family(splits, self.families, self.unseen_families)
+        return resampled(self._one_held_out(chosen), self.resample)
+
+    def _one_held_out(self, splits: Mapping[str, Sequence[Task]]) -> Mapping[str, Sequence[Task]]:
         if not self.folds:
-            return {name: tuple(tasks) for name, tasks in splits.items()}
+            return splits
         pooled = [name for name in self.folds_of or FOLDED if splits.get(name) or self.folds_of]
         if absent := [name for name in pooled if not splits.get(name)]:
             there = ", ".join(splits)
@@ -128,7 +141,14 @@ class Domain(options.Data, ABC):
 
     def splits_note(self) -> str:
         """What a person should know of the splits, in a line; empty where there is nothing."""
-        return f"fold {self.fold} of {self.folds} is held out as split 'test'" if self.folds else ""
+        notes = [f"fold {self.fold} of {self.folds} is held out as split 'test'"] if self.folds else []
+        if self.families:
+            notes.append(f"tasks of {len(self.families)} families alone are in the splits")
+        if self.unseen_families:
+            notes.append(
+                f"split 'test_unseen' holds the tasks of {len(self.unseen_families)} families, no other split does"
+            )
+        return "; ".join([*notes, *([f"training tasks are bootstrap sample {self.resample}"] if self.resample else [])])
 
     def left_out(self) -> Mapping[str, str]:
         """Tasks of the data that are in no split, by id, each with the reason."""

@@ -35,6 +35,15 @@ def program_key(program: str) -> str:
         return text_key(program)
 
 
+def program_shape(program: str) -> Shape:
+    """The kinds of a program's statements, in no order. Programs of equal keys have equal shapes, which take a tenth of the
+    time; () of a text that is no Python."""
+    try:
+        return _shape(tree(program))
+    except _NO_PROGRAM:
+        return ()
+
+
 def keyed_parts(program: str, wanted: Container[Shape] | None = None) -> Iterator[tuple[Shape, str]]:
     """Shape and key of a Python program, and of every function and class in it of three statements or more besides its
     head, each as a program of its own. Equal keys have equal shapes, which take a tenth of the time: with `wanted`, only

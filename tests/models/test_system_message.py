@@ -8,7 +8,8 @@ from code_samples import write_set
 from own_models import own_model, own_tokenizer
 from program import ENVIRONMENT, PROGRAM
 
-from rlvr_exp.config.data import DafnyPrompt, EditPrompt, Prompt
+from rlvr_exp.config.data import DafnyPrompt, Prompt
+from rlvr_exp.config.edits import EditPrompt
 from rlvr_exp.config.model import Model
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.records.rollout_files import read_evaluation

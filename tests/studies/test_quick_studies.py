@@ -11,14 +11,19 @@ OWN_TABLE = {
     "ablation": "impact",
     "ablation_self_play": "impact",
     "algorithms": "difference",
+    "bias_variance": "decomposition",
     "cross_validation": "folds",
+    "few_shot": "shots",
     "landscape": "line",
     "learning_curve": "curve",
     "learning_curve_steps": "curve",
     "optimizers": "difference",
+    "robustness": "gains",
     "sample_complexity": "rollouts",
     "search": "trials",
     "search_grpo": "trials",
+    "transfer": "gains",
+    "zero_shot": "gains",
 }
 
 

@@ -1,12 +1,10 @@
 """Cross-validation in every domain: `folds` and `fold` decide what is trained on and what `test` is."""
 
-import json
-import lzma
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import pytest
+from small_sets import LIMIT, first_of, own_rows
 
 from rlvr_exp.config.data import DafnyPrompt, Prompt
 from rlvr_exp.config.problems import ReasoningStage
@@ -21,32 +19,8 @@ from rlvr_exp.tasks.edits.domain import Edits
 from rlvr_exp.tasks.problems.domain import Problems
 from rlvr_exp.tasks.problems.source import EMBEDDED as PROBLEMS
 
-FOLDS, LIMIT = 3, 40
+FOLDS = 3
 STAGES = {"code": ReasoningStage(form="code")}
-
-
-def own_rows(folder: Path) -> str:
-    """Programs of which each has a double under another id and with other names."""
-    rows = [
-        {
-            "id": f"{name}{n}",
-            "prompt": f"Write f{n} number {n}, {name}.",
-            "solution": f"def f{n}({name}):\n    {name} = {name} + {n}\n    return {name} * {n}\n",
-            "tests": f"from solution import f{n}\n\ndef test_{name}():\n    assert f{n}(1) == {n + 1} * {n}\n",
-        }
-        for n in range(12)
-        for name in "xy"
-    ]
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(folder)
-
-
-def first_of(corpus: Path, folder: Path) -> str:
-    """The first rows of an embedded corpus, with the splits of their files."""
-    for split in ("train", "practice", "test", "dev"):
-        with lzma.open(corpus / f"{split}.jsonl.xz", "rt") as lines:
-            (folder / f"{split}.jsonl").write_text("".join(islice(lines, LIMIT)))
-    return str(folder)
 
 
 @pytest.fixture(scope="module", params=["arc", "dafny", "edits", "problems", "code"])

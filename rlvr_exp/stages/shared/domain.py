@@ -15,6 +15,8 @@ from rlvr_exp.tasks.dafny.role_examples import RoleExample
 from rlvr_exp.verifiers.dafny.resolver import Resolver
 from rlvr_exp.verifiers.dafny.usable import UsableCheck
 
+CHOOSE = ("folds", "families", "unseen_families", "resample")
+"""Options that `Domain.in_folds` reads."""
 Golds = dict[str, Any]
 """`checked`: how many golds Dafny was asked for; `left_out`: those that do not pass, each with the reason."""
 Once = Callable[[Callable[[], Golds]], Golds]
@@ -30,9 +32,10 @@ def build_domain(config: Config, context: RunContext, once: Once = lambda find: 
         RlvrError: Dafny broke down while it proved golds; what is proved by then is cached.
     """
     domain = build(config.data)
-    if domain.folds and not domain.makes_folds:
+    if not domain.as_read and not domain.makes_folds:
+        chosen = next(name for name in CHOOSE if getattr(domain, name))
         what, remedy = "this domain makes no folds", "let its splits() return self.in_folds(...) and set makes_folds"
-        raise InputError(InputProblem("data.folds", what, domain.name, "0", "", f"{remedy}, or drop it"))
+        raise InputError(InputProblem(f"data.{chosen}", what, domain.name, "", "", f"{remedy}, or drop it"))
     if not isinstance(domain, DafnyDomain) or domain.usable != "check":
         return domain
     golds = once(lambda: _recorded(context) or _golds(domain, config, context))

@@ -8,13 +8,14 @@ training and judging: `hidden`, whose test outputs are not given, and `overlap`,
 import gc
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
 from rlvr_exp.config import data as options
+from rlvr_exp.config.data import Prompt as Wording
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import stream, uniform
@@ -25,6 +26,7 @@ from rlvr_exp.tasks.arc.held_back import answer, shown_task
 from rlvr_exp.tasks.arc.load import SPLITS, load
 from rlvr_exp.tasks.arc.parse_program import extract
 from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle, ArcRecord
+from rlvr_exp.tasks.arc.randomised import grid_style, other_colours
 from rlvr_exp.tasks.arc.relabel import grids_of, input_shape, relabelled, reordered
 from rlvr_exp.tasks.base import Candidate, HoldsBackCases, RelabelsTasks, ShownTask, Task
 from rlvr_exp.tasks.completion import block_closes
@@ -51,7 +53,12 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
         return self._tasks
 
     def task_prompt(self, task: Task) -> str:
-        return wording.write(task.inputs, self.prompt, self._shots(task))
+        return wording.write(task.inputs, self._look(task), self._shots(task))
+
+    def _look(self, task: Task) -> Wording:
+        """How the task is worded: with `randomise.grids` each in its own way."""
+        styles = self.randomise.grids
+        return replace(self.prompt, grid=grid_style(styles, task.id, self.seed)) if styles else self.prompt
 
     def sizes(self) -> Mapping[str, int]:
         return embedded_sizes(EMBEDDED, self.limit) if self._as_shipped else super().sizes()
@@ -59,7 +66,7 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
     @property
     def _as_shipped(self) -> bool:
         """Whether the splits are those of the embedded files."""
-        return self._source == EMBEDDED and not self.folds
+        return self._source == EMBEDDED and self.as_read and not self.randomise.colours
 
     def contents(self, task: Task) -> Sequence[Hashable]:
         """Its pairs: whoever knows one of them knows a part of the task. None of the embedded tasks, whose splits have no
@@ -96,7 +103,7 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
         if self.prompt.style != "bare":
             return super().retry_prompt(task, previous, feedback)
-        return wording.retry(task.inputs, self.prompt, self._shots(task), previous, feedback)
+        return wording.retry(task.inputs, self._look(task), self._shots(task), previous, feedback)
 
     def parse(self, completion: str, task: Task) -> Candidate:
         return extract(completion, ENTRY_POINT)
@@ -118,19 +125,25 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
     @cached_property
     def _records(self) -> dict[str, list[ArcRecord]]:
         if self._source == EMBEDDED:
-            return _embedded_records(EMBEDDED)
+            return self.of_families(_embedded_records(EMBEDDED))
         with _no_collection():
-            return place(load(self._source), (self.test_fraction, self.dev_fraction), self.seed)
+            return self.of_families(place(load(self._source), (self.test_fraction, self.dev_fraction), self.seed))
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
         if self._source == EMBEDDED:
-            return self.in_folds(
-                {name: self._limited(name, tasks) for name, tasks in _embedded_tasks(EMBEDDED).items()}
-            )
+            found = self.of_families(_embedded_tasks(EMBEDDED))
+            return self._coloured({name: self._limited(name, tasks) for name, tasks in found.items()})
         chosen = {name: self._limited(name, records) for name, records in self._records.items()}
         with _no_collection():
-            return self.in_folds({name: list(map(to_task, records)) for name, records in chosen.items()})
+            return self._coloured({name: list(map(to_task, records)) for name, records in chosen.items()})
+
+    def _coloured(self, splits: Mapping[str, Sequence[Task]]) -> dict[str, tuple[Task, ...]]:
+        """In folds, each task in its colours: a fold has the same tasks whatever their colours."""
+        placed = self.in_folds(splits)
+        if not self.randomise.colours:
+            return placed
+        return {name: tuple(other_colours(task, self.seed) for task in tasks) for name, tasks in placed.items()}
 
     def _limited(self, split_name: str, found: Sequence[Named]) -> Sequence[Named]:
         if not self.limit:
@@ -141,9 +154,8 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
         if not self.prompt.shots:
             return []
         count = min(len(self._solved), self.prompt.shots + 1)  # one more than needed: the task itself may be drawn
-        chosen = [
-            (shot.puzzle(), gold) for shot, gold in stream(self.seed, "shots", task.id).sample(self._solved, count)
-        ]
+        drawn = stream(self.seed, "shots", task.id).sample(self._solved, count)
+        chosen = [(shot.puzzle(), gold) for shot, gold in drawn if shot.id != task.id]  # In whatever colours.
         others = [shot for shot in chosen if shot[0] != task.inputs][: self.prompt.shots]
         if len(others) < self.prompt.shots:
             what = f"only {len(others)} solved examples"

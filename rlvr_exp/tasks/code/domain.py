@@ -26,6 +26,7 @@ from rlvr_exp.tasks.code.weak import WEAK, fixed_answer
 from rlvr_exp.tasks.completion import block_closes, defines, fenced, whole_program
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
+from rlvr_exp.tasks.shots import after_examples, chosen_shots
 
 HARDEST = 60
 """Statements of a solution from which on a task counts as hardest."""
@@ -47,7 +48,7 @@ class Code(HasEditTests, options.Code):
 
     def splits_note(self) -> str:
         names = {record.split for record in self._records}
-        if self.folds or names != {"test"} or "train" not in self.splits():
+        if not self.as_read or names != {"test"} or "train" not in self.splits():
             return super().splits_note()
         return f"splits are drawn from the set's {len(self._records)} tasks; data.draw_splits=false: all are test"
 
@@ -62,7 +63,8 @@ class Code(HasEditTests, options.Code):
         return contents(task.inputs, task.gold, task.problem)
 
     def task_prompt(self, task: Task) -> str:
-        return task.inputs if isinstance(task.inputs, str) else write(task.inputs)
+        shots = chosen_shots(self._solved, task, self.prompt.shots, self.seed, self._alike) if self.prompt.shots else []
+        return after_examples(_worded(task), ((_worded(one), fenced(one.gold or "", "python")) for one in shots), True)
 
     def parse(self, completion: str, task: Task) -> Candidate:
         return whole_program(completion)
@@ -98,6 +100,22 @@ class Code(HasEditTests, options.Code):
         return EditWithTests(record.inputs.before, after, f"{after}\n{record.script}")
 
     @cached_property
+    def _solved(self) -> list[Task]:
+        """The train tasks that have a solution, each once."""
+        return [*{task.id: task for task in self._tasks.get("train", ()) if task.gold is not None}.values()]
+
+    def _alike(self, one: Task, other: Task) -> bool:
+        for task in (one, other):
+            if task.id not in self._keys:
+                self._keys[task.id] = {*self.contents(task)}
+        return not self._keys[one.id].isdisjoint(self._keys[other.id])
+
+    @cached_property
+    def _keys(self) -> dict[str, set[str]]:
+        """Of the contents of tasks that were compared so far, by id."""
+        return {}
+
+    @cached_property
     def _records(self) -> list[CodeRecord]:
         found = load(Path(self.path), self.set)
         if self.instruction != STYLES[0] and all(record.lazy is None for record in found):
@@ -116,7 +134,7 @@ class Code(HasEditTests, options.Code):
             raise InputError(_no_form(self._form, self._formless(self._records[0])))
         drawn = self.draw_splits and not self.no_training()
         fractions = {"test": self.test_fraction, "dev": self.dev_fraction} if drawn else None
-        placed = place(self._records, fractions, self.seed)
+        placed = self.of_families(place(self._records, fractions, self.seed))
         kept = {name: [one for one in found if not self._why_not(one)] for name, found in placed.items()}
         return self.in_folds(
             {name: list(map(self._task, self._limited(name, found))) for name, found in kept.items() if found}
@@ -147,6 +165,10 @@ class Code(HasEditTests, options.Code):
         difficulty = min(1.0, statements(record.gold or "") / HARDEST)
         source = record.source or record.family.partition("/")[0]
         return Task(record.id, record.family, difficulty, record.inputs, problem, record.gold, record.negatives, source)
+
+
+def _worded(task: Task) -> str:
+    return task.inputs if isinstance(task.inputs, str) else write(task.inputs)
 
 
 def content_of(problem: PytestProblem | PythonProblem) -> Any:

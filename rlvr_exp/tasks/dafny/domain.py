@@ -95,7 +95,7 @@ class DafnyDomain(Domain, DafnyDataOptions):
         return wording.write(task.inputs, self.prompt, self._shots(task))
 
     def sizes(self) -> Mapping[str, int]:
-        known = self._source == EMBEDDED and self._check is None and not self.folds
+        known = self._source == EMBEDDED and self._check is None and self.as_read
         return embedded_sizes(EMBEDDED, self.limit, len(self.roles)) if known else super().sizes()
 
     def contents(self, task: Task) -> Sequence[str]:
@@ -159,9 +159,8 @@ class DafnyDomain(Domain, DafnyDataOptions):
     @cached_property
     def _data(self) -> _Read:
         found = survey(self._source)
-        return _Read(
-            _placed(found.examples, {"test": self.test_fraction, "dev": self.dev_fraction}, self.seed), found.left_out
-        )
+        placed = _placed(found.examples, {"test": self.test_fraction, "dev": self.dev_fraction}, self.seed)
+        return _Read(self.of_families(placed), found.left_out)
 
     @cached_property
     def _faults(self) -> dict[RoleExample, str]:
@@ -229,7 +228,7 @@ class DafnyDomain(Domain, DafnyDataOptions):
             return DafnyDomain(role="both", seed=self.seed)._solved
         found = {}
         as_read = self._check is None and not self.folds
-        train = self._parts["train"] if as_read else [task.inputs for task in self._tasks["train"]]
+        train = self._parts.get("train", []) if as_read else [task.inputs for task in self._tasks["train"]]
         for role in self.roles:
             parts = sorted((one for one in train if one.role == role), key=lambda one: len(one.example.gold))
             found[role] = parts[: max(self.prompt.shots + 1, len(parts) // 2)]

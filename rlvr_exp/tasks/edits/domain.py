@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config import data as options
-from rlvr_exp.config.data import EDIT_SETS
+from rlvr_exp.config import edits as options
+from rlvr_exp.config.edits import EDIT_SETS
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.tasks.base import Candidate, ContinuesEdits, EditWithTests, HasEditTests, Task
@@ -26,6 +26,7 @@ from rlvr_exp.tasks.edits.published import published
 from rlvr_exp.tasks.edits.rows import EditRow, load
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
+from rlvr_exp.tasks.shots import after_examples, chosen_shots
 from rlvr_exp.tasks.splits import Item, split, tied
 from rlvr_exp.tasks.tables import SPLITS
 
@@ -68,7 +69,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
     @property
     def _as_shipped(self) -> bool:
         """Whether the splits are those of the embedded files."""
-        return self._source == EMBEDDED and not self.folds
+        return self._source == EMBEDDED and self.as_read
 
     def fingerprint(self, split: str) -> str:
         content = embedded_content(EMBEDDED, split) if self._as_shipped else None
@@ -98,7 +99,19 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         return [key(text) for text in (row.before, row.after) if text]
 
     def task_prompt(self, task: Task) -> str:
+        shots = (
+            chosen_shots(self._solved, task, self.prompt.shots, self.seed, _of_one_text) if self.prompt.shots else []
+        )
+        solved = ((self._worded(shot), self.gold_completion(shot) or "") for shot in shots)
+        return after_examples(self._worded(task), solved, self.prompt.style == "instruct")
+
+    def _worded(self, task: Task) -> str:
         return wording.write(task.inputs.row, task.inputs.instruction, self.target, self.prompt)
+
+    @cached_property
+    def _solved(self) -> list[Task]:
+        """The train tasks that have a gold, each once."""
+        return [*{task.id: task for task in self._tasks.get("train", ()) if task.gold is not None}.values()]
 
     def parse(self, completion: str, task: Task) -> Candidate:
         return wording.answer_in(completion, self.target, self.prompt, task.inputs.row.before)
@@ -155,7 +168,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
         usable = [row for row in self._rows if not _why_not(row)]
-        placed = place(usable, (self.test_fraction, self.dev_fraction), self.seed)
+        placed = self.of_families(place(usable, (self.test_fraction, self.dev_fraction), self.seed))
         return self.in_folds({name: self._limited(name, rows) for name, rows in placed.items()})
 
     def _limited(self, name: str, rows: Sequence[EditRow]) -> list[Task]:
@@ -189,6 +202,12 @@ def _why_not(row: EditRow) -> str:
     if row.after is None:
         return "" if row.tests else NO_ANSWER
     return NO_EDIT if row.after == row.before and not row.tests and not is_done(row.action) else ""
+
+
+def _of_one_text(one: Task, other: Task) -> bool:
+    """Whether two tasks edit the same text, or make the same one."""
+    texts = [{row.before, row.after} - {None} for row in (one.inputs.row, other.inputs.row)]
+    return not texts[0].isdisjoint(texts[1])
 
 
 def _dumps(rule: Any) -> str:

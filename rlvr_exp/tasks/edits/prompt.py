@@ -9,7 +9,7 @@ import re
 
 import yaml
 
-from rlvr_exp.config.data import EditPrompt as Wording
+from rlvr_exp.config.edits import EditPrompt as Wording
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.completion import FENCE, dedent, fenced, unified
 from rlvr_exp.tasks.edits.action import is_done

@@ -22,6 +22,7 @@ from rlvr_exp.tasks.problems import tester
 from rlvr_exp.tasks.problems.calls import CallsProblem, read_tests
 from rlvr_exp.tasks.problems.rows import ProblemRow, call_text, content
 from rlvr_exp.tasks.problems.source import EMBEDDED, ERRORS, Source, keys_of, read
+from rlvr_exp.tasks.shots import after_examples, chosen_shots
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Problems(WritesTests, options.Problems):
     @property
     def _as_shipped(self) -> bool:
         """Whether the splits are those of the embedded files."""
-        return self._source == EMBEDDED and not self.folds
+        return self._source == EMBEDDED and self.as_read
 
     def fingerprint(self, split: str) -> str:
         embedded = embedded_content(EMBEDDED, split) if self._as_shipped else None
@@ -150,11 +151,47 @@ class Problems(WritesTests, options.Problems):
 
     def task_prompt(self, task: Task) -> str:
         inputs = task.inputs
-        if self.role == SOLVER:
-            seen = (*self.shown_to(inputs.stage), tester.LAST_CODE, tester.FAILED)
-            shown = {name: inputs.chain[name] for name in seen if name in inputs.chain}
-            return wording.write(inputs.row, inputs.stage, self.reasoning[inputs.stage], shown, self.style)
-        return wording.write_tester(inputs.row, inputs.stage, self.reasoning, inputs.chain, self.style)
+        if self.role == TESTER:
+            return wording.write_tester(inputs.row, inputs.stage, self.reasoning, inputs.chain, self.style)
+        return after_examples(self._worded(task), self._examples(task), self.style == "instruct")
+
+    def _worded(self, task: Task) -> str:
+        inputs = task.inputs
+        seen = (*self.shown_to(inputs.stage), tester.LAST_CODE, tester.FAILED)
+        shown = {name: inputs.chain[name] for name in seen if name in inputs.chain}
+        return wording.write(inputs.row, inputs.stage, self.reasoning[inputs.stage], shown, self.style)
+
+    def _examples(self, task: Task) -> list[tuple[str, str]]:
+        """Other problems at the task's stage, each with a good output, after good outputs of the stages that the task has one
+        of."""
+        if not self.prompt.shots:
+            return []
+        stage = task.inputs.stage
+        shots = chosen_shots(self._solved.get(stage, ()), task, self.prompt.shots, self.seed, self._share_content)
+        known = [(shot, self._outputs(shot.inputs.row)) for shot in shots]
+        solved = [
+            self.at_stage(shot, stage, {name: text for name, text in outputs.items() if name in task.inputs.chain})
+            for shot, outputs in known
+        ]
+        return [(self._worded(shot), self.gold_completion(shot) or "") for shot in solved]
+
+    def _share_content(self, one: Task, other: Task) -> bool:
+        for task in (one, other):
+            if task.id not in self._keys:
+                self._keys[task.id] = {*keys_of(task.inputs.row)}
+        return not self._keys[one.id].isdisjoint(self._keys[other.id])
+
+    @cached_property
+    def _keys(self) -> dict[str, set[str]]:
+        """Of the contents of tasks that were compared so far, by id."""
+        return {}
+
+    @cached_property
+    def _solved(self) -> Mapping[str, list[Task]]:
+        """By stage, the train problems that have a good output of it, each once."""
+        train = {task.id: task for task in self._tasks.get("train", ())}.values()
+        known = [(task, self._outputs(task.inputs.row)) for task in train]
+        return {stage: [task for task, outputs in known if stage in outputs] for stage in self.stages}
 
     def parse(self, completion: str, task: Task) -> Candidate:
         if self.is_code(task.inputs.stage):
@@ -209,7 +246,7 @@ class Problems(WritesTests, options.Problems):
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
-        placed = self._read.placed
+        placed = self.of_families(self._read.placed)
         found = self.in_folds({name: list(map(self.task, self._limited(name, rows))) for name, rows in placed.items()})
         return {name: tuple(_in_split(task, name) for task in tasks) for name, tasks in found.items()}
 

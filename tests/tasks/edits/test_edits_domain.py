@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thinning import tries
 
-from rlvr_exp.config.data import EditPrompt
+from rlvr_exp.config.edits import EditPrompt
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.edits.action import parse_action
 from rlvr_exp.tasks.edits.domain import Edits

@@ -1,0 +1,43 @@
+"""Solved examples (shots) before a task's prompt: which tasks they are of, and how they precede it.
+
+They are drawn from the train split by the seed of the data and the task's id, so that a task has the same prompt in every
+stage and run. Never the task itself, nor one that shares its content.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.seeds import stream
+from rlvr_exp.tasks.base import Task
+
+SOLVED = {True: "Here is a solved example.\n\n{}\n{}\n\n", False: "{}{}\n\n"}
+"""An example, prompt and answer, in words or bare."""
+
+
+def chosen_shots(
+    solved: Sequence[Task], task: Task, wanted: int, seed: int, alike: Callable[[Task, Task], bool]
+) -> list[Task]:
+    """So many of the solved tasks, whose ids differ, for a task.
+
+    Args:
+        alike: whether two tasks share their content.
+
+    Raises:
+        InputError: there are not enough others.
+    """
+    rng, left, found = stream(seed, "shots", task.id), [*range(len(solved))], list[Task]()
+    while left and len(found) < wanted:
+        place = rng.randrange(len(left))
+        left[place], left[-1] = left[-1], left[place]
+        shot = solved[left.pop()]
+        if shot.id != task.id and not alike(shot, task):
+            found.append(shot)
+    if len(found) < wanted:
+        what, remedy = f"only {len(found)} solved examples", "ask for fewer, or take data with a larger train split"
+        raise InputError(InputProblem("data.prompt.shots", what, str(wanted), remedy=remedy))
+    return found
+
+
+def after_examples(prompt: str, examples: Iterable[tuple[str, str]], in_words: bool) -> str:
+    """The prompt after solved examples, each a prompt and its answer."""
+    return "".join(SOLVED[in_words].format(*example) for example in examples) + prompt
