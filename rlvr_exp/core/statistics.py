@@ -58,13 +58,14 @@ def mean_interval(values: Sequence[float], floor: float = 0.0, ceiling: float = 
 
     Where all tasks have the same value their spread is useless. Then the exact (Clopper-Pearson) bound q on the share
     of tasks that would have differed, 0 of n seen, is used, and such tasks may have had any value: low = (1-q) v +
-    q floor, high = (1-q) v + q ceiling. For 0/n and n/n of a rate this is the Clopper-Pearson interval itself.
+    q floor, high = (1-q) v + q ceiling. For 0/n and n/n of a rate this is the Clopper-Pearson interval itself. With an
+    infinite ceiling nothing is known of unseen tasks, and the interval of equal values is empty.
 
     Raises:
         ValueError: no values.
     """
     mean, low, high = t_interval(values)
-    if min(values) < max(values):
+    if min(values) < max(values) or math.isinf(ceiling):
         return Estimate(mean, max(floor, low), min(ceiling, high))
     from scipy import stats
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from rlvr_exp.config.excess_code import EXCESS_CODE
+from rlvr_exp.config.scales import scale_of
 from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.statistics import CONFIDENCE
@@ -80,7 +80,7 @@ def _between(first: Values, second: Values, metric: str) -> SeedsDifference | No
     if not tasks:
         return None
     ours, theirs = ([[values[task] for task in tasks] for values in side] for side in sides)
-    return difference_over_seeds(theirs, ours, less_is_better=metric in EXCESS_CODE)
+    return difference_over_seeds(theirs, ours, scale=scale_of(metric))
 
 
 def level(values: Values) -> float:
@@ -88,8 +88,10 @@ def level(values: Values) -> float:
     return fmean(fmean(of_seed.values()) for of_seed in values.values())
 
 
-def undecidable(arms: Mapping[str, Values]) -> str:
-    """Why no arm can be told from another by how often it succeeds, as a sentence; '' where it can."""
+def undecidable(arms: Mapping[str, Values], metric: str = "") -> str:
+    """Why no arm can be told from another by how often it succeeds, as a sentence; '' where it can, or less is better."""
+    if scale_of(metric).less_is_better:
+        return ""
     where = at_an_end([level(values) for values in arms.values()])
     if not where:
         return ""
