@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from rlvr_exp.config import curriculum, engine, environment, ppo, problems, reward, search, tracking
+from rlvr_exp.config import curriculum, engine, environment, model_studies, ppo, problems, reward, search, tracking
 from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.chain import Chain
@@ -29,7 +29,7 @@ from rlvr_exp.config.solutions import Solutions
 from rlvr_exp.config.study import Study
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 
-BY_TARGET = (curriculum, engine, environment, ppo, problems, reward, search, tracking)
+BY_TARGET = (curriculum, engine, environment, model_studies, ppo, problems, reward, search, tracking)
 """Files whose schemas are found by their targets alone: importing them is what makes them known."""
 
 

@@ -66,7 +66,9 @@ class Scratch:
     def _of_tokenizer(self) -> Iterator[InputProblem]:
         if self.vocabulary and self.tokenizer not in LEARNED:
             what, remedy = "no merges are learnt, so that the vocabulary is given", "model.scratch.tokenizer=bpe"
-            yield InputProblem("vocabulary", what, str(self.vocabulary), f"0 without {' or '.join(LEARNED)}", "", remedy)
+            yield InputProblem(
+                "vocabulary", what, str(self.vocabulary), f"0 without {' or '.join(LEARNED)}", "", remedy
+            )
         elif 0 < self.vocabulary < LEAST:
             what = "every byte needs a token, so does padding, and the end"
             yield InputProblem("vocabulary", what, str(self.vocabulary), f"at least {LEAST}")
@@ -92,10 +94,10 @@ class Shape:
         """For the memory table, which knows the Llama family; unknown for the others."""
         if self.kind in SQUARE:
             return Architecture()
-        numbers = {name: getattr(self, name) for name in ("layers", "hidden", "heads", "kv_heads", "head_dim", "intermediate")}
-        return Architecture(
-            **numbers, vocabulary=vocabulary, tied_embeddings=self.tied, qk_norm=self.kind == "qwen3"
-        )
+        numbers = {
+            name: getattr(self, name) for name in ("layers", "hidden", "heads", "kv_heads", "head_dim", "intermediate")
+        }
+        return Architecture(**numbers, vocabulary=vocabulary, tied_embeddings=self.tied, qk_norm=self.kind == "qwen3")
 
 
 def scratch_shape(options: Scratch, embedded: Mapping[str, Any]) -> Shape:
@@ -133,7 +135,9 @@ def shape_problems(options: Scratch, embedded: Mapping[str, Any]) -> Iterator[In
     if shape.kind in SQUARE:
         yield from _of_square(shape)
     elif shape.kind != SMOLLM3 and shape.head_dim % 2:
-        yield InputProblem("head_dim", "rotary positions turn pairs of dimensions", str(shape.head_dim), "an even number")
+        yield InputProblem(
+            "head_dim", "rotary positions turn pairs of dimensions", str(shape.head_dim), "an even number"
+        )
 
 
 def _of_square(shape: Shape) -> Iterator[InputProblem]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvr_exp.config.scales import scale_of
 from rlvr_exp.config.names import suggest
 from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.scales import scale_of
 from rlvr_exp.config.study import Study
 from rlvr_exp.core.errors import InputProblem
 

@@ -7,7 +7,7 @@ them first. scipy is loaded by the first call, so that importing this module cos
 import math
 from collections.abc import Callable, Sequence
 from statistics import NormalDist, fmean, median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 CONFIDENCE = 0.95
 NORMAL = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
@@ -152,6 +152,31 @@ def power_law(numbers: Sequence[float], values: Sequence[float]) -> tuple[float,
     half = float(stats.t.interval(CONFIDENCE, len(values) - 2)[1] * line.stderr)
     slope = float(line.slope)
     return math.exp(float(line.intercept)), Estimate(slope, slope - half, slope + half)
+
+
+def rank_correlation(numbers: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
+    """(correlation, p): Spearman's rank correlation, and the two-sided chance of one as strong if values were dealt out to the
+    numbers at random, by all permutations where they are few, else by 10,000 that are the same each time.
+
+    Raises:
+        ValueError: other counts, or all numbers or all values are equal.
+    """
+    if len(numbers) != len(values) or len(set(numbers)) < 2 or len(set(values)) < 2:
+        raise ValueError(
+            f"rank_correlation: got {len(numbers)} numbers and {len(values)} values, allowed pairs that differ"
+        )
+    from scipy import stats
+
+    places = stats.rankdata(numbers) - (len(numbers) + 1) / 2
+
+    def agreement(ranks: Any, axis: int = -1) -> Any:  # Rises with the correlation, whose other parts no permutation changes.
+        return (ranks * places).sum(axis)
+
+    ranks = stats.rankdata(values) - (len(values) + 1) / 2
+    tested = stats.permutation_test(
+        (ranks,), agreement, permutation_type="pairings", n_resamples=9999, vectorized=True, rng=0
+    )
+    return float(stats.spearmanr(numbers, values).statistic), float(tested.pvalue)
 
 
 def pass_at_k(samples: int, passed: int, k: int) -> float:

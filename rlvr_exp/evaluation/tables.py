@@ -30,7 +30,10 @@ def table(title: str, rows: Mapping[str, Sequence[Any]], heads: Sequence[str]) -
     """A row of values for each name, in the order of the heads."""
     if not rows:
         return f"{title}: none\n"
-    cells = [["", *map(_cell, heads)], *([key, *(_cell(value, key) for value in values)] for key, values in rows.items())]
+    cells = [
+        ["", *map(_cell, heads)],
+        *([key, *(_cell(value, key) for value in values)] for key, values in rows.items()),
+    ]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     lines = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in cells

@@ -245,7 +245,10 @@ def _from_scratch(model, origin: str, seed: int, made: PreTrainedTokenizerBase |
     torch.manual_seed(seed)
     architecture = AutoConfig.from_pretrained(origin, trust_remote_code=model.trust_remote_code)
     if model.scratch != Scratch():
-        rows, shape = len(made) if made else architecture.vocab_size, scratch_shape(model.scratch, architecture.to_dict())
+        rows, shape = (
+            len(made) if made else architecture.vocab_size,
+            scratch_shape(model.scratch, architecture.to_dict()),
+        )
         ends = (made or architecture).pad_token_id, (made or architecture).eos_token_id
         architecture = scratch_config(shape, rows, *ends)
     return AutoModelForCausalLM.from_config(

@@ -37,7 +37,9 @@ def _of_llama_family(kind: type[PreTrainedConfig], **more: Any) -> Callable[[Sha
 
 
 def _qwen3(shape: Shape) -> PreTrainedConfig:
-    window = {"use_sliding_window": True, "sliding_window": shape.window, "max_window_layers": 0} if shape.window else {}
+    window = (
+        {"use_sliding_window": True, "sliding_window": shape.window, "max_window_layers": 0} if shape.window else {}
+    )
     return _of_llama_family(Qwen3Config, rope_theta=10_000.0, **window)(shape)
 
 

@@ -137,7 +137,8 @@ def _measured(run: RunData) -> Mapping[str, Any]:
 def _rate_row(name: str, before: Any, after: Any, change: Any, both: bool) -> str:
     shown = (("before", rated(before, name)), ("after", rated(after, name)), ("change", changed(change, name)))
     cells = "".join(
-        f'<td data-label="{label}">{cell}</td>' for label, cell in (shown if both else [("measured", rated(after, name))])
+        f'<td data-label="{label}">{cell}</td>'
+        for label, cell in (shown if both else [("measured", rated(after, name))])
     )
     cells += f'<td class="trackcell">{track_of(before, after, name)}</td>'
     return f"<tr><th>{escape(title(name))}</th>{cells}</tr>"

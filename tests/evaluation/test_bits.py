@@ -62,7 +62,9 @@ def test_batches_change_nothing_and_what_the_policy_cannot_take_is_absent(policy
 def test_a_policy_that_puts_all_chance_on_the_gold_pays_nothing(policy) -> None:
     uniform = gold_costs(policy, DOMAIN, TASKS[:1])[TASKS[0].id]
     rows = policy.model.get_input_embeddings().num_embeddings
-    assert uniform.bits == pytest.approx(uniform.tokens * math.log2(rows), rel=0.05), "random weights are nearly uniform"
+    assert uniform.bits == pytest.approx(uniform.tokens * math.log2(rows), rel=0.05), (
+        "random weights are nearly uniform"
+    )
 
 
 def samples(costs: dict[str, tuple[float, int]]) -> list[EvalSample]:
@@ -90,7 +92,9 @@ def test_it_is_a_metric_of_an_evaluation_that_less_is_better_of_and_1_does_not_b
 def test_samples_of_tasks_without_a_cost_stay_as_they_are() -> None:
     one, other = (EvalSample(completion(task), "greedy", "p") for task in "ab")
     marked = with_gold_costs([one, other], {"a": bits.GoldCost(8.0, 4, 3, 9)})
-    assert marked[1] is other and marked[0].about == {"gold": {"bits": 8.0, "characters": 4, "tokens": 3, "prompt_tokens": 9}}
+    assert marked[1] is other and marked[0].about == {
+        "gold": {"bits": 8.0, "characters": 4, "tokens": 3, "prompt_tokens": 9}
+    }
 
 
 def test_differences_beyond_1_are_kept_and_equal_ones_find_nothing() -> None:

@@ -20,7 +20,9 @@ KINDS = {
     "bpe": Scratch(tokenizer="bpe", vocabulary=300),
     "grid": Scratch(tokenizer="grid", vocabulary=300),
 }
-ANY = st.one_of(st.text(st.characters(codec="utf-8"), max_size=60), st.sampled_from([*TEXTS, "<0x0A> <0xE9>", "  a\t\n\r\n "]))
+ANY = st.one_of(
+    st.text(st.characters(codec="utf-8"), max_size=60), st.sampled_from([*TEXTS, "<0x0A> <0xE9>", "  a\t\n\r\n "])
+)
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -11,12 +11,15 @@ OWN_TABLE = {
     "ablation": "impact",
     "ablation_self_play": "impact",
     "algorithms": "difference",
+    "architecture": "models",
+    "capacity": "models",
     "cross_validation": "folds",
     "learning_curve": "curve",
     "learning_curve_steps": "curve",
     "sample_complexity": "rollouts",
     "search": "trials",
     "search_grpo": "trials",
+    "tokenization": "models",
 }
 
 
