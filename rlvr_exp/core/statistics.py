@@ -169,7 +169,9 @@ def rank_correlation(numbers: Sequence[float], values: Sequence[float]) -> tuple
 
     places = stats.rankdata(numbers) - (len(numbers) + 1) / 2
 
-    def agreement(ranks: Any, axis: int = -1) -> Any:  # Rises with the correlation, whose other parts no permutation changes.
+    def agreement(
+        ranks: Any, axis: int = -1
+    ) -> Any:  # Rises with the correlation, whose other parts no permutation changes.
         return (ranks * places).sum(axis)
 
     ranks = stats.rankdata(values) - (len(values) + 1) / 2
