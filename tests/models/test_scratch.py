@@ -14,6 +14,7 @@ from rlvr_exp.config import compose
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.scratch import Scratch
+from rlvr_exp.memory.reading import shape_of
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.rollouts import sampler
 
@@ -91,6 +92,17 @@ def test_what_is_left_open_is_as_in_the_embedded_model() -> None:
     plain, same = (load_policy(Model(from_scratch=True, scratch=one), seed=0) for one in (Scratch(), Scratch(layers=5)))
     ids = torch.tensor([PROMPTS[0]])
     assert torch.equal(plain.model.eval()(ids).logits, same.model.eval()(ids).logits)
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name not in ("gpt2", "bloom")])
+def test_memory_is_planned_for_the_shape_that_is_built(name: str) -> None:
+    model = Model(from_scratch=True, scratch=KINDS[name])
+    network = load_policy(model, seed=0).model
+    assert shape_of(model)[0].parameters == sum(value.numel() for value in network.parameters())
+
+
+def test_memory_of_classes_without_a_known_shape_is_unknown() -> None:
+    assert not shape_of(Model(from_scratch=True, scratch=KINDS["bloom"]))[0].known
 
 
 REFUSED = {
