@@ -43,7 +43,7 @@ class Capacity(options.Capacity, Study):
         found = model_findings(runs, self.metric, self.equal)
         losses = [*_at_equal_tokens(runs, self.metric), *_at_equal_time(runs)]
         ranks = [row for kind in KINDS for at in (TOKENS, TIME) if (row := _rank(losses, kind, at))]
-        answer = [*map(_sentence, ranks), *found.answer]
+        answer = [*map(_sentence, ranks), *_untimed(runs, losses), *found.answer]
         tables = {**found.tables, "rank_correlation": ranks, "losses": losses}
         return replace(
             found, answer=answer, tables=tables, plots={**found.plots, **_plot(found.tables[MODELS], self.metric)}
@@ -92,6 +92,15 @@ def _rank(losses: Sequence[Row], kind: str, at: str) -> dict[str, Any]:
     correlation, chance = rank_correlation(sizes, values)
     counts = {"sizes": len(set(sizes)), "seeds": len({row["seed"] for row in some})}
     return {"of": kind, "at": at, "measure": some[0]["measure"], "correlation": correlation, "p": chance, **counts}
+
+
+def _untimed(runs: Sequence[Run], losses: Sequence[Row]) -> Iterator[str]:
+    """A sentence for each kind of size that equal time says nothing of."""
+    timed = {row["of"] for row in losses if row["at"] == TIME}
+    for kind in dict.fromkeys(_size(run)["of"] for run in runs if run.completed):
+        if kind not in timed:
+            remedy = "a smaller algorithm.eval_every_steps, or more steps"
+            yield f"At equal time nothing is said of {kind}: some run had no {LOSS} when the fastest ended; {remedy}."
 
 
 def _sentence(row: Mapping[str, Any]) -> str:

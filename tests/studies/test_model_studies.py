@@ -152,6 +152,10 @@ def test_a_run_without_a_loss_in_that_time_leaves_equal_time_out(tmp_path):
     study, runs = sized(tmp_path, lambda kind, size, seed: 1.0, lambda size: float(size) ** 2, depths=[])
     found = study.summarise(runs)
     assert not any(row["at"] == "equal time" for row in found.tables["losses"])
+    assert any(
+        text.startswith("At equal time nothing is said of width: some run had no held_out/loss")
+        for text in found.answer
+    )
 
 
 def test_widths_have_heads_of_one_size_and_are_multiples_of_it():
