@@ -103,11 +103,11 @@ def source(model) -> str:
     return str(Path(place).resolve()) if Path(place).is_dir() else place
 
 
-def load_policy(model, seed: int, made: PreTrainedTokenizerBase | None = None) -> Policy:
+def load_policy(model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None = None) -> Policy:
     """Load what a `model` configuration node names, on its device, ready to sample and to train.
 
-    `seed` sets the initial weights of a new adapter, and all weights under `model.from_scratch`; `made` is the tokenizer of
-    `model.scratch.tokenizer`, made from the run's data.
+    `seed` sets the initial weights of a new adapter, and all weights under `model.from_scratch`; `own_tokenizer` is that of
+    `model.scratch.tokenizer`, built from the run's data.
 
     Raises:
         InputError: the folder holds no causal language model that can be loaded, its tokenizer does not fit it, a pattern
@@ -116,14 +116,17 @@ def load_policy(model, seed: int, made: PreTrainedTokenizerBase | None = None) -
     """
     for folder in filter(None, (model.path, model.adapter.path)):
         check_if_ours(folder)
-    policy = load_base(model, seed, made)
+    policy = load_base(model, seed, own_tokenizer)
     return dataclasses.replace(policy, model=with_adapter(policy.model, model, seed)) if has_adapter(model) else policy
 
 
-def load_base(model, seed: int, made: PreTrainedTokenizerBase | None = None) -> Policy:
+def load_base(model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None = None) -> Policy:
     """The policy without any adapter; see `load_policy`."""
-    tokenizer = load_tokenizer(model) if made is None else made
-    network = load_network(model, seed, made)
+    if model.scratch.tokenizer and own_tokenizer is None:
+        what = "is built from the data of a run that trains or evaluates one policy"
+        raise InputError(InputProblem("model.scratch.tokenizer", what, model.scratch.tokenizer, "''", "", "drop it"))
+    tokenizer = load_tokenizer(model) if own_tokenizer is None else own_tokenizer
+    network = load_network(model, seed, own_tokenizer)
     _check_tokenizer(model, tokenizer, network)
     network.config.pad_token_id = network.generation_config.pad_token_id = tokenizer.pad_token_id
     longest = getattr(network.config, "max_position_embeddings", sys.maxsize)  # ALiBi has no longest length.
@@ -135,12 +138,12 @@ def load_base(model, seed: int, made: PreTrainedTokenizerBase | None = None) -> 
     return policy
 
 
-def load_network(model, seed: int, made: PreTrainedTokenizerBase | None = None) -> PreTrainedModel:
+def load_network(model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None = None) -> PreTrainedModel:
     """The model alone, below any adapter, on its device. Raises InputError where it cannot be loaded."""
     if model.random_weights:
         return _random(model, seed)
     origin = source(model)
-    network = _from_scratch(model, origin, seed, made) if model.from_scratch else _pretrained(model, origin)
+    network = _from_scratch(model, origin, seed, own_tokenizer) if model.from_scratch else _pretrained(model, origin)
     if not model.device_map and model.quantization == "none":
         network.to("cuda" if torch.cuda.is_available() else "cpu")
     return network
@@ -241,15 +244,15 @@ def _random(model, seed: int) -> PreTrainedModel:
     return network
 
 
-def _from_scratch(model, origin: str, seed: int, made: PreTrainedTokenizerBase | None) -> PreTrainedModel:
+def _from_scratch(model, origin: str, seed: int, own_tokenizer: PreTrainedTokenizerBase | None) -> PreTrainedModel:
     torch.manual_seed(seed)
     architecture = AutoConfig.from_pretrained(origin, trust_remote_code=model.trust_remote_code)
     if model.scratch != Scratch():
         rows, shape = (
-            len(made) if made else architecture.vocab_size,
+            len(own_tokenizer) if own_tokenizer else architecture.vocab_size,
             scratch_shape(model.scratch, architecture.to_dict()),
         )
-        ends = (made or architecture).pad_token_id, (made or architecture).eos_token_id
+        ends = (own_tokenizer or architecture).pad_token_id, (own_tokenizer or architecture).eos_token_id
         architecture = scratch_config(shape, rows, *ends)
     return AutoModelForCausalLM.from_config(
         architecture, dtype=torch.float32 if model.dtype == "auto" else getattr(torch, model.dtype)

@@ -32,7 +32,7 @@ def training_texts(domain: Domain) -> Iterator[str]:
                 yield gold
 
 
-def made_tokenizer(options: Scratch, texts: Iterable[str]) -> PreTrainedTokenizerFast:
+def build_tokenizer(options: Scratch, texts: Iterable[str]) -> PreTrainedTokenizerFast:
     """The tokenizer that `model.scratch.tokenizer` names."""
     if options.tokenizer == "characters":
         return _characters(texts)

@@ -25,8 +25,8 @@ def _unequal_texts(runs: Sequence[Run]) -> Iterator[str]:
         run.job.arm: manifest.section(run.directory, "imitation").get("examples") for run in runs if run.completed
     }
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"{arm} {count}" for arm, count in counts.items())
-        yield f"Unequal texts: arms imitated other numbers of tasks ({told}); algorithm.max_sequence_tokens leaves long ones out."
+        listed = ", ".join(f"{arm} {count}" for arm, count in counts.items())
+        yield f"Unequal texts: arms imitated other numbers of tasks ({listed}); algorithm.max_sequence_tokens leaves long ones out."
 
 
 def _tokens(counts: Mapping[str, float]) -> Iterator[str]:

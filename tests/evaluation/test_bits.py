@@ -18,7 +18,7 @@ from rlvr_exp.evaluation.metrics import rates_from, task_values
 from rlvr_exp.evaluation.paired import difference_over_seeds, paired
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.models.policy import load_policy
-from rlvr_exp.models.tokenizer_training import made_tokenizer
+from rlvr_exp.models.tokenizer_training import build_tokenizer
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
 from rlvr_exp.tasks.arc.domain import Arc
 
@@ -30,8 +30,8 @@ TASKS = DOMAIN.splits()["dev"][:6]
 @pytest.fixture(scope="module", params=["", "bytes"])
 def policy(request: pytest.FixtureRequest):
     options = Scratch(**SMALL, tokenizer=request.param)
-    made = made_tokenizer(options, []) if request.param else None
-    return load_policy(Model(from_scratch=True, scratch=options), seed=0, made=made)
+    made = build_tokenizer(options, []) if request.param else None
+    return load_policy(Model(from_scratch=True, scratch=options), seed=0, own_tokenizer=made)
 
 
 def test_they_are_the_negative_log_likelihood_of_the_gold_and_its_end_over_its_characters(policy) -> None:

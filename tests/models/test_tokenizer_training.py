@@ -10,8 +10,9 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.scratch import Scratch
+from rlvr_exp.core.errors import InputError
 from rlvr_exp.models.policy import load_policy
-from rlvr_exp.models.tokenizer_training import EOS, PAD, made_tokenizer
+from rlvr_exp.models.tokenizer_training import EOS, PAD, build_tokenizer
 
 TEXTS = ["I\n012\n345\nO\n012\nP\ndef solve(grid):\n    return [row[::-1] for row in grid]\n", "return grid é\n" * 3]
 KINDS = {
@@ -27,7 +28,7 @@ ANY = st.one_of(
 
 @pytest.fixture(scope="module", params=KINDS)
 def made(request: pytest.FixtureRequest) -> tuple[str, PreTrainedTokenizerBase]:
-    return request.param, made_tokenizer(KINDS[request.param], TEXTS)
+    return request.param, build_tokenizer(KINDS[request.param], TEXTS)
 
 
 @pytest.mark.property(44)
@@ -41,7 +42,7 @@ def test_any_text_decodes_to_itself(made, text: str) -> None:
 
 def test_equal_texts_make_an_equal_tokenizer_that_loads_as_any_other(made, tmp_path: Path) -> None:
     name, tokenizer = made
-    assert made_tokenizer(KINDS[name], TEXTS).backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
+    assert build_tokenizer(KINDS[name], TEXTS).backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
     tokenizer.save_pretrained(tmp_path)
     loaded = AutoTokenizer.from_pretrained(tmp_path)
     for text in (*TEXTS, "naïve ∑\n"):
@@ -64,7 +65,12 @@ def test_what_a_token_is(made) -> None:
 def test_a_model_has_a_row_for_each_token_and_answers_end_with_the_end_token(made) -> None:
     name, tokenizer = made
     options = Scratch(**{**vars(KINDS[name]), "layers": 1, "hidden": 32, "heads": 2, "head_dim": 16})
-    policy = load_policy(Model(from_scratch=True, scratch=options), seed=0, made=tokenizer)
+    policy = load_policy(Model(from_scratch=True, scratch=options), seed=0, own_tokenizer=tokenizer)
     assert policy.model.get_input_embeddings().num_embeddings == len(tokenizer)
     ids = policy.encode_completion("return grid")
     assert ids[-1] == policy.model.config.eos_token_id == tokenizer.eos_token_id and policy.decode(ids) == "return grid"
+
+
+def test_a_policy_does_not_fall_back_on_another_tokenizer() -> None:
+    with pytest.raises(InputError, match="built from the data"):
+        load_policy(Model(from_scratch=True, scratch=KINDS["bytes"]), seed=0)

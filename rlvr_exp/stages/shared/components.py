@@ -21,7 +21,7 @@ from rlvr_exp.launch.data_check import no_split, not_for_training, reasons, vote
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.models.report import parameters
 from rlvr_exp.models.role_policies import load_roles
-from rlvr_exp.models.tokenizer_training import made_tokenizer, training_texts
+from rlvr_exp.models.tokenizer_training import build_tokenizer, training_texts
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
@@ -133,7 +133,7 @@ def load_policies(config, engine: SamplingEngine, domain: Domain) -> dict[str, P
     roles = role_names(config)
     if roles in ((), (POLICY,)):
         own, texts = config.model.scratch, training_texts(domain)
-        return {POLICY: load_policy(config.model, config.seed, made_tokenizer(own, texts) if own.tokenizer else None)}
+        return {POLICY: load_policy(config.model, config.seed, build_tokenizer(own, texts) if own.tokenizer else None)}
     own = starts(config) or dict.fromkeys(roles, "")
     return load_roles({role: of_role(config, role).model for role in own}, own, config.seed)
 
