@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import torch
 from tokenizers import Tokenizer, models
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig
 from updating import updated
 
@@ -66,7 +66,7 @@ def logprobs(model, prompt: Sequence[int], answer: Sequence[int]) -> torch.Tenso
 
 def doubled(model) -> torch.nn.Module:
     """A plain model with the same weights: the trainer puts its own head into its model."""
-    plain = Qwen3ForCausalLM(model.config)
+    plain = AutoModelForCausalLM.from_config(model.config, dtype=torch.float32)
     plain.load_state_dict(model.state_dict())
     return plain.double()
 

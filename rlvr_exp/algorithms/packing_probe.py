@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from transformers import PreTrainedModel
 
 from rlvr_exp.algorithms.logprobs import model_config, score
 from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
@@ -39,6 +40,8 @@ def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: to
     """
     if window := _window(model, longest):
         return Choice(None, (f"attention reaches back {window} tokens, and {longest} are allowed",))
+    if not _exchangeable(model):  # Its layers would see other examples, which a trial of small weights might not show.
+        return Choice(None, ("its attention is not exchangeable",))
     reasons = []
     for implementation in (FLEX, SDPA_PACKED) if device.type == "cuda" and not _dropout(model) else (SDPA_PACKED,):
         reason = _difference(model, implementation, device, TOLERANCE.get(dtype, COARSE))
@@ -54,6 +57,11 @@ def _window(model: torch.nn.Module, longest: int) -> int:
     sliding = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
     reaches = [reach for reach in (sliding, getattr(config, "attention_chunk_size", None)) if reach]
     return min((reach for reach in reaches if reach < longest), default=0)
+
+
+def _exchangeable(model: torch.nn.Module) -> bool:
+    inner = (one for one in model.modules() if isinstance(one, PreTrainedModel))
+    return all(type(one)._supports_attention_backend for one in inner)
 
 
 def _dropout(model: torch.nn.Module) -> float:

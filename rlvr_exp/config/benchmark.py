@@ -153,6 +153,22 @@ class Quantization(Benchmark):
     """Tokens of the model."""
 
 
+@configures("rlvr_exp.benchmarks.attention.measure")
+@dataclass
+class Attention(Benchmark):
+    """What each attention head of the policy looks at: the token before, the same grid cell, repeated tokens."""
+
+    reads = ("model", "data")
+    split: str = "test"
+    """Split of the data whose prompts are read."""
+    tasks: int = option(64, low=2)
+    """Prompts, the first of the split."""
+    sequences: int = option(32, low=2)
+    """Sequences of random tokens, each repeated once."""
+    length: int = option(25, low=4)
+    """Tokens of a sequence before it is repeated."""
+
+
 @configures("rlvr_exp.benchmarks.solutions.measure")
 @dataclass
 class SolutionStore(Benchmark):

@@ -7,6 +7,7 @@ from typing import Any
 from rlvr_exp.config.algorithm import RLOO
 from rlvr_exp.config.benchmark import DafnyUniversal, GradientVariance, Landscape
 from rlvr_exp.config.cascade import Cascade
+from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.engine_checks import engine_problems
 from rlvr_exp.config.environment import ADVERSARIAL, EDIT_STEPS, SINGLE_TURN
 from rlvr_exp.config.infer_checks import of_answers
@@ -18,6 +19,7 @@ from rlvr_exp.config.roles import of_role, role_names, role_problems
 from rlvr_exp.config.schedule import Schedule
 from rlvr_exp.config.scheduler import schedule_problems
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.scratch_checks import scratch_problems
 from rlvr_exp.config.self_play import SelfPlay
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.config.verifier import DafnyVerifierOptions
@@ -56,6 +58,9 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         yield from _data_of_cascade(config)
     if reads(config, "evaluation") and reads(config, "environment"):
         yield from _of_turns(config)
+    yield from scratch_problems(config)
+    if reads(config, "evaluation") and config.evaluation.bits:
+        yield from _of_bits(config)
     if config.infer is not None:
         yield from of_answers(config.infer, config.environment)
     if reads(config, "model") and config.model.random_weights and config.stage != "benchmark":
@@ -125,6 +130,14 @@ def _of_turns(config: Config) -> Iterator[InputProblem]:
     if config.evaluation.excess_code and turns == EDIT_STEPS:
         what, remedy = "an episode's last action alone does not make the edited program", "environment=single_turn"
         yield InputProblem("evaluation.excess_code", what, "true", "false with environment=edits", "", remedy)
+
+
+def _of_bits(config: Config) -> Iterator[InputProblem]:
+    """Whose golds cannot be scored."""
+    if is_server(config.engine) or len(role_names(config)) > 1:
+        what = "golds are scored by the one policy of a run, whose weights are here"
+        got = "engine=server" if is_server(config.engine) else "several roles"
+        yield InputProblem("evaluation.bits", what, got, "one policy, sampled here", "", "drop it")
 
 
 def _data_of_cascade(config: Config) -> Iterator[InputProblem]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from rlvr_exp.config.adapter import Adapter, described, is_adapter, new_options, problems_of_loaded, recorded_base
 from rlvr_exp.config.architecture import Architecture
 from rlvr_exp.config.options import option
+from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.core.errors import InputProblem
 
 
@@ -44,6 +45,8 @@ class Model:
     """Shape of the decoder, for the memory table of the dry plan; a local checkpoint's own config.json comes first."""
     from_scratch: bool = False
     """Build the architecture with random weights in place of loading them."""
+    scratch: Scratch = field(default_factory=Scratch)
+    """Under from_scratch: another architecture, or another tokenizer, than the embedded model's."""
     random_weights: bool = False
     """In a benchmark: random weights of the shape `architecture`, with the embedded tokenizer; nothing is loaded or fetched."""
     max_prompt_tokens: int = option(1024, low=1)
@@ -68,6 +71,12 @@ class Model:
         if self.random_weights and not self.architecture.known:
             remedy = "a preset with a shape, such as model=qwen_coder_1_5b, or the numbers of model.architecture"
             found.append(InputProblem("random_weights", "the model's shape is unknown", "true", remedy=remedy))
+        if self.scratch != Scratch() and not self.from_scratch:
+            what, remedy = "nothing is built where weights are loaded", "model.from_scratch=true, or drop it"
+            found.append(InputProblem("scratch", what, "given", remedy=remedy))
+        if self.scratch.tokenizer and self.tokenizer:
+            what, got = "there is one tokenizer", f"{self.scratch.tokenizer}, with model.tokenizer={self.tokenizer}"
+            found.append(InputProblem("scratch.tokenizer", what, got, remedy="drop one of the two"))
         if self.from_scratch and not self.is_embedded:
             found.append(
                 InputProblem(

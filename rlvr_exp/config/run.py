@@ -7,6 +7,7 @@ from rlvr_exp.config.excess_code import EXCESS_CODE
 from rlvr_exp.config.guards import Guards
 from rlvr_exp.config.options import option
 from rlvr_exp.config.sampling import Drawing
+from rlvr_exp.config.scales import BITS
 from rlvr_exp.config.select import Select
 from rlvr_exp.config.voting import voted_metrics
 from rlvr_exp.core.errors import InputProblem
@@ -96,6 +97,9 @@ class Evaluation(Drawing):
     right; ARC allows 2; 0: no vote."""
     excess_code: bool = False
     """Also measure what passing edits add that their tests do not run: each program runs a second time, under coverage."""
+    bits: bool = False
+    """Also measure the bits a character that the gold answers cost under the policy, which compare policies with other
+    tokenizers; less is better."""
     batch_size: int = option(512, low=1)
     """Completions generated at once, all of a task's together."""
     remember: str = ""
@@ -104,8 +108,9 @@ class Evaluation(Drawing):
 
     @property
     def further(self) -> tuple[str, ...]:
-        """Names of the rates besides those of every evaluation: of the vote, and of excess code."""
-        return voted_metrics(self.samples, self.vote) + (EXCESS_CODE if self.excess_code else ())
+        """Names of the rates besides those of every evaluation: of the vote, of excess code, and of golds."""
+        excess, bits = EXCESS_CODE if self.excess_code else (), (BITS,) if self.bits else ()
+        return voted_metrics(self.samples, self.vote) + excess + bits
 
     def problems(self) -> list[InputProblem]:
         return self.drawing_problems()

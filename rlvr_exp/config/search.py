@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvr_exp.config.excess_code import EXCESS_CODE
 from rlvr_exp.config.names import suggest
 from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.scales import scale_of
 from rlvr_exp.config.study import Study
 from rlvr_exp.core.errors import InputProblem
 
@@ -165,7 +165,7 @@ class Search(Study):
             yield InputProblem("confirm", what, str(known), "other seeds than study.seeds, or []")
         if len(set(self.confirm)) < len(self.confirm):
             yield InputProblem("confirm", "one run for each", str(self.confirm), "different seeds")
-        if self.metric in EXCESS_CODE and self.direction == "maximize":
+        if scale_of(self.metric).less_is_better and self.direction == "maximize":
             yield InputProblem("direction", f"less {self.metric} is better", self.direction, "minimize")
 
     def _words(self) -> Iterator[tuple[str, list[str]]]:

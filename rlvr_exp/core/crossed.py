@@ -180,12 +180,12 @@ def differences(first: Values, second: Values) -> list[list[float]]:
     return [[b - a for a, b in zip(*rows, strict=True)] for rows in zip(first, second, strict=True)]
 
 
-def p_value(changes: Values) -> float:
-    """Of no difference, for differences in [-1, 1], two-sided: below 0.05 exactly where the interval of `crossed_mean`
-    leaves out 0."""
+def p_value(changes: Values, reach: float = 1.0) -> float:
+    """Of no difference, for differences in [-reach, reach], two-sided: below 0.05 exactly where the interval of
+    `crossed_mean` leaves out 0. Where nothing spreads and the reach is infinite it is 1."""
     found = crossed(changes)
     if found.error == 0.0:  # The level at which the exact bound on the tasks that were not seen reaches 0.
-        return min(1.0, 2 * (1 + abs(found.mean)) ** -len(changes[0]))
+        return min(1.0, 2 * (1 + abs(found.mean) / reach) ** -len(changes[0]))
     from scipy import stats
 
     return float(2 * stats.t.sf(abs(found.mean) / found.error, found.freedom))
@@ -201,8 +201,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def smallest_found(changes: Values) -> float:
-    """The smallest true difference, of differences in [-1, 1], that a study like this one finds in 80 of 100 repetitions.
+def smallest_found(changes: Values, reach: float = 1.0) -> float:
+    """The smallest true difference, of differences in [-reach, reach], that a study like this one finds in 80 of 100
+    repetitions.
 
     An estimated error is itself uncertain, in this study and in the repetition: the power is the mean over both (the
     assurance of O'Hagan, Stevens and Campbell 2005). Seeds count with their full share of the degrees of freedom, even
@@ -212,7 +213,7 @@ def smallest_found(changes: Values) -> float:
     squares = found.between_seeds, found.between_tasks, found.rest
     spread = _spread(found, list(zip(squares, found.freedoms, strict=True)))
     if spread.error == 0.0:
-        interval = crossed_mean(changes, -1.0, 1.0)
+        interval = crossed_mean(changes, -reach, reach)
         return max(interval.high - interval.value, interval.value - interval.low)
     return _errors_needed(round(min(max(spread.freedom, found.seeds - 1.0), MOST_FREEDOM), 1)) * spread.error
 

@@ -7,7 +7,7 @@ them first. scipy is loaded by the first call, so that importing this module cos
 import math
 from collections.abc import Callable, Sequence
 from statistics import NormalDist, fmean, median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 CONFIDENCE = 0.95
 NORMAL = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
@@ -73,13 +73,14 @@ def mean_interval(values: Sequence[float], floor: float = 0.0, ceiling: float = 
 
     Where all tasks have the same value their spread is useless. Then the exact (Clopper-Pearson) bound q on the share
     of tasks that would have differed, 0 of n seen, is used, and such tasks may have had any value: low = (1-q) v +
-    q floor, high = (1-q) v + q ceiling. For 0/n and n/n of a rate this is the Clopper-Pearson interval itself.
+    q floor, high = (1-q) v + q ceiling. For 0/n and n/n of a rate this is the Clopper-Pearson interval itself. With an
+    infinite ceiling nothing is known of unseen tasks, and the interval of equal values is empty.
 
     Raises:
         ValueError: no values.
     """
     mean, low, high = t_interval(values)
-    if min(values) < max(values):
+    if min(values) < max(values) or math.isinf(ceiling):
         return Estimate(mean, max(floor, low), min(ceiling, high))
     from scipy import stats
 
@@ -215,6 +216,33 @@ def power_law(numbers: Sequence[float], values: Sequence[float]) -> tuple[float,
     half = float(stats.t.interval(CONFIDENCE, len(values) - 2)[1] * line.stderr)
     slope = float(line.slope)
     return math.exp(float(line.intercept)), Estimate(slope, slope - half, slope + half)
+
+
+def rank_correlation(numbers: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
+    """(correlation, p): Spearman's rank correlation, and the two-sided chance of one as strong if values were dealt out to the
+    numbers at random, by all permutations where they are few, else by 10,000 that are the same each time.
+
+    Raises:
+        ValueError: other counts, or all numbers or all values are equal.
+    """
+    if len(numbers) != len(values) or len(set(numbers)) < 2 or len(set(values)) < 2:
+        raise ValueError(
+            f"rank_correlation: got {len(numbers)} numbers and {len(values)} values, allowed pairs that differ"
+        )
+    from scipy import stats
+
+    places = stats.rankdata(numbers) - (len(numbers) + 1) / 2
+
+    def agreement(
+        ranks: Any, axis: int = -1
+    ) -> Any:  # Rises with the correlation, whose other parts no permutation changes.
+        return (ranks * places).sum(axis)
+
+    ranks = stats.rankdata(values) - (len(values) + 1) / 2
+    tested = stats.permutation_test(
+        (ranks,), agreement, permutation_type="pairings", n_resamples=9999, vectorized=True, rng=0
+    )
+    return float(stats.spearmanr(numbers, values).statistic), float(tested.pvalue)
 
 
 def pass_at_k(samples: int, passed: int, k: int) -> float:

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, GenerationConfig, Qwen3Config
 
 from rlvr_exp.config import Config, build
 from rlvr_exp.config.compose import compose
-from rlvr_exp.corpora.tokenizer import CODE, GRID, train_tokenizer
+from rlvr_exp.models.tokenizer_training import CODE, GRID, train_tokenizer, training_texts
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain
@@ -48,10 +48,7 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
 def describe(name: str, target: Path) -> None:
     """Write tokenizer and architecture. The same corpus gives the same files."""
     domain, pieces = SOURCES[name]()
-    tasks = domain.splits()["train"]
-    shown = (one for task in tasks for one in domain.demonstrations(task))
-    texts = (text for one in shown for text in (domain.task_prompt(one), domain.gold_completion(one)) if text)
-    tokenizer = train_tokenizer(texts, pieces)
+    tokenizer = train_tokenizer(training_texts(domain), pieces)
     tokenizer.save_pretrained(target)
     special = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
     architecture = Qwen3Config(

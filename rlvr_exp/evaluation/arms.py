@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.config.excess_code import EXCESS_CODE
+from rlvr_exp.config.scales import Scale, scale_of
 from rlvr_exp.core.crossed import crossed_iqm, crossed_mean, crossed_median, crossed_ratio, holm
 from rlvr_exp.evaluation.finding import finding
 from rlvr_exp.evaluation.metrics import task_values
@@ -77,7 +77,7 @@ def arms(names: Sequence[str], seeds: Sequence[Any], directories: Sequence[Path]
     found = []
     for name, runs in members.items():
         values, compared = of_arms[name], against.get(name, {})
-        rates = {key: _rate(of) for key, of in values.items()}
+        rates = {key: _rate(of, scale_of(key.partition("/")[2])) for key, of in values.items()}
         change = _differences(values, values, BEFORE, [(place, place) for place in range(len(runs))])
         words = {
             metric: finding(first, name, one, [_level(of_arms[arm], metric) for arm in (first, name)], metric)
@@ -127,9 +127,9 @@ def _judged(values: Sequence[_Values]) -> list[str]:
     return [task for task in values[0].by_task if all(task in other.by_task for other in values)]
 
 
-def _rate(values: _Values) -> dict[str, Any]:
+def _rate(values: _Values, scale: Scale) -> dict[str, Any]:
     rows = values.rows(values.by_task)
-    mean, others = crossed_mean(rows), {"median": crossed_median(rows), "iqm": crossed_iqm(rows)}
+    mean, others = crossed_mean(rows, ceiling=scale.high), {"median": crossed_median(rows), "iqm": crossed_iqm(rows)}
     counts = {"n": len(values.by_task), "of_seeds": [fmean(row) for row in rows]}
     return {**mean._asdict(), **counts, **{name: one._asdict() for name, one in others.items()}}
 
@@ -158,7 +158,7 @@ def _differences(
             and (tasks := _judged([before, after]))
         ):
             sides = (before.rows(tasks, [one for one, _ in pairs]), after.rows(tasks, [other for _, other in pairs]))
-            between = difference_over_seeds(*sides, less_is_better=metric in EXCESS_CODE).to_dict()
+            between = difference_over_seeds(*sides, scale=scale_of(metric)).to_dict()
             has_ratio = any(map(any, sides[0]))  # There is none to 0.
             found[metric] = between | ({"ratio": crossed_ratio(*sides)._asdict()} if has_ratio else {})
     return found

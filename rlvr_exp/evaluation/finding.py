@@ -4,7 +4,7 @@ one would have been, or that the measurement cannot tell."""
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlvr_exp.config.excess_code import EXCESS_CODE
+from rlvr_exp.config.scales import Scale, scale_of
 from rlvr_exp.core.statistics import CONFIDENCE
 
 FLOOR, CEILING = 0.05, 0.95
@@ -18,18 +18,20 @@ def finding(first: str, second: str, change: Mapping[str, Any], levels: Sequence
 
     Args:
         levels: the rates of both arms.
-        metric: of excess code less is better.
+        metric: its scale says which way is better, and in which unit.
     """
-    if (end := at_an_end(levels)) and metric not in EXCESS_CODE:
+    scale = scale_of(metric)
+    if (end := at_an_end(levels)) and not scale.less_is_better:
         return f"cannot tell: all arms lie {end}"
     p = change.get("p_holm", change["p"])
     if p < 1 - CONFIDENCE:
-        rises = (change["value"] > 0) != (metric in EXCESS_CODE)
-        better = f"{second} is {'better' if rises else 'worse'} than {first}: {_points(change)}"
+        rises = (change["value"] > 0) != scale.less_is_better
+        better = f"{second} is {'better' if rises else 'worse'} than {first}: {_change(change, scale)}"
         return better + of_few_seeds(change["seeds"], "an interval")
     corrected = f" after Holm's correction for {change['arms']} arms" if change["p"] < 1 - CONFIDENCE else ""
-    smallest = f"one of {100 * change['smallest']:.1f} points would have been found in 80 of 100 such studies"
-    none = f"no difference between {second} and {first} was found{corrected}: {_points(change)}; {smallest}"
+    least = f"{scale.number(change['smallest'])} {scale.unit}"
+    smallest = f"one of {least} would have been found in 80 of 100 such studies"
+    none = f"no difference between {second} and {first} was found{corrected}: {_change(change, scale)}; {smallest}"
     return none + of_few_seeds(change["seeds"], "such a figure")
 
 
@@ -40,9 +42,9 @@ def at_an_end(levels: Sequence[float]) -> str:
     return f"over {CEILING:.0%}" if min(levels) > CEILING else ""
 
 
-def _points(change: Mapping[str, Any]) -> str:
-    value, low, high = (100 * change[key] for key in ("value", "low", "high"))
-    return f"{value:+.1f} points [{low:.1f}, {high:.1f}]"
+def _change(change: Mapping[str, Any], scale: Scale) -> str:
+    low, high = (scale.number(change[key]) for key in ("low", "high"))
+    return f"{scale.number(change['value'], '+')} {scale.unit} [{low}, {high}]"
 
 
 def of_few_seeds(seeds: int, what: str) -> str:

@@ -13,6 +13,7 @@ from statistics import fmean
 import numpy as np
 
 from rlvr_exp.config.excess_code import EXCESS_CODE
+from rlvr_exp.config.scales import BITS, scale_of
 from rlvr_exp.config.voting import read_voted
 from rlvr_exp.core.statistics import mean_interval, pass_at_k
 from rlvr_exp.episodes.types import Completion
@@ -29,7 +30,7 @@ EXCESS_PARTS = dict(zip(EXCESS_CODE, (("uncovered", "diff"), ("uncovered_added",
 
 @dataclass(frozen=True)
 class Rate:
-    """A success rate: mean over `n` tasks, with the 95% interval over tasks (see `mean_interval`)."""
+    """A success rate, or another metric on its scale: mean over `n` tasks, with the 95% interval over tasks (see `mean_interval`)."""
 
     value: float
     low: float
@@ -79,7 +80,7 @@ def task_values(results: Sequence[EvalSample], metric: str) -> dict[str, float]:
     """The metric of each task, for `pass_at_K` (sampled) or `pass_at_1_greedy`; of one role of a cascade with `ROLE/`
     before it (see `of_role`); for `voted_at_N` and `voted_at_N_top_A` whether the vote of its N samples had the right answer
     to every held-back input first, or among the first A; for `excess_code` and `excess_code_strict` the mean over its measured
-    completions.
+    completions; for `bits_per_character` what its gold and the end token cost under the policy, over the gold's characters.
 
     Tasks with fewer than K judged completions are absent: their estimate would be biased. So are tasks without a vote, and
     tasks without a measured completion.
@@ -91,10 +92,12 @@ def task_values(results: Sequence[EvalSample], metric: str) -> dict[str, float]:
         return _voted(results, *vote)
     if metric in EXCESS_CODE:
         return _excess(results, *EXCESS_PARTS[metric])
+    if metric == BITS:
+        return _bits(results)
     match = re.fullmatch(r"(?:(writer|annotator)/)?pass_at_([1-9]\d*)(_greedy)?", metric)
     if match is None or (match[3] and match[2] != "1"):
         raise ValueError(
-            f"metric: got {metric!r}, allowed pass_at_K and pass_at_1_greedy, with writer/ or annotator/, voted_at_N and voted_at_N_top_A, {' and '.join(EXCESS_CODE)}"
+            f"metric: got {metric!r}, allowed pass_at_K and pass_at_1_greedy, with writer/ or annotator/, voted_at_N and voted_at_N_top_A, {', '.join(EXCESS_CODE)} and {BITS}"
         )
     k, mode = int(match[2]), "greedy" if match[3] else "sampled"
     counts = task_counts(of_role(results, match[1]) if match[1] else results, mode)
@@ -126,6 +129,11 @@ def _excess(results: Iterable[EvalSample], part: str, of: str) -> dict[str, floa
     return {task: fmean(found) for task, found in shares.items()}
 
 
+def _bits(results: Iterable[EvalSample]) -> dict[str, float]:
+    golds = ((one.completion.task.id, (one.about or {}).get("gold")) for one in results)
+    return {task: gold["bits"] / gold["characters"] for task, gold in golds if gold}
+
+
 def of_role(results: Iterable[EvalSample], role: str) -> Iterator[EvalSample]:
     """The samples that a role of a cascade is responsible for: the writer passes where its body is proved by any
     annotations, the annotator counts on bodies that can be proved. Rows without a verdict keep none."""
@@ -149,7 +157,8 @@ def rates_from(results: Sequence[EvalSample], metrics: Sequence[str] = METRICS) 
         if values:
             mode = "greedy" if metric.endswith("_greedy") else "sampled"
             drawn = Counter(result.completion.task.id for result in results if result.mode == mode)
-            rates[metric] = Rate(*mean_interval(list(values.values())), n=len(values), samples=max(drawn.values()))
+            estimate = mean_interval(list(values.values()), ceiling=scale_of(metric).high)
+            rates[metric] = Rate(*estimate, n=len(values), samples=max(drawn.values()))
     return rates
 
 

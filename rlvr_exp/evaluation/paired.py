@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 
-from rlvr_exp.config.excess_code import EXCESS_CODE
+from rlvr_exp.config.scales import RATE, Scale, scale_of
 from rlvr_exp.core.crossed import Values, crossed_mean, differences, p_value, smallest_found
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.statistics import mean_interval
@@ -24,7 +24,7 @@ class Difference:
     high: float
     n: int
     won: int
-    """Tasks on which the second is better; of excess code, on which it has less."""
+    """Tasks on which the second is better: has more, or less where less is better."""
     lost: int
     tied: int
 
@@ -32,23 +32,25 @@ class Difference:
         return asdict(self)
 
 
-def in_words(change: Mapping[str, float]) -> str:
+def in_words(change: Mapping[str, float], metric: str = "") -> str:
     """`+3.1 points [-4.4, +10.6], 6 won, 5 lost` of a `Difference` as plain data."""
-    mean, low, high = (100 * change[key] for key in ("value", "low", "high"))
-    return f"{mean:+.1f} points [{low:+.1f}, {high:+.1f}], {change['won']} won, {change['lost']} lost"
+    scale = scale_of(metric)
+    mean, low, high = (scale.number(change[key], "+") for key in ("value", "low", "high"))
+    return f"{mean} {scale.unit} [{low}, {high}], {change['won']} won, {change['lost']} lost"
 
 
 def difference(
-    first: Mapping[str, float], second: Mapping[str, float], where: str = "evaluation", less_is_better: bool = False
+    first: Mapping[str, float], second: Mapping[str, float], where: str = "evaluation", scale: Scale = RATE
 ) -> Difference:
-    """Compare values in [0, 1], one for each task, from `task_values`; the metrics of the two sides may differ.
+    """Compare values on one scale, one for each task, from `task_values`; the metrics of the two sides may differ.
 
     Raises:
         InputError: the two do not hold the same tasks, or none at all.
     """
     _refuse_other_tasks(first, second, where)
     changes = [second[task] - first[task] for task in first]
-    return Difference(*mean_interval(changes, -1.0, 1.0), len(changes), *_counts(changes, less_is_better))
+    interval = mean_interval(changes, -scale.high, scale.high)
+    return Difference(*interval, len(changes), *_counts(changes, scale.less_is_better))
 
 
 def paired(
@@ -65,7 +67,7 @@ def paired(
     left, right = task_values(first, metric), task_values(second, metric)
     shared = [task for task in left if task in right]
     sides = ({task: values[task] for task in shared} for values in (left, right))
-    return difference(*sides, where, less_is_better=metric in EXCESS_CODE)
+    return difference(*sides, where, scale_of(metric))
 
 
 @dataclass(frozen=True)
@@ -79,17 +81,18 @@ class SeedsDifference(Difference):
     """The smallest true difference that would have been found in 80 of 100 such studies."""
 
 
-def difference_over_seeds(first: Values, second: Values, less_is_better: bool = False) -> SeedsDifference:
-    """Compare values in [0, 1] by seed and task; a task is won by its mean over the seeds.
+def difference_over_seeds(first: Values, second: Values, scale: Scale = RATE) -> SeedsDifference:
+    """Compare values on one scale by seed and task; a task is won by its mean over the seeds.
 
     Raises:
         ValueError: no values, or other seeds or tasks on the two sides.
     """
     changes = differences(first, second)
     of_tasks = [fmean(column) for column in zip(*changes, strict=True)]
-    interval = crossed_mean(changes, -1.0, 1.0)
-    counts = _counts(of_tasks, less_is_better)
-    return SeedsDifference(*interval, len(of_tasks), *counts, len(changes), p_value(changes), smallest_found(changes))
+    reach = scale.high
+    interval, counts = crossed_mean(changes, -reach, reach), _counts(of_tasks, scale.less_is_better)
+    chance, smallest = p_value(changes, reach), smallest_found(changes, reach)
+    return SeedsDifference(*interval, len(of_tasks), *counts, len(changes), chance, smallest)
 
 
 def _counts(changes: Sequence[float], less_is_better: bool) -> tuple[int, int, int]:

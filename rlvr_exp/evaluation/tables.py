@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rlvr_exp.config.scales import scale_of
 from rlvr_exp.evaluation.arms import Arm
 from rlvr_exp.evaluation.paired import in_words
 
@@ -29,7 +30,10 @@ def table(title: str, rows: Mapping[str, Sequence[Any]], heads: Sequence[str]) -
     """A row of values for each name, in the order of the heads."""
     if not rows:
         return f"{title}: none\n"
-    cells = [["", *map(_cell, heads)], *([key, *map(_cell, values)] for key, values in rows.items())]
+    cells = [
+        ["", *map(_cell, heads)],
+        *([key, *(_cell(value, key) for value in values)] for key, values in rows.items()),
+    ]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     lines = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in cells
@@ -55,20 +59,22 @@ def arms_table(arms: Sequence[Arm], findings: bool = True) -> str:
     return "\n".join([shown, *found, ""]) if found else shown
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, key: str = "") -> str:
+    """`key`: of its row; it ends with the metric's name."""
     if value is None:
         return "-"
     if isinstance(value, dict) and {"value", "low", "high"} <= value.keys():
-        return _interval(value)
+        return _interval(value, key.rpartition("/")[2])
     if isinstance(value, float):
         return f"{value:.6g}"
     return (value if isinstance(value, str) else json.dumps(value, default=str)).replace("|", "\\|").replace("\n", " ")
 
 
-def _interval(value: Mapping[str, Any]) -> str:
+def _interval(value: Mapping[str, Any], metric: str) -> str:
     if "won" in value:
-        return in_words(value)
-    mean, low, high = (100 * value[key] for key in ("value", "low", "high"))
+        return in_words(value, metric)
+    scale = scale_of(metric)
+    low, high = (scale.number(value[key]) for key in ("low", "high"))
     each = value.get("of_seeds", ())
-    spread = f", seeds {100 * min(each):.1f} to {100 * max(each):.1f}" if len(each) > 1 else ""
-    return f"{mean:.1f}% [{low:.1f}, {high:.1f}] n={value.get('n', '?')}{spread}"
+    spread = f", seeds {scale.number(min(each))} to {scale.number(max(each))}" if len(each) > 1 else ""
+    return f"{scale.shown(value['value'])} [{low}, {high}] n={value.get('n', '?')}{spread}"

@@ -12,6 +12,7 @@ from rlvr_exp.config.infer_checks import of_answers
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import weights_missing
 from rlvr_exp.config.roles import of_role
+from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.episodes.environments.reasoning import InStages
 from rlvr_exp.episodes.environments.solving import Solving
@@ -91,7 +92,7 @@ def _by_role(folder: Path | None) -> dict[str, Path]:
 
 def _at(model: Model, folder: Path) -> Model:
     adapter = replace(model.adapter, path="")
-    return replace(model, path=str(folder), name="", from_scratch=False, adapter=adapter)
+    return replace(model, path=str(folder), name="", from_scratch=False, scratch=Scratch(), adapter=adapter)
 
 
 def _written(folder: Path | None, two: bool) -> Config:

@@ -14,7 +14,7 @@ from rlvr_exp.records import manifest
 from rlvr_exp.records.rollout_files import evaluation_path
 
 WHERE = "evaluate.baseline"
-NEUTRAL = ("evaluation.batch_size", "sandbox.workers", "evaluation.vote", "evaluation.excess_code")
+NEUTRAL = ("evaluation.batch_size", "sandbox.workers", "evaluation.vote", "evaluation.excess_code", "evaluation.bits")
 """Options that change no result that both runs have: how fast an evaluation is, what else is counted of the same answers."""
 
 

@@ -145,6 +145,15 @@ def _of_extras(config: Config, domain: Domain) -> Iterator[InputProblem]:
         yield from vote_problems(domain, config.evaluation.split)
     if reads(config, "evaluation") and config.evaluation.excess_code:
         yield from excess_problems(domain, config.evaluation.split)
+    if reads(config, "evaluation") and config.evaluation.bits:
+        yield from bits_problems(domain, config.evaluation.split)
+
+
+def bits_problems(domain: Domain, split: str) -> Iterator[InputProblem]:
+    """Why bits a character cannot be measured on the tasks of a split."""
+    if not any(domain.gold_completion(task) for task in domain.splits()[split]):
+        what, got = "these tasks have no gold answers", f"evaluation.split={split}"
+        yield InputProblem("evaluation.bits", what, got, "a split with golds", "", "drop it")
 
 
 def excess_problems(domain: Domain, split: str) -> Iterator[InputProblem]:

@@ -1,5 +1,6 @@
 """Builds a workload from a checked configuration: its shape, its lengths, its plan."""
 
+import json
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from rlvr_exp.config.model import Model, base, continued, has_adapter
 from rlvr_exp.config.needs import EMBEDDED_MODELS, snapshots
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.scratch import LEARNED, LEAST, Scratch, scratch_shape
 from rlvr_exp.config.stages import reads
 from rlvr_exp.memory.workload import WIDTH, Adapter, SamplingBatch, Workload
 
@@ -33,7 +35,17 @@ def shape_of(model: Model) -> tuple[Architecture, str]:
     except (OSError, ValueError, KeyError) as fault:
         raise ValueError(f"{folder / 'config.json'} cannot be read: {fault}") from fault
     dtype = model.dtype if model.dtype != "auto" else stored if stored in WIDTH else "bfloat16"
+    if model.scratch != Scratch():
+        return _of_scratch(model.scratch, folder), dtype
     return (found if found.known else model.architecture), dtype
+
+
+def _of_scratch(options: Scratch, folder: Path) -> Architecture:
+    """Unknown where the tokenizer, which is made from the data, decides the vocabulary alone."""
+    embedded = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    sizes = {"": embedded["vocab_size"], "bytes": LEAST, **dict.fromkeys(LEARNED, options.vocabulary_size)}
+    rows = sizes.get(options.tokenizer)
+    return scratch_shape(options, embedded).architecture(rows) if rows else Architecture()
 
 
 def workload_of(config: Config) -> Workload | None:

@@ -6,6 +6,7 @@ Never downloads by itself: whether weights are on this machine is checked before
 
 import dataclasses
 import pickle
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,12 +23,14 @@ from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.checkpoint_files import no_template, tokenizer_folder, tokenizer_too_large
 from rlvr_exp.config.model import base, continued, has_adapter
 from rlvr_exp.config.needs import EMBEDDED_MODELS
+from rlvr_exp.config.scratch import Scratch, scratch_shape
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import new_adapter, with_adapter
 from rlvr_exp.models.freezing import freeze
 from rlvr_exp.models.quantization import quantizer, settle
 from rlvr_exp.models.random_weights import random_network
+from rlvr_exp.models.scratch import scratch_config
 
 OTHER = "name a folder that from_pretrained loads, or copy this one here a second time"
 SHOWN = 3
@@ -100,10 +103,11 @@ def source(model) -> str:
     return str(Path(place).resolve()) if Path(place).is_dir() else place
 
 
-def load_policy(model, seed: int) -> Policy:
+def load_policy(model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None = None) -> Policy:
     """Load what a `model` configuration node names, on its device, ready to sample and to train.
 
-    `seed` sets the initial weights of a new adapter, and all weights under `model.from_scratch`.
+    `seed` sets the initial weights of a new adapter, and all weights under `model.from_scratch`; `own_tokenizer` is that of
+    `model.scratch.tokenizer`, built from the run's data.
 
     Raises:
         InputError: the folder holds no causal language model that can be loaded, its tokenizer does not fit it, a pattern
@@ -112,17 +116,20 @@ def load_policy(model, seed: int) -> Policy:
     """
     for folder in filter(None, (model.path, model.adapter.path)):
         check_if_ours(folder)
-    policy = load_base(model, seed)
+    policy = load_base(model, seed, own_tokenizer)
     return dataclasses.replace(policy, model=with_adapter(policy.model, model, seed)) if has_adapter(model) else policy
 
 
-def load_base(model, seed: int) -> Policy:
+def load_base(model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None = None) -> Policy:
     """The policy without any adapter; see `load_policy`."""
-    tokenizer = load_tokenizer(model)
-    network = load_network(model, seed)
+    if model.scratch.tokenizer and own_tokenizer is None:
+        what = "is built from the data of a run that trains or evaluates one policy"
+        raise InputError(InputProblem("model.scratch.tokenizer", what, model.scratch.tokenizer, "''", "", "drop it"))
+    tokenizer = load_tokenizer(model) if own_tokenizer is None else own_tokenizer
+    network = load_network(model, seed, own_tokenizer)
     _check_tokenizer(model, tokenizer, network)
     network.config.pad_token_id = network.generation_config.pad_token_id = tokenizer.pad_token_id
-    longest = network.config.max_position_embeddings
+    longest = getattr(network.config, "max_position_embeddings", sys.maxsize)  # ALiBi has no longest length.
     chat = model.chat_template == "always" or (model.chat_template == "auto" and tokenizer.chat_template is not None)
     ends = _eos_ids(network, tokenizer)
     freeze(network, model.freeze)
@@ -131,11 +138,12 @@ def load_base(model, seed: int) -> Policy:
     return policy
 
 
-def load_network(model, seed: int) -> PreTrainedModel:
+def load_network(model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None = None) -> PreTrainedModel:
     """The model alone, below any adapter, on its device. Raises InputError where it cannot be loaded."""
     if model.random_weights:
         return _random(model, seed)
-    network = _from_scratch(model, source(model), seed) if model.from_scratch else _pretrained(model, source(model))
+    origin = source(model)
+    network = _from_scratch(model, origin, seed, own_tokenizer) if model.from_scratch else _pretrained(model, origin)
     if not model.device_map and model.quantization == "none":
         network.to("cuda" if torch.cuda.is_available() else "cpu")
     return network
@@ -236,9 +244,16 @@ def _random(model, seed: int) -> PreTrainedModel:
     return network
 
 
-def _from_scratch(model, origin: str, seed: int) -> PreTrainedModel:
+def _from_scratch(model, origin: str, seed: int, own_tokenizer: PreTrainedTokenizerBase | None) -> PreTrainedModel:
     torch.manual_seed(seed)
     architecture = AutoConfig.from_pretrained(origin, trust_remote_code=model.trust_remote_code)
+    if model.scratch != Scratch():
+        rows, shape = (
+            len(own_tokenizer) if own_tokenizer else architecture.vocab_size,
+            scratch_shape(model.scratch, architecture.to_dict()),
+        )
+        ends = (own_tokenizer or architecture).pad_token_id, (own_tokenizer or architecture).eos_token_id
+        architecture = scratch_config(shape, rows, *ends)
     return AutoModelForCausalLM.from_config(
         architecture, dtype=torch.float32 if model.dtype == "auto" else getattr(torch, model.dtype)
     )

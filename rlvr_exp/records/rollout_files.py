@@ -78,7 +78,7 @@ class EvalSample(_Row):
     about: Mapping[str, Any] | None = None
     """What the environment says of the episode; of a cascade the writer's text and body, who failed, whether the body is
     proved. Of a sample whose task had a vote `voted`: with how many `answers` an input at most, and the fewest that it was
-    `solved_with`; 0: not solved."""
+    `solved_with`; 0: not solved. `gold`: what the task's gold costs under the policy (rlvr_exp.evaluation.bits)."""
 
     KEYS: ClassVar = (
         "task", "family", "mode", "sample", "outcome", "bucket", "completion", "tokens", "log", "seconds", "measures",

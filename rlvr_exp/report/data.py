@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from rlvr_exp.config.scales import scale_of
 from rlvr_exp.config.stages import imitates
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.records.rollout_files import (
@@ -106,12 +107,17 @@ def evidence(run: RunData, golds: Mapping[str, str]) -> Evidence:
         after=measured.get("after"),
         measured=[row for found in rows.values() for row in found],
         changed=_changed(run),
-        change=run.numbers.get("after", {}).get("change", {}),
+        change=_of_success(run.numbers.get("after", {}).get("change", {})),
         golds=golds,
         config=run.config,
         summary=run.summary,
         manifest=run.manifest,
     )
+
+
+def _of_success(changes: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
+    """Of rates that should rise."""
+    return {name: change for name, change in changes.items() if not scale_of(name).less_is_better}
 
 
 def _of_last_role(row: Row) -> Row:

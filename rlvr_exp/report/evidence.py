@@ -60,7 +60,7 @@ class Evidence:
     changed: Share = Share(0, 0)
     """Answers whose text differs before and after, of those generated both times."""
     change: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Paired differences of held-out rates from before to after, by metric."""
+    """Paired differences of held-out rates from before to after, by metric; of those of which more is better."""
     golds: Mapping[str, str] = field(default_factory=dict)
     """The gold answers that are known, by task."""
     config: Mapping[str, Any] = field(default_factory=dict)

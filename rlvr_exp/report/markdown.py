@@ -23,12 +23,14 @@ _LINK = re.compile(r"\[([^]]+)\]\(([\w./%-]+)\)")
 
 
 def results(run: RunData) -> tuple[str, str]:
-    """(title, HTML) of the run's own file; '' of a run without one."""
+    """(title, HTML) of the run's own file, below its picture `STAGE.svg`; '' of a run without one."""
     stage = str(run.config.get("stage"))
     path = run.directory / f"{stage}.md"
     if stage not in TITLES or not path.is_file():
         return "", ""
-    return TITLES[stage], as_html(path.read_text(encoding="utf-8"))
+    picture = run.directory / f"{stage}.svg"
+    drawn = f'<div class="wide">{picture.read_text(encoding="utf-8")}</div>' if picture.is_file() else ""
+    return TITLES[stage], drawn + as_html(path.read_text(encoding="utf-8"))
 
 
 def as_html(text: str) -> str:

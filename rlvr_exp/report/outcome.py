@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from rlvr_exp.config.excess_code import EXCESS_CODE
+from rlvr_exp.config.scales import BITS, scale_of
 from rlvr_exp.config.stages import STAGES, trains
 from rlvr_exp.config.voting import read_voted
 from rlvr_exp.report.curves import words
@@ -22,9 +23,10 @@ TITLES = {
     "annotator/pass_at_1": "annotator: of bodies that can be proved, sampled",
     "annotator/pass_at_1_greedy": "annotator: of bodies that can be proved, greedy",
 }
-EXCESS_TITLES = dict(
-    zip(EXCESS_CODE, ("excess code, of the diff's lines", "excess code, of added statements"), strict=True)
-)
+LESS_TITLES = {
+    **dict(zip(EXCESS_CODE, ("excess code, of the diff's lines", "excess code, of added statements"), strict=True)),
+    BITS: "bits a character of the gold answers",
+}
 """No success: less is better."""
 BASELINE = "difference/"
 """Prefix of the paired differences from a baseline in a summary's metrics."""
@@ -44,7 +46,7 @@ def title(metric: str) -> str:
     if metric.startswith(CHOSEN):
         return f"chosen@{metric.removeprefix(CHOSEN)}, by the tester's tests"
     if (vote := read_voted(metric)) is None:
-        return (TITLES | EXCESS_TITLES).get(metric, words(metric))
+        return (TITLES | LESS_TITLES).get(metric, words(metric))
     samples, answers = vote
     return f"voted@{samples}" + (f", up to {answers} answers" if answers > 1 else ", one answer")
 
@@ -133,29 +135,33 @@ def _measured(run: RunData) -> Mapping[str, Any]:
 
 
 def _rate_row(name: str, before: Any, after: Any, change: Any, both: bool) -> str:
-    shown = (("before", rated(before)), ("after", rated(after)), ("change", changed(change, name)))
+    shown = (("before", rated(before, name)), ("after", rated(after, name)), ("change", changed(change, name)))
     cells = "".join(
-        f'<td data-label="{label}">{cell}</td>' for label, cell in (shown if both else [("measured", rated(after))])
+        f'<td data-label="{label}">{cell}</td>'
+        for label, cell in (shown if both else [("measured", rated(after, name))])
     )
-    cells += f'<td class="trackcell">{track_of(before, after)}</td>'
+    cells += f'<td class="trackcell">{track_of(before, after, name)}</td>'
     return f"<tr><th>{escape(title(name))}</th>{cells}</tr>"
 
 
-def rated(rate: Any) -> str:
+def rated(rate: Any, metric: str = "") -> str:
     if not rate:
         return '<span class="none">not measured</span>'
-    return f"<b>{100 * rate['value']:.1f}%</b> <small>{100 * rate['low']:.1f} to {100 * rate['high']:.1f}</small>"
+    scale = scale_of(metric)
+    low, high = (scale.number(rate[key]) for key in ("low", "high"))
+    return f"<b>{scale.shown(rate['value'])}</b> <small>{low} to {high}</small>"
 
 
 def changed(change: Any, metric: str = "") -> str:
-    """A paired difference; of excess code a fall is for the better."""
+    """A paired difference; where less is better a fall is for the better."""
     if not change:
         return '<span class="none">&ndash;</span>'
-    value, low, high = (100 * change[key] for key in ("value", "low", "high"))
-    better, worse = (high < 0, low > 0) if metric in EXCESS_CODE else (low > 0, high < 0)
+    scale, (low, high) = scale_of(metric), (change["low"], change["high"])
+    better, worse = (high < 0, low > 0) if scale.less_is_better else (low > 0, high < 0)
     kind = "up" if better else "down" if worse else "level"
     return (
-        f'<b class="{kind}">{value:+.1f} points</b> <small>{low:+.1f} to {high:+.1f}; '
+        f'<b class="{kind}">{scale.number(change["value"], "+")} {scale.unit}</b> '
+        f"<small>{scale.number(low, '+')} to {scale.number(high, '+')}; "
         f"tasks won: {change['won']}, lost: {change['lost']}</small>"
     )
 
@@ -176,8 +182,10 @@ def _range(numbers: Sequence[int]) -> str:
     return f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
 
 
-def track_of(before: Any, after: Any) -> str:
-    """Intervals and means on a line from 0 to 1: hollow before, filled after."""
+def track_of(before: Any, after: Any, metric: str = "") -> str:
+    """Intervals and means on a line from 0 to 1: hollow before, filled after; '' of a metric that 1 does not bound."""
+    if not scale_of(metric).bounded:
+        return ""
     drawn = []
     if before and after:
         left, right = sorted((before["value"], after["value"]))

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
+from rlvr_exp.config.scales import scale_of
 from rlvr_exp.records.tracking import Row
 from rlvr_exp.report.drawing import Drawing
 from rlvr_exp.report.outcome import changed, rated, title, track_of
@@ -107,7 +108,7 @@ def _metric(metric: str, arms: Sequence[Mapping[str, Any]]) -> str:
     rows = "".join(_arm(metric, arm, heads) for arm in arms)
     top = "".join(f"<th>{escape(head)}</th>" for head in ("", *heads))
     head = f"<h3>{escape(title(metric))}</h3>"
-    track = "<th>0% &hellip; 100%</th>"
+    track = "<th>0% &hellip; 100%</th>" if scale_of(metric).bounded else "<th></th>"
     found = [arm["findings"][metric] for arm in arms if metric in arm["findings"]]
     words = f"<ul>{''.join(f'<li>{escape(one)}</li>' for one in found)}</ul>" if found else ""
     return f'{head}<div class="wide"><table class="rates"><tr>{top}{track}</tr>{rows}</table></div>{words}'
@@ -116,15 +117,16 @@ def _metric(metric: str, arms: Sequence[Mapping[str, Any]]) -> str:
 def _arm(metric: str, arm: Mapping[str, Any], heads: Sequence[str]) -> str:
     before, after = (arm["rates"].get(f"{when}/{metric}") for when in ("before", "after"))
     each = (after or before or {}).get("of_seeds", ())
-    spread = f" <small>{100 * min(each):.1f} to {100 * max(each):.1f}</small>" if len(each) > 1 else ""
+    number = scale_of(metric).number
+    spread = f" <small>{number(min(each))} to {number(max(each))}</small>" if len(each) > 1 else ""
     cells = (
         f"{len(arm['runs'])}{spread}",
-        *(rated(rate) for rate in (before, after)),
+        *(rated(rate, metric) for rate in (before, after)),
         *(changed(arm[key].get(metric), metric) for key in ("change", "against_first")),
     )
     labelled = zip(heads, cells, strict=True)
     shown = "".join(f'<td data-label="{escape(head)}">{cell}</td>' for head, cell in labelled)
-    return f'<tr><th>{escape(arm["name"])}</th>{shown}<td class="trackcell">{track_of(before, after)}</td></tr>'
+    return f'<tr><th>{escape(arm["name"])}</th>{shown}<td class="trackcell">{track_of(before, after, metric)}</td></tr>'
 
 
 def _jobs(jobs: Sequence[Mapping[str, Any]]) -> str:
@@ -144,7 +146,9 @@ def _job(job: Mapping[str, Any], shown: Sequence[tuple[str, str]]) -> str:
     facts = "".join(
         f"<td>{escape(str('' if job[name] is None else job[name]))}</td>" for name in ("status", "steps", "seconds")
     )
-    rates = [job[when].get(metric) for metric, when in shown]
-    cells = "".join(f'<td data-value="{"" if rate is None else rate["value"]}">{rated(rate)}</td>' for rate in rates)
+    rates = [(job[when].get(metric), metric) for metric, when in shown]
+    cells = "".join(
+        f'<td data-value="{"" if rate is None else rate["value"]}">{rated(rate, metric)}</td>' for rate, metric in rates
+    )
     there = " <small>reused</small>" if job["reused"] else ""
     return f'<tr><td><a href="{report}">{escape(job["job"])}</a>{there}{why}</td>{facts}{cells}</tr>'

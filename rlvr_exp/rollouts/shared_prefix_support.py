@@ -45,7 +45,8 @@ def _reason(model: PreTrainedModel, longest: int) -> str:
     config = model.config
     if not type(model)._supports_attention_backend or config.get_text_config() is not config:
         return "its attention is not exchangeable"
-    kinds = set(getattr(config, "layer_types", None) or ["full_attention"]) - {"full_attention"}
+    every = "sliding_attention" if getattr(config, "sliding_window", None) else "full_attention"
+    kinds = set(getattr(config, "layer_types", None) or [every]) - {"full_attention"}
     if kinds - ({"sliding_attention"} if not _window(model, longest) else set()):
         return f"it has layers of kind {', '.join(sorted(kinds))}"
     try:

@@ -57,7 +57,7 @@ def _baseline(config) -> list[EvalSample]:
 
 def _told(differences: Mapping[str, Mapping[str, float]], baseline: str) -> str:
     head = f"change against {baseline}, paired by task:"
-    return "\n".join([head, *(f"  {metric}: {in_words(change)}" for metric, change in differences.items())])
+    return "\n".join([head, *(f"  {metric}: {in_words(change, metric)}" for metric, change in differences.items())])
 
 
 def _differences(

@@ -10,12 +10,17 @@ from rlvr_exp.studies.study import Run
 TOLERANCE = 0.05
 """Budgets that differ by a smaller share count as equal."""
 SAMPLED, LENGTH, SECONDS = "samples/sampled", "tokens/completion_mean", "time/step"
+SEEN = "tokens/seen"
+"""Of imitation: tokens that were learned from up to a row, their prompts included."""
 
 
 def used(directory: Path, kind: str) -> float:
-    """By the run's rows of metrics, of all of its roles; 0 where none were counted."""
-    total, before = 0.0, 0
-    for row in read_metrics(directory):
+    """By the run's rows of metrics, of all of its roles; 0 where none were counted. Tokens of imitation, which samples
+    nothing, are those that it saw."""
+    total, before, rows = 0.0, 0, read_metrics(directory)
+    if kind == "tokens" and not any(name.endswith(SAMPLED) for row in rows for name in row):
+        return max((row.get(SEEN) or 0.0 for row in rows), default=0.0)
+    for row in rows:
         step = int(row["step"] or 0)
         total += (row.get(SECONDS) or 0.0) * (step - before) if kind == "seconds" else sampled(row, kind)
         before = step

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.config.excess_code import EXCESS_CODE
+from rlvr_exp.config.scales import scale_of
 from rlvr_exp.core.statistics import Estimate
 from rlvr_exp.evaluation.finding import of_few_seeds
 from rlvr_exp.report.plots import intervals
@@ -23,7 +23,7 @@ class Wording:
     of: str
     """What is subtracted from what."""
     above: str
-    """Said of a difference above 0, or of excess code below it."""
+    """Said of a difference above 0; where less is better, below it."""
     below: str
     from_reference: bool = False
     """The reference minus the arm; else the arm minus the reference."""
@@ -39,12 +39,13 @@ def compared(runs: Sequence[Run], reference: str, metric: str, equal: str, wordi
     found = contrasts(arms, reference, metric, wording.from_reference)
     spent = budgets(runs, equal) if equal != "none" else {}
     table = [_row(name, level(of), found.get(name), spent.get(name), wording.name) for name, of in arms.items()]
-    answer = [unequal(spent, equal), undecidable(arms) or _headline(found, reference, metric, wording)]
+    answer = [unequal(spent, equal), undecidable(arms, metric) or _headline(found, reference, metric, wording)]
     answer += [_sentence(name, between, metric, wording) for name, between in found.items()]
-    rows = {name: Estimate(*(100 * end for end in _ends(between))) for name, between in found.items()}
-    drawn = (
-        intervals(f"{metric}: {wording.of}", rows, "points, with 95% intervals over seeds and tasks") if rows else None
-    )
+    scale = scale_of(metric)
+    shown = 100 if scale.bounded else 1
+    rows = {name: Estimate(*(shown * end for end in _ends(between))) for name, between in found.items()}
+    unit = f"{scale.unit}, with 95% intervals over seeds and tasks"
+    drawn = intervals(f"{metric}: {wording.of}", rows, unit) if rows else None
     return Findings([*filter(None, answer)], {wording.name: table}, {wording.name: drawn} if drawn else {})
 
 
@@ -63,21 +64,23 @@ def _row(name: str, success: float, between: Contrast | None, spent: float | Non
 def _headline(found: Mapping[str, Contrast], reference: str, metric: str, wording: Wording) -> str:
     if not found:
         return f"{UNSURE.capitalize()}: no arm was measured by {metric} on the tasks and seeds of {reference}."
+    scale = scale_of(metric)
     clear = sorted((name for name in found if found[name].sure), key=lambda name: -abs(found[name].value.value))
     if not clear:
-        smallest = 100 * min(between.value.smallest for between in found.values())
-        seen = f"one of {smallest:.1f} points would have been found in 80 of 100 such studies"
+        smallest = scale.number(min(between.value.smallest for between in found.values()))
+        seen = f"one of {smallest} {scale.unit} would have been found in 80 of 100 such studies"
         return f"No difference was found: chance may be the cause of each; {seen}."
-    parts = ", ".join(f"{name} ({100 * found[name].value.value:+.1f} points)" for name in clear)
+    parts = ", ".join(f"{name} ({scale.number(found[name].value.value, '+')} {scale.unit})" for name in clear)
     return f"{wording.name.capitalize()} on {metric} beyond chance, {len(clear)} of {len(found)}: {parts}."
 
 
 def _sentence(name: str, between: Contrast, metric: str, wording: Wording) -> str:
-    mean, low, high = (100 * end for end in _ends(between))
-    good = (mean > 0) != (metric in EXCESS_CODE)
+    scale = scale_of(metric)
+    mean, low, high = (scale.number(end, "+") for end in _ends(between))
+    good = (between.value.value > 0) != scale.less_is_better
     what = (wording.above if good else wording.below) if between.sure else NOTHING
-    seeds, smallest = between.value.seeds, 100 * between.value.smallest
+    seeds, smallest = between.value.seeds, f"{scale.number(between.value.smallest)} {scale.unit}"
     counted = f"{between.value.n} tasks, {seeds} {'seed' if seeds == 1 else 'seeds'}"
-    found = "" if between.sure else f"; one of {smallest:.1f} points would have been found in 80 of 100 such studies"
+    found = "" if between.sure else f"; one of {smallest} would have been found in 80 of 100 such studies"
     few = of_few_seeds(seeds, "an interval" if between.sure else "such a figure")
-    return f"{name}: {what}, {wording.name} {mean:+.1f} points [{low:+.1f}, {high:+.1f}], {counted}{found}{few}."
+    return f"{name}: {what}, {wording.name} {mean} {scale.unit} [{low}, {high}], {counted}{found}{few}."

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from rlvr_exp.config.excess_code import EXCESS_CODE
+from rlvr_exp.config.scales import scale_of
 from rlvr_exp.core.crossed import crossed_mean, holm
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.statistics import CONFIDENCE, Estimate
@@ -83,7 +83,7 @@ def _between(first: Values, second: Values, metric: str) -> SeedsDifference | No
     if not tasks:
         return None
     ours, theirs = ([[values[task] for task in tasks] for values in side] for side in sides)
-    return difference_over_seeds(theirs, ours, less_is_better=metric in EXCESS_CODE)
+    return difference_over_seeds(theirs, ours, scale=scale_of(metric))
 
 
 def level(values: Values) -> float:
@@ -111,8 +111,10 @@ def difference_in_words(what: str, one: Contrast) -> str:
     return f"{what}: {unsure}{mean:+.1f} points [{low:+.1f}, {high:+.1f}], {one.value.n} tasks{few}."
 
 
-def undecidable(arms: Mapping[str, Values]) -> str:
-    """Why no arm can be told from another by how often it succeeds, as a sentence; '' where it can."""
+def undecidable(arms: Mapping[str, Values], metric: str = "") -> str:
+    """Why no arm can be told from another by how often it succeeds, as a sentence; '' where it can, or less is better."""
+    if scale_of(metric).less_is_better:
+        return ""
     where = at_an_end([level(values) for values in arms.values()])
     if not where:
         return ""

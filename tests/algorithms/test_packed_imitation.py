@@ -17,6 +17,9 @@ from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.packing_probe import Choice
 from rlvr_exp.algorithms.sft import ImitationTrainer
 from rlvr_exp.config import build, compose
+from rlvr_exp.config.model import Model
+from rlvr_exp.config.scratch import Scratch
+from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.stages.sft import batch_plan, trainer_arguments
 from rlvr_exp.training.sft_learner import SFTLearner
 
@@ -39,11 +42,11 @@ def turn(prompt: list[int], answer: list[int]) -> Example:
 BATCH = [turn([5, 6, 7, 8], [3, 4, 1]), turn([9, 3], [2, 2, 17, 1]), turn([4] * 9, [11, 1]), turn([6], [7, 8, 9, 1])]
 
 
-def trainer(folder: Path, *words: str, passes: int = 1) -> ImitationTrainer:
+def trainer(folder: Path, *words: str, passes: int = 1, given: Policy | None = None) -> ImitationTrainer:
     """One step of descent over four examples in so many passes."""
     size = ["algorithm.max_steps=1", "algorithm.batch_size=4", "algorithm.max_sequence_tokens=32"]
     config = compose(["+stage=sft", *size, f"algorithm.max_tokens_per_device={128 // passes}", *words]).config
-    policy, plan = fixed_batch.policy(folder / "policy"), batch_plan(config)
+    policy, plan = given or fixed_batch.policy(folder / "policy"), batch_plan(config)
     assert plan.accumulation == passes
     args = trainer_arguments(policy, config, build(config.algorithm), plan, folder / "scratch")
     args.max_grad_norm = 1e9
@@ -85,6 +88,31 @@ def test_a_step_is_the_mean_over_learned_tokens_in_any_number_of_passes(tmp_path
     if passes == 1:
         assert row["token_accuracy"] == pytest.approx(accuracy)
     assert row["tokens/seen"] == sum(len(one["input_ids"]) for one in BATCH)
+
+
+SMALL = {"layers": 2, "hidden": 32, "heads": 2, "context": 64}
+BUILT = {
+    "sdpa_packed": [
+        Scratch(**SMALL, positions="learned", intermediate=64),
+        Scratch(**SMALL, positions="none", head_dim=16),
+    ],
+    None: [Scratch(**SMALL, positions="alibi"), Scratch(**SMALL, window=4, head_dim=16)],
+}
+"""Models from scratch, by how their examples are packed."""
+
+
+@pytest.mark.parametrize("way, shape", [(way, shape) for way, shapes in BUILT.items() for shape in shapes])
+def test_every_class_from_scratch_learns_what_its_examples_say_one_by_one(tmp_path, way, shape):
+    policy = load_policy(Model(from_scratch=True, scratch=shape), seed=1)
+    with torch.no_grad():
+        for value in policy.model.parameters():
+            value.mul_(5)  # Larger weights than at the start: attention matters.
+    made = trainer(tmp_path, given=policy)
+    gradient, loss, _ = by_hand(made, BATCH)
+    got, row = stepped(made, BATCH)
+    assert made._way == way
+    assert (got - gradient).norm() <= 1e-4 * gradient.norm()
+    assert row["loss"] == pytest.approx(loss, rel=1e-5)
 
 
 def test_accuracy_is_the_share_of_tokens_that_are_the_most_probable(tmp_path):

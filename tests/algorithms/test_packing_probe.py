@@ -25,8 +25,8 @@ MODELS = {
     "gemma3_text": ({**DENSE, "sliding_window": LONGEST}, ""),
     "mistral": ({**DENSE, "sliding_window": 16}, "reaches back 16 tokens"),
     "gemma2": (DENSE, "softcap"),
-    "bloom": ({"n_head": 4}, "differ by"),  # ALiBi
-    "mamba": ({"state_size": 4}, "differ by"),
+    "bloom": ({"n_head": 4}, "not exchangeable"),  # ALiBi
+    "mamba": ({"state_size": 4}, "not exchangeable"),
 }
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from rlvr_exp.config.scales import Scale
 from rlvr_exp.core.crossed import crossed_mean, differences, p_value, smallest_found
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.paired import difference, difference_over_seeds, paired
@@ -67,7 +68,7 @@ def test_several_seeds_count_a_task_once_and_bring_their_own_spread():
     found = difference_over_seeds(first, second)
     assert (found.n, found.seeds, found.value) == (4, 2, 0.25)
     assert (found.won, found.lost, found.tied) == (2, 1, 1)
-    assert difference_over_seeds(first, second, less_is_better=True).won == 1
+    assert difference_over_seeds(first, second, Scale(less_is_better=True)).won == 1
     changes = differences(first, second)
     assert (found.value, found.low, found.high) == crossed_mean(changes, -1.0, 1.0)
     assert (found.p, found.smallest) == (p_value(changes), smallest_found(changes))

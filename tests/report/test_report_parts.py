@@ -11,11 +11,13 @@ from report_pages import Page, coordinates, log, report, whole_run
 
 from rlvr_exp.config import compose, to_yaml
 from rlvr_exp.config.load import resolved
+from rlvr_exp.config.scales import BITS
 from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.report import nbest, task_index, write_report
 from rlvr_exp.report.curves import curve_charts, other_charts
+from rlvr_exp.report.data import evidence, read_run
 from rlvr_exp.report.differences import differences
-from rlvr_exp.report.outcome import changed
+from rlvr_exp.report.outcome import changed, rated, track_of
 from rlvr_exp.tasks.arc.domain import Arc
 
 
@@ -188,3 +190,15 @@ def test_a_fall_is_for_the_better_where_less_is_better() -> None:
     assert {key: re.findall('class="(.*?)"', text) for key, text in shown.items()} == {
         ("", -0.1): ["down"], ("", 0.1): ["up"], ("excess_code", -0.1): ["up"], ("excess_code", 0.1): ["down"],
     }  # fmt: skip
+    bits = changed(fall | {"value": -1.5}, BITS)
+    assert "-1.500 bits a character</b>" in bits and 'class="up"' in bits
+    assert rated({"value": 1.25, "low": 1.0, "high": 1.5}, BITS) == "<b>1.250</b> <small>1.000 to 1.500</small>"
+    assert track_of(None, {"value": 1.25, "low": 1.0, "high": 1.5}, BITS) == ""
+
+
+def test_a_fall_of_bits_is_no_loss_in_the_diagnosis(tmp_path) -> None:
+    change = {"value": -0.5, "low": -0.6, "high": -0.4, "n": 9, "won": 9, "lost": 0, "tied": 0}
+    (tmp_path / "evaluation").mkdir()
+    numbers = {"rates": {}, "change": {BITS: change, "pass_at_1": change}}
+    (tmp_path / "evaluation" / "after.json").write_text(json.dumps(numbers))
+    assert list(evidence(read_run(tmp_path), {}).change) == ["pass_at_1"]

@@ -150,13 +150,13 @@ def _gpt2():
     return GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_embd=16, n_layer=2, n_head=2, n_positions=64)).eval()
 
 
-def _windowed():
+def _windowed(window=6):
     shape = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
     shape |= {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8}
-    return MistralForCausalLM(MistralConfig(**shape, sliding_window=6)).eval()
+    return MistralForCausalLM(MistralConfig(**shape, sliding_window=window)).eval()
 
 
-@pytest.mark.parametrize("make, by_rows", [(_gpt2, False), (_windowed, True)])
+@pytest.mark.parametrize("make, by_rows", [(_gpt2, False), (_windowed, True), (lambda: _windowed(12), True)])
 def test_architectures_whose_attention_is_their_own_are_sampled_by_rows_and_say_so_once(make, by_rows, recwarn):
     torch.manual_seed(1)
     other = make()

@@ -11,7 +11,9 @@ OWN_TABLE = {
     "ablation": "impact",
     "ablation_self_play": "impact",
     "algorithms": "difference",
+    "architecture": "models",
     "bias_variance": "decomposition",
+    "capacity": "models",
     "cross_validation": "folds",
     "few_shot": "shots",
     "landscape": "line",
@@ -22,6 +24,7 @@ OWN_TABLE = {
     "sample_complexity": "rollouts",
     "search": "trials",
     "search_grpo": "trials",
+    "tokenization": "models",
     "transfer": "gains",
     "zero_shot": "gains",
 }

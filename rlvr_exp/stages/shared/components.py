@@ -21,6 +21,7 @@ from rlvr_exp.launch.data_check import HELD_OUT, no_split, not_for_training, rea
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.models.report import parameters
 from rlvr_exp.models.role_policies import load_roles
+from rlvr_exp.models.tokenizer_training import build_tokenizer, training_texts
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
@@ -82,7 +83,7 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
     held_out = held_out_tasks(domain, config.evaluation)
     engine = start_engine(config, context)
     context.progress(kind="wait", name="load the policy")
-    policies = load_policies(config, engine)
+    policies = load_policies(config, engine, domain)
     context.progress(kind="wait", name="start the verifier")
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_verifier_match(verifier, all_tasks(domain))
@@ -123,13 +124,15 @@ def _model_section(
     return model_section(policies, engine)
 
 
-def load_policies(config, engine: SamplingEngine) -> dict[str, Policy]:
-    """The policy of each role: the only one, or one for each role of the environment."""
+def load_policies(config, engine: SamplingEngine, domain: Domain) -> dict[str, Policy]:
+    """The policy of each role: the only one, or one for each role of the environment. Of the domain's train split a
+    tokenizer is made where `model.scratch` says so."""
     if is_server(engine):
         return {POLICY: served_policy(config.model, engine.features.chat)}
     roles = role_names(config)
     if roles in ((), (POLICY,)):
-        return {POLICY: load_policy(config.model, config.seed)}
+        own, texts = config.model.scratch, training_texts(domain)
+        return {POLICY: load_policy(config.model, config.seed, build_tokenizer(own, texts) if own.tokenizer else None)}
     own = starts(config) or dict.fromkeys(roles, "")
     return load_roles({role: of_role(config, role).model for role in own}, own, config.seed)
 

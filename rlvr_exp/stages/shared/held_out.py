@@ -11,6 +11,7 @@ from rlvr_exp.config.stages import trains
 from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.evaluation.ballots import EvaluationVote
+from rlvr_exp.evaluation.bits import gold_costs, with_gold_costs
 from rlvr_exp.evaluation.cascade import CASCADE_METRICS, cascade_sections
 from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
 from rlvr_exp.evaluation.excess_code import EvaluationExcess, excess_section
@@ -88,6 +89,9 @@ def _measured(components: RunComponents, config, context: RunContext, when: When
         for what, extra in extras.items():
             context.progress(kind="wait", name=f"{name}: {what}")
             scored = extra.marked(scored)
+        if config.evaluation.bits:
+            context.progress(kind="wait", name=f"{name}: bits of the golds")
+            scored = with_gold_costs(scored, gold_costs(components.policy, components.domain, components.held_out))
     return scored
 
 

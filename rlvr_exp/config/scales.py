@@ -1,0 +1,46 @@
+"""How the values of an evaluation's metric are compared and shown: between which ends they lie, which way is better, in
+which unit."""
+
+import math
+from dataclasses import dataclass
+
+from rlvr_exp.config.excess_code import EXCESS_CODE
+
+BITS = "bits_per_character"
+"""Of `evaluation.bits`: what a gold completion and its end cost under the policy."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Of a metric whose values are 0 at least."""
+
+    high: float = 1.0
+    """The most that a value can be; infinite: there is no such end."""
+    less_is_better: bool = False
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it is a rate, which is shown in percent and leaves no room to differ near its ends."""
+        return math.isfinite(self.high)
+
+    @property
+    def unit(self) -> str:
+        """Of a difference."""
+        return "points" if self.bounded else "bits a character"
+
+    def number(self, value: float, sign: str = "") -> str:
+        """A value or a difference without its unit; `sign`: "+" shows that of a positive one too."""
+        return f"{100 * value:{sign}.1f}" if self.bounded else f"{value:{sign}.3f}"
+
+    def shown(self, value: float) -> str:
+        """A value with its unit."""
+        return f"{self.number(value)}%" if self.bounded else self.number(value)
+
+
+RATE = Scale()
+
+
+def scale_of(metric: str) -> Scale:
+    if metric == BITS:
+        return Scale(math.inf, less_is_better=True)
+    return Scale(less_is_better=True) if metric in EXCESS_CODE else RATE

@@ -1,0 +1,53 @@
+"""Scores of attention heads: heads of known behaviour have the scores that they should, and all classes say what they attend
+to."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from functions import measured
+
+from rlvr_exp.benchmarks import attention
+from rlvr_exp.benchmarks.attention import same_cells
+
+PROMPT = "I\n012\n345\nO\n543\n210\nI\n1\nO\n11\nT\n77\nP\n"
+
+
+def test_same_cells_are_those_of_pairs_of_one_shape() -> None:
+    pairs = [(PROMPT[earlier], PROMPT[later], earlier, later) for earlier, later in same_cells(PROMPT)]
+    assert [pair[:2] for pair in pairs] == [("0", "5"), ("1", "4"), ("2", "3"), ("3", "2"), ("4", "1"), ("5", "0")]
+    assert all(earlier < later for _, _, earlier, later in pairs)
+    assert not [*same_cells("I\n12\nO\n1\n2\nT\n12\nP\n")], "another shape"
+
+
+def planted(policy, ids) -> torch.Tensor:
+    """Two heads of a layer, and a uniform one: the first attends to the token before, the second behind the last occurrence."""
+    count = len(ids)
+    heads = torch.zeros(2, 2, count, count)
+    for place, token in enumerate(ids):
+        heads[0, 0, place, max(0, place - 1)] = 1.0
+        earlier = [before for before in range(place) if ids[before] == token]
+        heads[0, 1, place, earlier[-1] + 1 if earlier else place] = 1.0
+        heads[1, :, place, : place + 1] = 1 / (place + 1)
+    return heads
+
+
+def test_a_head_that_looks_back_one_token_and_one_of_induction_are_told_apart(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(attention, "_attention", planted)
+    text, scores = measured(tmp_path, "attention", "benchmark.tasks=3", "benchmark.sequences=3")
+    assert scores["previous/layer_0_head_0"]["value"] == 1.0
+    assert scores["induction/layer_0_head_1"]["value"] > 0.9 > 0.1 > scores["induction/layer_0_head_0"]["value"]
+    assert scores["copy/layer_0_head_1"]["value"] < 0.1
+    assert "| 0, 1 |" in text and "| uniform |" in text
+    assert (tmp_path / "benchmark.svg").read_text().count("<circle") == 4 * 2
+
+
+@pytest.mark.parametrize("positions", ["rotary", "alibi", "learned", "none"])
+def test_every_class_says_what_it_attends_to(tmp_path: Path, positions: str) -> None:
+    small = ["layers=1", "hidden=32", "heads=2", f"positions={positions}"]
+    words = ["model.from_scratch=true", *(f"model.scratch.{word}" for word in small)]
+    _, scores = measured(tmp_path, "attention", *words, "benchmark.tasks=2", "benchmark.sequences=2")
+    assert {name.partition("/")[0] for name in scores} == {"previous", "same_cell", "induction", "copy"}
+    assert all(0 <= one["low"] <= one["value"] <= one["high"] <= 1 for one in scores.values())
+    json.dumps(scores)

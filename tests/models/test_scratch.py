@@ -1,0 +1,131 @@
+"""Models built from scratch: each class loads from its checkpoint as any other, samples as it scores, and learns from packed
+examples as from one row each."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from rlvr_exp.algorithms import packing_probe
+from rlvr_exp.algorithms.logprobs import score
+from rlvr_exp.algorithms.packing import packed_examples
+from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.model import Model
+from rlvr_exp.config.scratch import Scratch
+from rlvr_exp.memory.reading import shape_of
+from rlvr_exp.models.policy import Policy, load_policy
+from rlvr_exp.rollouts import sampler
+
+SMALL = {"layers": 2, "hidden": 64, "heads": 4, "context": 256}
+KINDS = {
+    "qwen3": Scratch(**SMALL, kv_heads=1, head_dim=16),
+    "llama": Scratch(**SMALL, family="llama", kv_heads=4, head_dim=16, embeddings="untied"),
+    "window": Scratch(**SMALL, window=8, head_dim=16),
+    "gpt2": Scratch(**SMALL, positions="learned", intermediate=200, embeddings="untied"),
+    "bloom": Scratch(**SMALL, positions="alibi"),
+    "smollm3": Scratch(**SMALL, positions="none", kv_heads=2, head_dim=16),
+}
+CLASSES = {"window": "qwen3"}
+PACKED = {"qwen3", "llama", "gpt2", "smollm3"}
+PROMPTS = [list(range(5, 25)), list(range(40, 52))]
+COMPLETIONS = [[[60 + i, 61, 7, 8, 9, 10, 11] for i in range(3)], [[80 + i, 61, 5, 6, 7, 8, 33] for i in range(2)]]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def built(request: pytest.FixtureRequest) -> tuple[str, Policy]:
+    policy = load_policy(Model(from_scratch=True, scratch=KINDS[request.param]), seed=3)
+    with torch.no_grad():
+        for value in policy.model.parameters():
+            value.mul_(4)  # Larger weights than at the start: attention matters.
+    return request.param, policy
+
+
+def alone(policy: Policy, ids: list[int]) -> torch.Tensor:
+    """(tokens - 1,) log-probabilities of each token but the first, in a row of its own."""
+    with torch.no_grad():
+        scores = policy.model.eval()(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
+    return scores[:-1].gather(-1, torch.tensor(ids[1:])[:, None])[:, 0]
+
+
+def test_its_checkpoint_is_one_of_the_class_that_loads_as_any_other(built, tmp_path: Path) -> None:
+    name, policy = built
+    policy.model.save_pretrained(tmp_path)
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path)
+    assert loaded.config.model_type == CLASSES.get(name, name) and policy.max_tokens == 256
+    ids = torch.tensor([PROMPTS[0]])
+    assert torch.equal(loaded(ids).logits, policy.model.eval()(ids).logits)
+    tied = loaded.get_output_embeddings().weight is loaded.get_input_embeddings().weight
+    assert tied == (KINDS[name].embeddings != "untied")
+
+
+@pytest.mark.filterwarnings("ignore:.*sampled row by row:RuntimeWarning")
+def test_it_samples_by_the_probabilities_of_a_plain_pass(built) -> None:
+    _, policy = built
+    found = sampler.score(policy.model, PROMPTS, COMPLETIONS, 1.0)
+    every = [(prompt, one) for prompt, each in zip(PROMPTS, COMPLETIONS, strict=True) for one in each]
+    plain = torch.stack([alone(policy, prompt + one)[len(prompt) - 1 :] for prompt, one in every])
+    torch.testing.assert_close(found, plain, atol=1e-4, rtol=0)
+
+
+def test_packed_examples_have_the_log_probabilities_of_their_own_rows_or_are_not_packed(built) -> None:
+    name, policy = built
+    choice = packing_probe.choose(policy.model, 256, torch.device("cpu"), torch.float32)
+    assert (choice.implementation is not None) == (name in PACKED), choice.reasons
+    if choice.implementation is not None:
+        rows = packed_examples([(ids, ids) for ids in PROMPTS])
+        together = score(policy.model, rows, 1.0, implementation=choice.implementation).logprobs
+        torch.testing.assert_close(together, torch.cat([alone(policy, ids) for ids in PROMPTS]), atol=1e-4, rtol=0)
+
+
+def test_a_model_without_exchangeable_attention_is_not_packed_even_where_a_trial_shows_no_difference() -> None:
+    policy = load_policy(Model(from_scratch=True, scratch=KINDS["bloom"]), seed=0)
+    with torch.no_grad():
+        for value in policy.model.parameters():
+            value.zero_()
+    choice = packing_probe.choose(policy.model, 256, torch.device("cpu"), torch.float32)
+    assert choice.implementation is None
+
+
+def test_what_is_left_open_is_as_in_the_embedded_model() -> None:
+    plain, same = (load_policy(Model(from_scratch=True, scratch=one), seed=0) for one in (Scratch(), Scratch(layers=5)))
+    ids = torch.tensor([PROMPTS[0]])
+    assert torch.equal(plain.model.eval()(ids).logits, same.model.eval()(ids).logits)
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name not in ("gpt2", "bloom")])
+def test_memory_is_planned_for_the_shape_that_is_built(name: str) -> None:
+    model = Model(from_scratch=True, scratch=KINDS[name])
+    network = load_policy(model, seed=0).model
+    assert shape_of(model)[0].parameters == sum(value.numel() for value in network.parameters())
+
+
+def test_memory_of_classes_without_a_known_shape_is_unknown() -> None:
+    assert not shape_of(Model(from_scratch=True, scratch=KINDS["bloom"]))[0].known
+
+
+REFUSED = {
+    "kv_heads": ["positions=learned", "kv_heads=2"],
+    "intermediate": ["positions=alibi", "intermediate=300"],
+    "head_dim": ["positions=alibi", "hidden=130"],
+    "window": ["positions=none", "window=16"],
+    "family": ["positions=none", "family=llama"],
+    "context": ["context=64"],
+    "vocabulary": ["vocabulary=300"],
+    "tokenizer": ["tokenizer=grid"],
+}
+
+
+@pytest.mark.parametrize("where", REFUSED)
+def test_what_a_class_cannot_do_is_refused(where: str) -> None:
+    words = [f"model.scratch.{word}" for word in REFUSED[where]]
+    data = ["data=edits"] if where == "tokenizer" else []
+    found = compose_lenient(["+stage=sft", "model.from_scratch=true", *words, *data]).problems
+    assert [one.where for one in found] == [f"model.scratch.{where}"]
+
+
+def test_without_from_scratch_it_is_refused() -> None:
+    found = compose_lenient(["+stage=sft", "model.scratch.layers=2"]).problems
+    assert [one.where for one in found] == ["model.scratch"]
+    assert compose(["+stage=sft", "model.from_scratch=true", "model.scratch.layers=2"]).config.model.scratch.layers == 2
