@@ -49,10 +49,4 @@ class LandscapeRounds(Rounds):
             return
         self._training.remove(run.job.name)
         if run.completed:
-            self._next += self._study.measuring_jobs(run.job.seed, last_checkpoint(run.directory))
-
-
-def last_checkpoint(directory: Path) -> Path:
-    """The checkpoint of the policy that a training ended with: its best one, where it looked for that."""
-    best, latest = (directory / "checkpoints" / name for name in ("best", "latest"))
-    return (best if best.exists() else latest).resolve()
+            self._next += self._study.measuring_jobs(run.job.seed, run.last_checkpoint)

@@ -60,10 +60,4 @@ class _TrainedFirst(Rounds):
 
     def ended(self, run: Run) -> None:
         if (training := self._left.pop(run.job.name, None)) is not None and run.completed:
-            self._ready += self._then(training, [f"model.path={trained_policy(run.directory)}"])
-
-
-def trained_policy(directory: Path) -> Path:
-    """The checkpoint that a run has ended with: its best, where it looked for one."""
-    best = directory / "checkpoints" / "best"
-    return best if best.exists() else directory / "checkpoints" / "latest"
+            self._ready += self._then(training, [f"model.path={run.last_checkpoint}"])

@@ -53,6 +53,12 @@ class Run:
     def completed(self) -> bool:
         return self.summary.get("status") == COMPLETED
 
+    @property
+    def last_checkpoint(self) -> Path:
+        """Of the policy that a training ended with: its best one, where it looked for that."""
+        best, latest = (self.directory / "checkpoints" / name for name in ("best", "latest"))
+        return (best if best.exists() else latest).resolve()
+
 
 @dataclass(frozen=True)
 class Findings:
