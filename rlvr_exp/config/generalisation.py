@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.study import Arms, Study
+from rlvr_exp.config.study import Arms, Measured, Study
 from rlvr_exp.core.errors import InputProblem
 
 GREEDY = "pass_at_1_greedy"
@@ -24,18 +24,6 @@ class FewShot(Study):
         yield from super()._faults()
         if len(self.shots) < 2 or any(later <= one for one, later in pairwise(self.shots)):
             yield InputProblem("shots", "they rise", str(self.shots), "two or more, each above the last")
-
-
-@dataclass
-class Measured(Study):
-    """Studies that train policies and then measure each of them by runs of their own."""
-
-    measure: list[str] = field(default_factory=lambda: ["+stage=evaluate"])
-    """The words that the commands of those runs begin with; `command` is of the trainings, `words` of both."""
-
-    def _words(self) -> Iterator[tuple[str, list[str]]]:
-        yield from super()._words()
-        yield "measure", self.measure
 
 
 @configures("rlvr_exp.studies.zero_shot.ZeroShot")

@@ -1,10 +1,10 @@
 """Options of the studies of optimisation."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.study import Arms, Study
+from rlvr_exp.config.study import Arms, Measured
 from rlvr_exp.core.errors import InputProblem
 
 
@@ -23,20 +23,11 @@ class Optimizers(Arms):
 
 @configures("rlvr_exp.studies.landscape.Landscape")
 @dataclass
-class Landscape(Study):
+class Landscape(Measured):
     """What the loss looks like around a policy before and after its training, and on the way between the two."""
-
-    training: list[str] = field(default_factory=list)
-    """Words of the runs that train a policy, one a seed, such as +stage=grpo."""
-    measuring: list[str] = field(default_factory=list)
-    """Words of the runs that measure around it: +stage=benchmark, benchmark=landscape and options of these."""
 
     def _faults(self) -> Iterator[InputProblem]:
         yield from super()._faults()
-        for key, words in (("training", self.training), ("measuring", self.measuring)):
-            if not words:
-                yield InputProblem(key, "no word says what to run", remedy="study=landscape")
-
-    def _words(self) -> Iterator[tuple[str, list[str]]]:
-        yield from super()._words()
-        yield from (("training", self.training), ("measuring", self.measuring))
+        if "benchmark=landscape" not in self.measure:
+            remedy = 'study.measure=["+stage=benchmark","benchmark=landscape"]'
+            yield InputProblem("measure", "does not measure a landscape", str(self.measure), remedy=remedy)

@@ -80,6 +80,18 @@ class Arms(Study):
         yield from ((f"arms.{name}", words) for name, words in self.arms.items())
 
 
+@dataclass
+class Measured(Study):
+    """Studies that train policies and then measure each of them by runs of their own."""
+
+    measure: list[str] = field(default_factory=lambda: ["+stage=evaluate"])
+    """The words that the commands of those runs begin with; `command` is of the trainings, `words` of both."""
+
+    def _words(self) -> Iterator[tuple[str, list[str]]]:
+        yield from super()._words()
+        yield "measure", self.measure
+
+
 @configures("rlvr_exp.studies.ablation.Ablation")
 @dataclass
 class Ablation(Arms):

@@ -7,17 +7,20 @@ that their intervals are over both; eigenvalues have one a seed.
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from rlvr_exp.config import optimization_studies as options
 from rlvr_exp.core.crossed import Values, crossed, differences
 from rlvr_exp.core.statistics import Estimate, t_interval
 from rlvr_exp.evaluation.finding import of_few_seeds
 from rlvr_exp.report.drawing import Drawing
 from rlvr_exp.report.plots import Curve, curves, intervals
-from rlvr_exp.studies.landscape_rounds import BASE, TRAINED, LandscapeJobs, LandscapeRounds
-from rlvr_exp.studies.study import Findings, Rounds, Run
+from rlvr_exp.studies.measured import MeasuredStudy
+from rlvr_exp.studies.study import Findings, Job, Run
+
+TRAINING, BASE, TRAINED = "training", "base", "trained"
+"""The arms."""
 
 Found = Mapping[str, Any]
 """What `benchmark=landscape` has measured."""
@@ -25,9 +28,14 @@ FILE = "benchmark.json"
 LOSS = "loss of gold answers, nats a token"
 
 
-class Landscape(LandscapeJobs):
-    def rounds(self, root: Path, seed: int) -> Rounds:
-        return LandscapeRounds(self)
+class Landscape(options.Landscape, MeasuredStudy):
+    def trainings(self) -> list[Job]:
+        return self.arm(TRAINING, [])
+
+    def measurements(self, training: Job, checkpoint: str) -> list[Job]:
+        """Around both ends of a training; the line between them is measured with the base."""
+        ends = ((BASE, [f"benchmark.other={checkpoint}"]), (TRAINED, self.policy(checkpoint)))
+        return [job for name, words in ends for job in self.measure_arm(name, words, [training.seed])]
 
     def summarise(self, runs: Sequence[Run]) -> Findings:
         arms = _measured(runs)

@@ -15,11 +15,11 @@ class MeasuredStudy(options.Measured, Study):
         """The jobs that train."""
 
     @abstractmethod
-    def measurements(self, training: Job, policy: Sequence[str]) -> list[Job]:
+    def measurements(self, training: Job, checkpoint: str) -> list[Job]:
         """The jobs that measure what one of them has trained.
 
         Args:
-            policy: the words that name the trained policy; none in a plan, where there is none yet.
+            checkpoint: its folder; '' in a plan, where there is none yet.
         """
 
     def others(self) -> list[Job]:
@@ -28,11 +28,15 @@ class MeasuredStudy(options.Measured, Study):
 
     def jobs(self) -> list[Job]:
         trainings = self.trainings()
-        after = [replace(job, open=True) for training in trainings for job in self.measurements(training, ())]
+        after = [replace(job, open=True) for training in trainings for job in self.measurements(training, "")]
         return [*trainings, *self.others(), *after]
 
     def rounds(self, root: Path, seed: int) -> Rounds:
         return _TrainedFirst(self.trainings(), self.others(), self.measurements)
+
+    def policy(self, checkpoint: str) -> list[str]:
+        """The words that name a trained policy, as far as it is known."""
+        return [f"model.path={checkpoint}"] if checkpoint else []
 
     def measure_arm(self, name: str, words: Sequence[str], seeds: Sequence[int] | None = None) -> list[Job]:
         """As `arm`, by the command that measures."""
@@ -40,9 +44,7 @@ class MeasuredStudy(options.Measured, Study):
 
 
 class _TrainedFirst(Rounds):
-    def __init__(
-        self, trainings: Sequence[Job], others: Sequence[Job], then: Callable[[Job, Sequence[str]], Sequence[Job]]
-    ):
+    def __init__(self, trainings: Sequence[Job], others: Sequence[Job], then: Callable[[Job, str], Sequence[Job]]):
         self._listed = Listed([*trainings, *others])
         self._left = {job.name: job for job in trainings}
         self._then = then
@@ -55,9 +57,9 @@ class _TrainedFirst(Rounds):
         return ready
 
     def left(self) -> int:
-        expected = sum(len(self._then(job, ())) for job in self._left.values())
+        expected = sum(len(self._then(job, "")) for job in self._left.values())
         return self._listed.left() + len(self._ready) + expected
 
     def ended(self, run: Run) -> None:
         if (training := self._left.pop(run.job.name, None)) is not None and run.completed:
-            self._ready += self._then(training, [f"model.path={run.last_checkpoint}"])
+            self._ready += self._then(training, str(run.last_checkpoint))

@@ -33,12 +33,12 @@ class Transfer(options.Transfer, MeasuredStudy, ArmStudy):
     def trainings(self) -> list[Job]:
         return self.arm_jobs()
 
-    def measurements(self, training: Job, policy: Sequence[str]) -> list[Job]:
+    def measurements(self, training: Job, checkpoint: str) -> list[Job]:
         return [
             job
             for name, words in self._groups.items()
             if name != training.arm
-            for job in self.measure_arm(_arm(training.arm, name), [*words, *policy], [training.seed])
+            for job in self.measure_arm(_arm(training.arm, name), [*words, *self.policy(checkpoint)], [training.seed])
         ]
 
     def summarise(self, runs: Sequence[Run]) -> Findings:

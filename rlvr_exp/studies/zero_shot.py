@@ -36,8 +36,8 @@ class ZeroShot(options.ZeroShot, MeasuredStudy):
     def others(self) -> list[Job]:
         return self.measure_arm(BASE, [*self._held_out(), *self.target])
 
-    def measurements(self, training: Job, policy: Sequence[str]) -> list[Job]:
-        return self.measure_arm(TARGET, [*self._held_out(), *self.target, *policy], [training.seed])
+    def measurements(self, training: Job, checkpoint: str) -> list[Job]:
+        return self.measure_arm(TARGET, [*self._held_out(), *self.target, *self.policy(checkpoint)], [training.seed])
 
     def rounds(self, root: Path, seed: int) -> Rounds:
         """Raises InputError: something of the target would be in training."""

@@ -8,7 +8,6 @@ from rlvr_exp.config import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
 from rlvr_exp.studies.landscape import Landscape
-from rlvr_exp.studies.landscape_rounds import LandscapeRounds
 from rlvr_exp.studies.record import write_record
 from rlvr_exp.studies.study import Run
 
@@ -17,7 +16,7 @@ TASKS = 20
 
 
 def study(**more):
-    words = {"training": ["+stage=grpo"], "measuring": ["+stage=benchmark", "benchmark=landscape"]}
+    words = {"command": ["+stage=grpo"], "measure": ["+stage=benchmark", "benchmark=landscape"]}
     return Landscape(**{"seeds": [0, 1, 2], **words, **more})
 
 
@@ -47,7 +46,7 @@ def planted(root, height=0.3, change=2.0, seeds=(0, 1, 2)):
     """The loss is 1.0 at the base and 0.6 after training; `height` is what lies between them above the straight line."""
     runs = []
     for seed in seeds:
-        base, trained = study().measuring_jobs(seed, f"c{seed}")
+        base, trained = study().measurements(study(seeds=[seed]).trainings()[0], f"c{seed}")
         noise = 0.01 * (seed - 1)
         runs.append(measured(base, root, [1.0, 0.8 + height + noise, 0.6], 5.0, 1.0))
         runs.append(measured(trained, root, [0.6, 0.6, 0.6], 5.0 + change + 10 * noise, 0.6))
@@ -55,10 +54,10 @@ def planted(root, height=0.3, change=2.0, seeds=(0, 1, 2)):
 
 
 def test_measurements_come_once_their_training_has_ended(tmp_path):
-    rounds = LandscapeRounds(study(words=["+experiment=quick"]))
+    rounds = study(words=["+experiment=quick"]).rounds(tmp_path, 0)
     training = rounds.batch()
     assert [job.name for job in training] == ["training_seed0", "training_seed1", "training_seed2"]
-    assert training[0].words == ("+experiment=quick", "+stage=grpo", "seed=0")
+    assert training[0].words == ("+stage=grpo", "+experiment=quick", "seed=0")
     assert (rounds.batch(), rounds.left()) == ([], 6)
     second = ended(training[1], tmp_path)
     checkpoint = second.directory / "checkpoints" / "step_000007"
@@ -76,7 +75,7 @@ def test_measurements_come_once_their_training_has_ended(tmp_path):
 
 
 def test_the_best_checkpoint_is_what_a_training_ended_with(tmp_path):
-    rounds = LandscapeRounds(study(seeds=[0]))
+    rounds = study(seeds=[0]).rounds(tmp_path, 0)
     run = ended(rounds.batch()[0], tmp_path)
     for step, link in ((3, "best"), (7, "latest")):
         (run.directory / "checkpoints" / f"step_{step}").mkdir(parents=True)
@@ -135,7 +134,7 @@ def test_a_plan_lists_all_runs_and_missing_words_are_refused():
         ("base_seed4", True),
         ("trained_seed4", True),
     ]
-    with pytest.raises(InputError, match=r"study.training: no word says what to run"):
-        compose(["+stage=study", "study=landscape", "study.training=[]"])
-    with pytest.raises(InputError, match=r"study.measuring: the study says that itself"):
-        compose(["+stage=study", "study=landscape", 'study.measuring=["+stage=benchmark","seed=3"]'])
+    with pytest.raises(InputError, match=r"study.measure: does not measure a landscape"):
+        compose(["+stage=study", "study=landscape", 'study.measure=["+stage=evaluate"]'])
+    with pytest.raises(InputError, match=r"study.measure: the study says that itself"):
+        compose(["+stage=study", "study=landscape", 'study.measure=["benchmark=landscape","seed=3"]'])

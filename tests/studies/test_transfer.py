@@ -50,7 +50,7 @@ def study(rows: Path, **more: Any) -> Transfer:
 def measured(root: Path, asked: Transfer, after: Callable[[str, str], int], before: int = 20) -> list[Run]:
     """Its runs: how many of the tasks of a group pass after training on another, and before any."""
     runs, trainings = [], asked.trainings()
-    for job in [*trainings, *(one for training in trainings for one in asked.measurements(training, ()))]:
+    for job in [*trainings, *(one for training in trainings for one in asked.measurements(training, ""))]:
         first, _, second = job.arm.partition("_on_")
         run = plant(root, job, lambda task, pair=(first, second or first): task < after(*pair))
         known_by(run.directory, job.words)

@@ -52,7 +52,7 @@ def measured(tmp_path: Path, asked: ZeroShot, passes: Callable[[str, int], bool]
     for job in [
         *asked.trainings(),
         *asked.others(),
-        *(m for training in asked.trainings() for m in asked.measurements(training, ())),
+        *(m for training in asked.trainings() for m in asked.measurements(training, "")),
     ]:
         run = plant(tmp_path, job, lambda task, job=job: passes(job.arm, task))
         known_by(run.directory, job.words)
