@@ -107,7 +107,7 @@ def test_permuting_groups_keeps_what_a_group_does_to_all_of_its_cells() -> None:
 
 
 @pytest.mark.property(49)
-@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("sign", [1, pytest.param(-1, marks=pytest.mark.slow)])
 def test_planted_transfer_has_its_sign_and_its_gains(rows: Path, tmp_path: Path, sign: int) -> None:
     asked = study(rows)
     golds = {name: Arc(str(rows), families=[name]).splits()["train"] for name in GROUPS}
