@@ -56,7 +56,13 @@ NEEDED |= {f"{where}benchmark/gradient_variance": ["algorithm=reinforce"] for wh
 
 
 IMITATION = ("edits_action", "edits_text", "tiny_base", "tiny_dafny", "tiny_edits", "tiny_solver", "tiny_tester")
-MADE_FOR = {"canitedit": ("evaluate",), "canitedit_actions": ("evaluate",), **dict.fromkeys(IMITATION, ("sft",))}
+WORKED = ("laptop", "one_32gb", "two_32gb")
+MADE_FOR = {
+    "canitedit": ("evaluate",),
+    "canitedit_actions": ("evaluate",),
+    **dict.fromkeys(IMITATION, ("sft",)),
+    **dict.fromkeys(WORKED, ("grpo",)),
+}
 """Experiments that are made for some stages alone."""
 
 
