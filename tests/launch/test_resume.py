@@ -238,6 +238,12 @@ def test_options_that_contradict_are_told(words: list[str], where: str) -> None:
     assert [problem.where for problem in caught.value.problems] == [where]
 
 
+def test_a_stage_that_trains_nothing_goes_on_with_what_is_there(tmp_path: Path) -> None:
+    checked = compose(["+stage=study", "study=ablation", "run.resume=auto", f"run.dir={tmp_path}"])
+    (tmp_path / "config.yaml").write_text(to_yaml(checked))
+    assert begin(checked, tmp_path).notes == ("the run goes on with what is there",)
+
+
 def test_a_stage_without_checkpoints_has_nothing_to_resume() -> None:
     with pytest.raises(InputError, match=r"run\.resume"):
         compose(["+stage=infer", "run.resume=auto", "run.dir=x"])
