@@ -19,7 +19,7 @@ from typing import Any, TextIO
 from rlvr_exp.config import Checked, Config, to_yaml
 from rlvr_exp.config.advice import advice
 from rlvr_exp.config.scales import scale_of
-from rlvr_exp.config.stages import STAGES, reads
+from rlvr_exp.config.stages import STAGES, reads, repeatable
 from rlvr_exp.config.tree import dotted
 from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED
@@ -107,7 +107,7 @@ def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start
         manifest.begin(directory, config.stage, config.seed, command, created)
         settings = [{"option": dotted(one.path), "value": one.value, "why": one.why} for one in checked.settings]
         manifest.update(directory, settings=settings, advice=advice(config))
-        if reads(config, "model"):
+        if repeatable(config.stage) and reads(config, "model"):
             manifest.update(directory, start=initial_weights(config))
     if begins.checkpoint is not None:
         manifest.mark_resumed(directory, begins.checkpoint, command, created)

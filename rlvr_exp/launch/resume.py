@@ -16,7 +16,7 @@ import yaml
 from rlvr_exp.config import Checked, Config, build
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.run import AUTO
-from rlvr_exp.config.stages import trains
+from rlvr_exp.config.stages import repeatable
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import STEP, OtherFormat, check_sound
 from rlvr_exp.launch.ranks import of_node
@@ -144,9 +144,9 @@ def _restart(checked: Checked, root: Path) -> Start:
     theirs, ours = trajectory_options(_written(root)), trajectory_options(resolved(checked))
     if found := list(differences(theirs, ours)):
         raise InputError(*found)
-    if not trains(checked.config.stage):
+    if not repeatable(checked.config.stage):  # A chain or a study, whose own runs are there.
         return Start(notes=("the run goes on with what is there",))
-    return Start(notes=("the run stopped before its first checkpoint: it starts over",))
+    return Start(notes=("the run stopped without a checkpoint: it starts over",))
 
 
 def _written(root: Path) -> dict[str, Any]:
