@@ -17,6 +17,7 @@ GREEDY = "pass_at_1_greedy"
 class FewShot(Study):
     """How success depends on the number of solved examples that a prompt shows, for a policy that is not trained."""
 
+    of_success = True
     shots: list[int] = option([0, 1, 2, 4, 8], low=0)
     """Numbers of solved examples (data.prompt.shots), rising."""
 
@@ -31,6 +32,7 @@ class FewShot(Study):
 class ZeroShot(Measured):
     """What a training gains on tasks of which nothing was in it: no task, no family, no program."""
 
+    of_success = True
     target: list[str] = field(default_factory=lambda: ["evaluation.split=test_unseen"])
     """The words by which a run measures on the target: another split, or another set of data."""
     families: list[str] = field(default_factory=list)
@@ -48,6 +50,7 @@ class Transfer(Measured, Arms):
     """How training on one group of tasks changes success on each other one: every arm is a group, by the words that choose
     its data."""
 
+    of_success = True
     compared: int = option(400, low=1)
     """Training tasks of a group, the first of it, by which its likeness to the others is computed."""
 
@@ -66,6 +69,7 @@ class BiasVariance(Study):
     """Which share of the failures is the training's bias and which its variance, and whether the training tasks or the seed
     make it vary: every arm trains on another bootstrap sample of the tasks, with each seed."""
 
+    of_success = True
     metric: str = option(GREEDY, choices=(GREEDY,))
     """Success of greedy answers: 0 or 1 for a task."""
     resamples: int = option(3, low=2)

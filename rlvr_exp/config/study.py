@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.scales import scale_of
 from rlvr_exp.core.errors import InputProblem
 
 OWN = ("run.dir=", "run.resume=", "seed=", "evaluation.remember=")
@@ -23,6 +24,8 @@ class Study:
 
     reads: ClassVar[tuple[str, ...]] = ()
     """Nodes of the configuration that it reads besides its own."""
+    of_success: ClassVar[bool] = False
+    """Whether its answer is in points of success, so that no other kind of metric can be answered about."""
     command: list[str] = field(default_factory=list)
     """The words that the commands of all runs begin with, such as +stage=grpo."""
     words: list[str] = field(default_factory=list)
@@ -40,6 +43,9 @@ class Study:
         return list(self._faults())
 
     def _faults(self) -> Iterator[InputProblem]:
+        if self.of_success and scale_of(self.metric).less_is_better:
+            what = "this study is of a success rate, where more is better"
+            yield InputProblem("metric", what, self.metric, "pass_at_1, pass_at_1_greedy, pass_at_K")
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             yield InputProblem(
                 "seeds", "one run for each", str(self.seeds), "different seeds", "", "study.seeds=[0,1,2]"
@@ -109,6 +115,7 @@ class Algorithms(Arms):
 class LearningCurve(Study):
     """How success grows with what a policy learns from."""
 
+    of_success = True
     sizes: list[int] = option([], low=1)
     """Sizes of what is varied, rising; each is run with each seed."""
     varied: list[str] = field(default_factory=list)
@@ -150,5 +157,6 @@ class SampleComplexity(Arms):
 class CrossValidation(Study):
     """How well a training does on tasks that it did not see: each of N runs a seed holds out another fold of the data."""
 
+    of_success = True
     folds: int = option(5, low=2)
     """Runs of a seed; each learns from the other folds and is measured on its own."""

@@ -4,6 +4,8 @@ import pytest
 from completions import completion
 from planted import TASKS, plant
 
+from rlvr_exp.config import compose
+from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.studies.few_shot import FewShot
@@ -61,6 +63,12 @@ def test_prompts_that_are_too_long_are_counted_and_said_first(tmp_path):
     found = study().summarise(runs)
     assert found.answer[0].startswith("Prompts are too long for the policy: 24 of 60 with 4 shots, which count as")
     assert [row["prompt_too_long"] for row in found.tables["shots"]] == [0, 0, 24]
+
+
+@pytest.mark.parametrize("name", ["few_shot", "zero_shot", "transfer", "learning_curve", "cross_validation"])
+def test_studies_of_success_take_no_metric_of_another_scale(name):
+    with pytest.raises(InputError, match="study.metric: this study is of a success rate"):
+        compose(["+stage=study", f"study={name}", "study.metric=bits_per_character"])
 
 
 def test_shots_have_to_rise():
