@@ -15,7 +15,6 @@ import torch
 
 from rlvr_exp.config import Config, build
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.core.files import replacing, write_text
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.core.statistics import Estimate, mean_interval
 from rlvr_exp.models.policy import Policy, load_policy
@@ -51,9 +50,7 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
     drawing = dots(
         "Attention of heads: the larger a dot, the more", {name: mean[:-1].tolist() for name, mean in means.items()}
     )
-    write_text(context.directory / "benchmark.svg", drawing.svg())
-    with replacing(context.directory / "benchmark.png") as temporary:
-        temporary.write_bytes(drawing.png())
+    drawing.write(context.directory / "benchmark")
     return _table(means), dict(_metrics(scores))
 
 

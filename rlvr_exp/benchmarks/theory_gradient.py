@@ -76,7 +76,7 @@ def _grouped(scale: str) -> Advantages:
 def _check(name: str, tree: Tree, share: float, mode: str, advantages: Advantages, draws: int, seed: int) -> Check:
     drawn = tree.sample(draws, GROUPS * MEMBERS, seed, name)
     each = advantages(tree.rewards[drawn].view(draws, GROUPS, MEMBERS)).flatten(1)[:, :, None]
-    return _against(f"{name}: share of the gradient", tree, share, drawn, each.expand(-1, -1, LONGEST), mode)
+    return _gradient_check(f"{name}: share of the gradient", tree, share, drawn, each.expand(-1, -1, LONGEST), mode)
 
 
 def _of_values(tree: Tree, draws: int, seed: int) -> list[Check]:
@@ -90,11 +90,13 @@ def _of_values(tree: Tree, draws: int, seed: int) -> list[Check]:
         rewards = token_rewards(tree.rewards[flat], mask, torch.zeros(mask.shape, dtype=torch.double))
         advantages, _ = gae(rewards, values[flat], mask, 1.0, lam)
         shaped = advantages.view(*drawn.shape, LONGEST)
-        found.append(_against(f"GAE, {name}: share of the gradient", tree, 1.0, drawn, shaped, "sequence"))
+        found.append(_gradient_check(f"GAE, {name}: share of the gradient", tree, 1.0, drawn, shaped, "sequence"))
     return found
 
 
-def _against(name: str, tree: Tree, share: float, drawn: torch.Tensor, advantages: torch.Tensor, mode: str) -> Check:
+def _gradient_check(
+    name: str, tree: Tree, share: float, drawn: torch.Tensor, advantages: torch.Tensor, mode: str
+) -> Check:
     """Each draw's estimate along the exact gradient, as a share of it, and across it.
 
     Args:

@@ -30,16 +30,7 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     """Combinations of nodes that cannot work, for the stage of the configuration."""
     if config.stage not in STAGES:
         return
-    resumable = [name for name, stage in STAGES.items() if stage.algorithm or stage.resumes]
-    if config.run.resume and config.stage not in resumable:
-        what = "this stage cannot be resumed"
-        yield InputProblem("run.resume", what, f"+stage={config.stage}", ", ".join(resumable))
-    if config.run.trial and (STAGES[config.stage].algorithm is None or config.run.resume or config.parallel.nodes > 1):
-        what, got = "a trial is of a run that trains, from its first step, on one machine", f"+stage={config.stage}"
-        got += f", run.resume={config.run.resume}" * bool(config.run.resume)
-        got += f", parallel.nodes={config.parallel.nodes}" * (config.parallel.nodes > 1)
-        allowed = ", ".join(name for name, stage in STAGES.items() if stage.algorithm)
-        yield InputProblem("run.trial", what, got, allowed, "", "drop it")
+    yield from _of_run(config)
     yield from of_ranks(config)
     yield from engine_problems(config)
     yield from role_problems(config, lambda name: reads(config, name))
@@ -66,11 +57,7 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     if reads(config, "model") and config.model.random_weights and config.stage != "benchmark":
         what, remedy = "random weights are for benchmarks", "drop it, or +stage=benchmark"
         yield InputProblem("model.random_weights", what, f"+stage={config.stage}", "false", "", remedy)
-    if isinstance(config.benchmark, GradientVariance):
-        yield from _of_baselines(config.algorithm)
-    if isinstance(config.benchmark, Landscape) and 0 < config.evaluation.tasks < config.benchmark.batches:
-        got, allowed = str(config.evaluation.tasks), f"0, or benchmark.batches={config.benchmark.batches} and more"
-        yield InputProblem("evaluation.tasks", "fewer than batches", got, allowed, "", "fewer benchmark.batches")
+    yield from _of_benchmark(config)
     if not reads(config, "optimizer"):
         return
     if getattr(config.verifier, "process", "") == "shared":
@@ -92,11 +79,29 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         yield from (one for one in found if getattr(config.roles[role], one.where.split(".")[2]) is not None)
 
 
-def _of_baselines(algorithm: Any) -> Iterator[InputProblem]:
-    if not isinstance(algorithm, RLOO) or algorithm.kl_coef:
+def _of_run(config: Config) -> Iterator[InputProblem]:
+    resumable = [name for name, stage in STAGES.items() if stage.algorithm or stage.resumes]
+    if config.run.resume and config.stage not in resumable:
+        what = "this stage cannot be resumed"
+        yield InputProblem("run.resume", what, f"+stage={config.stage}", ", ".join(resumable))
+    if config.run.trial and (STAGES[config.stage].algorithm is None or config.run.resume or config.parallel.nodes > 1):
+        what, got = "a trial is of a run that trains, from its first step, on one machine", f"+stage={config.stage}"
+        got += f", run.resume={config.run.resume}" * bool(config.run.resume)
+        got += f", parallel.nodes={config.parallel.nodes}" * (config.parallel.nodes > 1)
+        allowed = ", ".join(name for name, stage in STAGES.items() if stage.algorithm)
+        yield InputProblem("run.trial", what, got, allowed, "", "drop it")
+
+
+def _of_benchmark(config: Config) -> Iterator[InputProblem]:
+    benchmark, algorithm = config.benchmark, config.algorithm
+    chooses = isinstance(algorithm, RLOO) and not algorithm.kl_coef
+    if isinstance(benchmark, GradientVariance) and not chooses:
         what = "only REINFORCE without a KL penalty has a baseline to choose"
         got = f"{algorithm._target_}, kl_coef={getattr(algorithm, 'kl_coef', 0)}"
         yield InputProblem("algorithm", what, got, remedy="algorithm=reinforce")
+    if isinstance(benchmark, Landscape) and 0 < config.evaluation.tasks < benchmark.batches:
+        got, allowed = str(config.evaluation.tasks), f"0, or benchmark.batches={benchmark.batches} and more"
+        yield InputProblem("evaluation.tasks", "fewer than batches", got, allowed, "", "fewer benchmark.batches")
 
 
 def _of_learner(config: Config) -> Iterator[InputProblem]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from rlvr_exp.config import (
+from rlvr_exp.config import (  # noqa: F401  These have schemas that are found by their targets alone.
     curriculum,
     edits,
     engine,
@@ -41,22 +41,6 @@ from rlvr_exp.config.self_play import SelfPlay
 from rlvr_exp.config.solutions import Solutions
 from rlvr_exp.config.study import Study
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
-
-BY_TARGET = (
-    curriculum,
-    edits,
-    engine,
-    environment,
-    generalisation,
-    model_studies,
-    optimization_studies,
-    ppo,
-    problems,
-    reward,
-    search,
-    tracking,
-)
-"""Files whose schemas are found by their targets alone: importing them is what makes them known."""
 
 
 @dataclass

@@ -19,6 +19,8 @@ SQUARE = (GPT2, BLOOM)
 """Classes with as many key and value heads as heads, which share the width between them."""
 LEARNED = ("bpe", "grid")
 """Tokenizers that learn merges, up to a vocabulary."""
+VOCABULARY = 1024
+"""Tokens of the embedded tokenizers, and of those that learn merges where nothing else is said."""
 LEAST = 258
 """The bytes, and the tokens that pad and that end."""
 
@@ -58,7 +60,7 @@ class Scratch:
 
     @property
     def vocabulary_size(self) -> int:
-        return self.vocabulary or 1024
+        return self.vocabulary or VOCABULARY
 
     def problems(self) -> list[InputProblem]:
         return list(self._of_tokenizer())

@@ -225,24 +225,22 @@ def rank_correlation(numbers: Sequence[float], values: Sequence[float]) -> tuple
     Raises:
         ValueError: other counts, or all numbers or all values are equal.
     """
-    if len(numbers) != len(values) or len(set(numbers)) < 2 or len(set(values)) < 2:
-        raise ValueError(
-            f"rank_correlation: got {len(numbers)} numbers and {len(values)} values, allowed pairs that differ"
-        )
+    if len(numbers) != len(values) or not numbers or (found := spearman(numbers, values)) is None:
+        counts = f"{len(numbers)} numbers and {len(values)} values"
+        raise ValueError(f"rank_correlation: got {counts}, allowed pairs that differ")
     from scipy import stats
 
     places = stats.rankdata(numbers) - (len(numbers) + 1) / 2
 
-    def agreement(
-        ranks: Any, axis: int = -1
-    ) -> Any:  # Rises with the correlation, whose other parts no permutation changes.
+    def agreement(ranks: Any, axis: int = -1) -> Any:
+        """Rises with the correlation, whose other parts no permutation changes."""
         return (ranks * places).sum(axis)
 
     ranks = stats.rankdata(values) - (len(values) + 1) / 2
     tested = stats.permutation_test(
         (ranks,), agreement, permutation_type="pairings", n_resamples=9999, vectorized=True, rng=0
     )
-    return float(stats.spearmanr(numbers, values).statistic), float(tested.pvalue)
+    return found, float(tested.pvalue)
 
 
 def pass_at_k(samples: int, passed: int, k: int) -> float:

@@ -1,25 +1,35 @@
 """Models with random weights of a known shape, for measurements: nothing is loaded and nothing is downloaded."""
 
+from typing import Any
+
 import torch
 from torch import nn
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, PreTrainedModel, Qwen2Config, Qwen3Config
 
 from rlvr_exp.config.architecture import Architecture
+from rlvr_exp.config.scratch import Shape
 
 
 def hugging_face(shape: Architecture, positions: int) -> PreTrainedConfig:
     """Transformers' configuration of the same shape, for up to `positions` tokens."""
     kind = Qwen3Config if shape.qk_norm else Qwen2Config if shape.attention_bias else LlamaConfig
+    more = {"vocab_size": shape.vocabulary, "tie_word_embeddings": shape.tied_embeddings}
+    return llama_family(kind, shape, positions, **more)
+
+
+def llama_family(
+    kind: type[PreTrainedConfig], shape: Architecture | Shape, positions: int, **more: Any
+) -> PreTrainedConfig:
+    """A configuration of a class that names its numbers as Llama does."""
     return kind(
-        vocab_size=shape.vocabulary,
         hidden_size=shape.hidden,
         intermediate_size=shape.intermediate,
         num_hidden_layers=shape.layers,
         num_attention_heads=shape.heads,
         num_key_value_heads=shape.kv_heads,
         head_dim=shape.head_dim,
-        tie_word_embeddings=shape.tied_embeddings,
         max_position_embeddings=positions,
+        **more,
     )
 
 

@@ -1,11 +1,11 @@
 """Models built with random weights in a shape of one's own (`model.scratch`), as Transformers' classes."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from transformers import BloomConfig, GPT2Config, LlamaConfig, PreTrainedConfig, Qwen3Config, SmolLM3Config
 
 from rlvr_exp.config.scratch import BLOOM, GPT2, SMOLLM3, Shape
+from rlvr_exp.models.random_weights import llama_family
 
 
 def _gpt2(shape: Shape) -> PreTrainedConfig:
@@ -20,36 +20,24 @@ def _bloom(shape: Shape) -> PreTrainedConfig:
     return BloomConfig(**numbers, max_position_embeddings=shape.context)
 
 
-def _of_llama_family(kind: type[PreTrainedConfig], **more: Any) -> Callable[[Shape], PreTrainedConfig]:
-    def config(shape: Shape) -> PreTrainedConfig:
-        return kind(
-            hidden_size=shape.hidden,
-            intermediate_size=shape.intermediate,
-            num_hidden_layers=shape.layers,
-            num_attention_heads=shape.heads,
-            num_key_value_heads=shape.kv_heads,
-            head_dim=shape.head_dim,
-            max_position_embeddings=shape.context,
-            **more,
-        )
-
-    return config
+def _llama(shape: Shape) -> PreTrainedConfig:
+    return llama_family(LlamaConfig, shape, shape.context, rope_theta=10_000.0)
 
 
 def _qwen3(shape: Shape) -> PreTrainedConfig:
     window = (
         {"use_sliding_window": True, "sliding_window": shape.window, "max_window_layers": 0} if shape.window else {}
     )
-    return _of_llama_family(Qwen3Config, rope_theta=10_000.0, **window)(shape)
+    return llama_family(Qwen3Config, shape, shape.context, rope_theta=10_000.0, **window)
 
 
 def _smollm3(shape: Shape) -> PreTrainedConfig:
-    return _of_llama_family(SmolLM3Config, no_rope_layers=[0] * shape.layers)(shape)
+    return llama_family(SmolLM3Config, shape, shape.context, no_rope_layers=[0] * shape.layers)
 
 
 BUILDERS: Mapping[str, Callable[[Shape], PreTrainedConfig]] = {
     "qwen3": _qwen3,
-    "llama": _of_llama_family(LlamaConfig, rope_theta=10_000.0),
+    "llama": _llama,
     GPT2: _gpt2,
     BLOOM: _bloom,
     SMOLLM3: _smollm3,

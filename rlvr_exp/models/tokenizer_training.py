@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from rlvr_exp.config.scratch import Scratch
+from rlvr_exp.config.scratch import VOCABULARY, Scratch
 from rlvr_exp.tasks.base import Domain
 
 PAD, EOS = "<pad>", "<eos>"
-VOCABULARY = 1024
 GRID = r"\d\n?"
 CODE = r" ?[A-Za-z_]\w*|\d"
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]

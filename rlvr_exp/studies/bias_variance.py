@@ -8,7 +8,7 @@ from rlvr_exp.config import generalisation as options
 from rlvr_exp.core.decomposition import Decomposed, Sources, decomposed, sources
 from rlvr_exp.core.statistics import Estimate
 from rlvr_exp.report.plots import intervals
-from rlvr_exp.studies.contrast import Values, arm_values, undecidable
+from rlvr_exp.studies.contrast import arm_values, judged, undecidable
 from rlvr_exp.studies.study import Findings, Job, Run, Study
 
 PARTS = {"draw": "the training tasks that were drawn", "seed": "the seed", "both": "the two together"}
@@ -23,7 +23,7 @@ class BiasVariance(options.BiasVariance, Study):
         seeds = [seed for seed in self.seeds if all(seed in of_arm for of_arm in arms.values())]
         if len(arms) < self.resamples or not seeds:
             return Findings([f"Cannot tell: no seed completed with all {self.resamples} samples of training tasks."])
-        tasks = _judged(arms, seeds)
+        tasks = judged([of_arm[seed] for of_arm in arms.values() for seed in seeds])
         outcomes = [[[of_arm[seed][task] for seed in seeds] for of_arm in arms.values()] for task in tasks]
         found = decomposed(outcomes)
         of = sources(outcomes) if len(seeds) > 1 else None
@@ -39,12 +39,6 @@ class BiasVariance(options.BiasVariance, Study):
     @property
     def _draws(self) -> range:
         return range(1, self.resamples + 1)
-
-
-def _judged(arms: Mapping[str, Values], seeds: Sequence[int]) -> list[str]:
-    """Tasks that every run could judge."""
-    every = [of_arm[seed] for of_arm in arms.values() for seed in seeds]
-    return [task for task in every[0] if all(task in other for other in every)]
 
 
 def _named(found: Decomposed | Sources) -> list[tuple[str, Estimate]]:

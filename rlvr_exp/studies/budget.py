@@ -1,6 +1,6 @@
 """What a run used up to learn: completions, their tokens, seconds of its steps. Arms are compared fairly where it is equal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -17,14 +17,21 @@ SEEN = "tokens/seen"
 def used(directory: Path, kind: str) -> float:
     """By the run's rows of metrics, of all of its roles; 0 where none were counted. Tokens of imitation, which samples
     nothing, are those that it saw."""
-    total, before, rows = 0.0, 0, read_metrics(directory)
+    rows = read_metrics(directory)
+    if kind == "seconds":
+        return max(seconds_until(rows), default=0.0)
     if kind == "tokens" and not any(name.endswith(SAMPLED) for row in rows for name in row):
         return max((row.get(SEEN) or 0.0 for row in rows), default=0.0)
+    return sum(sampled(row, kind) for row in rows)
+
+
+def seconds_until(rows: Sequence[Row]) -> Iterator[float]:
+    """The seconds of all steps up to each row, of which one may stand for several steps."""
+    total, before = 0.0, 0
     for row in rows:
         step = int(row["step"] or 0)
-        total += (row.get(SECONDS) or 0.0) * (step - before) if kind == "seconds" else sampled(row, kind)
-        before = step
-    return total
+        total, before = total + (row.get(SECONDS) or 0.0) * (step - before), step
+        yield total
 
 
 def sampled(row: Row, kind: str = "rollouts") -> float:

@@ -12,7 +12,7 @@ from rlvr_exp.config import model_studies as options
 from rlvr_exp.core.statistics import CONFIDENCE, Estimate, rank_correlation
 from rlvr_exp.records.tracking import read_metrics
 from rlvr_exp.report.plots import Curve, curves
-from rlvr_exp.studies.budget import SECONDS, used
+from rlvr_exp.studies.budget import seconds_until, used
 from rlvr_exp.studies.model_arms import MODELS, Row, model_findings
 from rlvr_exp.studies.study import Findings, Job, Run, Study
 
@@ -73,14 +73,9 @@ def _at_equal_time(runs: Sequence[Run]) -> Iterator[Row]:
 
 
 def _loss_within(run: Run, seconds: float) -> float | None:
-    spent, before, loss = 0.0, 0, None
-    for row in read_metrics(run.directory):
-        step = int(row["step"] or 0)
-        spent, before = spent + (row.get(SECONDS) or 0.0) * (step - before), step
-        if spent > seconds * (1 + 1e-9):
-            break
-        loss = row.get(LOSS, loss)
-    return loss
+    rows = read_metrics(run.directory)
+    within = (row for row, spent in zip(rows, seconds_until(rows), strict=True) if spent <= seconds)
+    return next((row[LOSS] for row in reversed([*within]) if LOSS in row), None)
 
 
 def _rank(losses: Sequence[Row], kind: str, at: str) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def _between(first: Values, second: Values, metric: str) -> SeedsDifference | No
     seeds = [seed for seed in first if seed in second]
     sides = [[side[seed] for seed in seeds] for side in (first, second)]
     every = [values for side in sides for values in side]
-    tasks = [task for task in every[0] if all(task in values for values in every)] if every else []
+    tasks = judged(every) if every else []
     if not tasks:
         return None
     ours, theirs = ([[values[task] for task in tasks] for values in side] for side in sides)
@@ -91,11 +91,25 @@ def level(values: Values) -> float:
     return fmean(fmean(of_seed.values()) for of_seed in values.values())
 
 
-def interval(values: Values) -> Estimate:
+def judged(seeds: Sequence[Mapping[str, float]]) -> list[str]:
+    """The tasks that every seed could judge."""
+    first, *others = seeds
+    return [task for task in first if all(task in other for other in others)]
+
+
+def interval(values: Values, metric: str) -> Estimate:
     """The mean of an arm over its seeds and the tasks that each of them could judge, with its 95% interval."""
-    first, *others = values.values()
-    tasks = [task for task in first if all(task in other for other in others)]
-    return crossed_mean([[of_seed[task] for task in tasks] for of_seed in values.values()])
+    tasks = judged([*values.values()])
+    return crossed_mean(
+        [[of_seed[task] for task in tasks] for of_seed in values.values()], ceiling=scale_of(metric).high
+    )
+
+
+def gain_row(one: Contrast) -> dict[str, float]:
+    """A difference as a row of a table."""
+    value = one.value
+    ends = {"gain": value.value, "low": value.low, "high": value.high}
+    return {**ends, "n": value.n, "seeds": value.seeds, "p_holm": one.p}
 
 
 def points(one: Contrast) -> Estimate:

@@ -31,7 +31,7 @@ class FewShot(options.FewShot, Study):
         best = max(counts, key=lambda count: level(arms[_arm(count)]))
         against_best = contrasts(arms, _arm(best), self.metric)
         against_first = contrasts(arms, _arm(counts[0]), self.metric)
-        found = {count: interval(arms[_arm(count)]) for count in counts}
+        found = {count: interval(arms[_arm(count)], self.metric) for count in counts}
         long = {count: _too_long(runs, count) for count in counts}
         rows = [
             {"shots": count, **found[count]._asdict(), **_difference(against_first.get(_arm(count))), **long[count]}

@@ -6,14 +6,12 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.config.scales import scale_of
-from rlvr_exp.core.crossed import crossed_mean
 from rlvr_exp.evaluation.finding import FLOOR
 from rlvr_exp.records import manifest
 from rlvr_exp.records.rollout_files import read_evaluation
 from rlvr_exp.studies.budget import used
 from rlvr_exp.studies.compared import Wording, compared
-from rlvr_exp.studies.contrast import Values, arm_values, level, measured
+from rlvr_exp.studies.contrast import Values, arm_values, interval, judged, level, measured
 from rlvr_exp.studies.study import Findings, Run
 
 DIFFERENCE = Wording("difference", "minus the first arm", "better", "worse")
@@ -62,12 +60,9 @@ def _some(runs: Sequence[Run], metric: str) -> bool:
 
 
 def _estimates(metric: str, values: Values) -> dict[str, float | int]:
-    """The mean over seeds and the tasks that all of them could judge."""
-    tasks = [task for task in next(iter(values.values())) if all(task in of_seed for of_seed in values.values())]
-    mean, low, high = crossed_mean(
-        [[of_seed[task] for task in tasks] for of_seed in values.values()], ceiling=scale_of(metric).high
-    )
-    return {metric: mean, f"{metric}/low": low, f"{metric}/high": high, f"{metric}/tasks": len(tasks)}
+    mean, low, high = interval(values, metric)
+    tasks = len(judged([*values.values()]))
+    return {metric: mean, f"{metric}/low": low, f"{metric}/high": high, f"{metric}/tasks": tasks}
 
 
 def _tokens_a_task(run: Run) -> dict[str, float]:

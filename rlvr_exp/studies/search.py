@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.search import Dimension
-from rlvr_exp.core.crossed import crossed_mean
 from rlvr_exp.core.statistics import Estimate
 from rlvr_exp.report.drawing import Drawing
 from rlvr_exp.report.plots import Curve, curves, intervals
 from rlvr_exp.studies.budget import budgets, unequal
 from rlvr_exp.studies.compared import Wording, compared
-from rlvr_exp.studies.contrast import Values, arm_values, level, measured
+from rlvr_exp.studies.contrast import Values, arm_values, interval, level, measured
 from rlvr_exp.studies.importance import FEWEST, Importance, importances
 from rlvr_exp.studies.search_rounds import BEST, TRIAL, UNCHANGED, SearchJobs, SearchRounds, number_of
 from rlvr_exp.studies.study import Findings, Rounds, Run
@@ -142,7 +141,7 @@ class Search(SearchJobs):
     ) -> dict[str, Drawing]:
         if not done:
             return {}
-        points = {name: _with_interval(of) for name, of in values.items()}
+        points = {name: interval(of, self.metric) for name, of in values.items()}
         numbers = {trial.name: number_of(trial.name) for trial in done}
         so_far = accumulate((levels[trial.name] for trial in done), max if self._up else min)
         best = [(numbers[one.name], Estimate(value, value, value)) for one, value in zip(done, so_far, strict=True)]
@@ -189,9 +188,3 @@ def _short(text: str) -> str:
     except ValueError:
         return text
     return text if number.is_integer() else f"{number:.4g}"
-
-
-def _with_interval(of: Values) -> Estimate:
-    """Over seeds and the tasks that each of them could judge."""
-    tasks = [task for task in next(iter(of.values())) if all(task in seed for seed in of.values())]
-    return crossed_mean([[seed[task] for task in tasks] for seed in of.values()])

@@ -16,6 +16,7 @@ from rlvr_exp.studies.contrast import (
     Values,
     arm_values,
     difference_in_words,
+    gain_row,
     paired_contrasts,
     points,
     undecidable,
@@ -98,10 +99,8 @@ def _in_words(gains: Mapping[Pair, Contrast], pooled: Mapping[str, Contrast]) ->
 
 
 def _row(pair: Pair, one: Contrast, alike: Likeness) -> dict[str, Any]:
-    value = one.value
-    numbers = {"gain": value.value, "low": value.low, "high": value.high, "n": value.n, "seeds": value.seeds}
     like = {f"likeness_{kind}": share for kind, share in alike.of(*pair).items()}
-    return {"trained_on": pair[0], "measured_on": pair[1], **numbers, "p_holm": one.p, **like}
+    return {"trained_on": pair[0], "measured_on": pair[1], **gain_row(one), **like}
 
 
 def _drawn(gains: Mapping[Pair, Contrast], alike: Likeness, metric: str) -> dict[str, Drawing]:

@@ -6,7 +6,6 @@ the answer. Without the proof there is no answer.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rlvr_exp.config import generalisation as options
 from rlvr_exp.evaluation.arms import BEFORE
@@ -15,6 +14,7 @@ from rlvr_exp.studies.contrast import (
     Contrast,
     arm_values,
     difference_in_words,
+    gain_row,
     level,
     paired_contrasts,
     points,
@@ -56,7 +56,7 @@ class ZeroShot(options.ZeroShot, MeasuredStudy):
         answer = [f"On unseen tasks: {ends}" if ends else self._headline(gains)]
         answer += [difference_in_words(f"on {name} tasks", one) for name, one in gains.items()]
         rows = [
-            {"tasks": name, "before": level(pairs[name][1]), "after": level(pairs[name][0]), **_row(one)}
+            {"tasks": name, "before": level(pairs[name][1]), "after": level(pairs[name][0]), **gain_row(one)}
             for name, one in gains.items()
         ]
         title, unit = f"{self.metric}: gain by training", "points, with 95% intervals over seeds and tasks"
@@ -74,10 +74,3 @@ class ZeroShot(options.ZeroShot, MeasuredStudy):
 
     def _held_out(self) -> list[str]:
         return [f"data.unseen_families=[{','.join(self.families)}]"] if self.families else []
-
-
-def _row(one: Contrast) -> dict[str, Any]:
-    value = one.value
-    return {
-        "gain": value.value, "low": value.low, "high": value.high, "n": value.n, "seeds": value.seeds, "p_holm": one.p,
-    }  # fmt: skip

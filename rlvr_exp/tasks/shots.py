@@ -4,7 +4,7 @@ They are drawn from the train split by the seed of the data and the task's id, s
 stage and run. Never the task itself, nor one that shares its content.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import stream
@@ -12,6 +12,26 @@ from rlvr_exp.tasks.base import Task
 
 SOLVED = {True: "Here is a solved example.\n\n{}\n{}\n\n", False: "{}{}\n\n"}
 """An example, prompt and answer, in words or bare."""
+
+
+def solved_tasks(train: Iterable[Task]) -> list[Task]:
+    """Those that have a gold, each once, whatever a bootstrap drew."""
+    return [*{task.id: task for task in train if task.gold is not None}.values()]
+
+
+class Alike:
+    """Whether two tasks share a part of their content, whose keys are found once a task."""
+
+    def __init__(self, keys: Callable[[Task], Iterable[Hashable]]):
+        self._keys, self._known = keys, dict[str, set[Hashable]]()
+
+    def __call__(self, one: Task, other: Task) -> bool:
+        return not self._of(one).isdisjoint(self._of(other))
+
+    def _of(self, task: Task) -> set[Hashable]:
+        if task.id not in self._known:
+            self._known[task.id] = {*self._keys(task)}
+        return self._known[task.id]
 
 
 def chosen_shots(

@@ -1,4 +1,4 @@
-"""Tokenizers that are made from texts (property 44): equal texts give equal ones, any text decodes to itself."""
+"""Tokenizers that are named_tokenizer from texts (property 44): equal texts give equal ones, any text decodes to itself."""
 
 from pathlib import Path
 
@@ -27,21 +27,21 @@ ANY = st.one_of(
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def made(request: pytest.FixtureRequest) -> tuple[str, PreTrainedTokenizerBase]:
+def named_tokenizer(request: pytest.FixtureRequest) -> tuple[str, PreTrainedTokenizerBase]:
     return request.param, build_tokenizer(KINDS[request.param], TEXTS)
 
 
 @pytest.mark.property(44)
 @settings(max_examples=tries(200), deadline=None)
 @given(text=ANY)
-def test_any_text_decodes_to_itself(made, text: str) -> None:
-    tokenizer = made[1]
+def test_any_text_decodes_to_itself(named_tokenizer, text: str) -> None:
+    tokenizer = named_tokenizer[1]
     if not any(name in text for name in (PAD, EOS)):
         assert tokenizer.decode(tokenizer(text).input_ids) == text
 
 
-def test_equal_texts_make_an_equal_tokenizer_that_loads_as_any_other(made, tmp_path: Path) -> None:
-    name, tokenizer = made
+def test_equal_texts_make_an_equal_tokenizer_that_loads_as_any_other(named_tokenizer, tmp_path: Path) -> None:
+    name, tokenizer = named_tokenizer
     assert build_tokenizer(KINDS[name], TEXTS).backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
     tokenizer.save_pretrained(tmp_path)
     loaded = AutoTokenizer.from_pretrained(tmp_path)
@@ -49,8 +49,8 @@ def test_equal_texts_make_an_equal_tokenizer_that_loads_as_any_other(made, tmp_p
         assert loaded(text).input_ids == tokenizer(text).input_ids and loaded.decode(loaded(text).input_ids) == text
 
 
-def test_what_a_token_is(made) -> None:
-    name, tokenizer = made
+def test_what_a_token_is(named_tokenizer) -> None:
+    name, tokenizer = named_tokenizer
     count = lambda text: len(tokenizer(text).input_ids)  # noqa: E731
     if name == "characters":
         assert count(TEXTS[1]) == len(TEXTS[1]) and count("∑") == 3
@@ -62,8 +62,8 @@ def test_what_a_token_is(made) -> None:
         assert count(TEXTS[1]) < len(TEXTS[1]) and len(tokenizer) <= 300
 
 
-def test_a_model_has_a_row_for_each_token_and_answers_end_with_the_end_token(made) -> None:
-    name, tokenizer = made
+def test_a_model_has_a_row_for_each_token_and_answers_end_with_the_end_token(named_tokenizer) -> None:
+    name, tokenizer = named_tokenizer
     options = Scratch(**{**vars(KINDS[name]), "layers": 1, "hidden": 32, "heads": 2, "head_dim": 16})
     policy = load_policy(Model(from_scratch=True, scratch=options), seed=0, own_tokenizer=tokenizer)
     assert policy.model.get_input_embeddings().num_embeddings == len(tokenizer)

@@ -26,7 +26,7 @@ from rlvr_exp.tasks.code.weak import WEAK, fixed_answer
 from rlvr_exp.tasks.completion import block_closes, defines, fenced, whole_program
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
-from rlvr_exp.tasks.shots import after_examples, chosen_shots
+from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots, solved_tasks
 
 HARDEST = 60
 """Statements of a solution from which on a task counts as hardest."""
@@ -101,19 +101,11 @@ class Code(HasEditTests, options.Code):
 
     @cached_property
     def _solved(self) -> list[Task]:
-        """The train tasks that have a solution, each once."""
-        return [*{task.id: task for task in self._tasks.get("train", ()) if task.gold is not None}.values()]
-
-    def _alike(self, one: Task, other: Task) -> bool:
-        for task in (one, other):
-            if task.id not in self._keys:
-                self._keys[task.id] = {*self.contents(task)}
-        return not self._keys[one.id].isdisjoint(self._keys[other.id])
+        return solved_tasks(self._tasks.get("train", ()))
 
     @cached_property
-    def _keys(self) -> dict[str, set[str]]:
-        """Of the contents of tasks that were compared so far, by id."""
-        return {}
+    def _alike(self) -> Alike:
+        return Alike(self.contents)
 
     @cached_property
     def _records(self) -> list[CodeRecord]:

@@ -26,7 +26,7 @@ from rlvr_exp.tasks.edits.published import published
 from rlvr_exp.tasks.edits.rows import EditRow, load
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
-from rlvr_exp.tasks.shots import after_examples, chosen_shots
+from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots, solved_tasks
 from rlvr_exp.tasks.splits import Item, split, tied
 from rlvr_exp.tasks.tables import SPLITS
 
@@ -99,9 +99,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         return [key(text) for text in (row.before, row.after) if text]
 
     def task_prompt(self, task: Task) -> str:
-        shots = (
-            chosen_shots(self._solved, task, self.prompt.shots, self.seed, _of_one_text) if self.prompt.shots else []
-        )
+        shots = chosen_shots(self._solved, task, self.prompt.shots, self.seed, self._alike) if self.prompt.shots else []
         solved = ((self._worded(shot), self.gold_completion(shot) or "") for shot in shots)
         return after_examples(self._worded(task), solved, self.prompt.style == "instruct")
 
@@ -110,8 +108,12 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
 
     @cached_property
     def _solved(self) -> list[Task]:
-        """The train tasks that have a gold, each once."""
-        return [*{task.id: task for task in self._tasks.get("train", ()) if task.gold is not None}.values()]
+        return solved_tasks(self._tasks.get("train", ()))
+
+    @cached_property
+    def _alike(self) -> Alike:
+        """Edits of one text, or to one text."""
+        return Alike(_texts)
 
     def parse(self, completion: str, task: Task) -> Candidate:
         return wording.answer_in(completion, self.target, self.prompt, task.inputs.row.before)
@@ -204,10 +206,9 @@ def _why_not(row: EditRow) -> str:
     return NO_EDIT if row.after == row.before and not row.tests and not is_done(row.action) else ""
 
 
-def _of_one_text(one: Task, other: Task) -> bool:
-    """Whether two tasks edit the same text, or make the same one."""
-    texts = [{row.before, row.after} - {None} for row in (one.inputs.row, other.inputs.row)]
-    return not texts[0].isdisjoint(texts[1])
+def _texts(task: Task) -> list[str]:
+    row = task.inputs.row
+    return [text for text in (row.before, row.after) if text is not None]
 
 
 def _dumps(rule: Any) -> str:

@@ -22,7 +22,7 @@ from rlvr_exp.tasks.problems import tester
 from rlvr_exp.tasks.problems.calls import CallsProblem, read_tests
 from rlvr_exp.tasks.problems.rows import ProblemRow, call_text, content
 from rlvr_exp.tasks.problems.source import EMBEDDED, ERRORS, Source, keys_of, read
-from rlvr_exp.tasks.shots import after_examples, chosen_shots
+from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Problems(WritesTests, options.Problems):
         if not self.prompt.shots:
             return []
         stage = task.inputs.stage
-        shots = chosen_shots(self._solved.get(stage, ()), task, self.prompt.shots, self.seed, self._share_content)
+        shots = chosen_shots(self._solved.get(stage, ()), task, self.prompt.shots, self.seed, self._alike)
         known = [(shot, self._outputs(shot.inputs.row)) for shot in shots]
         solved = [
             self.at_stage(shot, stage, {name: text for name, text in outputs.items() if name in task.inputs.chain})
@@ -175,16 +175,9 @@ class Problems(WritesTests, options.Problems):
         ]
         return [(self._worded(shot), self.gold_completion(shot) or "") for shot in solved]
 
-    def _share_content(self, one: Task, other: Task) -> bool:
-        for task in (one, other):
-            if task.id not in self._keys:
-                self._keys[task.id] = {*keys_of(task.inputs.row)}
-        return not self._keys[one.id].isdisjoint(self._keys[other.id])
-
     @cached_property
-    def _keys(self) -> dict[str, set[str]]:
-        """Of the contents of tasks that were compared so far, by id."""
-        return {}
+    def _alike(self) -> Alike:
+        return Alike(_contents)
 
     @cached_property
     def _solved(self) -> Mapping[str, list[Task]]:
@@ -268,6 +261,10 @@ class Problems(WritesTests, options.Problems):
             return Task(row.id, row.family, row.difficulty, inputs, wanted, tester.good_tests(row))
         inputs = StageInputs(row, code)
         return Task(row.id, row.family, row.difficulty, inputs, row.tests, row.solution, row.wrong)
+
+
+def _contents(task: Task) -> Sequence[str]:
+    return keys_of(task.inputs.row)
 
 
 def _in_split(task: Task, name: str) -> Task:
