@@ -21,8 +21,8 @@ QWEN_05B = (
     "tied_embeddings:true,attention_bias:true}"
 )
 SIZES = {
-    "05b": ("model=qwen_coder_1_5b", QWEN_05B),
-    "15b": ("model=qwen_coder_1_5b",),
+    "05b": ("model=qwen_coder_1_5b", "model.dtype=bfloat16", QWEN_05B),
+    "15b": ("model=qwen_coder_1_5b", "model.dtype=bfloat16"),
     "7b": ("model=llama8b",),
 }
 """Shapes alone: weights are random, nothing is downloaded."""

@@ -18,6 +18,7 @@ WORDS = (
     "benchmark=training",
     "model=qwen_coder_1_5b",
     "model.random_weights=true",
+    "model.dtype=bfloat16",
     "model.architecture={layers:2,hidden:64,heads:4,kv_heads:2,head_dim:16,intermediate:128,vocabulary:2048}",
 )
 
