@@ -5,6 +5,7 @@ from typing import Any
 
 from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.model import Model, has_adapter
+from rlvr_exp.config.needs import weights_folder
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.config.schema import Config
@@ -62,6 +63,8 @@ def _wording(config: Config) -> str:
 
 def _template(model: Model) -> str:
     there, system = facts_of(model).chat_template, ", with a system message" if model.system else ""
+    if model.chat_template != "never" and not there and not model.random_weights and not weights_folder(model):
+        return f"the tokenizer's chat template, if it has one: not fetched yet{system}"
     if model.chat_template == "never" or not there:
         why = "not used" if there else "the tokenizer has none"
         return f"none ({why}){system}"

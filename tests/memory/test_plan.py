@@ -57,7 +57,10 @@ def test_an_evaluation_trains_nothing() -> None:
 
 def test_what_is_missing_comes_with_its_command(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    assert lines("+stage=grpo", "model=qwen14b")["to fetch"].endswith("hf download Qwen/Qwen3-14B")
+    told = lines("+stage=grpo", "model=qwen14b")
+    assert told["to fetch"].endswith("hf download Qwen/Qwen3-14B")
+    assert told["template"].endswith("if it has one: not fetched yet")
+    assert lines("+stage=grpo", "model=qwen14b", "model.chat_template=never")["template"].startswith("none")
 
 
 def test_the_plan_names_how_a_policy_learns_and_what_differs() -> None:
