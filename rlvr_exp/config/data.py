@@ -97,6 +97,8 @@ class Randomise:
     """The colours 1 to 9 change places, alike in all grids of a task. Its known program, which may name colours, is dropped."""
     grids: list[str] = field(default_factory=list, metadata=option([], choices=GRIDS).metadata)
     """Ways of writing grids, of which each prompt has one; empty: data.prompt.grid."""
+    noise: float = option(0.0, low=0, high=1)
+    """Share of the cells of pairs that a prompt shows in a colour drawn from all ten. Answers are judged by the true pairs."""
 
 
 @configures("rlvr_exp.tasks.arc.domain.Arc")

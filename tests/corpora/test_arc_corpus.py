@@ -9,7 +9,7 @@ from rlvr_exp.corpora.arc.build import build_splits
 from rlvr_exp.corpora.arc.catalogue import FAMILIES
 from rlvr_exp.corpora.arc.compose import load, render, size_names
 from rlvr_exp.corpora.arc.sampling import Draw
-from rlvr_exp.corpora.arc.task import Trace, build, shape, unambiguous
+from rlvr_exp.corpora.arc.task import EMBEDDED, Trace, between, build, shape, unambiguous
 from rlvr_exp.corpora.splits import text_of
 
 FLIP = "[[g[r][w - 1 - c] for c in range(w)] for r in range(h)]"
@@ -22,12 +22,12 @@ def bodies_of(family, seed):
 
 
 def grid_of(family, rng, palette):
-    fitting = [(h, w) for h in mixture.SIDES for w in mixture.SIDES if family.fits(h, w)]
+    fitting = [(h, w) for h in mixture.SIDES for w in mixture.SIDES if EMBEDDED.show(family, h, w)]
     return family.source.grid(rng, *rng.choice(fitting), palette)
 
 
-def built(names, tries=300):
-    draws = (build([FAMILIES[name] for name in names], seeds.stream("test", *names, i)) for i in range(tries))
+def built(names, tries=300, sizes=EMBEDDED):
+    draws = (build([FAMILIES[name] for name in names], seeds.stream("test", *names, i), sizes) for i in range(tries))
     return [task for task in draws if task is not None]
 
 
@@ -48,6 +48,18 @@ def test_every_style_of_a_family_gives_the_same_grids(name):
             programs += [render([body.indexed], [shape(given)])] if body.indexed else []
             results = [load(program)([list(row) for row in given]) for program in programs]
             assert all(result == results[0] for result in results), programs
+
+
+@pytest.mark.parametrize("sides", [(4, 8), (5, 6), (6, 15)])
+def test_a_corpus_of_other_sizes_has_inputs_for_every_family_and_larger_grids(sides):
+    low, high = sides
+    grids = between(low, high)
+    for family in FAMILIES.values():
+        assert any(grids.show(family, h, w) for h in grids.sides for w in grids.sides), family.name
+    drawn = [task for name in ("flip_lr", "tile_quad", "border") for task in built([name], 60, grids)]
+    found = {side for task in drawn for given, _ in task.pairs for side in shape(given)}
+    assert drawn and min(found) >= low and max(found) == high
+    assert {task.family for task in drawn} == {"flip_lr", "tile_quad", "border"}
 
 
 @pytest.mark.parametrize("name", thinned(FAMILIES))

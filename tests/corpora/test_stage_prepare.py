@@ -45,6 +45,7 @@ def test_a_small_corpus_is_drawn_and_loads(tmp_path: Path) -> None:
         ([], "prepare: not chosen\n    allowed: arc, "),
         (["prepare=ark"], "did you mean: prepare=arc"),
         (["prepare=arc", "prepare.wall_s=3"], "prepare.wall_s: unknown key"),
+        (["prepare=arc", "prepare.sides=[8,9]"], "prepare.sides: not sizes of grids"),
         (["prepare=arc", "sandbox.workers=2"], "has no effect under +stage=prepare"),
     ],
 )

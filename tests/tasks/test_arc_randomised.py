@@ -56,6 +56,23 @@ def test_each_prompt_writes_its_grids_in_one_of_the_ways_and_says_the_same(plain
     ][::-1]
 
 
+def test_noise_is_in_the_pairs_that_are_shown_alone(plain: Arc) -> None:
+    noisy = replace(plain, randomise=Randomise(noise=0.1))
+    cells = changed = 0
+    for task in noisy.splits()["test"]:
+        shown = wording.read(noisy.task_prompt(task), Prompt())
+        assert shown.test == task.inputs.test and shown == wording.read(noisy.task_prompt(task), Prompt())
+        for pairs in zip(shown.train, task.inputs.train, strict=True):
+            for one, other in zip(*pairs, strict=True):
+                assert list(map(len, one)) == list(map(len, other))
+                found = [a != b for rows in zip(one, other, strict=True) for a, b in zip(*rows, strict=True)]
+                cells, changed = cells + len(found), changed + sum(found)
+    assert 0.07 < changed / cells < 0.11, "a tenth of the new colours are the old ones"
+    assert noisy.splits() == plain.splits() and noisy.fingerprint("test") == plain.fingerprint("test")
+    task = noisy.splits()["test"][0]
+    assert noisy.retry_prompt(task, "def solve(g):", "wrong").endswith(noisy.task_prompt(task))
+
+
 def test_a_task_in_other_colours_is_not_its_own_example(plain: Arc) -> None:
     asked = replace(plain, prompt=Prompt(shots=len(plain.splits()["train"]) - 1), randomise=Randomise(colours=True))
     task, original = asked.splits()["train"][0], plain.splits()["train"][0]

@@ -12,7 +12,7 @@ from rlvr_exp.config import Config
 from rlvr_exp.core import seeds
 from rlvr_exp.corpora.arc import mixture
 from rlvr_exp.corpora.arc.catalogue import FAMILIES
-from rlvr_exp.corpora.arc.task import Built, build, compositions
+from rlvr_exp.corpora.arc.task import EMBEDDED, Built, Sizes, between, build, compositions
 from rlvr_exp.corpora.splits import Row, sizes, tally, write
 from rlvr_exp.records.context import RunContext
 
@@ -24,11 +24,12 @@ Steps = tuple[str, ...]
 def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
     """Draw the splits and write them."""
     folder = Path(config.prepare.output or context.directory / "arc")
-    splits = build_splits(sizes(config.prepare, mixture.SPLITS))
+    grids = between(*config.prepare.sides) if config.prepare.sides else EMBEDDED
+    splits = build_splits(sizes(config.prepare, mixture.SPLITS), grids)
     return write(folder, splits, _counts, preset=6, seed=mixture.SEED)
 
 
-def build_splits(sizes: Mapping[str, int]) -> dict[str, list[Row]]:
+def build_splits(sizes: Mapping[str, int], grids: Sizes = EMBEDDED) -> dict[str, list[Row]]:
     """The splits by name, as rows; `sizes` gives the number of tasks of each, in the order of drawing."""
     singles, pairs = _plan()
     used: dict[str, str] = {}
@@ -36,7 +37,7 @@ def build_splits(sizes: Mapping[str, int]) -> dict[str, list[Row]]:
     for split, size in sizes.items():
         kind = split == "test_unseen"
         order = list(_order(split, size, singles[kind], pairs[kind]))
-        built = [_draw(split, steps, number, used) for steps, number in order]
+        built = [_draw(split, steps, number, used, grids) for steps, number in order]
         seeds.stream("arc", mixture.SEED, split, "order").shuffle(built)
         splits[split] = [_row(f"{split}-{i:05d}", task) for i, task in enumerate(built)]
     return splits
@@ -68,15 +69,15 @@ def _order(split: str, size: int, singles: Sequence[Steps], pairs: Sequence[Step
         yield from ((group[i % len(group)], i // len(group)) for i in range(count))
 
 
-def _draw(split: str, steps: Steps, number: int, used: dict[str, str]) -> Built:
+def _draw(split: str, steps: Steps, number: int, used: dict[str, str], sizes: Sizes) -> Built:
     for attempt in range(ATTEMPTS):
         rng = seeds.stream("arc", mixture.SEED, split, *steps, number, attempt)
-        task = build([FAMILIES[name] for name in steps], rng)
+        task = build([FAMILIES[name] for name in steps], rng, sizes)
         if task is None:
             continue
-        grids = [str(grid) for pair in task.pairs for grid in pair]
-        if all(used.get(grid, split) == split for grid in grids) and f"{task.pairs}" not in used:
-            used.update(dict.fromkeys([*grids, f"{task.pairs}"], split))
+        shown = [str(grid) for pair in task.pairs for grid in pair]
+        if all(used.get(grid, split) == split for grid in shown) and f"{task.pairs}" not in used:
+            used.update(dict.fromkeys([*shown, f"{task.pairs}"], split))
             return task
     raise RuntimeError(f"{split}: no task of {'+'.join(steps)} in {ATTEMPTS} draws; give the family richer grids")
 

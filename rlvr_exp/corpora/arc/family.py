@@ -31,6 +31,8 @@ class GridFamily:
     source: Source = DENSE
     fits: Fits = lambda h, w: True
     """Whether an input of that height and width shows the family well."""
+    most_cells: int = 0
+    """Of an input of the embedded corpus, where outputs are larger; 0: any number."""
     fixed: bool = False
     """Whether it has no parameter at all."""
 
@@ -47,15 +49,19 @@ def register(entry: GridFamily) -> None:
     FAMILIES[entry.name] = entry
 
 
-def fixed(name: str, short: str, indexed: str, source: Source = DENSE, fits: Fits = lambda h, w: True) -> None:
+def fixed(
+    name: str, short: str, indexed: str, source: Source = DENSE, fits: Fits = lambda h, w: True, most_cells: int = 0
+) -> None:
     """Register a family without parameters."""
     bodies = Bodies(short, indexed)
-    register(GridFamily(name, lambda draw: bodies, source, fits, fixed=True))
+    register(GridFamily(name, lambda draw: bodies, source, fits, most_cells, fixed=True))
 
 
-def family(source: Source = DENSE, fits: Fits = lambda h, w: True) -> Callable[[Callable[[Draw], Bodies]], None]:
+def family(
+    source: Source = DENSE, fits: Fits = lambda h, w: True, most_cells: int = 0
+) -> Callable[[Callable[[Draw], Bodies]], None]:
     """Register a family whose function draws parameters and returns the bodies; it is named as the function."""
-    return lambda bodies: register(GridFamily(bodies.__name__, bodies, source, fits))
+    return lambda bodies: register(GridFamily(bodies.__name__, bodies, source, fits, most_cells))
 
 
 def cells(value: str) -> str:

@@ -3,7 +3,7 @@
 A draw that fails a check gives None, and the builder retries; a family whose styles disagree is a fault and raises.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, pairwise
@@ -33,6 +33,31 @@ class Built:
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """Which grids a corpus has."""
+
+    sides: Mapping[int, float]
+    """Weights of a grid's height and of its width."""
+    area: tuple[int, int]
+    """Fewest and most cells of any grid."""
+
+    def show(self, family: GridFamily, h: int, w: int) -> bool:
+        """Whether an input of that height and width shows the family well, and its output is not too large."""
+        room = family.most_cells * self.area[1] / mixture.OUTPUT_AREA[1]
+        return family.fits(h, w) and (not room or h * w <= room)
+
+
+EMBEDDED = Sizes(mixture.SIDES, mixture.OUTPUT_AREA)
+
+
+def between(low: int, high: int) -> Sizes:
+    """All sides from low to high equally likely; of outputs the larger of twice the largest input and four times the
+    smallest, so that there are inputs for every family."""
+    most = max(2 * high * high, 4 * low * low)
+    return Sizes(dict.fromkeys(range(low, high + 1), 1), (mixture.OUTPUT_AREA[0], most))
+
+
+@dataclass(frozen=True)
 class Trace:
     """The grids a program goes through: the input, then the result of each step."""
 
@@ -48,12 +73,12 @@ def shape(grid: Grid) -> Shape:
     return len(grid), len(grid[0])
 
 
-def build(families: Sequence[GridFamily], rng: Random) -> Built | None:
+def build(families: Sequence[GridFamily], rng: Random, sizes: Sizes = EMBEDDED) -> Built | None:
     """Draw a task of these steps, or None when this draw is not worth showing."""
     source = max((family.source for family in families), key=lambda source: source.zero)
     palette = source.palette(rng)
     bodies = [family.bodies(Draw(rng, palette)) for family in families]
-    pairs = _pairs(families, bodies, source, palette, rng)
+    pairs = _pairs(families, bodies, source, palette, sizes, rng)
     if pairs is None or not _visible(pairs) or not unambiguous(families, bodies, pairs, palette, rng):
         return None
     styles = _programs(bodies, pairs)
@@ -65,14 +90,19 @@ def build(families: Sequence[GridFamily], rng: Random) -> Built | None:
 
 
 def _pairs(
-    families: Sequence[GridFamily], bodies: Sequence[Bodies], source: Source, palette: Palette, rng: Random
+    families: Sequence[GridFamily],
+    bodies: Sequence[Bodies],
+    source: Source,
+    palette: Palette,
+    sizes: Sizes,
+    rng: Random,
 ) -> list[Trace] | None:
     runs = [load(_general([body])) for body in bodies]
     one_shape = rng.random() < mixture.ONE_SHAPE_SHARE
-    size = _shape(families[0], rng)
+    size = _shape(families[0], sizes, rng)
     pairs: list[Trace] = []
     while len(pairs) < mixture.PAIRS:
-        pair = _trace(families, runs, source, palette, size if one_shape else None, rng)
+        pair = _trace(families, runs, source, palette, sizes, size if one_shape else None, rng)
         if pair is None:
             return None
         pairs.append(pair)
@@ -80,10 +110,10 @@ def _pairs(
     return pairs if one_shape or len(shapes) > 1 else None
 
 
-def _shape(family: GridFamily, rng: Random) -> Shape:
+def _shape(family: GridFamily, sizes: Sizes, rng: Random) -> Shape:
     while True:
-        h, w = rng.choices(list(mixture.SIDES), list(mixture.SIDES.values()), k=2)
-        if family.fits(h, w):
+        h, w = rng.choices(list(sizes.sides), list(sizes.sides.values()), k=2)
+        if sizes.show(family, h, w):
             return h, w
 
 
@@ -92,25 +122,26 @@ def _trace(
     runs: Sequence[Run],
     source: Source,
     palette: Palette,
+    sizes: Sizes,
     size: Shape | None,
     rng: Random,
 ) -> Trace | None:
     for _ in range(TRIES):
-        h, w = size or _shape(families[0], rng)
+        h, w = size or _shape(families[0], sizes, rng)
         stages = [source.grid(rng, h, w, palette)]
         for family, run in zip(families, runs, strict=True):
-            if not _worthy(stages[-1]) or not family.fits(*shape(stages[-1])):
+            if not _worthy(stages[-1], sizes.area) or not sizes.show(family, *shape(stages[-1])):
                 break
             stages.append(run(stages[-1]))
         else:
-            if _worthy(stages[-1]):
+            if _worthy(stages[-1], sizes.area):
                 return Trace(tuple(stages))
     return None
 
 
-def _worthy(grid: Grid) -> bool:
+def _worthy(grid: Grid, area: tuple[int, int]) -> bool:
     """Rectangular, at least 2 by 2, within the area, and of more than one colour."""
-    low, high = mixture.OUTPUT_AREA
+    low, high = area
     if len(grid) < 2 or len(grid[0]) < 2 or not low <= len(grid) * len(grid[0]) <= high:
         return False
     values = {v for row in grid for v in row}

@@ -26,7 +26,7 @@ from rlvr_exp.tasks.arc.held_back import answer, shown_task
 from rlvr_exp.tasks.arc.load import SPLITS, load
 from rlvr_exp.tasks.arc.parse_program import extract
 from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle, ArcRecord
-from rlvr_exp.tasks.arc.randomised import grid_style, other_colours
+from rlvr_exp.tasks.arc.randomised import grid_style, noisy, other_colours
 from rlvr_exp.tasks.arc.relabel import grids_of, input_shape, relabelled, reordered
 from rlvr_exp.tasks.base import Candidate, HoldsBackCases, RelabelsTasks, ShownTask, Task
 from rlvr_exp.tasks.completion import block_closes
@@ -53,7 +53,12 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
         return self._tasks
 
     def task_prompt(self, task: Task) -> str:
-        return wording.write(task.inputs, self._look(task), self._shots(task))
+        return wording.write(self._shown(task), self._look(task), self._shots(task))
+
+    def _shown(self, task: Task) -> ArcPuzzle:
+        """What the prompt shows of it: with `randomise.noise` not quite its pairs."""
+        noise = self.randomise.noise
+        return noisy(task.inputs, noise, self.seed, task.id) if noise else task.inputs
 
     def _look(self, task: Task) -> Wording:
         """How the task is worded: with `randomise.grids` each in its own way."""
@@ -103,7 +108,7 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
         if self.prompt.style != "bare":
             return super().retry_prompt(task, previous, feedback)
-        return wording.retry(task.inputs, self._look(task), self._shots(task), previous, feedback)
+        return wording.retry(self._shown(task), self._look(task), self._shots(task), previous, feedback)
 
     def parse(self, completion: str, task: Task) -> Candidate:
         return extract(completion, ENTRY_POINT)

@@ -32,6 +32,16 @@ def other_colours(task: Task, seed: int) -> Task:
     return replace(task, **own, gold=None, negatives=())
 
 
+def noisy(puzzle: ArcPuzzle, share: float, seed: int, name: str) -> ArcPuzzle:
+    """The puzzle with this share of the cells of its pairs in a colour drawn from all ten; its test inputs as they were."""
+    rng = stream(seed, "noise", name)
+
+    def changed(grid: Grid) -> Grid:
+        return tuple(tuple(rng.randrange(10) if rng.random() < share else cell for cell in row) for row in grid)
+
+    return replace(puzzle, train=tuple((changed(given), changed(wanted)) for given, wanted in puzzle.train))
+
+
 def grid_style(styles: Sequence[str], name: str, seed: int) -> str:
     """One of the ways of writing grids, for the task of this id."""
     return stream(seed, "grid", name).choice([*styles])
