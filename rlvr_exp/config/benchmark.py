@@ -169,6 +169,18 @@ class Attention(Benchmark):
     """Tokens of a sequence before it is repeated."""
 
 
+@configures("rlvr_exp.benchmarks.embedding.measure")
+@dataclass
+class Embedding(Benchmark):
+    """Where the policy's network puts the tasks of the data: the mean hidden state at the end of their prompts."""
+
+    reads = ("model", "data")
+    split: str = "train"
+    """Split of the data whose prompts are read."""
+    tasks: int = option(200, low=1)
+    """Prompts, the first of the split."""
+
+
 @configures("rlvr_exp.benchmarks.solutions.measure")
 @dataclass
 class SolutionStore(Benchmark):

@@ -53,6 +53,12 @@ class Transfer(Measured, Arms):
     of_success = True
     compared: int = option(400, low=1)
     """Training tasks of a group, the first of it, by which its likeness to the others is computed."""
+    embed: list[str] = field(default_factory=list)
+    """The words that the commands begin with which measure where the initial policy puts each group's tasks; empty: none."""
+
+    def _words(self) -> Iterator[tuple[str, list[str]]]:
+        yield from super()._words()
+        yield "embed", self.embed
 
     def _faults(self) -> Iterator[InputProblem]:
         yield from super()._faults()

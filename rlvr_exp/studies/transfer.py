@@ -34,6 +34,11 @@ class Transfer(options.Transfer, MeasuredStudy, ArmStudy):
     def trainings(self) -> list[Job]:
         return self.arm_jobs()
 
+    def others(self) -> list[Job]:
+        """Where the initial policy puts the tasks of each group, which depends on no seed."""
+        jobs = (self.arm(_embedded(name), words, self.seeds[:1], self.embed) for name, words in self._groups.items())
+        return [job for of in jobs for job in of] if self.embed else []
+
     def measurements(self, training: Job, checkpoint: str) -> list[Job]:
         return [
             job
@@ -51,7 +56,9 @@ class Transfer(options.Transfer, MeasuredStudy, ArmStudy):
         sides = {pair: (after[name], before[pair[1]]) for pair, name in names.items() if name in after}
         found = paired_contrasts({names[pair]: both for pair, both in sides.items()}, self.metric)
         gains = {pair: found[names[pair]] for pair in sides if names[pair] in found}
-        alike = likeness(trained, self.compared)
+        names_of = {_embedded(name): name for name in self._groups}
+        embedded = {names_of[run.job.arm]: run for run in runs if run.job.arm in names_of and run.completed}
+        alike = likeness(trained, self.compared, embedded)
         related = correlations({pair: one.value.value for pair, one in gains.items() if _other(pair)}, alike)
         ends = undecidable({**after, **{f"{name} before": one for name, one in before.items()}})
         answer = [ends] if ends else _in_words(gains, paired_contrasts(_pooled(sides), self.metric))
@@ -70,6 +77,11 @@ class Transfer(options.Transfer, MeasuredStudy, ArmStudy):
 def _arm(trained: str, measured: str) -> str:
     """The arm that measures a group after training on one: on its own a training does it itself."""
     return trained if trained == measured else f"{trained}_on_{measured}"
+
+
+def _embedded(group: str) -> str:
+    """The arm that measures where a group's tasks lie."""
+    return f"{group}_embedded"
 
 
 def _other(pair: Pair) -> bool:

@@ -1,10 +1,13 @@
 """Whether training helps another group the more, the more alike the two groups are: likeness of the groups that were
 trained on, and its rank correlation with the gains."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import mul
+from statistics import fmean
 from typing import Any
 
 from rlvr_exp.config import load
@@ -14,26 +17,42 @@ from rlvr_exp.evaluation.task_similarity import Profile, inputs, programs, simil
 from rlvr_exp.studies.lineage import Training, trained_by
 from rlvr_exp.studies.study import Run
 
-KINDS = ("programs", "inputs")
+EMBEDDINGS = "embeddings"
+KINDS = ("programs", "inputs", EMBEDDINGS)
 """What groups are compared by."""
 UNTOLD, EQUAL = "Cannot tell whether likeness of", "gains are all equal, or groups are all equally alike or without it"
+FILE = "benchmark.json"
 FEWEST = 3
 """Groups of which a correlation says anything."""
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """Profiles of the training tasks of each group, by kind."""
+    """Profiles of the training tasks of each group, by kind, and where the initial policy puts them."""
 
     profiles: Mapping[str, Mapping[str, Profile]]
+    embeddings: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def of(self, first: str, second: str) -> dict[str, float]:
         """Similarities of two groups, by the kinds that both have a profile of: without golds there is none of programs."""
-        return {
+        found = {
             kind: similarity(known[first], known[second])
             for kind, known in self.profiles.items()
             if known.get(first) and known.get(second)
         }
+        if {first, second} <= {*self.embeddings}:
+            found[EMBEDDINGS] = _in_direction(self.embeddings, first, second)
+        return found
+
+
+def _in_direction(embeddings: Mapping[str, Sequence[float]], first: str, second: str) -> float:
+    """(1 + cosine) / 2 of two groups' directions from the mean of all groups: prompts of one wording all lie close together."""
+    centre = [fmean(values) for values in zip(*embeddings.values(), strict=True)]
+    one, other = (
+        [value - middle for value, middle in zip(embeddings[name], centre, strict=True)] for name in (first, second)
+    )
+    lengths = math.hypot(*one) * math.hypot(*other)
+    return (1 + (sum(map(mul, one, other)) / lengths if lengths else 0.0)) / 2
 
 
 @dataclass(frozen=True)
@@ -42,16 +61,21 @@ class Correlations:
     sentences: list[str] = field(default_factory=list)
 
 
-def likeness(runs: Sequence[Run], most: int) -> Likeness:
-    """Of the groups that runs have trained on, by the first `most` tasks of each. Raises InputError: data have changed since."""
-    profiles: dict[str, dict[str, Profile]] = {kind: {} for kind in KINDS}
+def likeness(runs: Sequence[Run], most: int, embedded: Mapping[str, Run]) -> Likeness:
+    """Of the groups that runs have trained on, by the first `most` tasks of each. Raises InputError: data have changed since.
+
+    Args:
+        embedded: by group, the run that measured its embedding.
+    """
+    profiles: dict[str, dict[str, Profile]] = {kind: {} for kind in ("programs", "inputs")}
     for run in {run.job.arm: run for run in runs}.values():
         own = next(trained_by(load(run.directory / "config.yaml"), run.job.name, run.directory))
         if isinstance(own, Training):
             tasks = own.tasks[:most]
             profiles["programs"][run.job.arm] = programs(tasks)
             profiles["inputs"][run.job.arm] = inputs(own.domain, tasks)
-    return Likeness(profiles)
+    measured = {name: json.loads((run.directory / FILE).read_text("utf-8")) for name, run in embedded.items()}
+    return Likeness(profiles, {name: found["mean"] for name, found in measured.items()})
 
 
 def correlations(gains: Mapping[tuple[str, str], float], alike: Likeness) -> Correlations:
@@ -65,7 +89,8 @@ def correlations(gains: Mapping[tuple[str, str], float], alike: Likeness) -> Cor
         return Correlations(
             [], [f"Cannot tell what likeness does: that takes {FEWEST} groups, all measured on each other."]
         )
-    found = {kind: _correlation(groups, gains, alike, kind) for kind in KINDS}
+    kinds = [kind for kind in KINDS if kind != EMBEDDINGS or alike.embeddings]
+    found = {kind: _correlation(groups, gains, alike, kind) for kind in kinds}
     known = {kind: one for kind, one in found.items() if one is not None}
     corrected = dict(zip(known, holm([one.p for one in known.values()]), strict=True))
     rows = [

@@ -14,12 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planted import TASKS, evaluated, known_by, plant
 
+from rlvr_exp.core import files
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.core.statistics import mantel, spearman
 from rlvr_exp.evaluation.task_similarity import programs, similarity
 from rlvr_exp.records import manifest
 from rlvr_exp.studies.study import Run
 from rlvr_exp.studies.transfer import Transfer
+from rlvr_exp.studies.transfer_likeness import EQUAL
 from rlvr_exp.tasks.arc.domain import EMBEDDED, Arc
 
 GREEDY = "pass_at_1_greedy"
@@ -150,6 +152,37 @@ def test_each_training_is_followed_by_the_measurements_of_its_policy(rows: Path,
     rounds.ended(Run(second, tmp_path / "lost", 3, {"status": "stopped"}))
     assert (rounds.batch(), rounds.left()) == ([], 0)
     assert [job.open for job in asked.jobs()] == [False, False, True, True]
+
+
+def test_groups_are_compared_by_where_the_initial_policy_puts_them_too(rows: Path, tmp_path: Path) -> None:
+    names = GROUPS[:4]
+    asked = study(rows, only=[*names], embed=["+stage=benchmark", "benchmark=embedding"])
+    jobs = asked.others()
+    assert [(job.arm, job.seed) for job in jobs] == [(f"{name}_embedded", 0) for name in names]
+    assert jobs[0].words[:2] == ("+stage=benchmark", "benchmark=embedding") and jobs[0] in asked.jobs()
+    assert study(rows).others() == []
+    places = dict(zip(names, [(1.0, 0.2), (1.0, -0.2), (-1.0, 0.3), (-1.0, -0.3)], strict=True))
+    embedded = []
+    for job in jobs:
+        name = job.arm.removesuffix("_embedded")
+        files.write_json(tmp_path / job.name / "benchmark.json", {"mean": [*places[name], 7.0]})
+        embedded.append(Run(job, tmp_path / job.name, 0, {"status": "completed"}))
+    near = {
+        (a, b): 35 + round(10 * places[a][0] * places[b][0] + 30 * places[a][1] * places[b][1])
+        for a in names
+        for b in names
+    }
+    found = asked.summarise([*measured(tmp_path, asked, lambda *pair: near[pair]), *embedded])
+    gains = {(row["trained_on"], row["measured_on"]): row for row in found.tables["gains"]}
+    likes = [gains[names[0], name]["likeness_embeddings"] for name in names]
+    assert likes[0] == pytest.approx(1) and likes == sorted(likes, reverse=True)
+    assert likes[-1] < 0.05, "opposite ends, seen from the middle"
+    (row,) = (row for row in found.tables["correlation"] if row["likeness"] == "embeddings")
+    assert row["spearman"] > 0.9
+    assert any("likeness of embeddings" in text for text in found.answer)
+    lost = replace(embedded[0], summary={"status": "stopped"})
+    found = asked.summarise([*measured(tmp_path / "b", asked, lambda *pair: near[pair]), lost, *embedded[1:]])
+    assert f"Cannot tell whether likeness of embeddings matters: {EQUAL}." in found.answer
 
 
 def test_two_groups_have_no_correlation_and_a_group_alone_has_no_other(rows: Path, tmp_path: Path) -> None:
