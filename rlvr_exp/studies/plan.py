@@ -61,6 +61,8 @@ def _trained(config: Config) -> int:
 def _measured(config: Config) -> int:
     """Completions, before training and after it, of a split that is large enough."""
     evaluation, times = config.evaluation, 2 if trains(config.stage) else config.stage == "evaluate"
+    if not times:
+        return 0
     return times * evaluation.tasks * (evaluation.samples + evaluation.greedy)
 
 

@@ -4,6 +4,7 @@ A gain is the success of the policy that was trained on A on the tasks of B, min
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -25,6 +26,8 @@ from rlvr_exp.studies.measured import MeasuredStudy
 from rlvr_exp.studies.study import ArmStudy, Findings, Job, Run
 from rlvr_exp.studies.transfer_likeness import KINDS, Likeness, correlations, likeness
 
+OF_PROMPTS = ("model", "data", "role")
+"""Nodes of the words that an embedding depends on; those of training and measuring have no effect on it."""
 OWN, OTHERS = "on the group that was trained on", "on other groups"
 Pair = tuple[str, str]
 """The group that was trained on, and the one that was measured."""
@@ -36,8 +39,11 @@ class Transfer(options.Transfer, MeasuredStudy, ArmStudy):
 
     def others(self) -> list[Job]:
         """Where the initial policy puts the tasks of each group, which depends on no seed."""
-        jobs = (self.arm(_embedded(name), words, self.seeds[:1], self.embed) for name, words in self._groups.items())
-        return [job for of in jobs for job in of] if self.embed else []
+        if not self.embed:
+            return []
+        asking = replace(self, words=[word for word in self.words if word.lstrip("+").startswith(OF_PROMPTS)])
+        jobs = (asking.arm(_embedded(name), words, self.seeds[:1], self.embed) for name, words in self._groups.items())
+        return [job for of in jobs for job in of]
 
     def measurements(self, training: Job, checkpoint: str) -> list[Job]:
         return [

@@ -14,11 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planted import TASKS, evaluated, known_by, plant
 
+from rlvr_exp.config import compose
 from rlvr_exp.core import files
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.core.statistics import mantel, spearman
 from rlvr_exp.evaluation.task_similarity import programs, similarity
 from rlvr_exp.records import manifest
+from rlvr_exp.studies.plan import study_plan
 from rlvr_exp.studies.study import Run
 from rlvr_exp.studies.transfer import Transfer
 from rlvr_exp.studies.transfer_likeness import EQUAL
@@ -157,9 +159,16 @@ def test_each_training_is_followed_by_the_measurements_of_its_policy(rows: Path,
 def test_groups_are_compared_by_where_the_initial_policy_puts_them_too(rows: Path, tmp_path: Path) -> None:
     names = GROUPS[:4]
     asked = study(rows, only=[*names], embed=["+stage=benchmark", "benchmark=embedding"])
+    asked.words.append("evaluation.tasks=8")
     jobs = asked.others()
     assert [(job.arm, job.seed) for job in jobs] == [(f"{name}_embedded", 0) for name in names]
-    assert jobs[0].words[:2] == ("+stage=benchmark", "benchmark=embedding") and jobs[0] in asked.jobs()
+    assert jobs[0] in asked.jobs() and jobs[0].words == (
+        "+stage=benchmark",
+        "benchmark=embedding",
+        f"data.path={rows}",
+        f"data.families=[{names[0]}]",
+        "seed=0",
+    )
     assert study(rows).others() == []
     places = dict(zip(names, [(1.0, 0.2), (1.0, -0.2), (-1.0, 0.3), (-1.0, -0.3)], strict=True))
     embedded = []
@@ -183,6 +192,14 @@ def test_groups_are_compared_by_where_the_initial_policy_puts_them_too(rows: Pat
     lost = replace(embedded[0], summary={"status": "stopped"})
     found = asked.summarise([*measured(tmp_path / "b", asked, lambda *pair: near[pair]), lost, *embedded[1:]])
     assert f"Cannot tell whether likeness of embeddings matters: {EQUAL}." in found.answer
+
+
+def test_the_plan_counts_nothing_of_where_a_policy_puts_tasks() -> None:
+    words = ["+stage=study", "study=transfer", "study.only=[moves,cuts]", "study.seeds=[0]"]
+    lines = study_plan(compose(words).config).splitlines()
+    (embedded,) = (line for line in lines if line.startswith("  moves_embedded_seed0"))
+    assert "0 steps on 0 completions, 0 measured: python -m rlvr_exp +stage=benchmark benchmark=embedding" in embedded
+    assert lines[0].startswith("study (nothing is run): 6 runs")
 
 
 def test_two_groups_have_no_correlation_and_a_group_alone_has_no_other(rows: Path, tmp_path: Path) -> None:
