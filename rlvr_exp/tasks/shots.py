@@ -5,11 +5,13 @@ stage and run. Never the task itself, nor one that shares its content.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.tasks.base import Task
 
+Solved = TypeVar("Solved")
 SOLVED = {True: "Here is a solved example.\n\n{}\n{}\n\n", False: "{}{}\n\n"}
 """An example, prompt and answer, in words or bare."""
 
@@ -20,13 +22,13 @@ def solved_tasks(train: Iterable[Task]) -> list[Task]:
 
 
 class Alike:
-    """Whether two tasks share a part of their content, whose keys are found once a task."""
+    """Whether two tasks are one, or share a part of their content, whose keys are found once a task."""
 
     def __init__(self, keys: Callable[[Task], Iterable[Hashable]]):
         self._keys, self._known = keys, dict[str, set[Hashable]]()
 
     def __call__(self, one: Task, other: Task) -> bool:
-        return not self._of(one).isdisjoint(self._of(other))
+        return one.id == other.id or not self._of(one).isdisjoint(self._of(other))
 
     def _of(self, task: Task) -> set[Hashable]:
         if task.id not in self._known:
@@ -35,22 +37,22 @@ class Alike:
 
 
 def chosen_shots(
-    solved: Sequence[Task], task: Task, wanted: int, seed: int, alike: Callable[[Task, Task], bool]
-) -> list[Task]:
-    """So many of the solved tasks, whose ids differ, for a task.
+    solved: Sequence[Solved], task: Task, wanted: int, seed: int, alike: Callable[[Solved, Task], bool]
+) -> list[Solved]:
+    """So many of the solved examples, of which none is there twice, for a task; none where none are wanted.
 
     Args:
-        alike: whether two tasks share their content.
+        alike: whether an example is the task itself, or shares its content.
 
     Raises:
         InputError: there are not enough others.
     """
-    rng, left, found = stream(seed, "shots", task.id), [*range(len(solved))], list[Task]()
+    rng, left, found = stream(seed, "shots", task.id), [*range(len(solved))], list[Solved]()
     while left and len(found) < wanted:
         place = rng.randrange(len(left))
         left[place], left[-1] = left[-1], left[place]
         shot = solved[left.pop()]
-        if shot.id != task.id and not alike(shot, task):
+        if not alike(shot, task):
             found.append(shot)
     if len(found) < wanted:
         what, remedy = f"only {len(found)} solved examples", "ask for fewer, or take data with a larger train split"

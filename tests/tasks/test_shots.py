@@ -88,10 +88,10 @@ def test_more_examples_than_there_are_are_refused(domain: Domain) -> None:
 
 def test_alike_tasks_are_passed_over() -> None:
     tasks = [Task(str(number), "", 0.0, None, None, "gold") for number in range(6)]
-    found = chosen_shots(tasks, tasks[2], 2, 0, lambda one, other: int(one.id) % 2 == 1)
+    found = chosen_shots(tasks, tasks[2], 2, 0, lambda one, other: one.id == other.id or int(one.id) % 2 == 1)
     assert {one.id for one in found} == {"0", "4"}
     with pytest.raises(InputError, match="only 2 solved examples"):
-        chosen_shots(tasks, tasks[2], 3, 0, lambda one, other: int(one.id) % 2 == 1)
+        chosen_shots(tasks, tasks[2], 3, 0, lambda one, other: one.id == other.id or int(one.id) % 2 == 1)
 
 
 def test_a_stage_of_reasoning_has_examples_of_that_stage(tmp_path: Path) -> None:

@@ -16,9 +16,8 @@ from typing import Any, TypeVar
 
 from rlvr_exp.config import data as options
 from rlvr_exp.config.data import Prompt as Wording
-from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
-from rlvr_exp.core.seeds import stream, uniform
+from rlvr_exp.core.seeds import uniform
 from rlvr_exp.tasks.arc import prompt as wording
 from rlvr_exp.tasks.arc.difficulty import score
 from rlvr_exp.tasks.arc.grid import Grid
@@ -31,6 +30,7 @@ from rlvr_exp.tasks.arc.relabel import grids_of, input_shape, relabelled, reorde
 from rlvr_exp.tasks.base import Candidate, HoldsBackCases, RelabelsTasks, ShownTask, Task
 from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
+from rlvr_exp.tasks.shots import chosen_shots
 from rlvr_exp.tasks.splits import Item, split, tied
 
 Named = TypeVar("Named", ArcRecord, Task)
@@ -158,24 +158,23 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
     def _shots(self, task: Task) -> list[tuple[ArcPuzzle, str]]:
         if not self.prompt.shots:
             return []
-        count = min(len(self._solved), self.prompt.shots + 1)  # one more than needed: the task itself may be drawn
-        drawn = stream(self.seed, "shots", task.id).sample(self._solved, count)
-        chosen = [(shot.puzzle(), gold) for shot, gold in drawn if shot.id != task.id]  # In whatever colours.
-        others = [shot for shot in chosen if shot[0] != task.inputs][: self.prompt.shots]
-        if len(others) < self.prompt.shots:
-            what = f"only {len(others)} solved examples"
-            raise InputError(InputProblem("data.prompt.shots", what, str(self.prompt.shots), remedy="ask for fewer"))
-        return others
+        shots = chosen_shots(self._solved, task, self.prompt.shots, self.seed, _same)
+        return [(shot.puzzle(), shot.gold or "") for shot in shots]
 
     @cached_property
-    def _solved(self) -> list[tuple[ArcRecord, str]]:
+    def _solved(self) -> list[ArcRecord]:
         """Train tasks with their program; those of the embedded corpus where the data bring none."""
         train = self._records.get("train", [])
         if self.folds:
             kept = {task.id for task in self._tasks["train"]}
             train = [record for record in train if record.id in kept]
-        own = [(record, record.gold) for record in train if record.gold is not None]
+        own = [record for record in train if record.gold is not None]
         return own or (Arc(seed=self.seed)._solved if self._source != EMBEDDED else [])
+
+
+def _same(record: ArcRecord, task: Task) -> bool:
+    """Whatever colours a task has: by its id."""
+    return record.id == task.id or record.puzzle() == task.inputs
 
 
 def pairs(task: Task) -> list[Hashable]:

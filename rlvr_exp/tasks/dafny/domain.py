@@ -14,9 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import cast
 
 from rlvr_exp.config.data import DafnyDataOptions
-from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
-from rlvr_exp.core.seeds import stream, uniform
+from rlvr_exp.core.seeds import uniform
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.dafny import prompt as wording
@@ -32,6 +31,7 @@ from rlvr_exp.tasks.dafny.tokens import tokens
 from rlvr_exp.tasks.embedded import embedded_sizes
 from rlvr_exp.tasks.folds import FOLDED, folds_of
 from rlvr_exp.tasks.formats.dafny import DafnyProblem
+from rlvr_exp.tasks.shots import chosen_shots
 from rlvr_exp.tasks.sources import source_of
 
 EMBEDDED = Path(__file__).parents[2] / "assets" / "dafny"
@@ -212,14 +212,9 @@ class DafnyDomain(Domain, DafnyDataOptions):
 
     def _shots(self, task: Task) -> list[RoleExample]:
         """Solved examples of the task's role from the shorter half of `train`, without the task's own example."""
-        wanted = self.prompt.shots
-        if not wanted:
+        if not self.prompt.shots:
             return []
-        others = [one for one in self._solved[task.inputs.role] if one.example.id != task.inputs.example.id]
-        if len(others) < wanted:
-            what = f"only {len(others)} solved examples"
-            raise InputError(InputProblem("data.prompt.shots", what, str(wanted), remedy="ask for fewer"))
-        return stream(self.seed, "shots", task.id).sample(others, wanted)
+        return chosen_shots(self._solved[task.inputs.role], task, self.prompt.shots, self.seed, _same)
 
     @cached_property
     def _solved(self) -> dict[Role, list[RoleExample]]:
@@ -233,6 +228,10 @@ class DafnyDomain(Domain, DafnyDataOptions):
             parts = sorted((one for one in train if one.role == role), key=lambda one: len(one.example.gold))
             found[role] = parts[: max(self.prompt.shots + 1, len(parts) // 2)]
         return found
+
+
+def _same(solved: RoleExample, task: Task) -> bool:
+    return bool(solved.example.id == task.inputs.example.id)
 
 
 def band_name(example: DafnyExample) -> str:
