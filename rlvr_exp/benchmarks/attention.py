@@ -22,7 +22,6 @@ from rlvr_exp.records.context import RunContext
 from rlvr_exp.report.dots import dots
 
 PREVIOUS, SAME_CELL, INDUCTION, COPY = "previous", "same_cell", "induction", "copy"
-SEEDS = 2**63
 UNIFORM = "uniform"
 """The row of a head that pays all earlier tokens the same."""
 Places = Sequence[tuple[int, int]]
@@ -56,7 +55,7 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
 
 def _of_sequences(policy: Policy, config: Config) -> Scores:
     options = config.benchmark
-    generator = torch.Generator().manual_seed(derive(config.seed, "repeated") % SEEDS)
+    generator = torch.Generator().manual_seed(derive(config.seed, "repeated"))
     rows = policy.model.get_input_embeddings().num_embeddings
     found: dict[str, list[torch.Tensor]] = {INDUCTION: [], COPY: []}
     for _ in range(options.sequences):

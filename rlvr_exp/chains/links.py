@@ -18,7 +18,7 @@ from rlvr_exp.config.words import one_experiment
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.summary import read_summary
+from rlvr_exp.records.summary import COMPLETED, read_summary
 
 STATE, PAGE = "chain.json", "chain.md"
 
@@ -80,7 +80,7 @@ def _words_of(command: Command) -> Path:
 def _ended_well(command: Command) -> bool:
     """Whether the directory has a completed run of the same words."""
     summary, words = read_summary(command.directory), _words_of(command)
-    if summary is None or summary["status"] != "completed" or not words.is_file():
+    if summary is None or summary["status"] != COMPLETED or not words.is_file():
         return False
     return json.loads(words.read_text(encoding="utf-8")) == list(command.words)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.study import Arms, Measured, Study
+from rlvr_exp.config.study import Arms, Measured, Rated
 from rlvr_exp.core.errors import InputProblem
 
 GREEDY = "pass_at_1_greedy"
@@ -14,7 +14,7 @@ GREEDY = "pass_at_1_greedy"
 
 @configures("rlvr_exp.studies.few_shot.FewShot")
 @dataclass
-class FewShot(Study):
+class FewShot(Rated):
     """How success depends on the number of solved examples that a prompt shows, for a policy that is not trained."""
 
     of_success = True
@@ -29,7 +29,7 @@ class FewShot(Study):
 
 @configures("rlvr_exp.studies.zero_shot.ZeroShot")
 @dataclass
-class ZeroShot(Measured):
+class ZeroShot(Rated, Measured):
     """What a training gains on tasks of which nothing was in it: no task, no family, no program."""
 
     of_success = True
@@ -46,7 +46,7 @@ class ZeroShot(Measured):
 
 @configures("rlvr_exp.studies.transfer.Transfer")
 @dataclass
-class Transfer(Measured, Arms):
+class Transfer(Rated, Measured, Arms):
     """How training on one group of tasks changes success on each other one: every arm is a group, by the words that choose
     its data."""
 
@@ -71,7 +71,7 @@ class Transfer(Measured, Arms):
 
 @configures("rlvr_exp.studies.bias_variance.BiasVariance")
 @dataclass
-class BiasVariance(Study):
+class BiasVariance(Rated):
     """Which share of the failures is the training's bias and which its variance, and whether the training tasks or the seed
     make it vary: every arm trains on another bootstrap sample of the tasks, with each seed."""
 

@@ -10,6 +10,15 @@ from rlvr_exp.config.options import option
 from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.core.errors import InputProblem
 
+CORPUS_OF = {
+    "tiny": "arc",
+    "tiny_dafny": "dafny",
+    "tiny_edits": "edits",
+    "tiny_solver": "problems",
+    "tiny_tester": "problems",
+}
+"""The embedded models, and the embedded corpus, as a choice of `data`, whose train split each has imitated."""
+
 
 @dataclass
 class Model:
@@ -19,7 +28,7 @@ class Model:
     """Folder of a local checkpoint, full or an adapter's; empty: the hub name, or the embedded model."""
     name: str = ""
     """Hub name, used when no path is given."""
-    embedded: str = option("tiny", choices=("tiny", "tiny_dafny", "tiny_edits", "tiny_solver", "tiny_tester"))
+    embedded: str = option("tiny", choices=tuple(CORPUS_OF))
     """The model of this package that is used when neither is given: tiny (grid puzzles), tiny_dafny (both Dafny roles),
     tiny_edits (edits by ast-grep), tiny_solver (coding problems in stages of reasoning) or tiny_tester (tests of coding problems)."""
     dtype: str = option("auto", choices=("auto", "float32", "bfloat16"))

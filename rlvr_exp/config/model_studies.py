@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.study import Arms, Study
+from rlvr_exp.config.study import Arms, Budgeted
 from rlvr_exp.core.errors import InputProblem
 
 
 @configures("rlvr_exp.studies.capacity.Capacity")
 @dataclass
-class Capacity(Study):
+class Capacity(Budgeted):
     """How much a model's width and depth are worth at equal tokens and at equal time."""
 
     widths: list[int] = option([64, 96, 128, 192], low=8)
@@ -34,11 +34,11 @@ class Capacity(Study):
 
 @configures("rlvr_exp.studies.architecture.ArchitectureStudy")
 @dataclass
-class ArchitectureStudy(Arms):
+class ArchitectureStudy(Budgeted, Arms):
     """What attention, positions and embeddings are worth at equal parameters and tokens: the first arm is the reference."""
 
 
 @configures("rlvr_exp.studies.tokenization.Tokenization")
 @dataclass
-class Tokenization(Arms):
+class Tokenization(Budgeted, Arms):
     """What a tokenizer is worth where models see the same tasks: the first arm is the reference."""

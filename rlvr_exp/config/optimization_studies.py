@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.study import Arms, Measured
+from rlvr_exp.config.study import Arms, Budgeted, Measured
 from rlvr_exp.core.errors import InputProblem
 
 
 @configures("rlvr_exp.studies.optimizers.Optimizers")
 @dataclass
-class Optimizers(Arms):
+class Optimizers(Budgeted, Arms):
     """Which optimizer, schedule or clipping learns most from equally many rollouts; the first arm is the reference."""
 
     curve: str = "success/mean"

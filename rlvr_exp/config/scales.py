@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from rlvr_exp.config.excess_code import EXCESS_CODE
 
+SUCCESS = ("pass_at_1", "pass_at_1_greedy", "pass_at_8")
+"""Rates that every evaluation reports where it drew enough samples; `_greedy` is the argmax completion."""
 BITS = "bits_per_character"
 """Of `evaluation.bits`: what a gold completion and its end cost under the policy."""
 

@@ -10,7 +10,7 @@ from typing import Any
 from rlvr_exp.config.names import suggest
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.config.scales import scale_of
-from rlvr_exp.config.study import Study
+from rlvr_exp.config.study import Budgeted
 from rlvr_exp.core.errors import InputProblem
 
 RANGES = ("uniform", "log_uniform", "int", "log_int")
@@ -124,7 +124,7 @@ def _number(value: Any) -> bool:
 
 @configures("rlvr_exp.studies.search.Search")
 @dataclass
-class Search(Study):
+class Search(Budgeted):
     """Which values of some options do best: Optuna asks for trials, each of which is run with every seed."""
 
     space: dict[str, Any] = field(default_factory=dict)

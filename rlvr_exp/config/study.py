@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.scales import scale_of
+from rlvr_exp.config.scales import SUCCESS, scale_of
 from rlvr_exp.core.errors import InputProblem
 
 OWN = ("run.dir=", "run.resume=", "seed=", "evaluation.remember=")
@@ -24,8 +24,6 @@ class Study:
 
     reads: ClassVar[tuple[str, ...]] = ()
     """Nodes of the configuration that it reads besides its own."""
-    of_success: ClassVar[bool] = False
-    """Whether its answer is in points of success, so that no other kind of metric can be answered about."""
     command: list[str] = field(default_factory=list)
     """The words that the commands of all runs begin with, such as +stage=grpo."""
     words: list[str] = field(default_factory=list)
@@ -34,18 +32,11 @@ class Study:
     """Each arm is run with each of these seeds; arms are paired by them."""
     reuse: list[str] = field(default_factory=list)
     """Folders whose finished runs stand in for runs of the same options, data, initial weights and seed."""
-    metric: str = "pass_at_1"
-    """The rate of an evaluation that the answer is about."""
-    equal: str = option("rollouts", choices=("none", *BUDGETS))
-    """What the runs of all arms should have used up equally; where they have not, the answer begins with it."""
 
     def problems(self) -> list[InputProblem]:
         return list(self._faults())
 
     def _faults(self) -> Iterator[InputProblem]:
-        if self.of_success and scale_of(self.metric).less_is_better:
-            what = "this study is of a success rate, where more is better"
-            yield InputProblem("metric", what, self.metric, "pass_at_1, pass_at_1_greedy, pass_at_K")
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             yield InputProblem(
                 "seeds", "one run for each", str(self.seeds), "different seeds", "", "study.seeds=[0,1,2]"
@@ -59,6 +50,33 @@ class Study:
     def _words(self) -> Iterator[tuple[str, list[str]]]:
         """The lists of words that it has, each with its key."""
         yield from (("command", self.command), ("words", self.words))
+
+
+@dataclass
+class Rated(Study):
+    """Studies whose answer is about a metric of evaluations."""
+
+    of_success: ClassVar[bool] = False
+    """Whether it is in points of success, so that no other kind of metric can be answered about."""
+    metric: str = SUCCESS[0]
+    """The rate of an evaluation that the answer is about."""
+
+    def _faults(self) -> Iterator[InputProblem]:
+        yield from super()._faults()
+        if self.of_success and scale_of(self.metric).less_is_better:
+            what = "this study is of a success rate, where more is better"
+            yield InputProblem("metric", what, self.metric, ", ".join(SUCCESS))
+        if self.metric.startswith("pass") and self.metric not in SUCCESS:
+            allowed = f"{', '.join(SUCCESS)}, or a measure of the data by its name"
+            yield InputProblem("metric", "no evaluation reports it", self.metric, allowed)
+
+
+@dataclass
+class Budgeted(Rated):
+    """Studies that say first where their arms did not use up equally much."""
+
+    equal: str = option("rollouts", choices=("none", *BUDGETS))
+    """What the runs of all arms should have used up equally; where they have not, the answer begins with it."""
 
 
 @dataclass
@@ -100,19 +118,19 @@ class Measured(Study):
 
 @configures("rlvr_exp.studies.ablation.Ablation")
 @dataclass
-class Ablation(Arms):
+class Ablation(Budgeted, Arms):
     """What each component is worth: every arm removes or replaces one."""
 
 
 @configures("rlvr_exp.studies.algorithms.Algorithms")
 @dataclass
-class Algorithms(Arms):
+class Algorithms(Budgeted, Arms):
     """Which algorithm learns most from an equal budget: every arm names one, the first is the reference."""
 
 
 @configures("rlvr_exp.studies.learning_curve.LearningCurve")
 @dataclass
-class LearningCurve(Study):
+class LearningCurve(Rated):
     """How success grows with what a policy learns from."""
 
     of_success = True
@@ -154,7 +172,7 @@ class SampleComplexity(Arms):
 
 @configures("rlvr_exp.studies.cross_validation.CrossValidation")
 @dataclass
-class CrossValidation(Study):
+class CrossValidation(Rated):
     """How well a training does on tasks that it did not see: each of N runs a seed holds out another fold of the data."""
 
     of_success = True

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from statistics import NormalDist, fmean, median
 from typing import Any, NamedTuple
 
-CONFIDENCE = 0.95
+CONFIDENCE, LEVEL = 0.95, 0.05
+"""Of intervals; and of tests: what has a p of at most this is beyond chance."""
 NORMAL = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 """Standard errors from a mean to either end of its normal interval."""
 

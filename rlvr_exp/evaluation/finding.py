@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlvr_exp.config.scales import Scale, scale_of
-from rlvr_exp.core.statistics import CONFIDENCE
+from rlvr_exp.core.statistics import LEVEL
 
 FLOOR, CEILING = 0.05, 0.95
 """Rates below and above which all arms are too near to the end of the scale to differ by much."""
@@ -24,11 +24,11 @@ def finding(first: str, second: str, change: Mapping[str, Any], levels: Sequence
     if (end := at_an_end(levels)) and not scale.less_is_better:
         return f"cannot tell: all arms lie {end}"
     p = change.get("p_holm", change["p"])
-    if p < 1 - CONFIDENCE:
+    if p <= LEVEL:
         rises = (change["value"] > 0) != scale.less_is_better
         better = f"{second} is {'better' if rises else 'worse'} than {first}: {_change(change, scale)}"
         return better + of_few_seeds(change["seeds"], "an interval")
-    corrected = f" after Holm's correction for {change['arms']} arms" if change["p"] < 1 - CONFIDENCE else ""
+    corrected = f" after Holm's correction for {change['arms']} arms" if change["p"] <= LEVEL else ""
     least = f"{scale.number(change['smallest'])} {scale.unit}"
     smallest = f"one of {least} would have been found in 80 of 100 such studies"
     none = f"no difference between {second} and {first} was found{corrected}: {_change(change, scale)}; {smallest}"

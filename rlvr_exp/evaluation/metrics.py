@@ -14,6 +14,7 @@ import numpy as np
 
 from rlvr_exp.config.excess_code import EXCESS_CODE
 from rlvr_exp.config.scales import BITS, scale_of
+from rlvr_exp.config.scales import SUCCESS as METRICS
 from rlvr_exp.config.voting import read_voted
 from rlvr_exp.core.statistics import mean_interval, pass_at_k
 from rlvr_exp.episodes.types import Completion
@@ -21,9 +22,6 @@ from rlvr_exp.records.rollout_files import EvalSample, Mode
 from rlvr_exp.verifiers.base import BUCKETS, PROMPT_TOO_LONG, Verdict
 
 PROVED, UNPROVED = Verdict("passed"), Verdict("failed", bucket="verify")
-METRICS = ("pass_at_1", "pass_at_1_greedy", "pass_at_8")
-"""What every evaluation reports where it drew enough samples; `_greedy` is the argmax completion."""
-
 EXCESS_PARTS = dict(zip(EXCESS_CODE, (("uncovered", "diff"), ("uncovered_added", "added")), strict=True))
 """Which count of a completion is divided by which."""
 

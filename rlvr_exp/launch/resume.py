@@ -25,7 +25,7 @@ from rlvr_exp.records.fingerprint import MAX_STEPS, changed_data, differences, f
 from rlvr_exp.records.initial_weights import changed_initial_weights, initial_weights
 from rlvr_exp.records.manifest import PACKAGES, versions
 from rlvr_exp.records.rollout_files import rollout_steps
-from rlvr_exp.records.summary import read_summary
+from rlvr_exp.records.summary import COMPLETED, read_summary
 
 PASSED = ("summary.json", "report.html", "evaluation/after.json", "evaluation/after.jsonl.gz")
 """Files about the end of a run, which a resumed run has yet to reach."""
@@ -183,7 +183,7 @@ def _completed(checked: Checked, root: Path, manifest: Mapping[str, Any]) -> boo
         if (root / "config.yaml").is_file()
         else manifest["max_steps"]
     )
-    return status == "completed" and checked.config.algorithm.max_steps <= max_steps
+    return status == COMPLETED and checked.config.algorithm.max_steps <= max_steps
 
 
 def _notes(manifest: Mapping[str, Any], damaged: list[tuple[Path, InputError]]) -> Iterator[str]:

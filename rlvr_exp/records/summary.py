@@ -11,8 +11,10 @@ from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED
 from rlvr_exp.core.files import write_json
 from rlvr_exp.records.context import StageResult
 
-NAME = "summary.json"
-STATUS = {DONE: "completed", GUARD: "stopped", INTERRUPTED: "interrupted", BAD_INPUT: "failed", FAULT: "failed"}
+NAME, BENCHMARK = "summary.json", "benchmark.json"
+"""Of a run; and beside it what a benchmark measured."""
+COMPLETED = "completed"
+STATUS = {DONE: COMPLETED, GUARD: "stopped", INTERRUPTED: "interrupted", BAD_INPUT: "failed", FAULT: "failed"}
 """The status of each exit code."""
 
 
@@ -30,6 +32,11 @@ def write_summary(directory: Path, stage: str, exit_code: int, seconds: float, r
             "metrics": _plain(result.metrics),
         },
     )
+
+
+def read_benchmark(directory: Path) -> Any:
+    """What a benchmark measured."""
+    return json.loads((directory / BENCHMARK).read_text(encoding="utf-8"))
 
 
 def with_diagnosis(directory: Path, summary: Mapping[str, Any], cause: str) -> dict[str, Any]:

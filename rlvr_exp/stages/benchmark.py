@@ -17,6 +17,7 @@ from rlvr_exp.config.benchmark import GradientVariance, Landscape, Paired
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.summary import BENCHMARK
 
 
 def run(config: Any, context: RunContext) -> StageResult:
@@ -33,7 +34,7 @@ def run(config: Any, context: RunContext) -> StageResult:
     else:
         text, metrics = get_method(config.benchmark._target_)(config, context)
         data = metrics
-    write_json(context.directory / "benchmark.json", data)
+    write_json(context.directory / BENCHMARK, data)
     write_text(context.directory / "benchmark.md", text + "\n")
     context.progress(kind="note", text=text)
     return StageResult(metrics=metrics)

@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from rlvr_exp.config import model_studies as options
-from rlvr_exp.core.statistics import CONFIDENCE, Estimate, rank_correlation
+from rlvr_exp.core.crossed import holm
+from rlvr_exp.core.statistics import LEVEL, Estimate, rank_correlation
 from rlvr_exp.records.tracking import read_metrics
 from rlvr_exp.report.plots import Curve, curves
-from rlvr_exp.studies.budget import seconds_until, used
+from rlvr_exp.studies.budget import budgets, seconds_until, unequal, used
 from rlvr_exp.studies.model_arms import MODELS, Row, model_findings
 from rlvr_exp.studies.study import Findings, Job, Run, Study
 
@@ -42,8 +43,10 @@ class Capacity(options.Capacity, Study):
     def summarise(self, runs: Sequence[Run]) -> Findings:
         found = model_findings(runs, self.metric, self.equal)
         losses = [*_at_equal_tokens(runs, self.metric), *_at_equal_time(runs)]
-        ranks = [row for kind in KINDS for at in (TOKENS, TIME) if (row := _rank(losses, kind, at))]
-        answer = [*map(_sentence, ranks), *_untimed(runs, losses), *found.answer]
+        ranks = _corrected([row for kind in KINDS for at in (TOKENS, TIME) if (row := _rank(losses, kind, at))])
+        unfair = [unequal(budgets(runs, self.equal), self.equal)] if self.equal != "none" else []
+        others = [sentence for sentence in found.answer if sentence not in unfair]
+        answer = [*filter(None, unfair), *map(_sentence, ranks), *_untimed(runs, losses), *others]
         tables = {**found.tables, "rank_correlation": ranks, "losses": losses}
         return replace(
             found, answer=answer, tables=tables, plots={**found.plots, **_plot(found.tables[MODELS], self.metric)}
@@ -89,6 +92,10 @@ def _rank(losses: Sequence[Row], kind: str, at: str) -> dict[str, Any]:
     return {"of": kind, "at": at, "measure": some[0]["measure"], "correlation": correlation, "p": chance, **counts}
 
 
+def _corrected(ranks: Sequence[Row]) -> list[Row]:
+    return [{**row, "p_holm": p} for row, p in zip(ranks, holm([row["p"] for row in ranks]), strict=True)]
+
+
 def _untimed(runs: Sequence[Run], losses: Sequence[Row]) -> Iterator[str]:
     """A sentence for each kind of size that equal time says nothing of."""
     timed = {row["of"] for row in losses if row["at"] == TIME}
@@ -99,7 +106,7 @@ def _untimed(runs: Sequence[Run], losses: Sequence[Row]) -> Iterator[str]:
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
-    sure = row["p"] < 1 - CONFIDENCE
+    sure = row["p_holm"] <= LEVEL
     way = "falls" if row["correlation"] < 0 else "rises"
     what = (
         f"{row['measure']} {way} with {row['of']}"
@@ -107,7 +114,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
         else f"cannot tell whether {row['measure']} changes with {row['of']}"
     )
     counted = f"{row['sizes']} sizes, {row['seeds']} {'seed' if row['seeds'] == 1 else 'seeds'}"
-    return f"At {row['at']} {what}: rank correlation {row['correlation']:+.2f}, p = {row['p']:.3f}, {counted}."
+    return f"At {row['at']} {what}: rank correlation {row['correlation']:+.2f}, p = {row['p_holm']:.3f}, {counted}."
 
 
 def _plot(rows: Sequence[Row], metric: str) -> dict[str, Any]:

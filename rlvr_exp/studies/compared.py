@@ -29,6 +29,9 @@ class Wording:
     """The reference minus the arm; else the arm minus the reference."""
 
 
+AGAINST_FIRST = Wording("difference", "minus the first arm", "better", "worse")
+
+
 def compared(runs: Sequence[Run], reference: str, metric: str, equal: str, wording: Wording) -> Findings:
     """
     Args:

@@ -7,7 +7,7 @@ from statistics import fmean
 from rlvr_exp.config.scales import scale_of
 from rlvr_exp.core.crossed import crossed_mean, holm
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.core.statistics import CONFIDENCE, Estimate
+from rlvr_exp.core.statistics import LEVEL, Estimate
 from rlvr_exp.evaluation.arms import AFTER
 from rlvr_exp.evaluation.finding import at_an_end, of_few_seeds
 from rlvr_exp.evaluation.metrics import task_values
@@ -31,7 +31,7 @@ class Contrast:
     @property
     def sure(self) -> bool:
         """Whether chance alone is an unlikely cause."""
-        return self.p < 1 - CONFIDENCE
+        return self.p <= LEVEL
 
 
 def measured(run: Run, metric: str) -> bool:
@@ -98,11 +98,26 @@ def judged(seeds: Sequence[Mapping[str, float]]) -> list[str]:
 
 
 def interval(values: Values, metric: str) -> Estimate:
-    """The mean of an arm over its seeds and the tasks that each of them could judge, with its 95% interval."""
-    tasks = judged([*values.values()])
-    return crossed_mean(
-        [[of_seed[task] for task in tasks] for of_seed in values.values()], ceiling=scale_of(metric).high
-    )
+    """The mean of an arm over its seeds and the tasks that each of them could judge, with its 95% interval.
+
+    Raises:
+        InputError: there is no such task.
+    """
+    rows = judged_by_all([*values.values()])
+    return crossed_mean(rows, ceiling=scale_of(metric).high)
+
+
+def judged_by_all(seeds: Sequence[Mapping[str, float]]) -> list[list[float]]:
+    """By seed, the values of the tasks that every seed could judge.
+
+    Raises:
+        InputError: there is no such task.
+    """
+    tasks = judged(seeds)
+    if not tasks:
+        what, remedy = "no task was judged with every seed of an arm", "read why in the runs' reports"
+        raise InputError(InputProblem("study.seeds", what, f"{len(seeds)} seeds", remedy=remedy))
+    return [[of_seed[task] for task in tasks] for of_seed in seeds]
 
 
 def gain_row(one: Contrast) -> dict[str, float]:

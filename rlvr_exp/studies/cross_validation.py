@@ -15,7 +15,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.arms import BEFORE
 from rlvr_exp.evaluation.finding import of_few_seeds
 from rlvr_exp.report.plots import intervals
-from rlvr_exp.studies.contrast import Values, arm_values, undecidable
+from rlvr_exp.studies.contrast import Values, arm_values, interval, undecidable
 from rlvr_exp.studies.study import Findings, Job, Run, Study
 
 
@@ -36,7 +36,7 @@ class CrossValidation(options.CrossValidation, Study):
         tasks = _judged([folds] if start is None else [folds, start], seeds)
         after, before = _rows(folds, tasks, seeds), None if start is None else _rows(start, tasks, seeds)
         spread = fold_spread([[fmean(of_fold[seed].values()) for seed in seeds] for of_fold in folds.values()])
-        each = {name: crossed_mean(_rows(folds, {name: of_fold}, seeds)) for name, of_fold in tasks.items()}
+        each = {name: interval({seed: of_fold[seed] for seed in seeds}, self.metric) for name, of_fold in folds.items()}
         answer = [undecidable(folds), self._success(after), *self._gain(before, after), _spread_in_words(spread)]
         tables = {"folds": _fold_rows(folds, seeds), "spread": [spread._asdict()]}
         plot = intervals(f"{self.metric} of each held-out fold", each, "with 95% intervals over seeds and tasks")

@@ -47,12 +47,15 @@ class FewShot(options.FewShot, Study):
         self, counts: Sequence[int], best: int, against: Mapping[str, Contrast], arms: Mapping[str, Values]
     ) -> str:
         """Which is the smallest number that is not surely worse than the best."""
-        fewest = next(count for count in counts if count == best or not _worse(against.get(_arm(count))))
+        compared = [count for count in counts if _arm(count) in against]
+        fewest = next((count for count in compared if count < best and not _worse(against[_arm(count)])), best)
         highest = f"{self.metric} is highest with {best} shots, {level(arms[_arm(best)]):.1%}"
         if best == counts[0]:
             return f"{highest}, the fewest that were measured."
         if fewest == best:
-            return f"{highest}; every smaller number is worse beyond chance."
+            lost = [count for count in counts if count < best and count not in compared]
+            unknown = f", of those measured on its tasks and seeds (not {', '.join(map(str, lost))})" if lost else ""
+            return f"{highest}; every smaller number is worse beyond chance{unknown}."
         smallest = 100 * against[_arm(fewest)].value.smallest
         seen = f"a loss of {smallest:.1f} points would have been found in 80 of 100 such studies"
         return f"{highest}; {fewest} are the fewest that no loss against it was found for ({seen})."
@@ -62,8 +65,8 @@ def _arm(count: int) -> str:
     return f"shots_{count}"
 
 
-def _worse(one: Contrast | None) -> bool:
-    return one is None or (one.sure and one.value.value < 0)
+def _worse(one: Contrast) -> bool:
+    return one.sure and one.value.value < 0
 
 
 def _too_long(runs: Sequence[Run], count: int) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import Any
 from rlvr_exp.config.search import Dimension
 from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.seeds import stream
-from rlvr_exp.core.statistics import CONFIDENCE
+from rlvr_exp.core.statistics import LEVEL
 from rlvr_exp.studies.trials import distribution, optuna, quiet
 
 FEWEST = 10
@@ -31,7 +31,7 @@ class Importance:
 
     @property
     def sure(self) -> bool:
-        return self.p < 1 - CONFIDENCE
+        return self.p <= LEVEL
 
 
 def importances(

@@ -5,7 +5,6 @@ Seeds are paired: each has its own training, measured around both of its ends. L
 that their intervals are over both; eigenvalues have one a seed.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
@@ -14,6 +13,7 @@ from rlvr_exp.config import optimization_studies as options
 from rlvr_exp.core.crossed import Values, crossed, differences
 from rlvr_exp.core.statistics import Estimate, t_interval
 from rlvr_exp.evaluation.finding import of_few_seeds
+from rlvr_exp.records.summary import read_benchmark
 from rlvr_exp.report.drawing import Drawing
 from rlvr_exp.report.plots import Curve, curves, intervals
 from rlvr_exp.studies.measured import MeasuredStudy
@@ -24,7 +24,6 @@ TRAINING, BASE, TRAINED = "training", "base", "trained"
 
 Found = Mapping[str, Any]
 """What `benchmark=landscape` has measured."""
-FILE = "benchmark.json"
 LOSS = "loss of gold answers, nats a token"
 
 
@@ -60,8 +59,7 @@ def _measured(runs: Sequence[Run]) -> dict[str, dict[Any, Found]]:
     found: dict[str, dict[Any, Found]] = {BASE: {}, TRAINED: {}}
     for run in runs:
         if run.completed and run.job.arm in found:
-            text = (run.directory / FILE).read_text(encoding="utf-8")
-            found[run.job.arm][run.job.seed] = json.loads(text)
+            found[run.job.arm][run.job.seed] = read_benchmark(run.directory)
     return found
 
 

@@ -10,22 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlvr_exp.config import Config, build, compose, load
-from rlvr_exp.config.model import Model, base, continued
+from rlvr_exp.config.model import CORPUS_OF, Model, base, continued
 from rlvr_exp.config.stages import imitates, trains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.leakage import apart
 from rlvr_exp.launch.data_check import HELD_OUT, rl_split
 from rlvr_exp.records import manifest
 from rlvr_exp.tasks.base import Domain, Task
-
-CORPUS_OF = {
-    "tiny": "arc",
-    "tiny_dafny": "dafny",
-    "tiny_edits": "edits",
-    "tiny_solver": "problems",
-    "tiny_tester": "problems",
-}
-"""The embedded corpus, as a choice of `data`, whose train split an embedded policy has imitated."""
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ from rlvr_exp.evaluation.finding import FLOOR
 from rlvr_exp.records import manifest
 from rlvr_exp.records.rollout_files import read_evaluation
 from rlvr_exp.studies.budget import used
-from rlvr_exp.studies.compared import Wording, compared
+from rlvr_exp.studies.compared import AGAINST_FIRST, compared
 from rlvr_exp.studies.contrast import Values, arm_values, interval, judged, level, measured
 from rlvr_exp.studies.study import Findings, Run
 
-DIFFERENCE = Wording("difference", "minus the first arm", "better", "worse")
 SUCCESS = "pass_at_1"
 MODELS = "models"
 """The table with a row for each arm."""
@@ -27,7 +26,7 @@ def model_findings(runs: Sequence[Run], metric: str, equal: str) -> Findings:
     Raises:
         InputError: no run was measured by the metric.
     """
-    found = compared(runs, runs[0].job.arm, metric, equal, DIFFERENCE)
+    found = compared(runs, runs[0].job.arm, metric, equal, AGAINST_FIRST)
     answer = [*found.answer, *(_success(runs) if metric != SUCCESS else ())]
     return replace(found, answer=answer, tables={MODELS: model_rows(runs, metric), **found.tables})
 
@@ -80,5 +79,5 @@ def _success(runs: Sequence[Run]) -> Iterator[str]:
     if levels[best] <= FLOOR:
         yield f"Success does not count: no arm exceeds {FLOOR:.0%} ({SUCCESS} of {best} {levels[best]:.1%})."
         return
-    for sentence in compared(runs, runs[0].job.arm, SUCCESS, "none", DIFFERENCE).answer:
+    for sentence in compared(runs, runs[0].job.arm, SUCCESS, "none", AGAINST_FIRST).answer:
         yield f"By {SUCCESS}: {sentence}"

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -17,8 +18,8 @@ from rlvr_exp.launch.resume import data_fingerprints
 from rlvr_exp.records import manifest
 from rlvr_exp.records.fingerprint import MAX_STEPS, flat, run_fingerprint, trajectory_options
 from rlvr_exp.records.initial_weights import initial_weights
-from rlvr_exp.records.summary import read_summary
-from rlvr_exp.studies.study import COMPLETED, Job
+from rlvr_exp.records.summary import COMPLETED, read_summary
+from rlvr_exp.studies.study import Job
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def places(jobs: Sequence[Job], checked: Sequence[Checked], root: Path, reuse: S
     """A directory for each job: below the root, or of a finished run of the same fingerprint in a folder of `reuse`.
 
     Raises:
-        InputError: a folder of `reuse` does not exist, or two jobs have one directory.
+        InputError: a folder of `reuse` does not exist.
     """
     problems = [
         InputProblem("study.reuse", "no such folder", name, "folders with run directories")
@@ -73,24 +74,40 @@ def places(jobs: Sequence[Job], checked: Sequence[Checked], root: Path, reuse: S
     found, data = [], dict[str, dict[str, str]]()
     for job, one in zip(jobs, checked, strict=True):
         known = finished.get(fingerprint(one, data)) if finished and not job.open else None
-        found.append(Place(job, known or _free(root / job.name, one), known is not None, one))
+        found.append(Place(job, known or _free(root / job.name, one, data), known is not None, one))
     return found
 
 
-def _free(directory: Path, checked: Checked) -> Path:
-    """The directory, unless a run of other options is in it, of a study that has been changed since: then another name."""
-    ours, config = trajectory_options(resolved(checked)), directory / "config.yaml"
-    if not config.is_file() or trajectory_options(yaml.safe_load(config.read_text(encoding="utf-8"))) == ours:
+def _free(directory: Path, checked: Checked, data: dict[str, dict[str, str]]) -> Path:
+    """The directory, unless a run is in it that ours cannot go on from, of a study that has been changed since: then another
+    name."""
+    if not (directory / "config.yaml").is_file() or _goes_on(directory, checked, data):
         return directory
-    return directory.with_name(f"{directory.name}_{_hash(ours)[:8]}")
+    return directory.with_name(f"{directory.name}_{fingerprint(checked, data)[:8]}")
+
+
+def _goes_on(directory: Path, checked: Checked, data: dict[str, dict[str, str]]) -> bool:
+    """Whether the run in a directory has the options, data and initial weights of ours, and no more steps."""
+    config = yaml.safe_load((directory / "config.yaml").read_text(encoding="utf-8"))
+    if trajectory_options(config) != trajectory_options(resolved(checked)):
+        return False
+    if not _identified(directory):
+        return True
+    there, (_, ours, start, steps) = run_fingerprint(directory), _parts(checked, data)
+    return _hash(there["data"], there["start"]) == _hash(ours, start) and (there["max_steps"] or 0) <= (steps or 0)
 
 
 def fingerprint(checked: Checked, known: dict[str, dict[str, str]] | None = None) -> str:
     """That a run of this configuration would have; `known`: of data that was read already, extended."""
-    options, config, data = resolved(checked), checked.config, {} if known is None else known
-    if (named := _hash(options["data"])) not in data:
-        data[named] = data_fingerprints(config)
-    return _hash(trajectory_options(options), data[named], initial_weights(config), flat(options).get(MAX_STEPS))
+    return _hash(*_parts(checked, {} if known is None else known))
+
+
+def _parts(checked: Checked, known: dict[str, dict[str, str]]) -> tuple[Any, Any, Any, Any]:
+    """Options, data, initial weights and steps, as `run_fingerprint` has them."""
+    options, config = resolved(checked), checked.config
+    if (named := _hash(options["data"])) not in known:
+        known[named] = data_fingerprints(config)
+    return trajectory_options(options), known[named], initial_weights(config), flat(options).get(MAX_STEPS)
 
 
 def _hash(*parts: object) -> str:
@@ -98,8 +115,9 @@ def _hash(*parts: object) -> str:
 
 
 def _identified(directory: Path) -> bool:
-    """Whether it has recorded its data and its initial weights; what measures no policy has not."""
-    return {"data", "start"} <= json.loads((directory / manifest.NAME).read_text(encoding="utf-8")).keys()
+    """Whether it has recorded its data and its initial weights; what measures no policy has not, nor a folder of others."""
+    file = directory / manifest.NAME
+    return file.is_file() and {"data", "start"} <= json.loads(file.read_text(encoding="utf-8")).keys()
 
 
 def _finished(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
@@ -107,6 +125,7 @@ def _finished(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
     for folder in folders:
         for path in sorted(folder.rglob("summary.json")):
             summary = read_summary(path.parent) or {}
-            if summary["status"] == COMPLETED and repeatable(summary["stage"]) and _identified(path.parent):
+            ours = summary.get("status") == COMPLETED and repeatable(summary.get("stage", ""))
+            if ours and _identified(path.parent):
                 run = run_fingerprint(path.parent)
                 yield _hash(run["config"], run["data"], run["start"], run["max_steps"]), path.parent

@@ -6,7 +6,7 @@ One piece for studies and for sweeps. Reads the runs' directories and starts not
 import csv
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ def write_record(
     """
     jobs = [_job(root, run) for run in runs]
     found = arms([run.job.arm for run in runs], [run.job.seed for run in runs], [run.directory for run in runs])
-    curves = {arm.name: _mean_curves([runs[i].directory for i in arm.runs]) for arm in found}
+    curves = {arm.name: _mean_curves(_completed(runs[i] for i in arm.runs)) for arm in found}
     plain, options = [arm.to_dict() for arm in found], _differing(found, runs)
     findings = findings or Findings(())
     about: dict[str, Any] = {"kind": kind, "command": list(command), "answer": list(findings.answer)}
@@ -81,6 +81,12 @@ def _differing(found: Sequence[Arm], runs: Sequence[Run]) -> dict[str, dict[str,
         for config in configs.values()
     ]
     return {key: dict(zip(configs, values, strict=True)) for key, values in rows_of(shared, True).items()}
+
+
+def _completed(runs: Iterable[Run]) -> list[Path]:
+    """The directories of those that completed, as the other curves of a study have them; of all where none did."""
+    every = [*runs]
+    return [run.directory for run in [run for run in every if run.completed] or every]
 
 
 def _mean_curves(directories: Sequence[Path]) -> list[dict[str, float]]:

@@ -6,9 +6,10 @@ A run that fails is told and does not stop the others; the study then ends with 
 import json
 import shlex
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rlvr_exp.config import Checked, Config, build
 from rlvr_exp.config.stages import trains
@@ -45,12 +46,14 @@ def run_study(config: Config, context: RunContext) -> StageResult:
     build(config.executor).run(feed, context)
     runs = feed.runs()
     context.metrics = _counts(runs)
-    findings = _findings(study, runs)
+    findings, fault = _findings(study, runs)
     command = json.loads((root / manifest.NAME).read_text(encoding="utf-8"))["command"]
     answer = write_record(root, "study", command, runs, findings)
     write_text(root / "study.md", f"{answer}\n\n{PAGE}")
     context.progress(kind="note", text=f"{answer}\nthe study: {root / 'study.html'}")
     _raise_worst(runs)
+    if fault is not None:
+        raise fault
     return StageResult(metrics=context.metrics)
 
 
@@ -69,6 +72,8 @@ class _Runs(Feed):
         self._runs: dict[str, Run | None] = {}
         """By name, in the order in which they came; None: not ended yet."""
         self._pruned = set[str]()
+        self._before = dict[str, Mapping[str, Any] | None]()
+        """The summaries that runs began with, of which those that are refused leave theirs as it is."""
         self._progress = _Progress(context, at_once)
 
     def next(self) -> tuple[str, Command] | None:
@@ -78,6 +83,7 @@ class _Runs(Feed):
             self._take(*self._checked(batch))
         place = self._waiting.pop(0)
         self._running[place.job.name] = place
+        self._before[place.job.name] = read_summary(place.directory)
         self._progress.began(place, self._left())
         return place.job.name, _command(place, self._context.directory)
 
@@ -91,7 +97,7 @@ class _Runs(Feed):
 
     def ended(self, name: str, code: int) -> None:
         place = self._running.pop(name)
-        run = _run(place, code if code in STATUS else FAULT, name in self._pruned)
+        run = _run(place, code if code in STATUS else FAULT, name in self._pruned, self._before[name])
         self._runs[name] = run
         self._rounds.ended(run)
         self._progress.ended(run, self._left())
@@ -139,17 +145,24 @@ def _command(place: Place, root: Path) -> Command:
     return Command((*place.job.words, *own), root / PRINTED / f"{place.job.name}.txt")
 
 
-def _run(place: Place, code: int, pruned: bool = False) -> Run:
-    summary = read_summary(place.directory) or {"status": STATUS.get(code, STATUS[FAULT])}
+def _run(place: Place, code: int, pruned: bool = False, before: Mapping[str, Any] | None = None) -> Run:
+    summary = read_summary(place.directory)
+    if summary is None or (code != DONE and summary == before):
+        summary = {"status": STATUS[code]}
     run = Run(place.job, place.directory, code, summary, place.reused, pruned)
     # Its summary is the last that a run writes: it has reached its end, whatever became of its process or was asked of it.
     return replace(run, code=DONE, pruned=False) if run.completed else run
 
 
-def _findings(study: Study, runs: Sequence[Run]) -> Findings:
-    if any(run.completed for run in runs):
-        return study.summarise(runs)
-    return Findings(["Cannot tell: no run completed."])
+def _findings(study: Study, runs: Sequence[Run]) -> tuple[Findings, InputError | None]:
+    """And why there is no answer, where options of the study do not fit what its runs left."""
+    if not any(run.completed for run in runs):
+        return Findings(["Cannot tell: no run completed."]), None
+    try:
+        return study.summarise(runs), None
+    except InputError as fault:
+        why = "; ".join(f"{one.where}: {one.what}" for one in fault.problems)
+        return Findings([f"Cannot tell: {why}."]), fault
 
 
 class _Progress:

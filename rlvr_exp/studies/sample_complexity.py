@@ -8,12 +8,17 @@ from itertools import accumulate
 from typing import Any
 
 from rlvr_exp.config import study as options
+from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.core.statistics import Estimate, t_interval
+from rlvr_exp.core.statistics import LEVEL, Estimate, t_interval
+from rlvr_exp.evaluation.finding import of_few_seeds
 from rlvr_exp.records.tracking import Row, read_metrics
 from rlvr_exp.report.plots import Curve, curves
 from rlvr_exp.studies.budget import sampled
 from rlvr_exp.studies.study import ArmStudy, Findings, Job, Run
+
+Counts = Mapping[str, Mapping[Any, Mapping[float, float]]]
+"""Rollouts by arm, seed and target."""
 
 
 class SampleComplexity(options.SampleComplexity, ArmStudy):
@@ -35,7 +40,8 @@ class SampleComplexity(options.SampleComplexity, ArmStudy):
                 points.setdefault(row["arm"], []).append((row["target"], value))
         drawn = [Curve(arm, of) for arm, of in points.items()]
         plots = {"rollouts": curves("Rollouts to a target", drawn, self.curve, "rollouts")} if drawn else {}
-        return Findings([self._headline(rows), *map(_sentence, rows)], {"rollouts": rows}, plots)
+        headline = self._headline(rows, _by_seed(runs, reached))
+        return Findings([headline, *map(_sentence, rows)], {"rollouts": rows}, plots)
 
     def _reached(self, rows: Sequence[Row]) -> Mapping[float, float]:
         """Rollouts before each target that was reached."""
@@ -61,19 +67,42 @@ class SampleComplexity(options.SampleComplexity, ArmStudy):
         mean, low, high = t_interval(counts)
         return row | {"rollouts": mean, "low": low, "high": high}
 
-    def _headline(self, rows: Sequence[Mapping[str, Any]]) -> str:
-        """The highest target that an arm reached with all of its seeds, and which arm was there first."""
+    def _headline(self, rows: Sequence[Mapping[str, Any]], counts: Counts) -> str:
+        """The highest target that an arm reached with all of its seeds that completed, and which arm was there first."""
         known = [row for row in rows if "rollouts" in row]
         if not known:
-            return f"Cannot tell: no arm reached {self.targets[0]:.0%} with all of its seeds."
+            return f"Cannot tell: no arm reached {self.targets[0]:.0%} with all of its seeds that completed."
         highest = max(row["target"] for row in known)
         rivals = sorted((row for row in known if row["target"] == highest), key=lambda row: row["rollouts"])
         text = f"{highest:.0%} takes {rivals[0]['arm']} {_range(rivals[0])} rollouts"
         if len(rivals) < 2:
-            return f"{text}; no other arm reaches it with all of its seeds."
-        sure = min(row["seeds"] for row in rivals[:2]) > 1 and rivals[0]["high"] < rivals[1]["low"]
+            return f"{text}; no other arm reaches it with all of its seeds that completed."
+        sure, few = _fewer(counts, highest, [row["arm"] for row in rivals])
         how = "fewer than" if sure else "cannot tell whether fewer than"
-        return f"{text}: {how} {rivals[1]['arm']}, {_range(rivals[1])}."
+        return f"{text}: {how} {rivals[1]['arm']}, {_range(rivals[1])}{few}."
+
+
+def _by_seed(runs: Sequence[Run], reached: Mapping[str, Mapping[float, float]]) -> Counts:
+    found: dict[str, dict[Any, Mapping[float, float]]] = {}
+    for run in runs:
+        if run.job.name in reached:
+            found.setdefault(run.job.arm, {})[run.job.seed] = reached[run.job.name]
+    return found
+
+
+def _fewer(counts: Counts, target: float, arms: Sequence[str]) -> tuple[bool, str]:
+    """Whether the first arm takes fewer rollouts than the second beyond chance, by Student's t of the differences of their
+    common seeds, corrected for all other arms; and what has to be said of so few seeds."""
+    from scipy import stats
+
+    first, others = counts[arms[0]], [counts[arm] for arm in arms[1:]]
+    p, seeds = list[float](), list[int]()
+    for other in others:
+        more = [other[seed][target] - first[seed][target] for seed in first if seed in other]
+        told = len(set(more)) > 1  # Equal ones have no spread to tell them from chance by.
+        p.append(float(stats.ttest_1samp(more, 0.0).pvalue) if told else 1.0)
+        seeds.append(len(more))
+    return holm(p)[0] <= LEVEL, of_few_seeds(seeds[0], "such a figure")
 
 
 def _arms(runs: Sequence[Run]) -> list[str]:

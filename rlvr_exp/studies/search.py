@@ -8,8 +8,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from rlvr_exp.config.scales import scale_of
 from rlvr_exp.config.search import Dimension
 from rlvr_exp.core.statistics import Estimate
+from rlvr_exp.records.summary import COMPLETED
 from rlvr_exp.report.drawing import Drawing
 from rlvr_exp.report.plots import Curve, curves, intervals
 from rlvr_exp.studies.budget import budgets, unequal
@@ -20,7 +22,7 @@ from rlvr_exp.studies.search_rounds import BEST, TRIAL, UNCHANGED, SearchJobs, S
 from rlvr_exp.studies.study import Findings, Rounds, Run
 
 DIFFERENCE = Wording("difference", "the best trial minus the unchanged command", "better", "worse")
-COMPLETED, PRUNED, FAILED = "completed", "pruned", "failed"
+PRUNED, FAILED = "pruned", "failed"
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,13 @@ class Tried:
     runs: Sequence[Run]
     seeds: int
     """How many runs it has where it completes."""
+    pruned: bool
 
     @property
     def state(self) -> str:
         if any(not (run.completed or run.pruned) for run in self.runs):
             return FAILED
-        return COMPLETED if sum(run.completed for run in self.runs) == self.seeds else PRUNED
+        return COMPLETED if sum(run.completed for run in self.runs) == self.seeds and not self.pruned else PRUNED
 
     @property
     def params(self) -> Mapping[str, str]:
@@ -49,11 +52,14 @@ class Tried:
 
 
 class Search(SearchJobs):
+    _rounds: SearchRounds | None = None
+
     def rounds(self, root: Path, seed: int) -> Rounds:
-        return SearchRounds(self, root, seed)
+        self._rounds = SearchRounds(self, root, seed)
+        return self._rounds
 
     def summarise(self, runs: Sequence[Run]) -> Findings:
-        trials = [Tried(name, of, len(self.seeds)) for name, of in _by_arm(runs).items() if name.startswith(TRIAL)]
+        trials = self._trials(runs)
         done = [trial for trial in trials if trial.state == COMPLETED]
         values = arm_values([run for trial in done for run in trial.runs], self.metric) if done else {}
         levels = {name: level(of) for name, of in values.items()}
@@ -73,6 +79,14 @@ class Search(SearchJobs):
         if check is not None:
             tables, plots = {**check.tables, **tables}, {**check.plots, **plots}
         return Findings(answer, {name: table for name, table in tables.items() if table}, plots)
+
+    def _trials(self, runs: Sequence[Run]) -> list[Tried]:
+        """By their numbers, which runs that were there already do not come by."""
+        pruned = self._rounds.pruned if self._rounds is not None else ()
+        of_trials = {name: of for name, of in _by_arm(runs).items() if name.startswith(TRIAL)}
+        return [
+            Tried(name, of_trials[name], len(self.seeds), name in pruned) for name in sorted(of_trials, key=number_of)
+        ]
 
     @property
     def _up(self) -> bool:
@@ -98,7 +112,7 @@ class Search(SearchJobs):
         if not done:
             return ["Cannot tell: no trial completed."]
         best = next(trial for trial in done if trial.name == self._best(levels))
-        figure = f"{100 * levels[best.name]:.1f}% {self.metric}"
+        figure = f"{scale_of(self.metric).shown(levels[best.name])} {self.metric}"
         chosen = (
             f"The best of {len(done)} completed trials is {best.name} ({best.shown}) with {figure} on the seeds that chose "
             f"it{_tied(levels, best.name)}: too good a figure, since it was chosen for it."

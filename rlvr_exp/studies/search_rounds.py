@@ -26,7 +26,7 @@ from rlvr_exp.studies.trials import Ended, Trial, Trials
 BEST = "best"
 UNCHANGED = "default"
 """The arms that are compared once the trials are over."""
-TRIAL = "trial_"
+TRIAL, PRUNED = "trial_", "PRUNED"
 CODES = {STATUS[code]: code for code in (DONE, GUARD, INTERRUPTED, FAULT)}
 
 
@@ -108,6 +108,8 @@ class SearchRounds(Rounds):
         self._open = [self._opened(trial) for trial in self._trials.running()]
         self._before: list[Job | Run] = [part for ended in self._trials.ended() for part in self._known(ended)]
         self._confirmed = False
+        self.pruned = {arm_of(one.number, one.unchanged) for one in self._trials.ended() if one.state == PRUNED}
+        """Arms of trials that were not to go on, though a run of theirs may have completed."""
         self._sizes: dict[Path, int] = {}
 
     def batch(self) -> Sequence[Job | Run]:
@@ -180,6 +182,8 @@ class SearchRounds(Rounds):
 
     def _close(self, one: _Open) -> None:
         self._open.remove(one)
+        if one.trial.pruned:
+            self.pruned.add(one.jobs[0].arm)
         value = None
         if not (one.trial.pruned or one.failed):
             value = level(arm_values(one.runs, self._study.metric)[one.jobs[0].arm])
@@ -193,7 +197,7 @@ class SearchRounds(Rounds):
             return [*jobs]
         if ended.reason:
             return [self._refused(jobs[0], ended.reason)]
-        pruned = ended.state == "PRUNED"
+        pruned = ended.state == PRUNED
         return [_there(job, self._root / name, pruned) for job in jobs if (name := ended.runs.get(str(job.seed)))]
 
     def _refused(self, job: Job, reason: str) -> Run:

@@ -7,6 +7,7 @@ A study that is killed leaves its jobs running; a study that is stopped cancels 
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,11 @@ class Slurm(Executor[Any], options.Slurm):
         return None
 
     def stop(self, running: Any) -> None:
-        running.cancel()
+        running.cancel(check=False)  # Of one that has ended Slurm says so, which is no reason to leave the others.
+
+    def abandon(self, running: Sequence[Any]) -> None:
+        for one in running:
+            self.stop(one)
 
     def _executor(self, root: Path) -> Any:
         try:

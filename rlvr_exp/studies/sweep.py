@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlvr_exp.config.study import BUDGETS, Study
+from rlvr_exp.config.scales import SUCCESS
+from rlvr_exp.config.study import BUDGETS
 from rlvr_exp.launch.execute import Outcome
-from rlvr_exp.studies.compared import Wording, compared
+from rlvr_exp.studies.compared import AGAINST_FIRST, compared
 from rlvr_exp.studies.contrast import measured
 from rlvr_exp.studies.record import write_record
 from rlvr_exp.studies.study import Findings, Job, Run
@@ -13,7 +14,6 @@ from rlvr_exp.studies.study import Findings, Job, Run
 SEED = "seed"
 OWN = (SEED, "run.dir")
 """Options in which the jobs of an arm may differ."""
-DIFFERENCE = Wording("difference", "minus the first arm", "better", "worse")
 
 
 def write_study(root: Path, command: Sequence[str], swept: Sequence[Sequence[str]], outcomes: Sequence[Outcome]) -> str:
@@ -34,7 +34,7 @@ def _run(words: Sequence[str], outcome: Outcome) -> Run:
 
 def _findings(runs: Sequence[Run]) -> Findings | None:
     """None where fewer than two arms were measured: there is nothing to compare."""
-    metric = Study().metric
+    metric = SUCCESS[0]
     if len({run.job.arm for run in runs if measured(run, metric)}) < 2:
         return None
-    return compared(runs, runs[0].job.arm, metric, BUDGETS[0], DIFFERENCE)
+    return compared(runs, runs[0].job.arm, metric, BUDGETS[0], AGAINST_FIRST)

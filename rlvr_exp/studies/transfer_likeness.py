@@ -1,7 +1,6 @@
 """Whether training helps another group the more, the more alike the two groups are: likeness of the groups that were
 trained on, and its rank correlation with the gains."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +11,9 @@ from typing import Any
 
 from rlvr_exp.config import load
 from rlvr_exp.core.crossed import holm
-from rlvr_exp.core.statistics import CONFIDENCE, Permuted, mantel
+from rlvr_exp.core.statistics import LEVEL, Permuted, mantel
 from rlvr_exp.evaluation.task_similarity import Profile, inputs, programs, similarity
+from rlvr_exp.records.summary import read_benchmark
 from rlvr_exp.studies.lineage import Training, trained_by
 from rlvr_exp.studies.study import Run
 
@@ -21,9 +21,8 @@ EMBEDDINGS = "embeddings"
 KINDS = ("programs", "inputs", EMBEDDINGS)
 """What groups are compared by."""
 UNTOLD, EQUAL = "Cannot tell whether likeness of", "gains are all equal, or groups are all equally alike or without it"
-FILE = "benchmark.json"
-FEWEST = 3
-"""Groups of which a correlation says anything."""
+FEWEST = 5
+"""Groups of which a correlation can be beyond chance: of n! permutations one is as good, on either side, for each kind."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def likeness(runs: Sequence[Run], most: int, embedded: Mapping[str, Run]) -> Lik
             tasks = own.tasks[:most]
             profiles["programs"][run.job.arm] = programs(tasks)
             profiles["inputs"][run.job.arm] = inputs(own.domain, tasks)
-    measured = {name: json.loads((run.directory / FILE).read_text("utf-8")) for name, run in embedded.items()}
+    measured = {name: read_benchmark(run.directory) for name, run in embedded.items()}
     return Likeness(profiles, {name: found["mean"] for name, found in measured.items()})
 
 
@@ -122,7 +121,7 @@ def _correlation(
 def _sentence(kind: str, one: Permuted, p: float, groups: int) -> str:
     said = f"rank correlation of gains with the likeness of {kind} {one.value:+.2f}, {groups} groups"
     chance = f"chance alone gives {one.low:+.2f} to {one.high:+.2f} in 95 of 100 permutations of the groups, p {p:.3f}"
-    if p >= 1 - CONFIDENCE:
+    if p > LEVEL:
         return f"{UNTOLD} {kind} matters: {said}; {chance}."
     return (
         f"Training helps other groups {'more' if one.value > 0 else 'less'}, the more alike they are: {said}; {chance}."

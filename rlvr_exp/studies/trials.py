@@ -169,9 +169,13 @@ class Trials:
 
     def best(self) -> tuple[str, ...] | None:
         """The words of the best trial that has a value; None: there is none, or it is the command without a change."""
-        if not any(trial.state.name == "COMPLETE" for trial in self._all()):
+        completed = [trial for trial in self._all() if trial.state.name == "COMPLETE"]
+        if not completed:
             return None
-        best = self._study.best_trial
+        choose = (
+            max if self._options.direction == "maximize" else min
+        )  # Of equal ones the first, which Optuna leaves open.
+        best = choose(sorted(completed, key=lambda trial: trial.number), key=lambda trial: trial.value)
         return None if best.user_attrs.get(UNCHANGED) else self._words(best.params)
 
     def _all(self) -> Any:

@@ -46,6 +46,22 @@ def test_a_task_counts_once_and_the_interval_is_over_seeds_and_tasks(found):
     assert rate["iqm"] == crossed_iqm(rows(range(4), range(3, 8)))._asdict()
 
 
+def test_a_run_that_failed_before_its_last_evaluation_leaves_the_other_seeds_an_arm(tmp_path):
+    runs = [
+        measured(tmp_path / "a0", range(2), range(4)),
+        measured(tmp_path / "a1", range(2), None),
+        tmp_path / "a2",
+        measured(tmp_path / "b0", range(2), range(6)),
+        measured(tmp_path / "b1", range(2), range(9)),
+    ]
+    first, second = arms([*"aaabb"], [0, 1, 2, 0, 1], runs)
+    assert (first.runs, first.seeds, second.seeds) == ((0, 1, 2), (0,), (0, 1))
+    assert first.rates[f"after/{METRIC}"]["of_seeds"] == [0.4]
+    assert first.change[METRIC]["value"] == pytest.approx(0.2)
+    against = second.against_first[METRIC]
+    assert against["seeds"] == 1 and against["value"] == pytest.approx(0.2), "the seeds that both have"
+
+
 def test_differences_are_paired_by_seed_and_task(found):
     first, second = found
     before, after = rows(range(2), range(3)), rows(range(4), range(3, 8))

@@ -119,3 +119,11 @@ def unchecked():
 
 def names(runs: Sequence[Run]) -> list[str]:
     return [run.job.name for run in runs]
+
+
+def stored(root: Path) -> list[tuple[str, dict[str, float], float | None, dict[int, float]]]:
+    """State, values, result and what was reported of each trial, as Optuna has them."""
+    storage = trials.storage(root)
+    (name,) = optuna.get_all_study_names(storage)
+    found = optuna.load_study(study_name=name, storage=storage).trials
+    return [(one.state.name, one.params, one.value, one.intermediate_values) for one in found]

@@ -15,7 +15,7 @@ GREEDY = "pass_at_1_greedy"
 
 
 def study(**more):
-    return FewShot(command=["+stage=evaluate"], equal="none", metric=GREEDY, **{"shots": [0, 1, 4], **more})
+    return FewShot(command=["+stage=evaluate"], metric=GREEDY, **{"shots": [0, 1, 4], **more})
 
 
 def measured(tmp_path, solved):
@@ -55,6 +55,15 @@ def test_where_every_smaller_number_is_worse_it_is_said(tmp_path):
     assert found.answer[0].endswith("highest with 4 shots, 83.3%; every smaller number is worse beyond chance.")
     found = study().summarise(measured(tmp_path / "falling", {"shots_0": 30, "shots_1": 20, "shots_4": 10}))
     assert found.answer[0] == f"{GREEDY} is highest with 0 shots, 50.0%, the fewest that were measured."
+
+
+def test_a_number_that_was_not_measured_with_the_bests_seeds_is_not_called_worse(tmp_path):
+    asked = study(seeds=[0, 1])
+    runs = [plant(tmp_path, job, lambda task, job=job: task < (50 if "4" in job.arm else 20)) for job in asked.jobs()]
+    kept = [run for run in runs if (run.job.arm == "shots_0") == (run.job.seed == 0)]
+    found = asked.summarise(kept)
+    assert found.answer[0].endswith("is worse beyond chance, of those measured on its tasks and seeds (not 0).")
+    assert "4 shots: not measured on the tasks and seeds of 0 shots." in found.answer
 
 
 def test_prompts_that_are_too_long_are_counted_and_said_first(tmp_path):

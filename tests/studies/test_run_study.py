@@ -8,6 +8,9 @@ from planted import Planter, context_of
 
 from rlvr_exp.config import compose
 from rlvr_exp.core.errors import GuardStop, InputError
+from rlvr_exp.records import manifest
+from rlvr_exp.studies import places
+from rlvr_exp.studies.executors import Local
 from rlvr_exp.studies.plan import study_plan
 from rlvr_exp.studies.run import run_study
 
@@ -56,6 +59,52 @@ def test_a_study_that_was_changed_leaves_the_runs_of_before_alone(
     assert len(again.ran) == 4 and len([*tmp_path.glob("full_seed0_*")]) == 1
 
 
+@pytest.mark.parametrize("change", ["algorithm.max_steps=100", "data.limit=2000", "weights"])
+def test_runs_that_others_cannot_go_on_from_are_left_alone(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [*WORDS, "study.seeds=[0]"]
+    Planter(monkeypatch)
+    run_study(compose(words).config, context_of(tmp_path, [], words))
+    if change == "weights":
+        manifest.update(tmp_path / "full_seed0", start={"model": "another"})
+    else:
+        words.append(f'study.words=["{change}"]')
+    again = Planter(monkeypatch)
+    run_study(compose(words).config, context_of(tmp_path, [], words))
+    assert len(again.ran) == (1 if change == "weights" else 2) and len([*tmp_path.glob("full_seed0_*")]) == 1
+
+
+def test_a_run_that_is_refused_has_not_completed_though_one_of_before_has(tmp_path: Path, monkeypatch) -> None:
+    words = [*WORDS, "study.seeds=[0]"]
+    Planter(monkeypatch)
+    run_study(compose(words).config, context_of(tmp_path, [], words))
+    monkeypatch.setattr(places, "_goes_on", lambda *_: True)
+    fewer = [*words, 'study.words=["algorithm.max_steps=100"]']
+    monkeypatch.setattr(Local, "run", lambda _, feed, __: [feed.ended(found[0], 2) for found in iter(feed.next, None)])
+    with pytest.raises(InputError, match="2 of 2 runs did not complete: full_seed0, with_kl_seed0"):
+        run_study(compose(fewer).config, context_of(tmp_path, [], words))
+
+
+def test_what_its_options_cannot_answer_is_recorded_and_refused(tmp_path: Path, monkeypatch) -> None:
+    words = [*WORDS[:4], "study.metric=validity"]
+    Planter(monkeypatch, failing="with_kl_seed1")
+    with pytest.raises(GuardStop, match="1 of 4 runs did not complete"):
+        run_study(compose(words).config, context_of(tmp_path, [], words))
+    answer = json.loads((tmp_path / "study.json").read_text())["answer"]
+    assert answer == ["Cannot tell: study.metric: no run measured it after training."]
+    Planter(monkeypatch)
+    with pytest.raises(InputError, match="study.metric: no run measured it"):
+        run_study(compose(words).config, context_of(tmp_path, [], words))
+
+
+def test_a_folder_of_others_is_no_run(tmp_path: Path) -> None:
+    for name, text in (("a", "{}"), ("b", '{"status": "completed", "stage": "grpo"}')):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "summary.json").write_text(text)
+    assert "4 runs, 0 there already" in study_plan(compose([*WORDS, f"study.reuse=[{tmp_path}]"]).config)
+
+
 def test_runs_that_train_nothing_are_run_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cooler = ['study.command=["+stage=evaluate"]', "study.equal=none", 'study.arms.cool=["evaluation.temperature=0.5"]']
     words = [*WORDS[:2], *WORDS[4:], *cooler, "study.only=[cool]", f"run.dir={tmp_path}"]
@@ -90,6 +139,9 @@ def test_what_cannot_work_is_told_before_any_run(words: list[str], found: str, t
         (['study.words=["seed=1"]'], "the study says that itself"),
         (["study.only=[with_kll]"], "study.only"),
         (["study.arms.full=[]"], "no name of an arm"),
+        (["study.metric=pass@1"], "study.metric: no evaluation reports it"),
+        (["study=transfer", "study.equal=seconds"], "study.equal: unknown key"),
+        (["study=sample_complexity", "study.metric=pass_at_1"], "study.metric: unknown key"),
     ],
 )
 def test_options_that_cannot_work(words: list[str], found: str) -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 from planted import plant
-from searched import GREEDY, completed, drive, search, stopped, success, unchecked  # noqa: F401
+from searched import GREEDY, completed, drive, search, stopped, stored, success, unchecked  # noqa: F401
 
 from rlvr_exp.studies import importance
+from rlvr_exp.studies import search as search_study
 from rlvr_exp.studies.record import write_record
-from rlvr_exp.studies.study import Run
+from rlvr_exp.studies.study import Job, Run
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -72,6 +73,34 @@ def test_trials_that_were_pruned_or_failed_are_counted_and_have_no_value(tmp_pat
     assert "4 trials" in text and json.loads((tmp_path / "study.json").read_text())["jobs"][2]["status"] == "pruned"
     nothing = study.summarise([stopped(tmp_path, pruned)])
     assert nothing.answer[0] == "Cannot tell: no trial completed." and nothing.plots == {}
+
+
+def test_a_pruned_trial_of_one_seed_is_none_of_those_that_completed(tmp_path: Path) -> None:
+    study = search(seeds=[0], trials=8, pruner="median", pruner_startup=2, pruner_warmup=2, startup=3)
+    rounds, runs = study.rounds(tmp_path, 0), []
+    while batch := rounds.batch():
+        for job in batch:
+            assert isinstance(job, Job)
+            runs.append(completed(tmp_path, job))  # All end before they are stopped.
+            rounds.ended(runs[-1])
+    states = [state for state, *_ in stored(tmp_path)]
+    assert states.count("PRUNED") > 1
+    for given in (runs, runs[::-1]):  # As they come, and where those that were there already come in another order.
+        found = study.summarise(given)
+        assert f"8 trials: {states.count('COMPLETE')} completed, {states.count('PRUNED')} pruned." in found.answer
+        rows = found.tables["trials"]
+        assert [row["state"] == "pruned" for row in rows] == [state == "PRUNED" for state in states]
+    study.rounds(tmp_path, 0)  # It goes on, and knows it of before.
+    assert f"{states.count('PRUNED')} pruned." in study.summarise(runs).answer[1]
+
+
+def test_a_figure_that_is_no_rate_is_not_shown_in_percent(tmp_path: Path, monkeypatch) -> None:
+    study = search(seeds=[0], metric="bits_per_character", direction="minimize")
+    job = study.trial_jobs(0, ["optimizer.lr=0.1"])[0]
+    values = {"trial_000": {0: {"t0": 2.4, "t1": 2.5}}}
+    monkeypatch.setattr(search_study, "arm_values", lambda *_: values)
+    (first, *_) = study.summarise([completed(tmp_path, job)]).answer
+    assert "with 2.450 bits_per_character on the seeds" in first
 
 
 def test_others_that_reached_as_much_are_counted(tmp_path: Path) -> None:

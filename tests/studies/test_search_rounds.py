@@ -4,26 +4,17 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from searched import GREEDY, Broken, completed, drive, names, search, success, unchecked  # noqa: F401
+from planted import plant
+from searched import GREEDY, Broken, completed, drive, names, search, stored, success, unchecked  # noqa: F401
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.studies import trials
 from rlvr_exp.studies.study import Job
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 PRUNING = {"trials": 8, "pruner": "median", "pruner_startup": 2, "pruner_warmup": 2, "startup": 3, "confirm": [7]}
-
-
-def stored(root: Path) -> list[tuple[str, dict[str, float], float | None, dict[int, float]]]:
-    """State, values, result and what was reported of each trial, as Optuna has them."""
-    storage = trials.storage(root)
-    (name,) = optuna.get_all_study_names(storage)
-    found = optuna.load_study(study_name=name, storage=storage).trials
-    return [(one.state.name, one.params, one.value, one.intermediate_values) for one in found]
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +71,16 @@ def test_a_first_seed_that_ends_before_it_is_stopped_is_judged_as_well(unbroken,
     found = stored(tmp_path)
     assert [state for state, *_ in found] == [state for state, *_ in unbroken[1]]
     assert sum(name.endswith("seed1") for name in ended) == [state for state, *_ in found].count("COMPLETE")
+
+
+def test_of_equal_trials_the_first_is_the_best_in_whichever_order_they_end(tmp_path: Path) -> None:
+    study = search(trials=3, seeds=[0], confirm=[7])
+    rounds = study.rounds(tmp_path, 0)
+    jobs = [job for _ in range(3) for job in rounds.batch()]
+    for job in (jobs[2], jobs[1], jobs[0]):
+        rounds.ended(plant(tmp_path, job, lambda task, job=job: job is not jobs[0], tasks=4))
+    confirmed = rounds.batch()
+    assert confirmed[-1].own[0] == jobs[1].own[0] != jobs[2].own[0]
 
 
 def test_the_other_seeds_wait_for_the_first_only_where_trials_are_pruned(tmp_path: Path) -> None:

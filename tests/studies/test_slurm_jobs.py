@@ -4,11 +4,12 @@ import os
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from planted import Fed
 
-from rlvr_exp.core.errors import FAULT, INTERRUPTED, InputError, Interrupted
+from rlvr_exp.core.errors import FAULT, INTERRUPTED, InputError, InputProblem, Interrupted
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.studies.executors import Command
 from rlvr_exp.studies.slurm import Program, Slurm
@@ -24,12 +25,43 @@ def test_jobs_are_submitted_and_waited_for(tmp_path: Path) -> None:
     assert "rlvr_exp" in (tmp_path / "good.txt").read_text() and (tmp_path / "submitit").is_dir()
 
 
+class Recorded(Slurm):
+    """Keeps the process of the job that it started."""
+
+    def start(self, command: Command, slot: int) -> Any:
+        job = super().start(command, slot)
+        self.process = job._process
+        return job
+
+
+def long_run(tmp_path: Path) -> Fed:
+    """A training of minutes, and a command after it."""
+    feed = Fed(tmp_path, two="--version")
+    feed.waiting = {"one": Command(("+stage=grpo", f"run.dir={tmp_path}/run"), tmp_path / "one.txt"), **feed.waiting}
+    return feed
+
+
 def test_a_study_that_is_stopped_cancels_its_jobs(tmp_path: Path) -> None:
-    context, feed = RunContext(tmp_path, lambda _: None), Fed(tmp_path, one="+stage=grpo", two="--version")
+    context, feed = RunContext(tmp_path, lambda _: None), long_run(tmp_path)
     feed.began = lambda: setattr(context, "interrupted", True)
+    executor = Recorded(jobs=1, cluster="local")
     with pytest.raises(Interrupted, match="run.resume=auto"):
-        Slurm(jobs=1, cluster="local").run(feed, context)
+        executor.run(feed, context)
     assert feed.events == [("one", None)]
+    executor.process.wait(30)
+
+
+def test_a_study_that_ends_by_a_fault_leaves_no_job(tmp_path: Path) -> None:
+    feed = long_run(tmp_path)
+
+    def unwanted() -> list[str]:
+        raise InputError(InputProblem("study.curve", "no row has it"))
+
+    feed.began = lambda: setattr(feed, "unwanted", unwanted)
+    executor = Recorded(jobs=1, cluster="local")
+    with pytest.raises(InputError, match=r"study\.curve"):
+        executor.run(feed, RunContext(tmp_path, lambda _: None))
+    executor.process.wait(30)
 
 
 def test_parameters_that_submitit_does_not_take_are_told(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from rlvr_exp.studies.algorithms import Algorithms
 from rlvr_exp.studies.learning_curve import LearningCurve
 from rlvr_exp.studies.record import write_record
 from rlvr_exp.studies.sample_complexity import SampleComplexity
+from rlvr_exp.studies.study import Run
 
 GREEDY = "pass_at_1_greedy"
 
@@ -119,7 +120,36 @@ def test_one_seed_is_not_sure(tmp_path):
     runs = [plant(tmp_path, job, lambda task: True) for job in study.jobs()]
     for run in runs:
         rows_to(run, {i: {"samples/sampled": 10, study.curve: 0.1 * i * (1 + (run.job.arm == "two"))} for i in (1, 2)})
-    assert study.summarise(runs).answer[0] == "20% takes two 10 rollouts: cannot tell whether fewer than one, 20."
+    assert (
+        study.summarise(runs).answer[0]
+        == "20% takes two 10 rollouts: cannot tell whether fewer than one, 20; of one seed, so that nothing is known of others."
+    )
+
+
+def counted(tmp_path, by_seed, **more):
+    """A target that each arm reaches after so many rollouts of each seed; None: the run failed."""
+    study = complexity(seeds=[*range(len(by_seed["one"]))], targets=[0.2], **more)
+    runs = []
+    for job in study.jobs():
+        rollouts = by_seed[job.arm][job.seed]
+        run = plant(tmp_path, job, lambda task: True)
+        rows_to(run, {1: {"samples/sampled": rollouts, study.curve: 0.3}})
+        runs.append(run if rollouts else Run(job, run.directory, 3, {"status": "stopped"}))
+    return study.summarise(runs)
+
+
+def test_arms_are_paired_by_seeds_and_equal_counts_are_no_certainty(tmp_path):
+    found = counted(tmp_path / "a", {"one": [100, 400, 900], "two": [110, 412, 911]})
+    assert found.answer[0].startswith("20% takes one 467 [") and ": fewer than two, " in found.answer[0]
+    assert found.answer[0].endswith("; such a figure of 3 seeds is too small where seeds differ much.")
+    found = counted(tmp_path / "b", {"one": [300, 300], "two": [400, 400]})
+    assert "one 300 [300, 300] rollouts: cannot tell whether fewer than two" in found.answer[0]
+
+
+def test_a_run_that_failed_is_none_that_reached_a_target(tmp_path):
+    found = counted(tmp_path, {"one": [100, 110, 120], "two": [900, 950, None]})
+    assert [row["seeds"] for row in found.tables["rollouts"]] == [3, 2]
+    assert "; such a figure of 2 seeds" in found.answer[0]
 
 
 def test_sizes_measured_on_other_tasks_are_said_first(tmp_path):

@@ -43,7 +43,7 @@ def data(folder: Path, changed: Callable[[list[Row], list[Row]], None] = lambda 
 
 
 def study(folder: Path, **more: Any) -> ZeroShot:
-    options = {"seeds": [0, 1], "metric": GREEDY, "equal": "none", "words": [f"data.path={folder}"], **more}
+    options = {"seeds": [0, 1], "metric": GREEDY, "words": [f"data.path={folder}"], **more}
     return ZeroShot(command=["+stage=grpo"], **options)
 
 
