@@ -54,7 +54,8 @@ def _trained(config: Config) -> int:
     """Completions, or gold answers, of all steps."""
     algorithm: Any = config.algorithm
     if isinstance(algorithm, ReinforcementLearning):
-        return algorithm.max_steps * algorithm.prompts_per_step * algorithm.group_size
+        updates = getattr(algorithm, "iterations", 1) * getattr(algorithm, "minibatches", 1)
+        return -(-algorithm.max_steps // updates) * algorithm.prompts_per_step * algorithm.group_size
     return algorithm.max_steps * algorithm.batch_size
 
 
