@@ -30,8 +30,10 @@ class ReasoningStage:
 
 @dataclass
 class ProblemPrompt:
-    """What a prompt shows besides its problem."""
+    """How a problem is worded, and what a prompt shows besides."""
 
+    style: str = option("bare", choices=("bare", "instruct"))
+    """bare: for models trained here; instruct: in words."""
     shots: int = option(0, low=0)
     """Other problems shown before the problem, each with a good output of the same stage; a solver's prompts alone."""
 
@@ -45,10 +47,8 @@ class Problems(Data):
     """solver: outputs of every stage, judged by the code; tester: critiques of a solver's outputs, and tests in the form of calls."""
     reasoning: dict[str, ReasoningStage] = field(default_factory=dict)
     """The stages, by name, in order; the last one is code."""
-    style: str = option("bare", choices=("bare", "instruct"))
-    """How a prompt is worded. bare: for models trained here; instruct: in words."""
     prompt: ProblemPrompt = field(default_factory=ProblemPrompt)
-    """What a prompt shows besides its problem."""
+    """How a problem is worded, and what a prompt shows besides."""
     dev_fraction: float = option(0.1, low=0, high=1)
     """Share of rows that no file places that becomes `dev`."""
     test_fraction: float = option(0.1, low=0, high=1)

@@ -101,6 +101,8 @@ def test_the_type_follows_from_the_device(
 
 
 def test_without_a_template_a_text_is_continued(tmp_path: Path) -> None:
+    problems = chosen("+stage=grpo", "data=problems", f"model.path={checkpoint(tmp_path)}")
+    assert problems["data.prompt.style"] == "instruct"
     assert chosen("+stage=grpo", f"model.path={checkpoint(tmp_path, template=False)}")["data.prompt.style"] == "bare"
     words = checkpoint(tmp_path / "words")
     told = chosen("+stage=grpo", f"model.path={tmp_path}", f"model.tokenizer={words}")

@@ -24,7 +24,13 @@ def run(tmp_path_factory) -> Path:
     step = place / "checkpoints" / "step_000001"
     for role in ("solver", "tester"):
         shutil.copytree(SOLVER, step / role)
-    words = ["+stage=infer", "data=problems", "environment=adversarial", "environment.tests=3", "data.style=instruct"]
+    words = [
+        "+stage=infer",
+        "data=problems",
+        "environment=adversarial",
+        "environment.tests=3",
+        "data.prompt.style=instruct",
+    ]
     words += ["model.max_completion_tokens=9", "roles.tester.model.max_completion_tokens=7"]
     (place / "config.yaml").write_text(to_yaml(compose(words)))
     return step
@@ -38,7 +44,7 @@ def test_both_roles_are_worded_and_limited_as_in_their_run(run) -> None:
         "tester": 7,
     }
     assert [Path(model.path).name for model in engine._limits_of.values()] == ["solver", "tester"]
-    assert engine._environment.domain("solver").style == "instruct"
+    assert engine._environment.domain("solver").prompt.style == "instruct"
     found = engine.reasoning_chain(ROW)
     assert next(iter(found.stages)) == "reasoning" and set(found.drawn) <= {"solver", "tester"}
 
@@ -54,7 +60,7 @@ def test_one_folder_is_a_solver_alone(run) -> None:
     assert isinstance(engine._environment, reasoning.Reasoning)
     assert (
         engine._limits_of["policy"].max_completion_tokens == 9
-        and engine._environment.domain("policy").style == "instruct"
+        and engine._environment.domain("policy").prompt.style == "instruct"
     )
     embedded = from_checkpoint()
     assert embedded._limits_of["policy"].embedded == "tiny_solver"

@@ -49,7 +49,7 @@ class Problems(WritesTests, options.Problems):
     def __post_init__(self) -> None:
         self._source = Path(self.path) if self.path else EMBEDDED
         self.problem_format = "" if self.path else "python_io"
-        self.stop_text = "" if self.style == "bare" else "`"
+        self.stop_text = "" if self.prompt.style == "bare" else "`"
 
     @property
     def stages(self) -> Sequence[str]:
@@ -152,14 +152,14 @@ class Problems(WritesTests, options.Problems):
     def task_prompt(self, task: Task) -> str:
         inputs = task.inputs
         if self.role == TESTER:
-            return wording.write_tester(inputs.row, inputs.stage, self.reasoning, inputs.chain, self.style)
-        return after_examples(self._worded(task), self._examples(task), self.style == "instruct")
+            return wording.write_tester(inputs.row, inputs.stage, self.reasoning, inputs.chain, self.prompt.style)
+        return after_examples(self._worded(task), self._examples(task), self.prompt.style == "instruct")
 
     def _worded(self, task: Task) -> str:
         inputs = task.inputs
         seen = (*self.shown_to(inputs.stage), tester.LAST_CODE, tester.FAILED)
         shown = {name: inputs.chain[name] for name in seen if name in inputs.chain}
-        return wording.write(inputs.row, inputs.stage, self.reasoning[inputs.stage], shown, self.style)
+        return wording.write(inputs.row, inputs.stage, self.reasoning[inputs.stage], shown, self.prompt.style)
 
     def _examples(self, task: Task) -> list[tuple[str, str]]:
         """Other problems at the task's stage, each with a good output, after good outputs of the stages that the task has one
@@ -196,7 +196,7 @@ class Problems(WritesTests, options.Problems):
         if self.role == TESTER:
             return task.inputs.critique or tester.good_tests(task.inputs.row)
         text = self._outputs(task.inputs.row).get(task.inputs.stage)
-        if text is None or self.style == "bare" or not self.is_code(task.inputs.stage):
+        if text is None or self.prompt.style == "bare" or not self.is_code(task.inputs.stage):
             return text
         return fenced(text, "python")
 

@@ -7,7 +7,7 @@ from own_problems import ROW, STAGES, written
 
 from rlvr_exp.config import build
 from rlvr_exp.config.compose import compose_lenient
-from rlvr_exp.config.problems import ReasoningStage
+from rlvr_exp.config.problems import ProblemPrompt, ReasoningStage
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.launch.data_check import data_problems
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
@@ -125,11 +125,11 @@ def test_the_gold_of_every_stage_that_is_known_is_shown_to_imitation(tmp_path: P
         "Write twice(x). It returns two times x.\ntwice(1) == 2\n[plan]\n1. double it\n[code]\n"
     )
     assert [one.inputs.stage for one in domain.demonstrations(bare)] == ["code"], "its plan is not known"
-    in_words = Problems(path=path, reasoning=STAGES, style="instruct")
+    in_words = Problems(path=path, reasoning=STAGES, prompt=ProblemPrompt("instruct"))
     (one, other) = in_words.demonstrations(whole)
     assert "## plan\n\n1. double it" in in_words.task_prompt(other) and "`twice`" in in_words.task_prompt(one)
     of_own = {"code": ReasoningStage(purpose="the answer", solver="Write it.", form="code")}
-    told = Problems(path=path, reasoning=of_own, style="instruct")
+    told = Problems(path=path, reasoning=of_own, prompt=ProblemPrompt("instruct"))
     assert "Next is the code: the answer. Write it." in told.task_prompt(told.splits()["train"][0])
     gold = in_words.gold_completion(other)
     assert gold.startswith("```python\n") and in_words.parse(gold, other).text == ROW["solution"]

@@ -8,6 +8,7 @@ from own_problems import ROW, STAGES, written
 
 from rlvr_exp.config import build
 from rlvr_exp.config.compose import compose
+from rlvr_exp.config.problems import ProblemPrompt
 from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.tasks.problems import tester
 from rlvr_exp.tasks.problems.calls import CallsProblem
@@ -113,5 +114,5 @@ def test_a_problem_without_stages_and_tests_has_nothing_for_a_tester_to_imitate_
     (task,) = domain.splits()["train"]
     assert domain.gold_completion(task) is None
     assert [domain.gold_completion(one) for one in domain.demonstrations(task)] == [None, tester.FITS]
-    in_words = Problems(path=domain.path, reasoning=STAGES, role="tester", style="instruct")
+    in_words = Problems(path=domain.path, reasoning=STAGES, role="tester", prompt=ProblemPrompt("instruct"))
     assert "a line each" in in_words.task_prompt(in_words.splits()["train"][0])
