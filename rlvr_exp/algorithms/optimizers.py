@@ -112,6 +112,12 @@ class Muon(AdamW, options.Muon):
         return Chained([self.of([], rest), muon])  # `lr` is the rate that is logged
 
 
+def parts_of(optimizer: Any) -> list[torch.optim.Optimizer]:
+    """The optimizers that hold the states, below what wraps them."""
+    inner = getattr(optimizer, "optimizer", optimizer)
+    return getattr(inner, "parts", [inner])
+
+
 class Chained(torch.optim.Optimizer):
     """Several optimizers of disjoint parameters behind one: a scheduler and a checkpoint see a single optimizer."""
 

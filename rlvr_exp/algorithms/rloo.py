@@ -33,7 +33,8 @@ from rlvr_exp.models.policy import Policy
 class RLOO(GroupAlgorithm, options.RLOO):
     @property
     def regularised(self) -> bool:
-        return self.kl_coef > 0
+        """With another baseline than the group's, answers of equal rewards have advantages, too."""
+        return self.kl_coef > 0 or self.baseline != "group"
 
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
         return reinforce_advantages(rewards, self.baseline, self.zero_variance_eps)

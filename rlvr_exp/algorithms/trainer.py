@@ -301,7 +301,9 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         with skip_metric_gather(self.accelerator):
             loss = super()._compute_loss(model, inputs)
         if self._entropy.active:
-            bonus = (inputs["tool_mask"] * self._entropies).sum() / inputs["num_items_in_batch"]
+            # Gradients are averaged over processes, as TRL's loss allows for.
+            items = inputs["num_items_in_batch"] / self.accelerator.num_processes
+            bonus = (inputs["tool_mask"] * self._entropies).sum() / items
             loss = loss - self._entropy.coef * bonus
         if self._entropy.adapts:
             weights = inputs["tool_mask"] / inputs["num_items_in_batch"]

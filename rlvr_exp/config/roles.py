@@ -76,8 +76,16 @@ def choose_for_roles(
         if chosen is None:
             others.append(override)
         else:
-            tree.put(path, chosen, "command line")
+            for name, values in _nodes_of(chosen, path[2]).items():
+                tree.put((*path[:2], name), values, "command line")
     return others
+
+
+def _nodes_of(chosen: dict[str, Any], group: str) -> dict[str, Any]:
+    """The nodes of a role in an option's file: one of the whole configuration, such as a model's preset, has several."""
+    if not isinstance(chosen.get(group), dict):
+        return {group: chosen}
+    return {name: chosen[name] for name in NODES if isinstance(chosen.get(name), dict)}
 
 
 def spread_roles(tree: Tree) -> None:

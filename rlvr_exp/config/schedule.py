@@ -41,7 +41,8 @@ class Schedule:
         if self.chains == 1:
             yield InputProblem("chains", "programs of a problem are compared", "1", "0, or at least 2")
         if self.mode == "joint":
-            for name in ("alone", "alternating", "start_stage", "outputs", "chains", "prefix"):
+            frozen = bool(self.learn) and "solver" not in self.learn
+            for name in ("alone", "alternating", "start_stage", "outputs", "prefix", *(() if frozen else ("chains",))):
                 if getattr(self, name) != getattr(Schedule, name):
                     what, got = "has no effect here", str(getattr(self, name))
                     yield InputProblem(name, what, got, "its default", "", "schedule.mode=n_n_k, or drop it")

@@ -49,8 +49,8 @@ class Config:
 
     stage: str = MISSING
     """What the run does."""
-    seed: int = option(0, low=0)
-    """The one seed of the run."""
+    seed: int = option(0, low=0, high=4_000_000_000)
+    """The one seed of the run; libraries take 32 bits."""
     model: Model = field(default_factory=Model)
     data: Any = node(base=Data)
     verifier: Any = node(base=Verifier)

@@ -67,8 +67,8 @@ class Select:
         return all(name in MEASURED for name in self.weights)
 
     def value(self, row: Mapping[str, float]) -> float | None:
-        """What decides, by a row of metrics; None where it has not all of it."""
-        if not self.weights.keys() <= row.keys():
+        """What decides, by a row of metrics; None where it has not all of it, or not as a finite number."""
+        if any(row.get(name) is None for name in self.weights):
             return None
         return sum(weight * row[name] for name, weight in self.weights.items())
 

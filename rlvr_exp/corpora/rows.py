@@ -15,7 +15,7 @@ from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.code.literals import is_json, written
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
-from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.tasks.mutants import chosen, stub_programs
 
 
@@ -35,7 +35,7 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
 def rows_of(domain: Domain, task: Task, candidates: Sequence[str], mutants: int) -> Iterator[dict[str, Any]]:
     """The rows of one task, the golds and wrong programs as the domain parses them from a completion."""
     gold = domain.parse(task.gold or "", task).text or ""
-    if "gold" in candidates:
+    if "gold" in candidates and task.gold is not None:
         yield row_of(f"{task.id}#gold", task.problem, gold)
     for number, text in enumerate(task.negatives if "wrong" in candidates else ()):
         yield row_of(f"{task.id}#wrong-{number}", task.problem, domain.parse(text, task).text)
@@ -51,12 +51,15 @@ def row_of(name: str, problem: PytestProblem | PythonProblem, code: str | None) 
         row: dict[str, Any] = {"id": name, "code": code, "tests": problem.tests}
         row |= {"files": dict(problem.files)} if problem.files else {}
         return row | ({"reference": problem.reference} if problem.reference else {})
-    cases = [_case(case, problem.strict) for case in problem.cases if isinstance(case, Case)]
-    row = {"id": name, "code": code, "entry_point": problem.entry_point, "cases": cases}
+    cases = [_case(case, problem.strict) for case in problem.cases]
+    row = {"id": name, "code": code, "cases": cases}
+    row |= {"entry_point": problem.entry_point} if problem.entry_point else {}
     return row | ({"atol": problem.atol} if problem.atol else {})
 
 
-def _case(case: Case, strict: bool) -> dict[str, Any]:
+def _case(case: Case | StdinCase, strict: bool) -> dict[str, Any]:
+    if isinstance(case, StdinCase):
+        return {"stdin": case.stdin, "expected_stdout": case.expected_stdout}
     args = {"args": list(case.args)} if is_json(list(case.args)) else {"args_py": written(case.args)}
     expected = {"expected_py": written(case.expected)} if strict else {"expected": case.expected}
     return args | expected

@@ -12,12 +12,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import rlvr_exp
+from rlvr_exp.launch.console import unread
 from rlvr_exp.launch.process_group import Child, ProcessGroup
 
 LOG = "log.txt"
@@ -100,12 +101,14 @@ def _stopping(group: ProcessGroup) -> Iterator[list[int]]:
     def stop(number: int, _frame: object) -> None:
         stop_requested.append(number)
         if len(stop_requested) == 1:
-            print("stopping: the run first keeps what it has; once more to kill it", file=sys.stderr, flush=True)
-            group.request_stop()
+            group.request_stop()  # Before anything is said: the terminal may be gone.
+            with unread(sys.stderr), suppress(RuntimeError):  # Python refuses to print within a print.
+                print("stopping: the run first keeps what it has; once more to kill it", file=sys.stderr, flush=True)
         else:
             group.kill()
 
-    previous = {number: signal.signal(number, stop) for number in SIGNALS}
+    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # As nohup sets it.
+    previous = {number: signal.signal(number, stop) for number in heard}
     try:
         yield stop_requested
     finally:

@@ -8,7 +8,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from rlvr_exp.config import Config
@@ -24,6 +25,24 @@ def message_stream(config: Config) -> TextIO:
     return sys.stderr if carries_rows(config) else sys.stdout
 
 
+@contextmanager
+def unread(*streams: TextIO) -> Iterator[None]:
+    """What is shown to a person who may go away (`| head`, a closed terminal): it is lost, and the run goes on."""
+    try:
+        yield
+    except OSError:
+        for stream in streams:
+            _silence(stream)
+
+
+def _silence(stream: TextIO) -> None:
+    """From now on nothing that is written there can fail."""
+    with suppress(OSError, ValueError):  # No file, or one that was closed.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
 class Rows:
     """Rows as JSON lines; each has left this process when `write` returns.
 
@@ -37,7 +56,5 @@ class Rows:
         try:
             print(json.dumps(row, allow_nan=False), file=self._out, flush=True)
         except BrokenPipeError:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._out.fileno())
-            os.close(nowhere)
+            _silence(self._out)
             signal.raise_signal(signal.SIGTERM)

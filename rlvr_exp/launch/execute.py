@@ -25,7 +25,7 @@ from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED
 from rlvr_exp.core.files import write_text
 from rlvr_exp.launch.children import Ended, child_environment, log_name, run_children
-from rlvr_exp.launch.console import Rows, carries_rows, message_stream
+from rlvr_exp.launch.console import Rows, carries_rows, message_stream, unread
 from rlvr_exp.launch.progress import printable
 from rlvr_exp.launch.ranks import environments, of_node, remove_scratch
 from rlvr_exp.launch.resume import Start, begin, prepare
@@ -91,7 +91,9 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         if config.parallel.node == 0 and STAGES[config.stage].reported and not config.run.trial:
             code, cause = _report(directory, code)
             summary = with_diagnosis(directory, summary, cause) if cause else summary
-        _print_outcome(code, directory / log_name(rank), _page(config, directory), summary, message_stream(config))
+        out = message_stream(config)
+        with unread(out, sys.stderr):
+            _print_outcome(code, directory / log_name(rank), _page(config, directory), summary, out)
         if scratch and code != FAULT:  # Of a fault the log stays.
             shutil.rmtree(directory)
         return Outcome(directory, code, summary)

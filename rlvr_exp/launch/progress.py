@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TextIO
 
-from rlvr_exp.launch.console import Rows
+from rlvr_exp.launch.console import Rows, unread
 
 EVERY_SECONDS, EVERY_SHARE = 10.0, 0.1
 SHOWN_AFTER, SHOWN_EVERY, TICK = 1.0, 5.0, 0.5
@@ -57,7 +57,7 @@ class Progress:
     """
 
     def __init__(self, total: int, stage: str, tty: bool, out: TextIO | None = None, rows: Rows | None = None):
-        out = out or sys.stdout
+        self._out = out = out or sys.stdout
         self._total, self._stage, self._rows = total, stage, rows
         self._view: View = _bar(out) if tty else Plain(out, time.monotonic)
         self._lock, self._ended = threading.RLock(), threading.Event()
@@ -79,7 +79,7 @@ class Progress:
         Raises:
             ValueError: another kind.
         """
-        with self._lock:
+        with self._lock, unread(self._out):
             self._draw(event)
         if event["kind"] == "wait" and self._clock is None:
             self._clock = threading.Thread(target=self._ticking, daemon=True)
@@ -87,7 +87,7 @@ class Progress:
 
     def _ticking(self) -> None:
         while not self._ended.wait(TICK):
-            with self._lock:
+            with self._lock, unread(self._out):
                 self._view.tick()
 
     def _draw(self, event: Mapping[str, Any]) -> None:
@@ -111,15 +111,16 @@ class Progress:
             self.reason = str(event["text"])  # The last event of a run: what follows is its end.
             self._view.end_wait()
         elif kind == "alarm":
-            for line in str(event["text"]).splitlines():
-                print(printable(line), file=sys.stderr, flush=True)
+            with unread(sys.stderr):
+                for line in str(event["text"]).splitlines():
+                    print(printable(line), file=sys.stderr, flush=True)
         else:
             raise ValueError(f"Progress.event: got kind {kind!r}, allowed {', '.join(KINDS)}")
 
     def close(self) -> None:
         """Stop drawing; the terminal is left as it was."""
         self._ended.set()
-        with self._lock:
+        with self._lock, unread(self._out):
             self._view.close()
 
 

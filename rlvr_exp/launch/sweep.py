@@ -7,9 +7,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED, InputError, InputProblem
+from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED, InputError, InputProblem, RlvrError
 from rlvr_exp.launch.execute import Outcome
 from rlvr_exp.records.directory import fresh, problem_with
+from rlvr_exp.records.summary import STATUS
 
 WORST_FIRST = (INTERRUPTED, FAULT, GUARD, BAD_INPUT, DONE)
 """A sweep ends with the worst exit code of its jobs; an interrupted sweep ends with that code."""
@@ -102,9 +103,9 @@ def run_all(
 def _one(start: Callable[[int], Outcome], index: int, directory: Path) -> Outcome:
     try:
         return start(index)
-    except InputError as fault:
+    except RlvrError as fault:
         print(fault, flush=True)
-        return Outcome(directory, fault.exit_code, {"status": "failed"})
+        return Outcome(directory, fault.exit_code, {"status": STATUS[fault.exit_code]})
     except Exception:  # a fault of ours in one job; the others are not its fault
         traceback.print_exc()
         return Outcome(directory, FAULT, {"status": "failed"})

@@ -211,6 +211,10 @@ class _Collecting:
                 )
         self._context.metrics = self._metrics()
         means = [fmean(one) for one in self._passed.values()]
+        if not means:
+            raise GuardStop(
+                f"none of {self._unanswered} trajectories has a verdict. The same command asks for them again"
+            )
         rate = Rate(*mean_interval(means), n=len(means), samples=self._options.samples)
         done = f"{self._done['trajectories']} trajectories, {self._done['steps']} steps, {rate.value:.1%} end right"
         self._context.progress(kind="note", text=f"{done}: {self._out.path}")

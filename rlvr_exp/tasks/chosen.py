@@ -10,6 +10,7 @@ from rlvr_exp.config.names import suggest
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.tasks.folds import PRACTICE, TRAIN
+from rlvr_exp.tasks.tables import SPLITS
 
 UNSEEN = "test_unseen"
 SHOWN = 8
@@ -39,7 +40,10 @@ def by_family(
         for name, found in splits.items()
     }
     if held_out:
-        kept[UNSEEN] = [one for found in splits.values() for one in found if one.family in held_out]
+        measured = [
+            found for name, found in splits.items() if name in SPLITS
+        ]  # Not what can be neither learned nor judged.
+        kept[UNSEEN] = [one for found in measured for one in found if one.family in held_out]
     return {name: found for name, found in kept.items() if found}
 
 

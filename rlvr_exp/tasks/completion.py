@@ -14,7 +14,7 @@ from rlvr_exp.tasks.base import Candidate
 
 FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
 CODE_START = re.compile(r"(?:def|class|import)\s+\w|from\s+[\w.]+\s+import\b|@\w|[A-Za-z_]\w*\s*=[^=]")
-_MARK = re.compile(r"^[ \t]*```[^\n`]*$")
+_MARK, _BARE = re.compile(r"^[ \t]*```[^\n`]*$"), re.compile(r"^[ \t]*```[ \t]*$")
 _MOST_MARKS = 24
 """Limit of fence marks, counted from the end: pairs of them are tried, so their number is bounded."""
 
@@ -65,12 +65,15 @@ def _own(line: str) -> bool:
     return line[:1] in (" ", "\t") or CODE_START.match(line) is not None
 
 
-def whole_program(completion: str) -> Candidate:
+def whole_program(completion: str, wanted: str = "") -> Candidate:
     """The complete program in a completion: nothing is cut from code, not even calls at its end.
 
-    A completion that is Python is taken unchanged. Else the last fenced block that defines a function or class, or the
-    last block that is Python; a block may itself hold fence marks, as in a docstring. Without any, the text from its
-    first line of code on, without the words after it.
+    A completion that is Python is taken unchanged. Else the last fenced block that defines what is wanted, the last that
+    defines a function or class, or the last that is Python; a block may itself hold fence marks, as in a docstring. Without
+    any, the text from its first line of code on, without the words after it.
+
+    Args:
+        wanted: the name of the function or class that is asked for, where it is known.
     """
     text = unified(completion)
     if not text.strip():
@@ -79,7 +82,9 @@ def whole_program(completion: str) -> Candidate:
         return Candidate(text)
     blocks = _blocks(text.split("\n"))
     if blocks:
-        return Candidate(next((block for block in reversed(blocks) if _defines(block)), blocks[-1]))
+        defining = [block for block in blocks if _defines(block)]
+        named = [block for block in defining if wanted and _defines(block, wanted)]
+        return Candidate((named or defining or blocks)[-1])
     return _unfenced(text)
 
 
@@ -103,24 +108,28 @@ def defines(block: str) -> bool:
 
 
 def _blocks(lines: Sequence[str]) -> list[str]:
-    """Every fenced block that is Python, in order: from an opening mark to the nearest mark that completes it."""
+    """Every fenced block that is Python, in order: from an opening mark to the nearest bare mark that completes it. A mark
+    with a language only opens; one that opens no Python takes its closing mark with it, which opens nothing then."""
     marks = [number for number, line in enumerate(lines) if _MARK.match(line)][-_MOST_MARKS:]
     found, at = [], 0
     while at < len(marks):
         opening, at = marks[at], at + 1
-        for closing in range(at, len(marks) + 1):
+        bare = [place for place in range(at, len(marks)) if _BARE.match(lines[marks[place]])]
+        for closing in (*bare, len(marks)):
             end = marks[closing] if closing < len(marks) else len(lines)
             block = dedent("\n".join(lines[opening + 1 : end])) + "\n"
             if block.strip() and syntax_fault(block) is None:
                 found.append(block)
                 at = closing + 1
                 break
+        else:
+            at += bare[:1] == [at]
     return found
 
 
-def _defines(block: str) -> bool:
+def _defines(block: str, name: str = "") -> bool:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return any(isinstance(node, kinds) for node in tree(block).body)
+    return any(isinstance(node, kinds) and name in ("", node.name) for node in tree(block).body)
 
 
 def _unfenced(text: str) -> Candidate:

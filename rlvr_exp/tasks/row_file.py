@@ -58,13 +58,14 @@ def lines(path: Path, longest: int, option: str = "verify.input") -> Iterator[Ro
         number = 0
         while text := file.readline(longest + 1):
             number += 1
-            if number == 1:
-                text = text.removeprefix(_BOM)
             if len(text) > longest and not text.endswith(b"\n"):
                 while (rest := file.readline(_CHUNK)) and not rest.endswith(b"\n"):
                     continue
                 yield RowLine(number, None)
-            elif text.strip():
+                continue
+            if number == 1:
+                text = text.removeprefix(_BOM)
+            if text.strip():
                 yield RowLine(number, text.rstrip(b"\r\n"))
 
 

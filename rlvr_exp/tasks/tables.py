@@ -13,7 +13,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 
 PARQUET, ARROW = TABLES = (".parquet", ".arrow")
 SPLITS = ("train", "practice", "dev", "test", "test_unseen", "prompt")
-OTHER_NAMES = {"validation": "dev", "valid": "dev", "val": "dev"}
+OTHER_NAMES = {"validation": "dev", "valid": "dev", "val": "dev", "evaluation": "test"}
 """Names that other sets give to a split."""
 _NAME = re.compile(r"(\w+?)(?:-\d+-of-\d+)?\.(?:jsonl?|parquet)\b")
 _STATE, _PARTS = "state.json", "dataset_dict.json"

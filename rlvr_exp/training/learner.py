@@ -16,6 +16,7 @@ from peft import PeftModel
 from transformers.trainer import TRAINER_STATE_NAME
 
 from rlvr_exp.algorithms.clipping import Clipping
+from rlvr_exp.algorithms.optimizers import parts_of
 from rlvr_exp.algorithms.stepped import Stepped
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.models.adapters import activate
@@ -104,7 +105,8 @@ class Learner:
         which holds weights of its own."""
         trainer = self.trainer
         trainer.accelerator.unwrap_model(trainer.model).load_state_dict(weights)
-        trainer.optimizer.state.clear()
+        for part in parts_of(trainer.optimizer):
+            part.state.clear()
         schedule = trainer.lr_scheduler
         schedule.last_epoch = -1
         schedule.step()

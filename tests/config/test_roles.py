@@ -98,6 +98,17 @@ def test_what_cannot_be_is_refused_by_its_path(words: Sequence[str], where: str,
     assert told in found[where], found
 
 
+def test_a_preset_of_a_role_gives_it_the_model_and_its_rate() -> None:
+    words = ["+stage=adversarial", "roles.tester.model=tiny_tester"]
+    own = compose(words).config.roles["tester"]
+    assert own.model is not None and own.model.embedded == "tiny_tester"
+    large = compose([*words[:1], "roles.tester.model=qwen_coder_1_5b"]).config
+    assert large.roles["tester"].model.name == "Qwen/Qwen2.5-Coder-1.5B-Instruct"
+    assert large.roles["tester"].optimizer.lr == 1e-6 and large.optimizer.lr != 1e-6
+    kept = compose([*words[:1], "roles.tester.model=qwen_coder_1_5b", "roles.tester.optimizer.lr=1e-5"]).config
+    assert kept.roles["tester"].optimizer.lr == 1e-5
+
+
 def test_one_role_has_the_top_nodes_alone() -> None:
     (problem,) = compose_lenient(["+stage=grpo", "roles.policy.optimizer.lr=1"]).problems
     assert problem.where == "roles.policy" and "one role" in problem.what

@@ -15,6 +15,7 @@ from rlvr_exp.episodes.environments.tested import OLD_TESTS, SOLVER, TESTER, Giv
 from rlvr_exp.episodes.types import RewardBreakdown
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.problems.domain import Problems
+from rlvr_exp.verifiers.base import Verdict
 from rlvr_exp.verifiers.execution import KeepsOutputs
 from rlvr_exp.verifiers.python_tests import PythonTests
 
@@ -96,6 +97,13 @@ def test_a_chain_without_a_program_earns_nothing_where_others_are_tested(verifie
         verifier, domain, ["...", "def size(:", RIGHT, NEGATIVE], ["size(-2) == 2", "size(0) == 0"]
     )
     assert credits_of(environment, done, SOLVER) == [0.0, 0.0, 1.0, 0.5]
+    environment, done = played(verifier, domain, ["...", RIGHT, "...", RIGHT], ["size(-2) == 2", "size(0) == 0"])
+    assert credits_of(environment, done, SOLVER) == [0.0, 1.0, 0.0, 1.0], "not everybody solves it"
+    (first, *_) = environment.ends(done)
+    broken = replace(done.turns[first].completion, verdict=Verdict("no_verdict", log="the grader broke"))
+    turns = [replace(turn, completion=broken) if i == first else turn for i, turn in enumerate(done.turns)]
+    paid = credits_of(environment, replace(done, turns=tuple(turns)), SOLVER)
+    assert paid == [None, 1.0, 0.0, 1.0], "what the grader broke at is neither paid nor compared"
     alone, empty = played(verifier, domain, ["..."], [])
     assert not alone.programs(empty) and {turn.role for turn in empty.turns} == {SOLVER}
     assert [paid.total for paid in alone.credit(empty, {}).values()] == [None, None]

@@ -169,3 +169,24 @@ def test_threads_do_not_fight_with_the_verifiers(monkeypatch: pytest.MonkeyPatch
 def test_automatic_threads(monkeypatch: pytest.MonkeyPatch, cores: int, threads: int) -> None:
     monkeypatch.setattr("rlvr_exp.launch.children.physical_cores", lambda: cores)
     assert automatic_threads() == threads
+
+
+def test_a_stop_reaches_the_child_where_the_terminal_is_gone(
+    tmp_path: Path, program: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    program(PATIENT)
+    with open(write, "w") as gone:
+        monkeypatch.setattr(sys, "stderr", gone)
+        assert run(tmp_path, signals(signal.SIGTERM)) == Ended(130, True)
+
+
+def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path, program: Callable[[str], None]) -> None:
+    """As under nohup."""
+    program("say(kind='ready')\ntime.sleep(0.6)\nsys.exit(0)")
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert run(tmp_path, signals(signal.SIGHUP)) == Ended(0, False)
+    finally:
+        signal.signal(signal.SIGHUP, before)

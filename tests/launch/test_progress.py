@@ -1,6 +1,7 @@
 """Progress: rare plain lines without control characters, a bar with the figures on a terminal."""
 
 import io
+import os
 import subprocess
 import sys
 import time
@@ -28,6 +29,18 @@ def test_fast_steps_give_one_line_a_tenth():
     lines = plain({**STEP, "step": step} for step in range(1, 151))
     assert [line.split()[2] for line in lines] == ["1/150", *(f"{step}/150" for step in range(16, 151, 15)), "150/150"]
     assert lines[0].startswith("grpo step 1/150  reward 0.310  success 25.0%  generate 0.8s  verify 0.1s  [0:0")
+
+
+def test_a_reader_that_goes_away_does_not_end_the_run():
+    read, write = os.pipe()
+    os.close(read)
+    out = open(write, "w")
+    progress = Progress(150, "grpo", tty=False, out=out)
+    for step in (1, 75, 150):
+        progress.event({**STEP, "step": step})
+    progress.close()
+    print("what comes at the end", file=out, flush=True)
+    out.close()
 
 
 def test_slow_steps_give_a_line_every_ten_seconds():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.config.jobs import expand
-from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.errors import GuardStop, InputError, InputProblem, Interrupted
 from rlvr_exp.launch.execute import Outcome
 from rlvr_exp.launch.sweep import job_directories, job_directory, run_all, sweep_root, worst
 
@@ -99,6 +99,19 @@ def test_one_failed_job_does_not_stop_the_others(tmp_path: Path, capsys: pytest.
         ["completed", "0"],
     ]
     assert "25.0%" in table[1] and "run.dir: taken" in said
+
+
+def test_a_job_that_ends_by_an_error_of_ours_keeps_its_code(capsys: pytest.CaptureFixture[str]) -> None:
+    raised = [GuardStop("the disk is full"), Interrupted("stopped"), None]
+    started: list[int] = []
+
+    def start(index: int) -> Outcome:
+        started.append(index)
+        raise raised[index] or AssertionError
+
+    assert run_all(["a", "b", "c"], [Path("x")] * 3, start) == 130
+    said = capsys.readouterr().out
+    assert started == [0, 1] and "the disk is full" in said and "Traceback" not in said
 
 
 def test_an_interrupted_job_ends_the_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,6 +25,26 @@ def test_the_last_block_that_defines_something_is_taken() -> None:
     assert whole_program(text).text == CALLS
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "## Plan\n\n```text\n1. add\n```\n\n## Solution\n\n",
+        "```bash\npip install numpy scipy\n```\n### Code\n",
+        "```\nIt prints: 3 4\n```\nSolution\n\n",
+        "```text\nnever closed\n",
+    ],
+)
+def test_headings_between_blocks_are_no_program(before: str) -> None:
+    assert whole_program(f"{before}```python\n{CALLS}```\n").text == CALLS
+
+
+def test_the_block_with_what_is_asked_for_is_taken_before_a_later_one() -> None:
+    tests = "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_f(self):\n        assert f() == 1\n"
+    text = f"```python\n{CALLS}```\nSome tests:\n```python\n{tests}```\n"
+    assert whole_program(text, "f").text == CALLS and whole_program(text).text == tests
+    assert whole_program(text, "g").text == tests, "where none defines it, the last that defines something"
+
+
 def test_words_around_bare_code_are_dropped_and_calls_kept() -> None:
     assert whole_program(f"Sure, here is the code:\n{PROGRAM}\nHope this helps!").text == PROGRAM
 

@@ -71,7 +71,7 @@ def test_the_same_fold_is_the_same_tasks_and_the_other_splits_stay(domain: Domai
 def test_no_held_out_task_is_shown_as_an_example(tmp_path: Path) -> None:
     arc = Arc(limit=LIMIT, folds=FOLDS, prompt=Prompt(shots=2))
     trained = {task.id for task in arc.splits()["train"]}
-    assert {record.id for record, _ in arc._solved} <= trained
+    assert {record.id for record in arc._solved} <= trained
     dafny = DafnyDomain(first_of(DAFNY, tmp_path), folds=FOLDS, prompt=DafnyPrompt(shots=2))
     trained = {task.id for task in dafny.splits()["train"]}
     assert {part.example.id for part in dafny._solved["annotator"]} <= trained

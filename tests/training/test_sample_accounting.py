@@ -27,13 +27,17 @@ from rlvr_exp.verifiers.base import Verdict
 PROMPTS, SIZE = 3, 3
 rewards = st.tuples(*[st.sampled_from([None, 0.0, 0.5, 1.0])] * SIZE)
 pools = st.lists(rewards, min_size=PROMPTS, max_size=PROMPTS + 3)
-methods = st.sampled_from(["dr_grpo", "gspo", "grpo", "rloo"])
+methods = st.sampled_from(
+    ["dr_grpo", "gspo", "grpo", "rloo", "reinforce", "rloo algorithm.baseline=batch algorithm.kl_coef=0"]
+)
 
 
 @cache
 def algorithm(name: str, mode: str) -> Algorithm:
     words = [f"algorithm.prompts_per_step={PROMPTS}", f"algorithm.group_size={SIZE}", f"algorithm.zero_variance={mode}"]
-    return build(compose(["+stage=grpo", f"algorithm={name}", *words]).config.algorithm, max_completion_tokens=8)
+    return build(
+        compose(["+stage=grpo", *f"algorithm={name}".split(), *words]).config.algorithm, max_completion_tokens=8
+    )
 
 
 def group(place: int, row, step: int = 0) -> Group:

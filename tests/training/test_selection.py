@@ -12,7 +12,8 @@ from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.training.checkpoints import Checkpoints
 from rlvr_exp.training.selection import Selection
 
-METRIC = "reward/mean"
+METRIC, INFINITE = "reward/mean", float("inf")
+"""A metric; and a value that is not finite, which rows hold as null."""
 
 
 def selected(tmp_path: Path, values: list[float | None], **options) -> tuple[Selection, int]:
@@ -21,7 +22,7 @@ def selected(tmp_path: Path, values: list[float | None], **options) -> tuple[Sel
     selection = Selection(Select(metric=METRIC, **options), checkpoints, tracker)
     contents = contents_of(policy(), select=selection)
     for step, value in enumerate(values, 1):
-        tracker.log(step, {} if value is None else {METRIC: value})
+        tracker.log(step, {} if value is None else {METRIC: None if value == INFINITE else value})
         selection.consider(step)
         selection.consider(step)
         if selection.is_best(step):
@@ -40,6 +41,7 @@ def selected(tmp_path: Path, values: list[float | None], **options) -> tuple[Sel
         ([0.1, 0.4, 0.3, 0.2, 0.9], {"patience": 2}, 2, 4),
         ([3.0, 2.0, 2.5, 1.0], {"mode": "min"}, 4, 4),
         ([None, 0.2, None, 0.1], {"patience": 1}, 2, 4),
+        ([INFINITE, 0.2, INFINITE, 0.1], {"patience": 1}, 2, 4),
     ],
 )
 def test_the_best_by_any_metric_is_named_and_patience_ends(tmp_path, values, options, best, trained) -> None:

@@ -18,13 +18,12 @@ from rlvr_exp.corpora.edit_sets.draft import INCOMPLETE, UNREADABLE, Dropped
 from rlvr_exp.corpora.edit_sets.languages import UNKNOWN
 from rlvr_exp.corpora.edit_sets.lines import Line, read_lines, row_files
 from rlvr_exp.corpora.edit_sets.normalize import NO_TEXT, UNCHANGED
-from rlvr_exp.tasks.code.files import Row, split_of
+from rlvr_exp.tasks.code.files import Row, split_named_for, split_of
 from rlvr_exp.tasks.edits.action import parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault
 from rlvr_exp.tasks.edits.languages import language_of
 from rlvr_exp.tasks.edits.prompt import ended_as
 from rlvr_exp.tasks.edits.rows import EditRow, edit_of
-from rlvr_exp.tasks.tables import split_of_file
 
 NO_AFTER = "no text after"
 NO_ACTION = "its rules are no action"
@@ -66,9 +65,11 @@ def read(
         try:
             row = row_of(file, line)
             edit = edit_in(row)
-            found: Proposal | Dropped = _proposed(row, edit, split_of(file, row), search)
+            found: Proposal | Dropped = _proposed(row, edit, split_of(row), search)
         except Dropped as fault:
             found = fault
+        except InputError as fault:  # A split of no name that is known.
+            found = Dropped(UNREADABLE, fault.problems[0].what)
         yield Place(file, line.number, line.position), edit, found
 
 
@@ -76,7 +77,7 @@ def row_of(file: Path, line: Line) -> Row:
     """Raises Dropped."""
     if line.fault:
         raise Dropped(UNREADABLE, line.fault)
-    return Row(line.values, f"{file.name}, line {line.number}", split_of_file(file))
+    return Row(line.values, f"{file.name}, line {line.number}", split_named_for(file))
 
 
 def edit_in(row: Row) -> EditRow:

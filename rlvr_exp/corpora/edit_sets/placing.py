@@ -22,7 +22,7 @@ WITH heads AS (SELECT root, min(key) AS head,
                        row_number() OVER (PARTITION BY rows.key ORDER BY rows.id, rows.n) AS same
                 FROM rows JOIN grouped USING (n)),
      single AS (SELECT ranked.n AS n, ranked.root AS root, ranked.same AS same,
-                       row_number() OVER (PARTITION BY rows.id, rows.source, ranked.same > 1 ORDER BY rows.key, rows.n)
+                       row_number() OVER (PARTITION BY rows.id, ranked.same > 1 ORDER BY rows.key, rows.n)
                            AS named,
                        row_number() OVER (PARTITION BY ranked.root, ranked.same > 1 ORDER BY rows.key, rows.n) AS first
                 FROM ranked JOIN rows USING (n))

@@ -219,7 +219,7 @@ class Adversarial(Attempts, options.Adversarial):
 
     def credit(self, episode: Episode, rewards: Mapping[int, RewardBreakdown]) -> Mapping[int, RewardBreakdown]:
         matrix = self.matrix(episode)
-        masked = () if self.teaches(matrix) else MASKED[self.mask]
+        masked = () if self.teaches(episode, matrix) else MASKED[self.mask]
         of_code = {index: self._of_code(episode, index, matrix) for index in self.ends(episode)}
         of_code |= {
             index: self._of_code(episode, index, matrix)
@@ -237,15 +237,26 @@ class Adversarial(Attempts, options.Adversarial):
             credited[index] = None if turn.role in masked else value
         return {index: RewardBreakdown(value) for index, value in credited.items()}
 
-    def teaches(self, matrix: Matrix) -> bool:
-        earned = {self.earned(matrix, program) for program in matrix.programs} - {None}
+    def teaches(self, episode: Episode, matrix: Matrix) -> bool:
+        """Whether some chains earn more than others, those that came to no program among them."""
+        without = any(self._is_without(episode, end) for end in self.ends(episode))
+        programs = [*matrix.programs, *([""] if without else [])]
+        earned = {self.earned(matrix, program) for program in programs} - {None}
         return bool(earned) and earned not in ({0.0}, {1.0})
+
+    def _is_without(self, episode: Episode, end: int) -> bool:
+        return not self.program(episode, end) and not self._is_unjudged(episode, end)
+
+    def _is_unjudged(self, episode: Episode, index: int) -> bool:
+        """Whether the grader failed, which is nobody's fault: it is neither paid nor compared."""
+        verdict = episode.turns[index].completion.verdict
+        return verdict.outcome == "no_verdict" and verdict != PENDING
 
     def earned(self, matrix: Matrix, program: str) -> float | None:
         return solver_reward(self.reward, matrix, program, self.power)
 
     def _of_code(self, episode: Episode, index: int, matrix: Matrix) -> float | None:
-        return self.earned(matrix, self.program(episode, index))
+        return None if self._is_unjudged(episode, index) else self.earned(matrix, self.program(episode, index))
 
     def _of_output(self, episode: Episode, index: int, of_code: Mapping[int, float | None]) -> float | None:
         """The mean credit of the programs that follow from it; part of it, where the options say so, what the critique says."""

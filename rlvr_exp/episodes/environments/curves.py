@@ -20,7 +20,7 @@ def curves(of: Tested, episodes: Sequence[Episode]) -> dict[str, float]:
         row["adversarial/hidden"] = fmean(hidden for _, hidden in rates)
         row["adversarial/gap"] = row["adversarial/pass_rate"] - row["adversarial/hidden"]
     if episodes:
-        row["adversarial/teaching"] = fmean(of.teaches(matrix) for matrix in matrices)
+        row["adversarial/teaching"] = fmean(of.teaches(*pair) for pair in zip(episodes, matrices, strict=True))
         if (stage := episodes[0].given.stage) is not None:
             row["adversarial/stage"] = stage + 1.0
     return row

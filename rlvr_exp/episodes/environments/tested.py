@@ -94,7 +94,7 @@ class Tested(InStages):
         return self.testing.tests_in(one.candidate.text or "", one.task)
 
     @abstractmethod
-    def teaches(self, matrix: Matrix) -> bool:
+    def teaches(self, episode: Episode, matrix: Matrix) -> bool:
         """Whether the programs of an episode differ in what they earn: problems that everybody or nobody solves teach nothing."""
 
     @abstractmethod

@@ -32,6 +32,7 @@ from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
 from rlvr_exp.tasks.shots import chosen_shots
 from rlvr_exp.tasks.splits import Item, split, tied
+from rlvr_exp.tasks.tables import OTHER_NAMES
 
 Named = TypeVar("Named", ArcRecord, Task)
 EMBEDDED = Path(__file__).parents[2] / "assets" / "arc"
@@ -158,8 +159,17 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
     def _shots(self, task: Task) -> list[tuple[ArcPuzzle, str]]:
         if not self.prompt.shots:
             return []
-        shots = chosen_shots(self._solved, task, self.prompt.shots, self.seed, _same)
+        shots = chosen_shots(self._solved, task, self.prompt.shots, self.seed, self._same)
         return [(shot.puzzle(), shot.gold or "") for shot in shots]
+
+    def _same(self, record: ArcRecord, task: Task) -> bool:
+        """Whether it is the task, whatever its colours, or has a pair in common."""
+        own = pairs(to_task(self._record_of[task.id])) if self.randomise.colours else pairs(task)
+        return record.id == task.id or not {*pairs(to_task(record))}.isdisjoint(own)
+
+    @cached_property
+    def _record_of(self) -> dict[str, ArcRecord]:
+        return {record.id: record for records in self._records.values() for record in records}
 
     @cached_property
     def _solved(self) -> list[ArcRecord]:
@@ -170,11 +180,6 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
             train = [record for record in train if record.id in kept]
         own = [record for record in train if record.gold is not None]
         return own or (Arc(seed=self.seed)._solved if self._source != EMBEDDED else [])
-
-
-def _same(record: ArcRecord, task: Task) -> bool:
-    """Whatever colours a task has: by its id."""
-    return record.id == task.id or record.puzzle() == task.inputs
 
 
 def pairs(task: Task) -> list[Hashable]:
@@ -223,7 +228,7 @@ def place(records: Sequence[ArcRecord], fractions: tuple[float, float], seed: in
     placed: dict[str, list[ArcRecord]] = {name: [] for name in (*SPLITS, "hidden", "overlap")}
     rest: list[ArcRecord] = []
     for record in records:
-        name = "hidden" if record.hidden else "test" if record.split == "evaluation" else record.split
+        name = "hidden" if record.hidden else OTHER_NAMES.get(record.split, record.split)
         placed.get(name, rest).append(record)
     contents = {record.origin: [content_hash(pair) for pair in record.pairs] for record in rest}
     judged = {content_hash(pair) for record in placed["test"] for pair in record.pairs} if rest else set()

@@ -22,6 +22,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.arc.grid import from_lists
 from rlvr_exp.tasks.arc.puzzle import ArcRecord, Pair
 from rlvr_exp.tasks.sources import source_of
+from rlvr_exp.tasks.tables import OTHER_NAMES
 
 SPLITS = ("train", "dev", "test", "test_unseen")
 UPSTREAM = ("training", "evaluation")
@@ -82,7 +83,7 @@ def _entries(file: Path, words: Sequence[str]) -> Iterator[tuple[str, str, str, 
     folder_split = next((word for word in reversed(words) if word in UPSTREAM), "")
     if file.name.endswith(ROWS):
         stem = file.name.split(".jsonl")[0]
-        split = stem if stem in SPLITS + UPSTREAM else folder_split
+        split = stem if stem in (*SPLITS, *UPSTREAM, *OTHER_NAMES) else folder_split
         for number, row in enumerate(_rows(file), 1):
             where = f"{file}, line {number}"
             name = _string(row, "id", where)

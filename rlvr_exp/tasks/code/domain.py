@@ -67,7 +67,17 @@ class Code(HasEditTests, options.Code):
         return after_examples(_worded(task), ((_worded(one), fenced(one.gold or "", "python")) for one in shots), True)
 
     def parse(self, completion: str, task: Task) -> Candidate:
-        return whole_program(completion)
+        return whole_program(completion, self._wanted(task))
+
+    def _wanted(self, task: Task) -> str:
+        if task.id not in self._entry_points:
+            self._entry_points[task.id] = self.entry_point(task)
+        return self._entry_points[task.id]
+
+    @cached_property
+    def _entry_points(self) -> dict[str, str]:
+        """By task, as far as they were asked for."""
+        return {}
 
     def gold_completion(self, task: Task) -> str | None:
         return None if task.gold is None else fenced(task.gold, "python")
@@ -167,8 +177,10 @@ def content_of(problem: PytestProblem | PythonProblem) -> Any:
     """A problem in hashable form: cases may hold sets and numbers that JSON lacks."""
     if isinstance(problem, PytestProblem):
         return problem
-    cases = [written((case.args, case.expected)) for case in problem.cases if isinstance(case, Case)]
-    return [problem.entry_point, cases, problem.atol, problem.strict]
+    parts = [
+        (one.args, one.expected) if isinstance(one, Case) else (one.stdin, one.expected_stdout) for one in problem.cases
+    ]
+    return [problem.entry_point, [*map(written, parts)], problem.atol, problem.strict, problem.limits]
 
 
 def _no_form(judge: str, why: str) -> InputProblem:

@@ -4,10 +4,11 @@ import gzip
 import json
 import lzma
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.tables import OTHER_NAMES, SPLITS, TABLES, is_table, split_of_file, table_rows
@@ -16,6 +17,14 @@ ROWS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".json", *TABLES)
 SHOWN = 20
 """Faults printed before the rest is only counted."""
 Found = TypeVar("Found")
+
+
+class HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+Named = TypeVar("Named", bound=HasId)
 _UNPACK = {".gz": gzip.decompress, ".xz": lzma.decompress}
 
 
@@ -26,7 +35,7 @@ class Row:
     values: Mapping[str, Any]
     where: str
     split: str = ""
-    """The split that its file is named after, where it is."""
+    """The split that its file or folder is named after, where it is."""
 
     def text(self, key: str, default: str | None = None) -> str:
         """The text under a key. Raises InputError where it is absent and has no default, or is no text."""
@@ -63,7 +72,7 @@ class Row:
 
 def read_rows(file: Path) -> Iterator[Row]:
     """Every row of a file. Raises InputError: damaged, not JSON, or a row that is no object."""
-    split = split_of_file(file)
+    split = split_named_for(file)
     if file.suffix in TABLES:
         for number, values in enumerate(table_rows(file), 1):
             yield Row(values, f"{file}, row {number}", split)
@@ -97,7 +106,7 @@ def rows_below(path: Path, read: Callable[[Row, str], Found], nothing: InputProb
     for file in _files(path, leaving):
         try:
             for row in read_rows(file):
-                _add(row, split_of(file, row), read, found, faults)
+                _add(row, read, found, faults)
         except InputError as fault:
             faults += fault.problems
     if not (found or faults):
@@ -109,18 +118,43 @@ def rows_below(path: Path, read: Callable[[Row, str], Found], nothing: InputProb
     return found
 
 
-def split_of(file: Path, row: Row) -> str:
-    """The split that a row or its file names; empty where neither does."""
-    own = row.values.get("split") or row.split or file.parent.name
-    name = OTHER_NAMES.get(str(own), str(own))
+def once(rows: list[Named], path: Path) -> list[Named]:
+    """The rows. Raises InputError where an id stands twice."""
+    twice = [name for name, count in Counter(row.id for row in rows).items() if count > 1]
+    if twice:
+        raise InputError(InputProblem(str(path), "ids that stand twice", ", ".join(twice[:SHOWN])))
+    return rows
+
+
+def split_of(row: Row) -> str:
+    """The split that a row or else its file or folder names; empty where none does.
+
+    Raises:
+        InputError: it names one that is not known.
+    """
+    own = row.values.get("split")
+    if own in (None, ""):
+        return row.split
+    if not (name := _named(str(own))):
+        allowed = f"{', '.join(SPLITS)}, or none: then the file's or folder's name says it, or it is drawn"
+        raise InputError(InputProblem(f"{row.where}, split", "no such split", str(own), allowed))
+    return name
+
+
+def split_named_for(file: Path) -> str:
+    """The split that a file, or else its folder, is named after; empty where neither is."""
+    return split_of_file(file) or _named(file.parent.name)
+
+
+def _named(text: str) -> str:
+    """The split of that name; empty where there is none."""
+    name = OTHER_NAMES.get(text, text)
     return name if name in SPLITS else ""
 
 
-def _add(
-    row: Row, split: str, read: Callable[[Row, str], Found], found: list[Found], faults: list[InputProblem]
-) -> None:
+def _add(row: Row, read: Callable[[Row, str], Found], found: list[Found], faults: list[InputProblem]) -> None:
     try:
-        found.append(read(row, split))
+        found.append(read(row, split_of(row)))
     except InputError as fault:
         faults += fault.problems
 

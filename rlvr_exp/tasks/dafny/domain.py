@@ -33,6 +33,7 @@ from rlvr_exp.tasks.folds import FOLDED, folds_of
 from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.tasks.shots import chosen_shots
 from rlvr_exp.tasks.sources import source_of
+from rlvr_exp.tasks.tables import OTHER_NAMES
 
 EMBEDDED = Path(__file__).parents[2] / "assets" / "dafny"
 SPLITS = ("train", "practice", "dev", "test", "test_unseen")
@@ -101,8 +102,7 @@ class DafnyDomain(Domain, DafnyDataOptions):
     def contents(self, task: Task) -> Sequence[str]:
         """The program, which shows the tasks of its other methods too; and the method, whatever its names and whatever
         stands around it."""
-        one = task.inputs.example
-        return [content_hash(one.gold), content_hash(renamed(one))]
+        return _contents(task.inputs.example)
 
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
         if self.prompt.style != "bare":
@@ -214,7 +214,21 @@ class DafnyDomain(Domain, DafnyDataOptions):
         """Solved examples of the task's role from the shorter half of `train`, without the task's own example."""
         if not self.prompt.shots:
             return []
-        return chosen_shots(self._solved[task.inputs.role], task, self.prompt.shots, self.seed, _same)
+        return chosen_shots(self._solved[task.inputs.role], task, self.prompt.shots, self.seed, self._same)
+
+    def _same(self, solved: RoleExample, task: Task) -> bool:
+        one, own = solved.example, task.inputs.example
+        return one.id == own.id or not self._contents_of(one).isdisjoint(self._contents_of(own))
+
+    def _contents_of(self, example: DafnyExample) -> set[str]:
+        if example.id not in self._known:
+            self._known[example.id] = {*_contents(example)}
+        return self._known[example.id]
+
+    @cached_property
+    def _known(self) -> dict[str, set[str]]:
+        """Contents by example, as far as they were asked for."""
+        return {}
 
     @cached_property
     def _solved(self) -> dict[Role, list[RoleExample]]:
@@ -230,8 +244,8 @@ class DafnyDomain(Domain, DafnyDataOptions):
         return found
 
 
-def _same(solved: RoleExample, task: Task) -> bool:
-    return bool(solved.example.id == task.inputs.example.id)
+def _contents(example: DafnyExample) -> list[str]:
+    return [content_hash(example.gold), content_hash(renamed(example))]
 
 
 def band_name(example: DafnyExample) -> str:
@@ -244,12 +258,13 @@ def band_name(example: DafnyExample) -> str:
 def _placed(
     examples: Sequence[DafnyExample], fractions: Mapping[str, float], seed: int
 ) -> dict[str, list[DafnyExample]]:
-    """Every example under its split; splits without a file of their name are drawn from `train`, by `fractions`."""
+    """Every example under its split; splits without a file of their name are drawn, by `fractions`, from `train` and from the
+    files that are named after no split."""
     by_file: dict[str, list[DafnyExample]] = {}
     for example in examples:
-        by_file.setdefault(Path(example.source).name.partition(".")[0], []).append(example)
-    if not set(by_file) <= set(SPLITS):
-        by_file = {"train": list(examples)}
+        name = Path(example.source).name.partition(".")[0]
+        name = OTHER_NAMES.get(name, name)
+        by_file.setdefault(name if name in SPLITS else "train", []).append(example)
     wanted = {name: share for name, share in fractions.items() if name not in by_file and share}
     drawn = split_examples(by_file.pop("train", []), wanted, seed) if wanted else {"train": by_file.pop("train", [])}
     found = {**drawn, **by_file}

@@ -19,15 +19,14 @@ def body_of(completion: str, example: DafnyExample) -> Candidate:
     """The target's body in its braces, or why there is none.
 
     The last fenced block with a body counts, else the complete text. A text has a body where it begins with a brace,
-    declares the target, continues the target's header, or where a line of it begins with a brace.
+    declares the target or continues the target's header; where no block has such a one, where a line begins with a brace.
     """
     text = plain(completion)
-    blocks = [match[1] for match in FENCE.finditer(text)]
-    for block in (*reversed(blocks), text):
-        found = _Text(block).body(example)
-        if found:
-            return Candidate(found)
-    return Candidate(None, _fault(text))
+    blocks = [_Text(match[1]) for match in FENCE.finditer(text)][::-1]
+    known = (block.body(example, sure=True) for block in blocks)
+    guessed = (block.body(example) for block in (*blocks, _Text(text)))
+    found = next(filter(None, (*known, *guessed)), "")
+    return Candidate(found) if found else Candidate(None, _fault(text))
 
 
 def closed(completion: str) -> bool:
@@ -73,15 +72,15 @@ class _Text(Walker):
             at += len(piece.text)
         super().__init__(found, _Closes(found))
 
-    def body(self, example: DafnyExample) -> str:
-        """The target's body, or nothing."""
-        opening = next((index for index in self._openings(example) if index in self.closes), None)
+    def body(self, example: DafnyExample, sure: bool = False) -> str:
+        """The target's body, or nothing. `sure`: none that only stands in braces."""
+        opening = next((index for index in self._openings(example, sure) if index in self.closes), None)
         return "" if opening is None else self._text[self._starts[opening] : self._starts[self.closes[opening]] + 1]
 
     def line(self, index: int) -> int:
         return self._text.count("\n", 0, self._starts[index]) + 1
 
-    def _openings(self, example: DafnyExample) -> list[int]:
+    def _openings(self, example: DafnyExample, sure: bool) -> list[int]:
         """Braces that may open the body: those of the surest kind found, the last first."""
         if self._opens(0):
             return [0]
@@ -89,7 +88,7 @@ class _Text(Walker):
         (target,) = parse(plain(example.header))
         starts = self._targets(target.name, example) or [0] * (self.at(0) in CLAUSES or self.at(0) in ("(", "returns"))
         found = [index for index in (self._opening(start, by_method) for start in starts) if self._opens(index)]
-        if found:
+        if found or sure:
             return found[::-1]
         braces = [index for index in range(self.end) if self._opens(index)]
         return [index for index in braces if self._begins_a_line(index)][:1] or braces[:1]

@@ -94,6 +94,9 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         embedded tasks, whose splits have no text before and no edit in common; in folds their texts without blanks."""
         if self._as_shipped:
             return []
+        return self._keys(task)
+
+    def _keys(self, task: Task) -> list[str]:
         row = task.inputs.row
         key = program_key if row.language == "python" and self._source != EMBEDDED else text_key
         return [key(text) for text in (row.before, row.after) if text]
@@ -113,7 +116,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
     @cached_property
     def _alike(self) -> Alike:
         """Edits of one text, or to one text."""
-        return Alike(_texts)
+        return Alike(self._keys)
 
     def parse(self, completion: str, task: Task) -> Candidate:
         return wording.answer_in(completion, self.target, self.prompt, task.inputs.row.before)
@@ -204,11 +207,6 @@ def _why_not(row: EditRow) -> str:
     if row.after is None:
         return "" if row.tests else NO_ANSWER
     return NO_EDIT if row.after == row.before and not row.tests and not is_done(row.action) else ""
-
-
-def _texts(task: Task) -> list[str]:
-    row = task.inputs.row
-    return [text for text in (row.before, row.after) if text is not None]
 
 
 def _dumps(rule: Any) -> str:

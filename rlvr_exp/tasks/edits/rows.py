@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.code.files import Row, rows_below
+from rlvr_exp.tasks.code.files import Row, once, rows_below
 from rlvr_exp.tasks.edits.action import parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault
 from rlvr_exp.tasks.edits.metadata import METADATA
@@ -52,11 +52,11 @@ def load(path: Path) -> list[EditRow]:
     """Every row at or below a path, by file and line.
 
     Raises:
-        InputError: nothing is there, or any file, row or key is wrong.
+        InputError: nothing is there, any file, row or key is wrong, or an id stands twice.
     """
     remedy = "point data.path at rows with instruction, before and after"
     nothing = InputProblem(str(path), "no edits here", allowed="JSON lines or tables", remedy=remedy)
-    return rows_below(path, edit_of, nothing, leaving=METADATA)
+    return once(rows_below(path, edit_of, nothing, leaving=METADATA), path)
 
 
 def edit_of(row: Row, split: str = "") -> EditRow:

@@ -70,7 +70,7 @@ class Problems(WritesTests, options.Problems):
         embedded = embedded_content(EMBEDDED, split) if self._as_shipped else None
         if embedded is None:
             return content_hash([self.role, *(content(task.inputs.row) for task in self.splits()[split])])
-        return content_hash([embedded, checksum(ERRORS), self.limit, self.seed if self.limit else 0])
+        return content_hash([embedded, self.role, checksum(ERRORS), self.limit, self.seed if self.limit else 0])
 
     def left_out(self) -> Mapping[str, str]:
         return self._read.left_out
@@ -95,7 +95,7 @@ class Problems(WritesTests, options.Problems):
 
     def output(self, completion: str, task: Task) -> str:
         if self.is_code(task.inputs.stage):
-            return whole_program(completion).text or ""
+            return whole_program(completion, task.inputs.row.entry_point).text or ""
         return unified(completion).strip("\n")
 
     @cached_property
@@ -188,7 +188,7 @@ class Problems(WritesTests, options.Problems):
 
     def parse(self, completion: str, task: Task) -> Candidate:
         if self.is_code(task.inputs.stage):
-            return whole_program(completion)
+            return whole_program(completion, task.inputs.row.entry_point)
         text = self.output(completion, task)
         return Candidate(text) if text.strip() else Candidate(None, "an empty output")
 

@@ -1,6 +1,5 @@
 """Rows of coding problems from files: JSON lists, JSON lines and tables, of one's own or embedded."""
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.tasks.code.domain import content_of
-from rlvr_exp.tasks.code.files import SHOWN, Row, rows_below
+from rlvr_exp.tasks.code.files import Row, once, rows_below
 from rlvr_exp.tasks.code.names import taken
 from rlvr_exp.tasks.completion import syntax_fault
 from rlvr_exp.tasks.formats.fields import Fault
@@ -56,11 +55,7 @@ def load(path: Path) -> list[ProblemRow]:
     """
     remedy = f"point data.path at rows with {KEYS}, or at a set that data=code reads"
     nothing = InputProblem(str(path), "no problems here", allowed="a JSON list, JSON lines or tables", remedy=remedy)
-    found = rows_below(path, problem_of, nothing)
-    twice = [name for name, count in Counter(row.id for row in found).items() if count > 1]
-    if twice:
-        raise InputError(InputProblem(str(path), "ids that stand twice", ", ".join(twice[:SHOWN])))
-    return found
+    return once(rows_below(path, problem_of, nothing), path)
 
 
 def problem_of(row: Row, split: str) -> ProblemRow:

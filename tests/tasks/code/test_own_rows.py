@@ -61,7 +61,16 @@ def test_a_row_says_its_own_split_and_a_file_that_of_its_rows(tmp_path: Path) ->
     written(folder / "test.jsonl", rows(10)[8:])
     sizes = Code(str(folder)).sizes()
     assert sizes["test"] == 2 and sizes["train"] + sizes["dev"] == 8 and sizes["dev"] >= 1, "only dev is drawn"
-    with pytest.raises(InputError, match='split: got "tset"'):
+    null = tmp_path / "null"
+    null.mkdir()
+    written(null / "train.jsonl", [{**row, "split": None} for row in rows(10)[:8]])
+    written(null / "test.jsonl", [{**row, "split": None} for row in rows(10)[8:]])
+    assert Code(str(null)).sizes()["test"] == 2, "null says nothing"
+    for name, some in (("train", rows(10)[:8]), ("test", rows(10)[8:])):
+        (tmp_path / "folders" / name).mkdir(parents=True)
+        written(tmp_path / "folders" / name / "x.jsonl", some)
+    assert Code(str(tmp_path / "folders")).sizes()["test"] == 2
+    with pytest.raises(InputError, match="split: no such split\n    got: tset"):
         Code(str(written(tmp_path / "odd.jsonl", [{**ROW, "split": "tset"}]))).splits()
 
 

@@ -25,6 +25,8 @@ AROUND = {
     "a fence that is never closed": f"```dafny\n{BODY}\n",
     "words before": f"The body of method Max is, in short:\n{BODY}\nDone.",
     "another program's fence first": f"```python\nprint(1)\n```\nand\n```dafny\n{BODY}\n```",
+    "an example of its use after it": f"```dafny\n{HEAD}{BODY}\n```\nUse:\n```dafny\nmethod Main() {{ var x := Max(1, 2); }}\n```",
+    "its use after a bare body": f"```dafny\n{BODY}\n```\nUse:\n```dafny\nmethod Main() {{ var x := Max(1, 2); }}\n```",
     "windows line ends": BODY.replace("\n", "\r\n"),
 }
 

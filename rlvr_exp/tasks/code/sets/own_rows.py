@@ -8,17 +8,16 @@ from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
-from rlvr_exp.tasks.code.files import Row
+from rlvr_exp.tasks.code.files import Row, split_of
 from rlvr_exp.tasks.code.harness import undefined
 from rlvr_exp.tasks.code.literals import NoCases, cases_of, problem_of, statements_of
 from rlvr_exp.tasks.code.names import called
-from rlvr_exp.tasks.code.record import DRAWN, CodeRecord
+from rlvr_exp.tasks.code.record import CodeRecord
 from rlvr_exp.tasks.completion import tree, unified
 from rlvr_exp.tasks.formats.domain import prompt_of
-from rlvr_exp.tasks.formats.fields import Fault, Fields, optional_text, short, text_of, wrong
+from rlvr_exp.tasks.formats.fields import Fault, Fields, optional_text, wrong
 from rlvr_exp.tasks.formats.pytest_suite import PytestSuite
 from rlvr_exp.tasks.formats.python_io import PythonIO, PythonProblem
-from rlvr_exp.tasks.tables import OTHER_NAMES, SPLITS
 
 NAME = "rows"
 ANY = frozenset({"tests", "cases"})
@@ -29,12 +28,12 @@ NO_TESTS = "it has cases and no tests"
 
 def read(row: Row) -> CodeRecord:
     try:
-        return _record({"split": row.split, **row.values})
+        return _record(row.values, split_of(row))
     except Fault as fault:
         raise InputError(InputProblem(row.where, str(fault))) from fault
 
 
-def _record(fields: Fields) -> CodeRecord:
+def _record(fields: Fields, split: str) -> CodeRecord:
     gold, entry = unified(optional_text(fields, "solution") or ""), optional_text(fields, "entry_point") or ""
     tree(gold)
     if not ANY & fields.keys():
@@ -45,7 +44,7 @@ def _record(fields: Fields) -> CodeRecord:
     return CodeRecord(
         _id(fields),
         optional_text(fields, "family") or NAME,
-        _split(fields),
+        split,
         prompt_of(fields, form, problem),
         gold or None,
         (),
@@ -66,15 +65,6 @@ def _id(fields: Fields) -> str:
     if type(value) not in (str, int) or value == "":
         raise Fault(wrong("id" if "id" in fields else "task_id", fields, "a string or an integer"))
     return str(value)
-
-
-def _split(fields: Fields) -> str:
-    if fields.get("split") in (None, ""):
-        return DRAWN
-    name = OTHER_NAMES.get(given := text_of(fields, "split"), given)
-    if name not in SPLITS:
-        raise Fault(f"split: got {short(given)}, allowed {', '.join(SPLITS)}, or none: then it is drawn")
-    return name
 
 
 def _cases(fields: Fields, gold: str, entry: str) -> tuple[PythonProblem | None, str]:
