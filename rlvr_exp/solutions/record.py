@@ -23,9 +23,13 @@ _HASH = re.compile("[0-9a-f]{32}")
 def output_hash(output: Any) -> str:
     """The name of what a program returned on one input; None stands for no output, as after an error.
 
-    A list equals a tuple; 1, 1.0 and true differ. Raises TypeError for what has no canonical form, such as a set.
+    A list equals a tuple; 1, 1.0 and true differ. What has no canonical form, such as a set or a number of thousands of
+    digits, has the name of its kind: no task can be made of it.
     """
-    return content_hash(output)
+    try:
+        return content_hash(output)
+    except (TypeError, ValueError, RecursionError):
+        return content_hash(["no canonical form", type(output).__name__])
 
 
 @dataclass(frozen=True)

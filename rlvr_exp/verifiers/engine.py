@@ -180,10 +180,12 @@ class CachedVerifier(Verifier):
 
 
 def _capped(verdict: Verdict) -> Verdict:
-    if len(verdict.log) <= LOG_CHARACTERS:
-        return verdict
+    """With a log that is not too long and can be written: a candidate may raise half of a character."""
+    log = verdict.log.encode("utf-8", "backslashreplace").decode()
     half = LOG_CHARACTERS // 2
-    return replace(verdict, log=f"{verdict.log[:half]}\n[...]\n{verdict.log[-half:]}")
+    if len(log) > LOG_CHARACTERS:
+        log = f"{log[:half]}\n[...]\n{log[-half:]}"
+    return verdict if log == verdict.log else replace(verdict, log=log)
 
 
 def _running() -> Future[Verdict]:

@@ -2,6 +2,7 @@
 read it; a verdict never does."""
 
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
@@ -42,11 +43,15 @@ def executor_of(verifier: Verifier, option: str) -> Executor:
     raise InputError(InputProblem(option, what, verifier.name, "verifier=python_io"))
 
 
+REMEMBERED = 8192
+"""Candidates whose outputs are kept in memory: those of a round of self-play, in some hundred megabytes."""
+
+
 class KeepsOutputs(Verifier):
     """Judges by executing, so that its verdicts carry outputs. It owns nothing.
 
     Args:
-        remember: each distinct candidate of a problem is run once; it may then live no longer than the problems that it is given.
+        remember: each distinct candidate of a problem is run once, as far as the last ones are remembered.
 
     Raises:
         InputError: as `executor_of`.
@@ -55,7 +60,8 @@ class KeepsOutputs(Verifier):
     def __init__(self, verifier: Verifier, option: str, remember: bool = True):
         self._remember = remember
         self._executor = executor_of(verifier, option)
-        self._known: dict[tuple[int, str], Future[Verdict]] = {}
+        self._known = OrderedDict[tuple[int, str], tuple[Any, Future[Verdict]]]()
+        """By a problem and a text; the problem is kept, whose id would else be another's."""
         self.name, self.version = verifier.name, verifier.version
 
     def submit(self, request: Request) -> Future[Verdict]:
@@ -63,8 +69,10 @@ class KeepsOutputs(Verifier):
             return self._judged(request)
         key = (id(request.problem), request.candidate.text)
         if key not in self._known:
-            self._known[key] = self._judged(request)
-        return self._known[key]
+            self._known[key] = request.problem, self._judged(request)
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        return self._known[key][1]
 
     def _judged(self, request: Request) -> Future[Verdict]:
         return then(self._executor.execute(request), _with_outputs)

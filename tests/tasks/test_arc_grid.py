@@ -85,3 +85,8 @@ def test_values_that_are_no_grid_are_named(value: object, where: str) -> None:
 @given(grids())
 def test_lists_and_back(grid: tuple) -> None:
     assert from_lists(to_lists(grid), "f") == grid
+
+
+def test_a_number_of_too_many_digits_is_told_by_its_kind() -> None:
+    with pytest.raises(InputError, match="not a colour\n    got: int"):
+        from_lists([[10**5000]], "grid")

@@ -19,6 +19,7 @@ from rlvr_exp.tasks.formats.limits import Limits
 from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.verifiers.ast_grep import AstGrep
 from rlvr_exp.verifiers.base import Request, Verdict
+from rlvr_exp.verifiers.suite.verifier import PytestSuite, suite_tool
 
 RENAME = {"pattern": "f($A)", "rewrite": "g($A)"}
 UPPER = {
@@ -234,8 +235,9 @@ def test_the_problems_own_limits_hold(exact: AstGrep) -> None:
 
 
 def test_tools_are_named_with_their_versions(exact: AstGrep) -> None:
-    assert set(exact.tool()) == {"ast-grep", "ast-grep-py"}
-    assert all(version[0].isdigit() for version in exact.tool().values())
+    assert set(exact.tool()) == {"ast-grep", "ast-grep-py", *suite_tool()}, "tests decide for some problems"
+    assert all(exact.tool()[name][0].isdigit() for name in ("ast-grep", "ast-grep-py"))
+    assert PytestSuite.version in exact.version
 
 
 TESTS = "from solution import f\n\ndef test_one():\n    assert f(1) == 2\n\ndef test_two():\n    assert f(2) == 4\n"

@@ -234,3 +234,10 @@ def test_in_bulk_every_request_has_its_own_answer(texts, window):
     answers = dict(engine.as_ready((Request(None, Candidate(text)) for text in texts), window))
     assert [answers[index].outcome for index in range(len(texts))] == ["passed" if t else "failed" for t in texts]
     assert len(engine.begun) == len(set(texts) - {""})
+
+
+def test_a_log_can_be_written_whatever_a_candidate_raised():
+    with Manual() as engine:
+        asked = engine.submit(Request(None, Candidate("x")))
+        engine.begun[0][1].set_result(Judgement(Verdict("failed", "runtime_error", log="ValueError: \ud800")))
+        assert asked.result(PATIENCE).log.encode() == b"ValueError: \\ud800"

@@ -6,11 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from rlvr_exp.sandbox.pool.jobs import JobResult
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.limits import Limits
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.verifiers.base import Request, Verdict
+from rlvr_exp.verifiers.suite import judge as judging
+from rlvr_exp.verifiers.suite.shape import shape_of
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 
 RIGHT = "def double(x): return 2 * x"
@@ -265,3 +268,16 @@ def test_a_reference_without_its_last_line_end_is_still_the_reference() -> None:
         texts = ("def f():\n    return 1\n", "def f():\n    return 1", "def f():\n    return 2")
         found = [verifier.submit(Request(problem, Candidate(text))).result(timeout=60).outcome for text in texts]
     assert found == ["failed", "failed", "no_verdict"]
+
+
+@pytest.mark.parametrize(
+    "record",
+    ["5", "[]", '["test", "a"]', '["test", [1], "passed", ""]', '["collected", 3]', '["decided", "x", 1]', "{"],
+)
+def test_a_record_that_no_harness_writes_is_a_failure_and_no_crash(record: str) -> None:
+    text = record.encode()
+    verdict = judging.judge(
+        shape_of((("test_x.py", "def test_a(): pass"),), ()),
+        judging.read(JobResult("exit", 0, len(text).to_bytes(4, "big") + text)),
+    )
+    assert verdict.outcome == "failed" and "records of its judge" in verdict.log

@@ -46,6 +46,17 @@ def test_a_program_is_caught_by_valid_tests_alone(verifier) -> None:
     assert verdict.measures == {"validity": 2 / 3, "duplicates": 0.0, "mutation_score": 1 / 3}
 
 
+def test_programs_are_compared_with_what_a_test_expects_as_plain_data(verifier) -> None:
+    """The order of a dict counts for nothing, and a bool is no number."""
+    counts = "def f(s):\n    return {c: s.count(c) for c in s}\n"
+    in_order, truth = (
+        "def f(s):\n    return {c: s.count(c) for c in sorted(s)}\n",
+        "def f(s):\n    return {c: True for c in s}\n",
+    )
+    found = judged(verifier, "f('ba') == {'a': 1, 'b': 1}", in_order, truth, reference=counts)
+    assert found.outputs == ((True,), ((False,), (True,))) and found.verdict.measures["mutation_score"] == 0.5
+
+
 @pytest.mark.parametrize(
     ("text", "outcome", "score"),
     [

@@ -41,8 +41,19 @@ def _fault_of(value: Any, where: str) -> InputError:
             return _fault(f"{where}[{number}]", "rows differ in length", f"{len(row)} cells after {len(value[0])}")
         wrong = [cell for cell in row if not _colour(cell)]
         if wrong:
-            return _fault(f"{where}[{number}]", "not a colour", repr(wrong[0]))
+            return _fault(f"{where}[{number}]", "not a colour", _shown(wrong[0]))
     return _fault(where, "not a grid", type(value).__name__)
+
+
+MOST_SHOWN = 60
+"""Characters of a cell that a message shows."""
+
+
+def _shown(cell: Any) -> str:
+    try:
+        return repr(cell)[:MOST_SHOWN]
+    except ValueError:  # A number of more digits than Python writes.
+        return type(cell).__name__
 
 
 def to_lists(grid: Grid) -> list[list[int]]:

@@ -34,7 +34,9 @@ _UNSEEN = (
     r"\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 """Blank and invisible characters, for use inside a character class."""
-_DIRECTIVE = re.compile(f"(?:^|[{_ENDS}])[{_UNSEEN}]*#")
+_HASH = re.compile(f"(?<![{_UNSEEN}])([{_UNSEEN}]*)#")
+"""With all that is unseen before it: so that each run of blanks is read once."""
+_LINE_END = re.compile(f"[{_ENDS}]")
 _COMMENTED = re.compile(r"[^\n]")
 
 
@@ -56,7 +58,9 @@ def has_directive(text: str) -> bool:
 
     Dafny's reader and scanner obey such lines (`#if`, `#line`) before they process comments, and drop text.
     """
-    return "#" in text and _DIRECTIVE.search(text) is not None
+    if "#" not in text:
+        return False
+    return any(not found.start() or _LINE_END.search(found[1]) for found in _HASH.finditer(text))
 
 
 def printed(text: str) -> str:

@@ -42,7 +42,7 @@ from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 from rlvr_exp.verifiers.execution import Execution, Executor
 from rlvr_exp.verifiers.futures import completed_future, then
-from rlvr_exp.verifiers.suite.verifier import PytestSuite
+from rlvr_exp.verifiers.suite.verifier import PytestSuite, suite_tool
 
 MAX_KB = 512
 """Characters of a text to edit, and of the edited text."""
@@ -78,7 +78,7 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
     """
 
     name = "ast_grep"
-    version = "4"
+    version = f"5.{PytestSuite.version}"
 
     def __init__(self, sandbox: options.Sandbox, cache: options.Cache | None = None, **given: Any):
         self._tools = find_tools()
@@ -148,7 +148,7 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
         return got[0]
 
     def tool(self) -> Mapping[str, str]:
-        return dict(self._tools.versions)
+        return {**dict(self._tools.versions), **suite_tool()}
 
     def isolation(self) -> dict[str, Any]:
         return self._pool.isolation()

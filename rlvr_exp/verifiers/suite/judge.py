@@ -21,6 +21,8 @@ _BUCKET_OF_END = {
     "lost": "runtime_error",
 }
 _BUCKET_OF_LOADING = {"parse": "parse", "exception": "runtime_error", "memory": "memory"}
+_FORGED = (TypeError, ValueError, LookupError, RecursionError)
+"""What a record raises that is none of the harness's."""
 _END_TEXTS = {
     "cpu": "stopped at its CPU limit after {0.cpu_s:.2f} s",
     "wall": "stopped at its wall clock limit after {0.wall_s:.1f} s",
@@ -49,13 +51,15 @@ class Run:
 
 
 def read(result: JobResult) -> Run:
-    """The records of one run. A limit may have cut the last record."""
+    """The records of one run. A limit may have cut the last record; one that no harness writes is a candidate's or a suite's."""
     run = Run(result)
     try:
         for part in frames(result.records):
             _take(run, json.loads(part))
     except Cut:
         run.done = False
+    except _FORGED:
+        run.done, run.broken = True, run.broken or "it wrote into the records of its judge"
     return run
 
 
@@ -127,19 +131,25 @@ def _bucket_of(message: str, usual: str) -> str:
 def _take(run: Run, record: list[Any]) -> None:
     kind, *rest = record
     if kind == "solution":
-        run.loading = (rest[0], rest[1])
+        run.loading = (_text(rest[0]) if rest[0] in _BUCKET_OF_LOADING else "exception", _text(rest[1]))
     elif kind == "collected":
-        run.collected = rest[0]
+        run.collected = [*map(_text, rest[0])]
     elif kind == "test":
-        run.outcomes[rest[0]] = (rest[1], rest[2])
+        run.outcomes[_text(rest[0])] = (_text(rest[1]), _text(rest[2]))
     elif kind == "decided":
-        run.decided = (rest[0], rest[1])
+        run.decided = (int(rest[0]), int(rest[1]))
     elif kind in ("broken", "fault", "wrong"):
-        setattr(run, kind, getattr(run, kind) or rest[0])
+        setattr(run, kind, getattr(run, kind) or _text(rest[0]))
     elif kind == "profile":
         run.profile = rest[0]
     elif kind == "done":
         run.done = True
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a record holds {type(value).__name__}, allowed text")
+    return value
 
 
 def _tail(log: bytes) -> str:

@@ -53,6 +53,17 @@ class _Suite:
     limits: JobLimits
 
 
+def suite_tool() -> dict[str, str]:
+    """What verdicts by suites depend on besides their content; nothing where pytest is not installed."""
+    if find_spec("pytest") is None:
+        return {}
+    return {
+        "python": platform.python_version(),
+        "pytest": metadata.version("pytest"),
+        "packages": packages.digest(),
+    }
+
+
 class PytestSuite(CachedVerifier, options.PytestSuite):
     """Judges `PytestProblem`s.
 
@@ -148,11 +159,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
         return {**super().metrics(), **{name: float(self._counts[name]) for name in ("assertions", "own_assertions")}}
 
     def tool(self) -> Mapping[str, str]:
-        return {
-            "python": platform.python_version(),
-            "pytest": metadata.version("pytest"),
-            "packages": packages.digest(),
-        }
+        return suite_tool()
 
     def isolation(self) -> dict[str, Any]:
         held = self._pool.isolation()

@@ -1,5 +1,7 @@
 """The lexer: it cuts where Dafny cuts, and never loses a character."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,6 +116,13 @@ def test_line_ends_and_byte_order_mark_are_made_plain() -> None:
 @pytest.mark.parametrize("text", ["#if X", "a\n \t#endif", "/*\n#else\n*/", "\u00a0#elsif"])
 def test_directives_are_seen_even_in_comments(text: str) -> None:
     assert has_directive(text)
+
+
+def test_many_blanks_before_a_number_sign_take_no_time() -> None:
+    text = "lemma L() {}" + "\n" * 200_000 + "x #"
+    begun = time.process_time()
+    assert not has_directive(text) and has_directive("\n" * 200_000 + "#")
+    assert time.process_time() - begun < 5, "where a search from every blank would take minutes"
 
 
 def test_a_prefix_predicate_is_no_directive() -> None:
