@@ -328,7 +328,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
     def _get_per_token_logps_and_entropies(self, model, *_, compute_entropy=False, compute_aux_loss=False, **__):
         """Scores of the micro-batch of `_compute_loss`; TRL's padded copies of it are not read."""
         rows = self._pass["rows"]
-        wanted = compute_entropy and (self._entropy.active or self.top_entropy_quantile < 1.0)
+        wanted = compute_entropy and self._entropy.active
         options = {"output_router_logits": True} if compute_aux_loss else {}
         scores = self._scores = self._score(model, rows, self._pass.get("support"), wanted, **options)
         logprobs = rows.placed(scores.logprobs)

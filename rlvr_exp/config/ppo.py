@@ -13,7 +13,6 @@ OF_GROUP_LOSS = (
     "delta",
     "importance_sampling_level",
     "off_policy_mask_threshold",
-    "top_entropy_quantile",
     "use_bias_correction_kl",
 )
 """Fields of GRPOConfig that only the group methods' loss reads."""

@@ -55,6 +55,7 @@ OURS: dict[str, dict[str, str]] = {
         "ref_model_sync_steps": "algorithm.reference_sync_steps",
         "sync_ref_model": "algorithm.reference_sync_steps",
         "loss_type": "algorithm.loss",
+        "top_entropy_quantile": "nothing: its border would be that of each pass",
         "scale_rewards": "algorithm.advantage_scale",
         "reward_weights": "reward.terms.NAME.weight",
         "multi_objective_aggregation": "reward",

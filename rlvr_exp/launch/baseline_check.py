@@ -14,8 +14,13 @@ from rlvr_exp.records import manifest
 from rlvr_exp.records.rollout_files import evaluation_path
 
 WHERE = "evaluate.baseline"
-NEUTRAL = ("evaluation.batch_size", "sandbox.workers", "evaluation.vote", "evaluation.excess_code", "evaluation.bits")
-"""Options that change no result that both runs have: how fast an evaluation is, what else is counted of the same answers."""
+NEUTRAL = (
+    *("evaluation.batch_size", "evaluation.remember", "sandbox.workers", "verifier.validate"),
+    *("evaluation.vote", "evaluation.excess_code", "evaluation.bits"),
+    *("data.mix", "data.reorder", "data.resample"),
+)
+"""Options that change no result that both runs have: how fast an evaluation is, what else is counted of the same answers,
+what was trained on."""
 
 
 def baseline_problems(config: Config) -> Iterator[InputProblem]:

@@ -248,6 +248,9 @@ def _needed(config: Config) -> list[str]:
     needed = ["train"] if reads(config, "optimizer") else []
     needed += ["dev"] if isinstance(config.algorithm, SFT) and reads(config, "optimizer") else []
     needed += [config.evaluation.split] if reads(config, "evaluation") else []
+    selects = reads(config, "optimizer") and config.run.select.every_steps > 0
+    needed += [config.run.select.split] if selects else []
+    needed += [config.collect.split] if config.collect is not None else []
     needed += [config.validate.split] if config.validate is not None and config.validate.split else []
     needed += [config.infer.split] if config.infer is not None and not config.infer.input else []
     return [*dict.fromkeys(needed)]

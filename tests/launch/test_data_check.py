@@ -40,6 +40,7 @@ def test_embedded_splits_are_counted_without_reading_them() -> None:
     [
         (["+stage=grpo", "data.draw_splits=false"], "no tasks in split 'train'"),
         (["+stage=evaluate", "evaluation.split=test_unseen"], "no tasks in split 'test_unseen'"),
+        (["+stage=grpo", "run.select.every_steps=5", "run.select.split=devel"], "no tasks in split 'devel'"),
         (["+stage=sft", "data.draw_splits=false"], "no tasks in split 'train' and 'dev'"),
     ],
 )

@@ -110,6 +110,8 @@ class Walker:
         token = self.tokens[index]
         if self.is_attribute(index):
             return self.closes[index] + 1
+        if token == "{" and not state.calc and ";" in self.tokens[index : self.closes[index]]:
+            return None  # Statements, and no set: `as Num<int> { x := 0; }`, where the type only seems to compare.
         if token in _OPENS:
             state.due = token == "{" and state.calc
             state.calc = False

@@ -71,6 +71,12 @@ def without_limits(text: str) -> str:
     return "".join(one[0] for one in parts)
 
 
+_BEFORE_STATEMENTS = ("{", "}", ";", "", "=>", ":", ")")
+"""What may stand before a statement: of a case and of a label, too."""
+_AFTER_NAMES = (":=", ".", "(", ",", ")")
+"""What follows a name, where `expect` is one."""
+
+
 def soundness_risks(tokens: Sequence[str]) -> Iterator[SoundnessRisk]:
     """All risks in a balanced list of tokens."""
     walk = Walker(tokens, partners(tokens))
@@ -82,7 +88,7 @@ def soundness_risks(tokens: Sequence[str]) -> Iterator[SoundnessRisk]:
             found = SoundnessRisk("assume", _until_end(walk, index))
         elif token == "free" and walk.at(index + 1) in _FREED:
             found = SoundnessRisk("assume", " ".join(walk.tokens[index : _past_freed(walk, index)]))
-        elif token == "expect" and walk.at(index - 1) in ("{", "}", ";", "") and walk.at(index + 1) not in (":=", "."):
+        elif token == "expect" and walk.at(index - 1) in _BEFORE_STATEMENTS and walk.at(index + 1) not in _AFTER_NAMES:
             found = SoundnessRisk("expect", _until_end(walk, index))
         elif token == "decreases" and _starred(walk, index + 1):
             found = SoundnessRisk("decreases-star", "decreases *")

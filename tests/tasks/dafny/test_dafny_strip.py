@@ -30,6 +30,18 @@ def test_what_is_erased_has_nothing_more_to_erase(text: str) -> None:
         assert erased(once, frozenset()) == once
 
 
+@pytest.mark.parametrize(
+    "clause",
+    ["i <= n && r == i as Num<int>", "P<int> == P<int>", "true && i is Num<int>"],
+)
+def test_a_loop_body_behind_an_invariant_that_ends_in_a_type_is_no_set(clause: str) -> None:
+    other, own = "{ r := n - 1; i := n; }", "{ r := r + 1; i := i + 1; }"
+    left = code(f"{{ while i < n invariant {clause} {other} {own} }}")
+    assert left == code(f"{{ while i < n {other} {own} }}") != code(f"{{ while i < n {own} }}")
+    assert code(f"{{ while i < n invariant {clause} {own} }}") == code(f"{{ while i < n {own} }}")
+    assert code(f"{{ while i < n invariant i > {{1, 2}} {own} }}") == code(f"{{ while i < n {own} }}"), "a set"
+
+
 def test_lines_of_annotations_go_and_comments_stay() -> None:
     whole = split(SUM)
     assert erased(whole.methods[-1].body, whole.proofs) == TOTAL_BODY

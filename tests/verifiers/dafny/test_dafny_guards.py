@@ -30,6 +30,8 @@ def rule(candidate: str, given: str = GIVEN, protect: str = "specification", hol
         ("method M", "ghost method M", "spec-changed"),
         ("r := x;", "assume P(r);", "assume"),
         ("r := x;", "expect P(r);", "expect"),
+        ("r := x;", "match x { case 1 => expect false; case _ => expect false; }", "expect"),
+        ("r := x;", "label Q: expect false;", "expect"),
         ("r := x;", "while true invariant P(r)", "no-body"),
         ("r := x;", "while true invariant P(r) if true { }", "no-body"),
         ("r := x;", "forall y: int ensures P(y);", "no-body"),
