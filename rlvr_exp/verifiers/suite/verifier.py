@@ -72,7 +72,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
     """
 
     name = "pytest"
-    version = "3"
+    version = "4"
 
     def __init__(self, sandbox: options.Sandbox, cache: options.Cache | None = None, **given: Any):
         if find_spec("pytest") is None:

@@ -76,3 +76,40 @@ def test_swallowed_assertion_fails_its_own_test_only(verifier):
     suite = suite.replace("run(check)", "run(check)\n    assert run(check) == 5")
     verdict = judge_all(verifier, [(code, suite, {})])[0]
     assert (verdict.passed, verdict.total) == (1, 2)
+
+
+SMALL = "class TooSmall(Exception): pass\ndef take(n):\n    if n < 0: raise TooSmall(n)\n    return n\n"
+TRIES = (
+    "from solution import take, TooSmall\n"
+    "def test_a():\n    try:\n        take(-1)\n        assert False, 'it should refuse'\n    except TooSmall:\n        pass\n"
+)
+RAISES = "import pytest\nfrom solution import take, TooSmall\ndef test_a():\n    with pytest.raises(TooSmall): assert take(-1) == 5\n"
+UNIT = (
+    "import unittest, solution\nclass T(unittest.TestCase):\n    def test_a(self):\n        try:\n            solution.take(-1)\n"
+    "            self.fail()\n        except solution.TooSmall:\n            pass\n"
+)
+
+
+@pytest.mark.parametrize("suite", [TRIES, RAISES, UNIT], ids=["try", "raises", "unittest"])
+@pytest.mark.parametrize(
+    "named",
+    [
+        "AssertionError",
+        "Exception",
+        "BaseException",
+        "(ValueError, AssertionError)",
+        "__import__('pytest').fail.Exception",
+    ],
+)
+def test_an_exception_that_is_a_name_for_failures_swallows_none(verifier, suite, named):
+    code = f"TooSmall = {named}\ndef take(n): return n\n"
+    assert [judge_all(verifier, [(code, suite, {})], known)[0].outcome for known in ("", SMALL)] == ["failed"] * 2
+
+
+@pytest.mark.parametrize("suite", [TRIES, RAISES, UNIT], ids=["try", "raises", "unittest"])
+def test_exceptions_of_ones_own_and_those_of_the_library_cross(verifier, suite):
+    library = SMALL.replace("class TooSmall(Exception): pass", "TooSmall = ValueError")
+    for code, known in ((SMALL, ""), (SMALL, SMALL), (library, ""), (library, SMALL)):
+        assert judge_all(verifier, [(code, suite, {})], known)[0].outcome == "passed", (code, known)
+    wide = SMALL.replace("class TooSmall(Exception): pass", "TooSmall = Exception")
+    assert judge_all(verifier, [(wide, suite, {})], wide)[0].outcome == "passed", "as the reference has it"

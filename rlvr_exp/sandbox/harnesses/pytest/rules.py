@@ -47,6 +47,19 @@ _PREDICATES = frozenset("startswith endswith issubset issuperset isdisjoint equa
 """Methods by which a plain result is compared with an expected value, with yes or no as the only answers."""
 
 
+CATCHES = "^"
+"""Behind a place: the reference gave a class there that catches failures of the suite."""
+_CAUGHT = frozenset(AssertionError.__mro__[:-1])
+
+
+def catches_failures(value: Any) -> bool:
+    """Whether `except` with this class, or these classes, would catch a failed assertion: a solution that gives its own
+    exceptions such names would fail no test."""
+    if isinstance(value, tuple):
+        return any(map(catches_failures, value))
+    return isinstance(value, type) and (value in _CAUGHT or value.__module__ == "_pytest.outcomes")
+
+
 class Wrong(AssertionError):
     """An object where the reference gives plain data."""
 
@@ -118,10 +131,15 @@ class Rules:
         state = state_of(value) if isinstance(value, type) else None
         if state is not None:
             state.met(place)
+        swallows = catches_failures(value)
         if self._recording:
             if len(self.seen) < _SITES:
                 found = OBJECT if holds_object(value) else PLAIN
                 self.seen.update((site, self.seen.get(site, 0) | found) for site in place.sites)
+                self.seen.update((site + CATCHES, 1) for site in place.sites if swallows)
+        elif swallows and not any(site + CATCHES in (self._sites or ()) for site in place.sites):
+            self.wrong = self.wrong or f"{(place.sites or ('?',))[0]} is a class that catches the suite's own failures"
+            raise Wrong(self.wrong)
         elif place.refused and holds_object(value):
             self.wrong = self.wrong or f"{place.sites[0]} gave an object where the reference gives plain data"
             raise Wrong(self.wrong)
