@@ -113,3 +113,21 @@ def test_exceptions_of_ones_own_and_those_of_the_library_cross(verifier, suite):
         assert judge_all(verifier, [(code, suite, {})], known)[0].outcome == "passed", (code, known)
     wide = SMALL.replace("class TooSmall(Exception): pass", "TooSmall = Exception")
     assert judge_all(verifier, [(wide, suite, {})], wide)[0].outcome == "passed", "as the reference has it"
+
+
+SORT = "def my_sort(xs): return sorted(xs)\n"
+DRAWN = "import random\nfrom solution import my_sort\ndef test_a():\n    for _ in range(20):\n        xs = [random.randint(0, 1000) for _ in range(5)]\n        assert my_sort(list(xs)) == sorted(xs)\n"
+ASKED = "import os\nfrom solution import my_sort\ndef test_a(monkeypatch):\n    monkeypatch.setenv('LIMIT', '7')\n    assert my_sort([]) == [] and os.environ['LIMIT'] == '7'\n"
+
+
+def test_a_solution_writes_no_random_state_or_environment_that_the_reference_leaves_alone(verifier):
+    fixed = "import random\ndef my_sort(xs):\n    random.setstate((3, (0,) * 624 + (624,), None))\n    return xs\n"
+    swapped = "import os\ndef my_sort(xs):\n    os.environ['LIMIT'] = '0'\n    return sorted(xs)\n"
+    shuffled = "import random\ndef my_sort(xs):\n    random.random()\n    return sorted(xs)\n"
+    assert judge_all(verifier, [(fixed, DRAWN, {})], SORT)[0].outcome == "failed"
+    assert judge_all(verifier, [(shuffled, DRAWN, {})], SORT)[0].outcome == "passed"
+    assert judge_all(verifier, [(swapped, ASKED, {})], SORT)[0].outcome == "passed", "the suite's stays"
+    seeded = "import random\nfrom solution import my_sort\ndef test_a():\n    random.seed(3)\n    a = my_sort([2, 1])\n    random.seed(3)\n    random.random()\n    b = random.random()\n    random.seed(3)\n    my_sort([1])\n    assert random.random() == b\n"
+    assert judge_all(verifier, [(shuffled, seeded, {})], shuffled)[0].outcome == "passed", (
+        "where the reference draws, too"
+    )

@@ -27,13 +27,21 @@ VOCABULARY = frozenset(
     "random manual_seed numpy np torch environ getenv setenv delenv chdir caplog assertLogs logging getLogger".split()
 )
 """Words in a suite's text that decide what the two processes have to share."""
+STATES = ("random", "environ", "folder")
+"""What a solution changes here only where the reference does: a suite may draw its data from it, or expect it."""
 _write = os.write
 
 
 class Ambient:
-    """The shared state of one end. `words`: the words of `VOCABULARY` in the suite's text."""
+    """The shared state of one end.
 
-    def __init__(self, side: int, words: Iterable[str]):
+    Args:
+        words: the words of `VOCABULARY` in the suite's text.
+        allows: whether the other end may change a kind of state here; none is refused by default.
+    """
+
+    def __init__(self, side: int, words: Iterable[str], allows: Callable[[str], bool] = lambda _: True):
+        self._allows = allows
         self._side, self._words = side, frozenset(words)
         self.watched: Watched | None = None
         self._patched = Patched()
@@ -76,6 +84,8 @@ class Ambient:
     def take(self, peer: Any, items: list[Any]) -> None:
         """Apply the changes that the other end reports."""
         for kind, *parts in items:
+            if kind in STATES and not self._allows(kind):
+                continue
             getattr(self, f"_take_{kind}")(peer, *parts)
 
     def _take_random(self, peer: Any, at: int, state: Any) -> None:

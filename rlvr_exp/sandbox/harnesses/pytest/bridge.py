@@ -30,7 +30,7 @@ class Bridge:
         own = frozenset(name.removesuffix(".py") for name in job["tests"])
         self.rules = Rules(job["classes"], job["sites"], job["recording"], own)
         channel, self._job = Channel(fd), job
-        ambient = Ambient(0, job["words"])
+        ambient = Ambient(0, job["words"], self.rules.changes)
         self._peer = Peer(channel, 0, self.rules, ambient, own)
         self.rules.handed = self._peer.objects.handed
         self._root = Mirror()

@@ -47,6 +47,8 @@ _PREDICATES = frozenset("startswith endswith issubset issuperset isdisjoint equa
 """Methods by which a plain result is compared with an expected value, with yes or no as the only answers."""
 
 
+CHANGES = "~"
+"""Behind a kind of state: the reference changed it in the suite's process."""
 CATCHES = "^"
 """Behind a place: the reference gave a class there that catches failures of the suite."""
 _CAUGHT = frozenset(AssertionError.__mro__[:-1])
@@ -144,6 +146,12 @@ class Rules:
             self.wrong = self.wrong or f"{place.sites[0]} gave an object where the reference gives plain data"
             raise Wrong(self.wrong)
         return value
+
+    def changes(self, kind: str) -> bool:
+        """Whether the solution may change such a state of the suite's process: where the reference did, or is not known."""
+        if self._recording:
+            self.seen[f"{kind}{CHANGES}"] = 1
+        return self._recording or self._sites is None or f"{kind}{CHANGES}" in self._sites
 
     def awaited(self, target: Any, value: Any) -> Any:
         """The same for the result of an awaitable."""
