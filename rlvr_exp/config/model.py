@@ -10,6 +10,8 @@ from rlvr_exp.config.options import option
 from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.core.errors import InputProblem
 
+OF_PROMPTS = ("chat_template", "system", "thinking", "tokenizer", "max_prompt_tokens", "max_completion_tokens")
+"""Options of a model that decide what it is asked and how far it may answer."""
 CORPUS_OF = {
     "tiny": "arc",
     "tiny_dafny": "dafny",

@@ -27,6 +27,9 @@ def scratch_problems(config: Config) -> Iterator[InputProblem]:
         if model.from_scratch and model.is_embedded and model.scratch != Scratch():
             found = (*_of_shape(model, config.algorithm), *_of_tokenizer(model.scratch, config))
             yield from (replace(one, where=f"{where}.scratch.{one.where}") for one in found)
+            if reads(config, "algorithm") and (weight := getattr(config.algorithm, "kl_coef", 0)) > 0:
+                what, remedy = "TRL makes no reference of a shape of its own", "algorithm.kl_coef=0"
+                yield InputProblem(f"{where}.scratch", what, f"algorithm.kl_coef={weight:g}", "0", "", remedy)
 
 
 def _of_shape(model: Model, algorithm: Any) -> Iterator[InputProblem]:

@@ -16,6 +16,7 @@ import torch
 
 from rlvr_exp.config import Config, build
 from rlvr_exp.config.engine import is_server
+from rlvr_exp.config.model import OF_PROMPTS
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem, Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.statistics import mean_interval
@@ -156,7 +157,6 @@ def _provenance(config: Config, tasks: Sequence[Task], teacher: _Teacher, contex
     options, described = config.collect, checked_description(teacher.verifier, context)
     manifest.update(context.directory, verifier=described, tasks=len(tasks))
     drawing = ("samples", "temperature", "top_k", "top_p", "min_p", "stop")
-    lengths = ("chat_template", "system", "max_prompt_tokens", "max_completion_tokens")
     sampled = options.teacher == "policy"
     return {
         "tasks": content_hash([[task.id, teacher.domain.task_prompt(task)] for task in tasks]),
@@ -164,7 +164,7 @@ def _provenance(config: Config, tasks: Sequence[Task], teacher: _Teacher, contex
         "weights": teacher.who,
         "seed": config.seed if sampled else 0,
         "decoding": {name: getattr(options, name) for name in drawing} if sampled else {},
-        "model": {name: getattr(config.model, name) for name in lengths} if sampled else {},
+        "model": {name: getattr(config.model, name) for name in OF_PROMPTS} if sampled else {},
         "steps": config.environment.steps if sampled else 0,
         "verifier": decides(config, described),
     }

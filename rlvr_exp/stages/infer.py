@@ -16,6 +16,7 @@ import torch
 from rlvr_exp.config import Config
 from rlvr_exp.config.cascade import starts
 from rlvr_exp.config.infer import STDIN
+from rlvr_exp.config.model import OF_PROMPTS
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY
@@ -122,12 +123,11 @@ def _provenance(
 ) -> dict[str, Any]:
     """Everything that determines the answers."""
     weights = sampled_weights(policies, sampler)
-    names = ("dtype", "quantization", "chat_template", "thinking", "max_prompt_tokens", "max_completion_tokens")
     return {
         "input": inputs.content,
         "prompts": content_hash([ask.domain.task_prompt(ask.task) for ask in inputs.asks]),
         "weights": weights.get(POLICY, weights),
-        "model": {name: getattr(config.model, name) for name in names},
+        "model": {name: getattr(config.model, name) for name in ("dtype", "quantization", *OF_PROMPTS)},
         "roles": {role: asdict(own.model) for role, own in config.roles.items() if own.model is not None},
         "seed": config.seed,
         "decoding": settings_of(config.infer),

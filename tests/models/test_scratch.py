@@ -129,3 +129,10 @@ def test_without_from_scratch_it_is_refused() -> None:
     found = compose_lenient(["+stage=sft", "model.scratch.layers=2"]).problems
     assert [one.where for one in found] == ["model.scratch"]
     assert compose(["+stage=sft", "model.from_scratch=true", "model.scratch.layers=2"]).config.model.scratch.layers == 2
+
+
+def test_no_reference_is_made_of_a_shape_of_its_own() -> None:
+    words = ["+stage=grpo", "model.from_scratch=true", "model.scratch.layers=2"]
+    assert compose(words).config.model.from_scratch
+    found = compose_lenient([*words, "algorithm.kl_coef=0.04"]).problems
+    assert [(one.where, one.remedy) for one in found] == [("model.scratch", "algorithm.kl_coef=0")]

@@ -83,6 +83,8 @@ def _choose(path: Path, wanted: str) -> tuple[ModuleType, list[Path]]:
         raise InputError(_unclear(path, wanted, found), *faults[:SHOWN])
     ((reader, files),) = found.items()
     if reader is own_rows:
+        if faults:
+            raise InputError(*faults[:SHOWN])
         return reader, files
     named = sorted(files, key=lambda file: reader.FILES.index(file.name) if file.name in reader.FILES else 99)
     if len(files) > 1 and named[0].name not in reader.FILES:

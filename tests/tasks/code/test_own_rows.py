@@ -164,3 +164,10 @@ def test_a_row_that_is_nearly_one_of_a_set_is_told_with_its_line_and_what_it_lac
     first, *nearly = refused.value.problems
     assert first.what == "no code set is here"
     assert [(one.where, one.what) for one in nearly] == ([(f"{path}, line 2", told)] if told else [])
+
+
+def test_a_file_that_is_broken_is_told_beside_one_that_is_not(tmp_path: Path) -> None:
+    written(tmp_path / "train.jsonl", rows(10))
+    (tmp_path / "dev.jsonl").write_text("{broken\n")
+    with pytest.raises(InputError, match=r"dev\.jsonl, line 1"):
+        Code(str(tmp_path)).splits()
