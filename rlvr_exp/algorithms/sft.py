@@ -9,7 +9,7 @@ from trl import SFTConfig, SFTTrainer
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 from trl.trainer.utils import FusedCausalLMOutput
 
-from rlvr_exp.algorithms.examples import Example, Examples, length
+from rlvr_exp.algorithms.examples import IGNORED, Example, Examples, length
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.packed_trainer import PackedTrainer, filled_on_cpu
@@ -93,6 +93,17 @@ class ImitationTrainer(PackedTrainer, SFTTrainer):
             self._begin(model)
         return super().compute_loss(PackedHead(model, self._way) if self._way else model, *args, **kwargs)
 
+    def held_out_loss(self) -> float:
+        """The mean negative log-likelihood of a held-out token, in nats, however they are cut into batches."""
+        held_out: Any = self.eval_dataset
+        tokens = sum(learned(torch.tensor([row["labels"]])) for row in held_out)
+        return float(self.evaluate()["eval_loss"]) * len(held_out) / tokens
+
+    def prediction_step(self, model: torch.nn.Module, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """With the sum over a batch's tokens, an equal part for each of its examples: Transformers averages over these."""
+        loss, *others = super().prediction_step(model, inputs, *args, **kwargs)
+        return (loss * learned(inputs["labels"]) / len(inputs["labels"]), *others)
+
     def _chosen(self, model: torch.nn.Module) -> Choice:
         if self.label_smoother is not None:
             return Choice(None, ("label smoothing needs the logits of every token",))
@@ -104,6 +115,11 @@ class ImitationTrainer(PackedTrainer, SFTTrainer):
     def load_trainer_state(self, state: Mapping[str, Any]) -> None:
         super().load_trainer_state(state)
         self._total_train_tokens = state["tokens"]
+
+
+def learned(labels: torch.Tensor) -> int:
+    """The tokens of (B, T) labels that have a loss: none is predicted at a row's beginning."""
+    return int((labels[:, 1:] != IGNORED).sum())
 
 
 class PackedHead:

@@ -24,4 +24,4 @@ class SFTLearner(Learner):
         return step % self._every == 0
 
     def held_out_loss(self) -> dict[str, float]:
-        return {"held_out/loss": self.trainer.evaluate()["eval_loss"]}
+        return {"held_out/loss": self.trainer.held_out_loss()}

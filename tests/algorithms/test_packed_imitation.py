@@ -166,7 +166,10 @@ def test_held_out_loss_is_that_of_each_example(tmp_path):
     _, loss, _ = by_hand(made, BATCH)
     learner = SFTLearner("policy", made, 1)
     learner.begin()
-    assert learner.held_out_loss()["held_out/loss"] == pytest.approx(loss, rel=1e-5)
+    for size in (8, 2, 1):
+        made.args.per_device_eval_batch_size = size
+        assert learner.held_out_loss()["held_out/loss"] == pytest.approx(loss, rel=1e-5), "a token's, in any batches"
+    assert len({sum(label != IGNORED for label in one["labels"]) for one in BATCH}) > 1
 
 
 def test_a_resumed_trainer_packs_as_before(tmp_path, monkeypatch):
