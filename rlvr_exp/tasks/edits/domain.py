@@ -32,6 +32,7 @@ from rlvr_exp.tasks.tables import SPLITS
 
 EMBEDDED = Path(__file__).parents[2] / "assets" / "edits"
 NO_ANSWER = "it has neither a text after it nor tests"
+UNREAD = "its gold is another text once it is read back from an answer"
 NO_EDIT = "nothing but line ends at its end changes"
 
 
@@ -78,7 +79,15 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         return content_hash([content, self.instruction, self.target, self.limit, self.seed if self.limit else 0])
 
     def left_out(self) -> Mapping[str, str]:
-        return {row.id: why for row in self._rows if (why := _why_not(row))}
+        return {row.id: why for row in self._rows if (why := self._why_not(row))}
+
+    def _why_not(self, row: EditRow) -> str:
+        """Why a row is no task; empty where it is one."""
+        if why := _why_not(row):
+            return why
+        gold = wording.gold_of(row, self.target, self.prompt) if self.target == "text" else None
+        read = gold and wording.answer_in(gold, self.target, self.prompt, row.before).text
+        return UNREAD if gold and read != row.after else ""
 
     def no_training(self) -> str:
         return "" if self.set == EDIT_SETS[0] else evaluation_only(self._source, self.set)
@@ -172,7 +181,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
-        usable = [row for row in self._rows if not _why_not(row)]
+        usable = [row for row in self._rows if not self._why_not(row)]
         placed = self.of_families(place(usable, (self.test_fraction, self.dev_fraction), self.seed))
         return self.in_folds({name: self._limited(name, rows) for name, rows in placed.items()})
 
@@ -203,7 +212,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
 
 
 def _why_not(row: EditRow) -> str:
-    """Why a row is no task; empty where it is one."""
+    """Why it is no task of any form."""
     if row.after is None:
         return "" if row.tests else NO_ANSWER
     return NO_EDIT if row.after == row.before and not row.tests and not is_done(row.action) else ""

@@ -73,28 +73,29 @@ def answer_in(completion: str, target: str, options: Wording, before: str) -> Ca
     if target == "action" and (tagged := _TAGGED.findall(_THOUGHTS.sub("", text))):
         return _found(_inside(tagged[-1]), target)
     if options.style == "bare" or (target == "action" and options.answer == "tags"):
-        return _found(text.strip("\n"), target, before)
+        return _found(text, target, before)
     return _found(_inside(text), target, before)
 
 
 def _shown(text: str, language: str, options: Wording) -> str:
-    return text if options.style == "bare" else fenced(text, language)
+    return text if options.style == "bare" else f"```{language}\n{text}\n```"
 
 
 def _inside(text: str) -> str:
     blocks = [dedent(match[1]) for match in FENCE.finditer(text) if match[1].strip()]
-    return (blocks[-1] if blocks else text).strip("\n")
+    return blocks[-1] if blocks else text
 
 
 def _found(text: str, target: str, before: str = "") -> Candidate:
-    """An edited text ends as the text before it does, since a completion's last line end says nothing."""
+    """An edited text has the line ends of the text before it, and as many at its end: a completion says nothing of these."""
     if not text.strip():
         return Candidate(None, f"no {target} in the answer")
     if target == "action":
-        return Candidate(text)
-    return Candidate(ended_as(text, before))
+        return Candidate(text.strip("\n"))
+    windows = "\r\n" in before and "\n" not in before.replace("\r\n", "")
+    return Candidate(ended_as(text.replace("\n", "\r\n") if windows else text, before))
 
 
 def ended_as(text: str, before: str) -> str:
-    """The text with as many line ends at its end as the text before it."""
-    return text.rstrip("\n") + before[len(before.rstrip("\n")) :]
+    """The text with the line ends at its end that the text before it has."""
+    return text.rstrip("\r\n") + before[len(before.rstrip("\r\n")) :]

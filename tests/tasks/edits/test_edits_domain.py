@@ -199,6 +199,24 @@ def test_equal_texts_are_equal_contents(tmp_path):
     assert Wrong("x", False) != Wrong("x", True)
 
 
+@pytest.mark.parametrize("style", ["bare", "instruct"])
+def test_texts_with_line_ends_of_their_own_are_read_back(tmp_path, style):
+    pairs = [("\nx = 1\n", "\nx = 2\n"), ("x = 1\r\ny = 1\r\n", "x = 2\r\ny = 1\r\n"), ("x = 1", "\n\nx = 2")]
+    rows = [ROW | {"id": f"r{n}", "before": one, "after": other} for n, (one, other) in enumerate(pairs)]
+    found = domain(written(tmp_path, rows), target="text", prompt=EditPrompt(style))
+    tasks = [task for of_split in found.splits().values() for task in of_split]
+    assert len(tasks) == 3 and not found.left_out()
+    assert all(found.parse(found.gold_completion(task), task).text == task.problem.after for task in tasks)
+
+
+def test_a_gold_that_no_answer_can_be_is_no_task(tmp_path):
+    fence = 'def f():\n    """Shows:\n\n```\nf()\n```\n    """\n    return 2\n'
+    rows = [ROW | {"id": "a", "after": fence}, ROW | {"id": "b", "after": "    return 2\n"}, ROW | {"id": "c"}]
+    found = domain(written(tmp_path, rows), target="text", prompt=EditPrompt("instruct"))
+    assert {name: why[:11] for name, why in found.left_out().items()} == {"a": "its gold is", "b": "its gold is"}
+    assert not domain(written(tmp_path, rows), target="text").left_out(), "a bare answer is the text itself"
+
+
 def test_line_ends_at_the_end_are_no_edit(tmp_path):
     rows = [ROW | {"after": ROW["before"] + "\n"}, ROW | {"id": "b", "after": "def g(x):\n    return x"}]
     found = domain(written(tmp_path, rows), target="text")
