@@ -31,6 +31,7 @@ from rlvr_exp.verifiers.python_io import PythonIO
 from rlvr_exp.verifiers.suite.verifier import PytestSuite, same_program
 
 NOTHING = "no test: a line each such as f(1) == 2"
+LIMITS = ("timeout", "memory", "output_limit")
 SHARED_RUNS = 256
 """Runs that are kept for tests that are judged together; these come one after the other."""
 
@@ -68,8 +69,17 @@ class PythonTests(Verifier, Executor, options.PythonTests):
         if not tests.cases:
             log = request.candidate.fault or NOTHING
             return completed_future(Execution(Verdict("failed", "parse", total=tests.lines, log=log), ()))
+        own = calls_of([text or ""], problem.entry_point)
         calls = calls_of([*problem.together, text or ""], problem.entry_point)
-        return then(self._run(problem, calls), lambda done: _judged(tests, calls, done))
+
+        def judged(done: list[Execution]) -> Execution | Future[Execution]:
+            if calls == own or done[0].verdict.bucket not in LIMITS:
+                return _judged(tests, calls, done)
+            # Another writer's call may have used up what all calls of the reference have together: these are judged alone.
+            alone = self._run(replace(problem, together=()), own)
+            return then(alone, lambda again: _judged(tests, own, again))
+
+        return then(self._run(problem, calls), judged)
 
     def _run(self, problem: CallsProblem, calls: tuple[Case, ...]) -> Future[list[Execution]]:
         """The reference and the programs on some calls; tests that are judged together share the run."""

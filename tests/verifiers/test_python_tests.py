@@ -71,6 +71,17 @@ def test_tests_pass_where_all_are_valid_and_some_program_is_caught(verifier, tex
     assert verdict.outcome == outcome and verdict.measures["mutation_score"] == score
 
 
+def test_another_writers_expensive_call_makes_no_test_invalid(verifier) -> None:
+    reference = "def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)\n"
+    mine, dear = "f(5) == 5\nf(6) == 8", "f(60) == 1548008755920"
+    for together in ((mine, dear), (dear, mine)):
+        asked = Request(CallsProblem("f", reference, ("def f(n):\n    return n\n",), together), Candidate(mine))
+        verdict = verifier.execute(asked).result(timeout=60).verdict
+        assert verdict.outcome == "passed" and verdict.measures["validity"] == 1.0, together
+    lost = Request(CallsProblem("f", reference, (), (mine, dear)), Candidate(dear))
+    assert verifier.execute(lost).result(timeout=60).verdict.measures["validity"] == 0.0
+
+
 def test_without_programs_validity_alone_counts(verifier) -> None:
     verdict = judged(verifier, "f(-1) == 1").verdict
     assert verdict.outcome == "passed" and "mutation_score" not in verdict.measures
