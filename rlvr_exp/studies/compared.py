@@ -70,8 +70,9 @@ def _headline(found: Mapping[str, Contrast], reference: str, metric: str, wordin
     scale = scale_of(metric)
     clear = sorted((name for name in found if found[name].sure), key=lambda name: -abs(found[name].value.value))
     if not clear:
-        smallest = scale.number(min(between.value.smallest for between in found.values()))
-        seen = f"one of {smallest} {scale.unit} would have been found in 80 of 100 such studies"
+        ends = [scale.number(choose(one.value.smallest for one in found.values())) for choose in (min, max)]
+        smallest = f"{ends[0]} to {ends[1]} {scale.unit}, by arm," if ends[0] != ends[1] else f"{ends[0]} {scale.unit}"
+        seen = f"one of {smallest} would have been found in 80 of 100 such studies"
         return f"No difference was found: chance may be the cause of each; {seen}."
     parts = ", ".join(f"{name} ({scale.number(found[name].value.value, '+')} {scale.unit})" for name in clear)
     return f"{wording.name.capitalize()} on {metric} beyond chance, {len(clear)} of {len(found)}: {parts}."
