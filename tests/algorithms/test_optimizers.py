@@ -1,6 +1,7 @@
 """Optimizers: each lowers a convex loss, and a run logs the loss curve."""
 
 from statistics import fmean
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from thinning import thinned
 from tiny_update import Bowl, tiny_language_model, trained
 
-from rlvr_exp.algorithms.optimizers import Chained
+from rlvr_exp.algorithms.optimizers import Chained, parts_of
 from rlvr_exp.config import build, compose
 from rlvr_exp.core.errors import InputError
 
@@ -93,3 +94,15 @@ def test_what_joins_muon_later_is_stepped() -> None:
 def test_impossible_values_are_refused(words: list[str]) -> None:
     with pytest.raises(InputError, match=words[1].partition("=")[0]):
         compose(["+stage=grpo", *words])
+
+
+@pytest.mark.parametrize("name", ["adamw", "muon"])
+def test_the_states_of_every_part_can_be_cleared(name: str) -> None:
+    model = tiny_language_model()
+    made = build(compose(["+stage=grpo", f"optimizer={name}"]).config.optimizer).make(model)
+    sum(value.square().sum() for value in model.parameters()).backward()
+    made.step()
+    assert all(part.state for part in parts_of(made)), "each holds moments"
+    for part in parts_of(SimpleNamespace(optimizer=made)):
+        part.state.clear()
+    assert not any(part.state for part in parts_of(made))

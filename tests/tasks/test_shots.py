@@ -1,5 +1,7 @@
 """Solved examples before a prompt, in every domain: of the train split, never the task, the same wherever it is asked."""
 
+import json
+import lzma
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +10,7 @@ from typing import Any
 import pytest
 from small_sets import first_of, own_rows
 
+from rlvr_exp.config.data import Randomise
 from rlvr_exp.config.problems import ReasoningStage
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.arc.domain import EMBEDDED as ARC
@@ -101,3 +104,27 @@ def test_a_stage_of_reasoning_has_examples_of_that_stage(tmp_path: Path) -> None
     prompt = asked.task_prompt(task)
     assert prompt.count("[plan]\n") == 2 and "[code]" not in prompt
     assert [one.where for one in with_shots(plain, 1, role="tester").problems()] == ["prompt.shots"]
+
+
+def test_the_same_puzzle_under_another_id_is_no_example_of_it(tmp_path: Path) -> None:
+    with lzma.open(ARC / "train.jsonl.xz", "rt") as rows:
+        first, *others = (json.loads(next(rows)) for _ in range(4))
+    turned = {**first, "id": "turned", "train": first["train"][::-1]}
+    for name, some in (("train", [first, *others]), ("test", [turned])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in some))
+    for more in ({}, {"randomise": Randomise(colours=True)}):
+        asked = with_shots(Arc(str(tmp_path), dev_fraction=0), 3, **more)
+        (task,) = asked.splits()["test"]
+        assert first["program"].strip() not in asked.task_prompt(task)
+        with pytest.raises(InputError, match="only 3 solved examples"):
+            with_shots(asked, 4).task_prompt(task)
+
+
+def test_a_file_named_validation_is_dev_and_leaves_test_whole(tmp_path: Path) -> None:
+    with lzma.open(ARC / "train.jsonl.xz", "rt") as rows:
+        some = [json.loads(next(rows)) for _ in range(30)]
+    for number, name in enumerate(("train", "validation", "test")):
+        part = some[10 * number : 10 * number + 10]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part))
+    splits = Arc(str(tmp_path)).splits()
+    assert {name: len(tasks) for name, tasks in splits.items()} == {"train": 10, "dev": 10, "test": 10}

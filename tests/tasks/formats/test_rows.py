@@ -231,3 +231,11 @@ def test_a_packed_file_that_is_cut_short_is_told(tmp_path):
     (tmp_path / "cut").write_bytes(gzip.compress(b"row\n" * 10_000)[:-20])
     with pytest.raises(InputError, match="cannot be read"):
         fingerprint(tmp_path / "cut")
+
+
+def test_a_long_first_line_behind_a_byte_order_mark_is_skipped_whole(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + b"a" * 109 + b"\nbb\n")
+    assert list(lines(path, 20)) == [RowLine(1, None), RowLine(2, b"bb")]
+    path.write_bytes(b"\xef\xbb\xbfaa\nbb\n")
+    assert list(lines(path, 20)) == [RowLine(1, b"aa"), RowLine(2, b"bb")]
