@@ -66,9 +66,9 @@ def arms(names: Sequence[str], seeds: Sequence[Any], directories: Sequence[Path]
     """The arms of some runs, in the order of their first runs; runs of one name are one arm."""
     measured = [_evaluated(directory) for directory in directories]
     members = {name: [i for i, other in enumerate(names) if other == name] for name in dict.fromkeys(names)}
-    whole = {name: _whole(runs, measured) for name, runs in members.items()}
-    of_arms = {name: _joined([measured[i] for i in runs]) for name, runs in whole.items()}
-    own_seeds = {name: [seeds[i] for i in runs] for name, runs in whole.items()}
+    complete = {name: _fully_measured(runs, measured) for name, runs in members.items()}
+    of_arms = {name: _joined([measured[i] for i in runs]) for name, runs in complete.items()}
+    own_seeds = {name: [seeds[i] for i in runs] for name, runs in complete.items()}
     first = next(iter(members), "")
     against = {
         name: _differences(of_arms[first], values, AFTER, same_seeds(own_seeds[first], own_seeds[name]))
@@ -80,7 +80,7 @@ def arms(names: Sequence[str], seeds: Sequence[Any], directories: Sequence[Path]
     for name, runs in members.items():
         values, compared = of_arms[name], against.get(name, {})
         rates = {key: _rate(of, scale_of(key.partition("/")[2])) for key, of in values.items()}
-        change = _differences(values, values, BEFORE, [(place, place) for place in range(len(whole[name]))])
+        change = _differences(values, values, BEFORE, [(place, place) for place in range(len(complete[name]))])
         words = {
             metric: finding(first, name, one, [_level(of_arms[arm], metric) for arm in (first, name)], metric)
             for metric, one in compared.items()
@@ -99,7 +99,7 @@ def same_seeds(first: Sequence[Any], second: Sequence[Any]) -> list[tuple[int, i
     return found or list(zip(range(len(first)), range(len(second)), strict=False))
 
 
-def _whole(runs: Sequence[int], measured: Sequence[Mapping[str, _Values]]) -> list[int]:
+def _fully_measured(runs: Sequence[int], measured: Sequence[Mapping[str, _Values]]) -> list[int]:
     """Those that measured all that any of them did: one that failed before its last evaluation leaves the others an arm."""
     every = {key for i in runs for key in measured[i]}
     return [i for i in runs if measured[i].keys() == every] or [*runs]

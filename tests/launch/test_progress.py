@@ -40,6 +40,7 @@ def test_a_reader_that_goes_away_does_not_end_the_run():
         progress.event({**STEP, "step": step})
     progress.close()
     print("what comes at the end", file=out, flush=True)
+    assert os.fstat(out.fileno()).st_rdev == os.stat(os.devnull).st_rdev
     out.close()
 
 

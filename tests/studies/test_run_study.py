@@ -147,3 +147,9 @@ def test_what_cannot_work_is_told_before_any_run(words: list[str], found: str, t
 def test_options_that_cannot_work(words: list[str], found: str) -> None:
     with pytest.raises(InputError, match=found):
         compose([*WORDS, *words])
+
+
+def test_all_algorithms_are_planned_with_as_many_rollouts() -> None:
+    plan = study_plan(compose(["+stage=study", "study=algorithms", "study.seeds=[0]"]).config)
+    arms = [line.split() for line in plan.splitlines() if "_seed0 " in line]
+    assert len(arms) == 10 and {words[words.index("completions,") - 1] for words in arms} == {"92,160"}

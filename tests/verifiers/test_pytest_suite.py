@@ -272,7 +272,16 @@ def test_a_reference_without_its_last_line_end_is_still_the_reference() -> None:
 
 @pytest.mark.parametrize(
     "record",
-    ["5", "[]", '["test", "a"]', '["test", [1], "passed", ""]', '["collected", 3]', '["decided", "x", 1]', "{"],
+    [
+        "5",
+        "[]",
+        '["test", "a"]',
+        '["test", [1], "passed", ""]',
+        '["collected", 3]',
+        '["decided", "x", 1]',
+        "{",
+        '["profile", 5]',
+    ],
 )
 def test_a_record_that_no_harness_writes_is_a_failure_and_no_crash(record: str) -> None:
     text = record.encode()

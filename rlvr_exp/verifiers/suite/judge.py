@@ -141,7 +141,7 @@ def _take(run: Run, record: list[Any]) -> None:
     elif kind in ("broken", "fault", "wrong"):
         setattr(run, kind, getattr(run, kind) or _text(rest[0]))
     elif kind == "profile":
-        run.profile = rest[0]
+        run.profile = dict(rest[0])
     elif kind == "done":
         run.done = True
 
