@@ -44,6 +44,18 @@ run_children("child_program", ["."], Path("."), [os.environ], listen)
 """
 
 
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """Signals are heard here, also where the tests run under nohup."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGINT)}
+    for number, handler in before.items():
+        if handler is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
