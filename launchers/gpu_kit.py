@@ -82,7 +82,9 @@ def pieces() -> dict[str, Piece]:
     """By name, in the order in which they run: what is wrong is known before what is slow."""
     found = {
         "tests": Piece(
-            "the tests marked gpu", ("pytest", "-m", "gpu", "-q", "-p", "no:cacheprovider", "tests"), needs=("pytest",)
+            "the tests marked gpu",
+            ("pytest", "-m", "gpu", "-q", "-p", "no:cacheprovider", "tests/gpu"),
+            needs=("pytest",),
         )
     }
     for size, shape in SIZES.items():
