@@ -27,6 +27,7 @@ SIZES = {
 }
 """Shapes alone: weights are random, nothing is downloaded."""
 LENGTHS = ("model.max_prompt_tokens=1024", "model.max_completion_tokens=512", "algorithm.group_size=8")
+TIMED = (*LENGTHS, "model.max_completion_tokens=256", "benchmark.rounds=3")
 REHEARSAL = (
     "model=tiny",
     "model.max_prompt_tokens=12",
@@ -93,7 +94,7 @@ def pieces() -> dict[str, Piece]:
                 "packing",
                 f"packed against padded updates, {size}",
                 *shape,
-                *LENGTHS,
+                *TIMED,
                 "model.dtype=bfloat16",
                 small=REHEARSAL,
             )
@@ -101,7 +102,7 @@ def pieces() -> dict[str, Piece]:
                 "sampling",
                 f"our sampling against generate, {size}",
                 *shape,
-                *LENGTHS,
+                *TIMED,
                 "model.dtype=bfloat16",
                 small=REHEARSAL,
             )
@@ -110,7 +111,7 @@ def pieces() -> dict[str, Piece]:
         found[f"training_{size}"] = _benchmark(
             "training",
             f"steps of GRPO against trl.GRPOTrainer, {size}",
-            *(*shape, "model.random_weights=true", *LENGTHS, *how, "model.dtype=bfloat16", *TRAINING),
+            *(*shape, "model.random_weights=true", *TIMED, *how, "model.dtype=bfloat16", *TRAINING),
             small=SMALL_TRAINING,
             limit_s=540,
         )

@@ -53,10 +53,19 @@ def score(
     if rows.layout is None:
         inputs["attention_mask"] = rows.attention_mask
         return _headed(model, rows, inputs, temperature, kept_token_ids, entropy, top)
-    seen = {"packed_layout": rows.layout} if implementation == SDPA_PACKED else {}
-    seen["attention_mask"] = block_mask(rows.layout, rows.input_ids.device) if implementation == FLEX else None
     with attending(model, implementation):
+        seen = _seen(rows, implementation)
         return _headed(model, rows, {**inputs, **seen}, temperature, kept_token_ids, entropy, top)
+
+
+def _seen(rows: ModelRows, implementation: str) -> dict[str, Any]:
+    """What tells a packed row's attention who sees what."""
+    if implementation != FLEX:
+        return {"packed_layout": rows.layout, "attention_mask": None}
+    # Rows of less than 128 tokens would go to FlexAttention's kernel for decoding, which takes no grouped queries of this
+    # length (torch 2.11 and 2.13: "No choices to select").
+    kernel = {"FORCE_USE_FLEX_ATTENTION": True}
+    return {"attention_mask": block_mask(rows.layout, rows.input_ids.device), "kernel_options": kernel}
 
 
 def _headed(

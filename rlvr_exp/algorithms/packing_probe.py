@@ -19,6 +19,9 @@ PROMPTS, COMPLETIONS = (19, 12), ((5, 9, 7), (6, 8))
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4}
 COARSE = 0.03
 """The mean difference of log-probabilities that counts as rounding: in 32 bits or more, and in fewer."""
+ROUNDING = 2.0
+"""So many times the difference that the model shows between a row alone and among others counts as rounding, too: in many
+layers of few bits it adds up."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,37 @@ class Choice:
     """None: rows are not packed, one row per completion."""
     reasons: tuple[str, ...]
     """Why each implementation tried before, or every one, cannot be used."""
+
+
+@dataclass(frozen=True)
+class _Samples:
+    prompts: list[Sequence[int]]
+    completions: list[Sequence[int]]
+    owners: list[int]
+
+    @property
+    def _width(self) -> int:
+        return max(map(len, self.completions))
+
+    def packed(self) -> ModelRows:
+        return packed(self.prompts, self.completions, self.owners, self._width)
+
+    def by_row(self, number: int | None = None) -> ModelRows:
+        """A row for each; or the row of one."""
+        chosen = slice(None) if number is None else slice(number, number + 1)
+        return row_by_row(self.prompts[chosen], self.completions[chosen], self._width)
+
+
+def _samples(vocabulary: int) -> _Samples:
+    """Two groups of arbitrary tokens, all different where the vocabulary is large enough."""
+    found, drawn = _Samples([], [], []), iter(range(7, 10_000, 13))
+    for group, (prompt, lengths) in enumerate(zip(PROMPTS, COMPLETIONS, strict=True)):
+        head = [next(drawn) % vocabulary for _ in range(prompt)]
+        for length in lengths:
+            found.prompts.append(head)
+            found.completions.append([next(drawn) % vocabulary for _ in range(length)])
+            found.owners.append(group)
+    return found
 
 
 def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: torch.dtype) -> Choice:
@@ -72,12 +106,22 @@ def _dropout(model: torch.nn.Module) -> float:
 def _difference(model: torch.nn.Module, implementation: str, device: torch.device, tolerance: float) -> str:
     """The reason why an implementation cannot be used; empty where it agrees."""
     vocabulary = model_config(model).get_text_config().vocab_size
+    samples = _samples(vocabulary)
     try:
-        together = _scores(model, _rows(vocabulary), device, implementation)
-        apart = (together - _scores(model, _rows(vocabulary, False), device)).abs().mean()
+        together = _scores(model, samples.packed(), device, implementation)
+        apart = float((together - _scores(model, samples.by_row(), device)).abs().mean())
     except Exception as fault:  # A model may fail in any way on inputs that it does not expect; the reason is logged.
         return f"{type(fault).__name__}: {fault}".splitlines()[0]
-    return "" if apart <= tolerance else f"log-probabilities differ by {apart:.2g}"
+    if apart <= tolerance or apart <= ROUNDING * _rounding(model, samples, device):
+        return ""
+    return f"log-probabilities differ by {apart:.2g}"
+
+
+def _rounding(model: torch.nn.Module, samples: _Samples, device: torch.device) -> float:
+    """The mean difference between the log-probabilities of rows in one batch and each alone."""
+    batch = _scores(model, samples.by_row(), device)
+    alone = torch.cat([_scores(model, samples.by_row(number), device) for number in range(len(samples.owners))])
+    return float((batch - alone).abs().mean())
 
 
 @torch.no_grad()
@@ -92,18 +136,3 @@ def _scores(
         return rows.placed(score(model, rows, 1.0, implementation=implementation).logprobs)
     finally:
         model.train(was_training)
-
-
-def _rows(vocabulary: int, together: bool = True) -> ModelRows:
-    """Two groups of arbitrary tokens, all different where the vocabulary is large enough."""
-    prompts: list[Sequence[int]] = []
-    completions: list[Sequence[int]] = []
-    owners, drawn = [], iter(range(7, 10_000, 13))
-    for group, (prompt, lengths) in enumerate(zip(PROMPTS, COMPLETIONS, strict=True)):
-        head = [next(drawn) % vocabulary for _ in range(prompt)]
-        for length in lengths:
-            prompts.append(head)
-            completions.append([next(drawn) % vocabulary for _ in range(length)])
-            owners.append(group)
-    width = max(map(len, completions))
-    return packed(prompts, completions, owners, width) if together else row_by_row(prompts, completions, width)

@@ -40,6 +40,7 @@ def warm_up(model: torch.nn.Module, run: Callable[[], torch.Tensor], backward: C
     was_training = model.training
     with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if torch.cuda.is_available() else []):
         model.train()
-        backward(run() * 0.0)
+        with torch.enable_grad():  # Whoever comes first may only want to score.
+            backward(run() * 0.0)
     model.zero_grad()
     model.train(was_training)

@@ -165,7 +165,8 @@ def test_the_longest_pass_changes_neither_weights_nor_random_numbers(tmp_path):
     made = trainer(tmp_path, 30)
     made._choice = Choice("sdpa_packed", ())
     before, numbers = flat(made.model), torch.get_rng_state()
-    made._warm_up(made.model)
+    with torch.no_grad():  # As before a first scoring.
+        made._warm_up(made.model)
     assert (flat(made.model) == before).all() and (torch.get_rng_state() == numbers).all()
     assert all(value.grad is None for value in made.model.parameters())
     assert not made.optimizer.state

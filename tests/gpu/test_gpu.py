@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED
+from rlvr_exp.algorithms.packing_probe import choose
 from rlvr_exp.benchmarks import packing
 from rlvr_exp.benchmarks.memory import random_model, required_workload, roll_out
 from rlvr_exp.config import compose
@@ -48,6 +49,14 @@ def test_packed_rows_have_the_log_probabilities_and_gradients_of_padded_ones(way
     config = composed()
     apart = packing.agreement(config, required_workload(config), way, "cuda")
     assert apart.logprobs < packing.ALIKE and apart.gradient < packing.ALIKE
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_grouped_queries_are_packed_by_flex_attention(dtype: str) -> None:
+    config = composed(f"model.dtype={dtype}")
+    workload = required_workload(config)
+    found = choose(random_model(config, workload, "cuda"), workload.limit, torch.device("cuda"), getattr(torch, dtype))
+    assert found.implementation == FLEX, found.reasons
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
