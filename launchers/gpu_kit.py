@@ -86,6 +86,7 @@ def pieces() -> dict[str, Piece]:
             "the tests marked gpu",
             ("pytest", "-m", "gpu", "-q", "-p", "no:cacheprovider", "tests/gpu"),
             needs=("pytest",),
+            limit_s=540,
         )
     }
     for size, shape in SIZES.items():
