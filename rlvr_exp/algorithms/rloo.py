@@ -75,7 +75,7 @@ class RewardKLTrainer(PolicyTrainer):
             return experience
         (reference,) = self._of_all(experience, lambda inputs: [self._reference_logprobs(inputs)])
         drawn, learned = experience.sampling_logprobs, experience.weights != 0
-        ratios = (drawn - reference.to(drawn)) * experience.completion_mask
+        ratios = (drawn - reference) * experience.completion_mask
         distance = ((-ratios).expm1() + ratios)[learned]  # DeepSeekMath, eq. 4, as the other methods report it
         self._metrics["train"]["kl"].append((distance.sum() / learned.sum().clamp(min=1)).item())
         return charged(experience, ratios.sum(1), self._kl_coef, self._baseline)

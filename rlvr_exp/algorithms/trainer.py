@@ -189,8 +189,9 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         return micro_batches(pieces(prompts, completions, limit, self._shared), limit, processes)
 
     def _of_all(self, experience: TrainingBatch, read: Callable[[dict], Sequence[torch.Tensor]]) -> list[torch.Tensor]:
-        """(N, T) each: the results of `read`, (samples, T), on the inputs of passes over every sample, without gradient."""
-        everything = [True] * len(experience.prompt_ids)
+        """(N, T) each, on the host, where the batch is: the results of `read`, (samples, T), on the inputs of passes over every
+        sample, without gradient."""
+        everything, home = [True] * len(experience.prompt_ids), experience.completion_ids
         found: list[torch.Tensor] = []
         with torch.no_grad():
             for part in self._cut(experience, everything, processes=1):
@@ -198,9 +199,9 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
                 rows_of = experience.rows_of
                 rows = [row for prompt in sorted({piece.group for piece in part}) for row in rows_of[prompt]]
                 made = read(inputs)
-                found = found or [one.new_zeros(experience.completion_ids.shape) for one in made]
+                found = found or [torch.zeros(home.shape, dtype=one.dtype, device=home.device) for one in made]
                 for whole, one in zip(found, made, strict=True):
-                    whole[rows, : one.shape[1]] += one
+                    whole[rows, : one.shape[1]] += one.to(home.device)
         return found
 
     def _micro_batch(self, experience: TrainingBatch, part: Sequence[Piece]) -> dict:
