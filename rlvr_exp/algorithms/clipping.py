@@ -80,7 +80,7 @@ def layer_norms(model: nn.Module) -> dict[str, float]:
             places.setdefault(place_of(name), []).append(value.grad)
     if not places:
         return {}
-    norms = torch.stack([torch.nn.utils.get_total_norm(each).float() for each in places.values()])
+    norms = torch.stack([torch.nn.utils.get_total_norm(each).float().cpu() for each in places.values()])
     return dict(zip(places, norms.tolist(), strict=True))
 
 

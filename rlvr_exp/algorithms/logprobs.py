@@ -83,7 +83,7 @@ def _headed(
         found = (output.log_probs, output.entropy if entropy else None, output.is_top1 if top else None)
         return Scores(*(None if values is None else values.flatten()[rows.scored] for values in found), output)
     # One row: the model's head computes only the predictions. Several rows: the head cannot select positions per row.
-    kept = {"logits_to_keep": rows.scored} if len(rows.input_ids) == 1 else {}
+    kept = {"logits_to_keep": rows.scored.cpu()} if len(rows.input_ids) == 1 else {}
     output = model(**inputs, **kept)
     logits = output.logits.flatten(0, 1)
     logits = logits if kept and len(logits) == len(rows.scored) else logits[rows.scored]

@@ -6,12 +6,14 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
+from torch.nn.parallel import DistributedDataParallel
 
 from rlvr_exp.algorithms.packing import ModelRows, filled
 from rlvr_exp.algorithms.packing_attention import attending
-from rlvr_exp.algorithms.packing_probe import Choice, choose
+from rlvr_exp.algorithms.packing_probe import Choice, choose, for_all
 from rlvr_exp.algorithms.stepped import Stepped
 from rlvr_exp.models.onednn_linear import onednn_training, padded_rows
+from rlvr_exp.rollouts.distributed import all_gather_object
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,13 +41,17 @@ class PackedTrainer(Stepped):
     def _begin(self, model: torch.nn.Module) -> None:
         """Before step 1: choose how rows are packed. All ranks call this."""
         self._choice = self._chosen_before or self._chosen(model)
-        if self._choice.implementation is None:
-            _LOG.warning(
-                "completions are computed one by one, each with its prompt: %s", "; ".join(self._choice.reasons)
-            )
+        if self._choice.reasons:
+            way = self._choice.implementation
+            how = f"packed rows use {way}" if way else "completions are computed one by one, each with its prompt"
+            _LOG.warning("%s: %s", how, "; ".join(self._choice.reasons))
 
     def _chosen(self, model: torch.nn.Module) -> Choice:
-        return choose(model, self._longest, self.accelerator.device, self.model.dtype)
+        """What all ranks can take. Each tries by itself: a wrapper for several would exchange what it holds, and the others
+        wait for one that has failed."""
+        tried = model.module if isinstance(model, DistributedDataParallel) else model
+        own = choose(tried, self._longest, self.accelerator.device, self.model.dtype)
+        return for_all(all_gather_object(own))
 
     @contextmanager
     def passing(self, last: bool) -> Iterator[None]:

@@ -85,6 +85,7 @@ def segment_mask(prefix: int, segments: tuple[int, ...], dtype: torch.dtype, dev
 
 def block_mask(layout: PackedLayout, device: torch.device) -> BlockMask:
     """The same for FlexAttention: blocks that no token sees are not computed."""
+    _many_shapes()
     group, segment = (one.to(device) for one in owners_and_segments(layout))
 
     def seen(batch, head, query, key):
@@ -93,6 +94,14 @@ def block_mask(layout: PackedLayout, device: torch.device) -> BlockMask:
 
     # Compiled, so that GPUs never hold the mask of every pair of tokens.
     return create_block_mask(seen, None, None, len(group), len(group), device=device, _compile=device.type == "cuda")
+
+
+def _many_shapes() -> None:
+    """More compiled variants than torch keeps: short and long rows, with and without gradients and autocast, frozen layers and
+    others. Beyond its limit of 8 it computes every pair of tokens. They are compiled as they are, not cut into the buckets
+    of DistributedDataParallel, which older torch cannot."""
+    torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)
+    torch._dynamo.config.optimize_ddp = False
 
 
 @contextmanager

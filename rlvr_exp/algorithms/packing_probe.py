@@ -12,16 +12,18 @@ from transformers import PreTrainedModel
 
 from rlvr_exp.algorithms.logprobs import model_config, score
 from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
-from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED
+from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED, attending
 
 PROMPTS, COMPLETIONS = (19, 12), ((5, 9, 7), (6, 8))
 """Tokens of two prompts and of their completions."""
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4}
 COARSE = 0.03
 """The mean difference of log-probabilities that counts as rounding: in 32 bits or more, and in fewer."""
+WAYS = (FLEX, SDPA_PACKED)
+"""In the order in which they are tried."""
 ROUNDING = 2.0
-"""So many times the difference that the model shows between a row alone and among others counts as rounding, too: in many
-layers of few bits it adds up."""
+"""So many times the difference that two ways of attention over the same rows show counts as rounding, too: in many layers of
+few bits it adds up."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,8 @@ class _Samples:
     def packed(self) -> ModelRows:
         return packed(self.prompts, self.completions, self.owners, self._width)
 
-    def by_row(self, number: int | None = None) -> ModelRows:
-        """A row for each; or the row of one."""
-        chosen = slice(None) if number is None else slice(number, number + 1)
-        return row_by_row(self.prompts[chosen], self.completions[chosen], self._width)
+    def by_row(self) -> ModelRows:
+        return row_by_row(self.prompts, self.completions, self._width)
 
 
 def _samples(vocabulary: int) -> _Samples:
@@ -77,12 +77,20 @@ def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: to
     if not _exchangeable(model):  # Its layers would see other examples, which a trial of small weights might not show.
         return Choice(None, ("its attention is not exchangeable",))
     reasons = []
-    for implementation in (FLEX, SDPA_PACKED) if device.type == "cuda" and not _dropout(model) else (SDPA_PACKED,):
+    ways = WAYS if device.type == "cuda" and not _dropout(model) else WAYS[1:2]
+    for implementation in ways:
         reason = _difference(model, implementation, device, TOLERANCE.get(dtype, COARSE))
         if not reason:
             return Choice(implementation, tuple(reasons))
         reasons.append(f"{implementation}: {reason}")
     return Choice(None, tuple(reasons))
+
+
+def for_all(choices: Sequence[Choice]) -> Choice:
+    """What every process can take, of the choices of all: the last one tried. With different ones they would wait for each
+    other, or round differently."""
+    order: tuple[str | None, ...] = (*WAYS, None)
+    return max(choices, key=lambda choice: order.index(choice.implementation))
 
 
 def _window(model: torch.nn.Module, longest: int) -> int:
@@ -110,18 +118,20 @@ def _difference(model: torch.nn.Module, implementation: str, device: torch.devic
     try:
         together = _scores(model, samples.packed(), device, implementation)
         apart = float((together - _scores(model, samples.by_row(), device)).abs().mean())
+        alike = apart <= tolerance or apart <= ROUNDING * _rounding(model, samples, device)
+    except torch.OutOfMemoryError:
+        raise
     except Exception as fault:  # A model may fail in any way on inputs that it does not expect; the reason is logged.
         return f"{type(fault).__name__}: {fault}".splitlines()[0]
-    if apart <= tolerance or apart <= ROUNDING * _rounding(model, samples, device):
-        return ""
-    return f"log-probabilities differ by {apart:.2g}"
+    return "" if alike else f"log-probabilities differ by {apart:.2g}"
 
 
 def _rounding(model: torch.nn.Module, samples: _Samples, device: torch.device) -> float:
-    """The mean difference between the log-probabilities of rows in one batch and each alone."""
-    batch = _scores(model, samples.by_row(), device)
-    alone = torch.cat([_scores(model, samples.by_row(number), device) for number in range(len(samples.owners))])
-    return float((batch - alone).abs().mean())
+    """The mean difference between the log-probabilities of the same rows by attention of its own kernel and written out."""
+    fused = _scores(model, samples.by_row(), device)
+    with attending(model, "eager"):
+        plain = _scores(model, samples.by_row(), device)
+    return float((fused - plain).abs().mean())
 
 
 @torch.no_grad()

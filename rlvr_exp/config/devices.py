@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -36,6 +37,14 @@ def device() -> Device:
         memory, capability = map(float, found.splitlines()[0].split(","))
         return Device(True, memory / 1024, capability >= BFLOAT16)
     return Device(True, 0.0, True)  # There, but it does not say what it is.
+
+
+def first_alone(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variable that leaves a process the first of several NVIDIA devices, since trainers take all that they see; nothing
+    where there are not several."""
+    several = DRIVER.is_dir() and len(list(DRIVER.iterdir())) > 1
+    visible = environment.get("CUDA_VISIBLE_DEVICES", "0" if several else "")
+    return {"CUDA_VISIBLE_DEVICES": visible.split(",")[0]} if visible else {}
 
 
 def _torch_has_cuda() -> bool:

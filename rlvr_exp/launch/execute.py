@@ -169,7 +169,8 @@ def _in_children(config: Config, directory: Path, start: float) -> tuple[int, in
     with _progress(config) as progress:
         progress.event({"kind": "wait", "name": "starting: imports"})
         shared = child_environment(config.parallel.threads, config.parallel.processes)
-        envs = environments(config.parallel, shared)
+        spread = reads(config, "model") and bool(config.model.device_map)
+        envs = environments(config.parallel, shared, spread)
         ended = run_children(LAUNCH, [str(directory)], directory, envs, progress.event)
     remove_scratch(directory)
     code, summary = exit_code(ended), read_summary(directory)

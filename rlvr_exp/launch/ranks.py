@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from rlvr_exp.config.devices import first_alone
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.core.files import write_text
 
@@ -22,15 +23,16 @@ HELD = ("config.yaml", "manifest.json")
 """Files of the run directory that a stage expects to find."""
 
 
-def environments(parallel: Parallel, shared: Mapping[str, str]) -> list[dict[str, str]]:
-    """The environment of each process of this machine: the shared environment plus the process's rank variables.
+def environments(parallel: Parallel, shared: Mapping[str, str], every_device: bool = False) -> list[dict[str, str]]:
+    """The environment of each process of this machine: the shared environment plus the process's rank variables. A single
+    process sees one device, unless its model is spread over `every_device`.
 
     Rank variables inherited from the parent's own launcher or scheduler are dropped: a single process that found them
     would wait for others.
     """
     base = {name: value for name, value in shared.items() if name not in NAMES}
     if not parallel.distributed:
-        return [base]
+        return [base if every_device else base | first_alone(base)]
     port = parallel.port or free_port()
     if parallel.nodes == 1 and os.path.isdir("/sys/class/net/lo"):
         base.setdefault("GLOO_SOCKET_IFNAME", "lo")  # A host whose own name has no address cannot be reached by it.

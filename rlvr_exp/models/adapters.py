@@ -154,7 +154,7 @@ def adapter_metrics(model: nn.Module) -> Mapping[str, float]:
         return {}
     layers = [layer for layer in model.modules() if model.active_adapter in getattr(layer, "lora_A", {})]
     with gathered_parameters(adapter_parameters(model, model.active_adapter)):
-        squares = torch.stack([_squares(layer, model.active_adapter) for layer in layers]).sum(0).sqrt()
+        squares = torch.stack([_squares(layer, model.active_adapter).cpu() for layer in layers]).sum(0).sqrt()
     return {"adapter/norm": float(squares[0]), "adapter/delta": float(squares[1])}
 
 

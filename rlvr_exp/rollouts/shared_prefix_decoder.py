@@ -102,7 +102,7 @@ class SharedPrefixDecoder:
                 input_ids=tokens.to(device)[None],
                 position_ids=positions.to(device)[None],
                 use_cache=False,
-                logits_to_keep=0 if wanted is None else wanted.to(device),
+                logits_to_keep=0 if wanted is None else wanted,
                 group_cache=self.cache,
             )
         return output.logits[0]

@@ -44,6 +44,8 @@ def _backend(share: bool) -> str:
         got = os.environ["LOCAL_WORLD_SIZE"]
         raise InputError(InputProblem("parallel.processes", what, got, f"1 to {there}", "", remedy))
     torch.cuda.set_device(local % there)
+    if share:  # Accelerate, torch and DeepSpeed take the device of this number, too.
+        os.environ["LOCAL_RANK"] = str(local % there)
     return "gloo" if share else "cpu:gloo,cuda:nccl"
 
 

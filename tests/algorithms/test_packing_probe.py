@@ -5,9 +5,10 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 from trl.trainer.utils import add_fused_lm_head
 
+from rlvr_exp.algorithms import packing_probe
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import row_by_row
-from rlvr_exp.algorithms.packing_probe import choose
+from rlvr_exp.algorithms.packing_probe import Choice, choose, for_all
 
 LONGEST = 40
 COMMON = {
@@ -58,3 +59,25 @@ def test_one_completion_per_row_scores_as_the_model_alone(name):
             alone = model(input_ids=torch.tensor([prompt + answer])).logits[0].log_softmax(-1)
             wanted = alone[len(prompt) - 1 : -1].gather(-1, torch.tensor(answer)[:, None])[:, 0]
             assert torch.allclose(got[number, : len(answer)], wanted, atol=1e-5)
+
+
+def test_rounding_of_many_layers_is_no_difference(monkeypatch):
+    model = made("llama").to(torch.bfloat16)
+    monkeypatch.setattr(packing_probe, "COARSE", 0.0)
+    assert choose(model, LONGEST, torch.device("cpu"), torch.bfloat16).implementation == "sdpa_packed"
+    monkeypatch.setattr(packing_probe, "ROUNDING", 0.0)
+    assert "differ by" in choose(model, LONGEST, torch.device("cpu"), torch.bfloat16).reasons[0]
+
+
+def test_memory_that_runs_out_is_no_reason_to_try_another_way(monkeypatch):
+    def full(*_, **__):
+        raise torch.OutOfMemoryError("full")
+
+    monkeypatch.setattr(packing_probe, "score", full)
+    with pytest.raises(torch.OutOfMemoryError):
+        choose(made("llama"), LONGEST, torch.device("cpu"), torch.float32)
+
+
+def test_all_processes_take_what_each_of_them_can():
+    flex, sdpa, none = Choice("flex_attention", ()), Choice("sdpa_packed", ("no compiler",)), Choice(None, ("a", "b"))
+    assert for_all([flex, flex]) == flex and for_all([flex, sdpa]) == sdpa and for_all([sdpa, none, flex]) == none

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rlvr_exp.config import devices
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.launch import process_group
 from rlvr_exp.launch.children import Ended, log_name, run_children
@@ -72,6 +73,23 @@ def test_a_rank_that_hangs_at_the_end_of_a_good_run_is_killed_and_the_run_is_goo
 def test_one_process_does_not_wait_for_ranks_that_something_else_had_in_mind() -> None:
     left = dict.fromkeys(NAMES, "7") | {"HOME": "/root"}
     assert environments(Parallel(), left) == [{"HOME": "/root"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "several", "seen"),
+    [
+        ({}, True, "0"),
+        ({"CUDA_VISIBLE_DEVICES": "2,3"}, True, "2"),
+        ({"CUDA_VISIBLE_DEVICES": ""}, True, ""),
+        ({}, False, None),
+    ],
+)
+def test_one_process_has_one_device(given, several: bool, seen: str | None, tmp_path: Path, monkeypatch) -> None:
+    for device in range(1 + several):
+        (tmp_path / f"0000:{device}").mkdir()
+    monkeypatch.setattr(devices, "DRIVER", tmp_path)
+    (alone,), (spread,) = environments(Parallel(), given), environments(Parallel(), given, every_device=True)
+    assert alone.get("CUDA_VISIBLE_DEVICES") == seen and spread == given
 
 
 def test_every_process_of_all_machines_is_another_rank() -> None:
