@@ -110,8 +110,6 @@ class PPOTrainer(PolicyTrainer):
         if warming:
             for weight in self._critic.policy.parameters():
                 weight.grad = None
-        for name, mean in self._token_means.means(self.accelerator).items():
-            self._metrics["train"][name].append(mean)
         return loss
 
     def _compute_loss(self, model, inputs):

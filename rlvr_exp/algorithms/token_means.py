@@ -16,7 +16,8 @@ class TokenMeans:
     def add(self, weights: torch.Tensor, figures: Mapping[str, torch.Tensor]) -> None:
         """Add a pass: (N, T) weights, zero where a token does not count, and (N, T) metrics by name."""
         for name, values in figures.items():
-            self._sums[name] = self._sums.get(name, 0.0) + (weights * values.detach()).sum()
+            counted = values.detach().masked_fill(weights == 0, 0)  # What does not count may be infinite.
+            self._sums[name] = self._sums.get(name, 0.0) + (weights * counted).sum()
         self._weight = self._weight + weights.sum()
 
     def means(self, accelerator: Accelerator) -> dict[str, float]:

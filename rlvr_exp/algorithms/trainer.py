@@ -10,6 +10,7 @@ Seams used of the pinned TRL (private methods; tests/algorithms hold them):
 Sampling, verification and advantages are not part of this class.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -25,6 +26,7 @@ from rlvr_exp.algorithms.metric_gather import skip_metric_gather
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.packed_trainer import PackedTrainer, filled_on_cpu
 from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
+from rlvr_exp.algorithms.ppo_loss import clipped, kl_estimate
 from rlvr_exp.algorithms.reference import Reference
 from rlvr_exp.algorithms.saved_updates import as_plain, from_plain
 from rlvr_exp.algorithms.token_means import TokenMeans
@@ -100,9 +102,12 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
     def gradient(self) -> torch.Tensor:
         """Accumulate the gradient of an update; the weight of the entropy bonus follows the entropy of its tokens."""
         loss = super().gradient()
+        means = self._token_means.means(self.accelerator)
+        for name, mean in means.items():
+            self._metrics["train"][name].append(mean)
         if self._entropy.adapts:
             self._metrics["train"]["entropy/coef"].append(self._entropy.coef)
-            self._entropy.observe(self._token_means.means(self.accelerator)["entropy"])
+            self._entropy.observe(means["entropy"])
         return loss
 
     @property
@@ -296,28 +301,44 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
     def _compute_loss(self, model, inputs):
         """TRL's loss, and the entropy bonus with the same token weights as the loss.
 
-        TRL's own bonus is a mean over each micro-batch, so that it would change with their number.
+        TRL's own bonus, metrics and loss of a router are means over each micro-batch, so that they would change with the
+        number of these.
         """
-        self._pass = inputs
-        with skip_metric_gather(self.accelerator):
-            loss = super()._compute_loss(model, inputs)
+        self._pass, kept = inputs, self._metrics
+        self._metrics = {"train": defaultdict(list)}
+        try:
+            with skip_metric_gather(self.accelerator):
+                loss = super()._compute_loss(model, inputs)
+        finally:
+            self._metrics = kept
+        if self.aux_loss_enabled:
+            others = 1 - 1 / len(self.passes()[0])
+            loss = loss - others * self.router_aux_loss_coef * self._scores.output.aux_loss
         if self._entropy.active:
             # Gradients are averaged over processes, as TRL's loss allows for.
             items = inputs["num_items_in_batch"] / self.accelerator.num_processes
             bonus = (inputs["tool_mask"] * self._entropies).sum() / items
             loss = loss - self._entropy.coef * bonus
-        if self._entropy.adapts:
-            weights = inputs["tool_mask"] / inputs["num_items_in_batch"]
-            self._token_means.add(weights, {"entropy": self._entropies})
-        self._metrics["train"]["kl/old"].append(self._moved(inputs))
+        self._token_means.add(inputs["tool_mask"] / inputs["num_items_in_batch"], self._token_metrics(inputs))
         return loss
 
-    def _moved(self, inputs: dict) -> float:
-        """KL from the policy that sampled the pass's tokens to the current policy: the mean over trained tokens of r - 1 -
-        log r, r their ratio (Schulman's k3). On fresh samples it measures the gap between sampler and trainer."""
-        learned = inputs["completion_mask"] * (inputs["tool_mask"] > 0)
-        ratio = (inputs["rows"].placed(self._scores.logprobs.detach()) - inputs["sampling_logps"]) * learned
-        return ((ratio.expm1() - ratio).sum() / learned.sum().clamp(min=1)).item()
+    def _token_metrics(self, inputs: dict) -> dict[str, torch.Tensor]:
+        """(samples, T) each: where the clip takes the gradient, the entropy, and the distances from the policy that sampled (on
+        fresh samples: the gap between sampler and trainer) and from the reference."""
+        logprobs, drawn = inputs["rows"].placed(self._scores.logprobs.detach()), inputs["sampling_logps"]
+        old, weights = inputs.get("old_per_token_logps", logprobs), inputs["tool_mask"] * inputs["completion_mask"]
+        ratios = logprobs - old
+        if self.importance_sampling_level == "sequence":
+            ratios = ((ratios * weights).sum(1, True) / weights.sum(1, True).clamp(min=1e-12)).expand_as(ratios)
+        # TRL's CISPO has no lower bound, and its upper one is of the ratio itself.
+        cap = self.epsilon_high - 1.0 if self.loss_type == "cispo" else self.epsilon_high
+        low, high = clipped(ratios, torch.zeros_like(ratios), inputs["advantages"], self.epsilon_low, cap)
+        found = {"entropy": self._entropies, "kl/old": kl_estimate(drawn, logprobs), "clip_ratio/high_mean": high}
+        if self.loss_type != "cispo":
+            found["clip_ratio/low_mean"] = low
+        if self.beta != 0.0:
+            found["kl"] = kl_estimate(logprobs, inputs["ref_per_token_logps"])
+        return found
 
     def _reference_logprobs(self, inputs: dict) -> torch.Tensor:
         """(samples, T) under the reference; the reference of a policy with an adapter is its base, not a second copy."""

@@ -6,7 +6,6 @@ NAMES = {
     "kl": "kl",
     "clip_ratio/low_mean": "clip/low",
     "clip_ratio/high_mean": "clip/high",
-    "cispo_clip_ratio": "clip/high",
     "num_tokens": "tokens/seen",
     "policy/loss": "policy/loss",
     "value/loss": "value/loss",

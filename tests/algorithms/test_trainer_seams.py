@@ -58,6 +58,35 @@ def test_the_entropy_bonus_has_the_same_weights_in_any_split(tmp_path, tokens):
     assert (got - by_hand(given)).norm() > 1e-2 * wanted.norm(), "the bonus is there"
 
 
+def log_ratios(given: TrainingBatch) -> torch.Tensor:
+    """(N, T) of the current policy to the one that sampled."""
+    ids = torch.cat([given.prompt_ids, given.completion_ids], dim=1)
+    mask = torch.cat([given.prompt_mask, given.completion_mask], dim=1)
+    with torch.no_grad():
+        scores = policy().model(input_ids=ids, attention_mask=mask).logits[:, -ANSWER - 1 : -1].log_softmax(-1)
+    logprobs = scores.gather(-1, given.completion_ids.unsqueeze(-1)).squeeze(-1)
+    return (logprobs - given.sampling_logprobs) * given.completion_mask
+
+
+@pytest.mark.parametrize("level", ["token", "sequence"])
+@pytest.mark.parametrize("tokens", [EVERYTHING, 10])
+def test_metrics_of_an_update_are_means_over_its_tokens_in_any_split(tmp_path, tokens, level):
+    generator = torch.Generator().manual_seed(7)
+    drawn = torch.randn(GROUPS * SIZE, ANSWER, generator=generator) / 5 - 3
+    given = replace(experience(), off_policy=True, sampling_logprobs=drawn)
+    ratios, weights = log_ratios(given), given.weights / given.weights.sum()
+    far = (weights * (ratios.exp() - 1 - ratios)).sum()
+    if level == "sequence":
+        ratios = ((ratios * weights).sum(1, True) / weights.sum(1, True)).expand_as(ratios)
+    low = (weights * ((ratios.exp() < 0.95) & (given.advantages < 0))).sum()
+    high = (weights * ((ratios.exp() > 1.05) & (given.advantages > 0))).sum()
+    made = trainer(tmp_path, tokens, importance_sampling_level=level, epsilon=0.05, epsilon_high=0.05)
+    (row,) = updated(made, lambda _: given)
+    wanted = {"kl/old": float(far), "clip/low": float(low), "clip/high": float(high)}
+    assert {name: row[name] for name in wanted} == pytest.approx(wanted, abs=1e-5)
+    assert low + high > 0 and far > 0
+
+
 def test_groups_without_signal_alone_give_no_gradient(tmp_path):
     assert gradient(tmp_path, experience((0, 1, 2, 3)), 20).abs().max() == 0
 
