@@ -106,11 +106,17 @@ def _by_target(tree: Tree, at: Path) -> type | None:
         return None
 
 
+OF_UPDATES = ("run.checkpoint", "run.log_every_steps", "run.probe", "run.select")
+"""Options of the node `run`, which every stage reads, that are read where weights are updated."""
+
+
 def no_effect(overrides: Sequence[Override], stage: Any, choice: Any = None) -> list[InputProblem]:
-    """Explicit words about nodes that the stage, with the choice of this target in its own group, does not read."""
+    """Explicit words about what the stage, with the choice of this target in its own group, does not read."""
     if stage not in STAGES:
         return []
-    readable = ", ".join(name for name in field_types(Config) if name in nodes(stage, choice))
+    read = nodes(stage, choice)
+    readable = ", ".join(name for name in field_types(Config) if name in read)
+    unread = () if "optimizer" in read else OF_UPDATES
     return [
         InputProblem(
             override.input_line or "",
@@ -121,7 +127,11 @@ def no_effect(overrides: Sequence[Override], stage: Any, choice: Any = None) -> 
             "drop it",
         )
         for override in overrides
-        if (node := override.key_or_group.split(".")[0].split("/")[0]) in field_types(Config)
-        and node not in STAGE_NODES
-        and node not in nodes(stage, choice)
+        if _node(override) not in read or override.key_or_group.startswith(unread)
     ]
+
+
+def _node(override: Override) -> str:
+    """The node that a word is about; that of every stage where there is none, or it exists under one stage alone."""
+    node = override.key_or_group.split(".")[0].split("/")[0]
+    return node if node in field_types(Config) and node not in STAGE_NODES else "run"

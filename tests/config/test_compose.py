@@ -96,7 +96,16 @@ def test_each_mistake_names_its_place_and_the_way_out(words: list[str], where: s
     assert list(found) == [where] and remedy in found[where].remedy
 
 
-@pytest.mark.parametrize("word", ["optimizer.lr=1", "optimizer=adamw", "algorithm.max_steps=1", "reward=normalized"])
+WITHOUT_UPDATES = [
+    "optimizer.lr=1",
+    "optimizer=adamw",
+    "algorithm.max_steps=1",
+    "reward=normalized",
+    "run.select.times=0",
+]
+
+
+@pytest.mark.parametrize("word", WITHOUT_UPDATES)
 def test_words_without_effect_are_refused(word: str) -> None:
     found = problems("+stage=evaluate", word)
     assert found[word].what == "has no effect under +stage=evaluate"
