@@ -21,7 +21,7 @@ from rlvr_exp.config.scheduler import schedule_problems
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.scratch_checks import scratch_problems
 from rlvr_exp.config.self_play import SelfPlay
-from rlvr_exp.config.stages import STAGES, reads
+from rlvr_exp.config.stages import STAGES, reads, resumable
 from rlvr_exp.config.verifier import DafnyVerifierOptions
 from rlvr_exp.core.errors import InputProblem
 
@@ -80,10 +80,9 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
 
 
 def _of_run(config: Config) -> Iterator[InputProblem]:
-    resumable = [name for name, stage in STAGES.items() if stage.algorithm or stage.resumes]
-    if config.run.resume and config.stage not in resumable:
-        what = "this stage cannot be resumed"
-        yield InputProblem("run.resume", what, f"+stage={config.stage}", ", ".join(resumable))
+    if config.run.resume and not resumable(config.stage):
+        what, allowed = "this stage cannot be resumed", ", ".join(filter(resumable, STAGES))
+        yield InputProblem("run.resume", what, f"+stage={config.stage}", allowed)
     if config.run.trial and (STAGES[config.stage].algorithm is None or config.run.resume or config.parallel.nodes > 1):
         what, got = "a trial is of a run that trains, from its first step, on one machine", f"+stage={config.stage}"
         got += f", run.resume={config.run.resume}" * bool(config.run.resume)

@@ -139,6 +139,11 @@ def trains(stage: str) -> bool:
     return stage in STAGES and "optimizer" in STAGES[stage].reads
 
 
+def resumable(stage: str) -> bool:
+    """Whether a run of the stage takes `run.resume`."""
+    return trains(stage) or (stage in STAGES and STAGES[stage].resumes)
+
+
 def repeatable(stage: str) -> bool:
     """Whether the options, data and initial weights of a run of the stage decide what it finds."""
     return trains(stage) or stage in ("evaluate", "benchmark")

@@ -16,7 +16,7 @@ import yaml
 from rlvr_exp.config import Checked, Config, build
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.run import AUTO
-from rlvr_exp.config.stages import repeatable
+from rlvr_exp.config.stages import repeatable, resumable
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import STEP, OtherFormat, check_sound
 from rlvr_exp.launch.ranks import of_node
@@ -58,7 +58,7 @@ def problem_before(config: Config) -> InputProblem | None:
     if directory is None:
         return None
     if not resume:
-        return problem_with(of_node(config.parallel, directory))
+        return problem_with(of_node(config.parallel, directory), resumable(config.stage))
     if resume != AUTO and not (directory / "config.yaml").is_file():
         near = str(directory.parents[1]) if STEP.fullmatch(directory.name) and len(directory.parents) > 1 else ""
         remedy = "name the run directory, or run.resume=auto run.dir=DIR, which begins where nothing is"

@@ -71,13 +71,17 @@ def scratch_directory(run: Path) -> Path:
         raise InputError(_unwritable(run, fault)) from fault
 
 
-def problem_with(directory: Path) -> InputProblem | None:
-    """Why a run cannot start in a directory chosen by the user; None when it can. Writes nothing."""
+def problem_with(directory: Path, resumes: bool = True) -> InputProblem | None:
+    """Why a run cannot start in a directory chosen by the user; None when it can. Writes nothing.
+
+    Args:
+        resumes: whether a run of its stage can be resumed.
+    """
     if directory.exists() and not directory.is_dir():
         return InputProblem("run.dir", "not a folder", str(directory), "a new or empty folder")
     found = [name for name in OWN if (directory / name).exists()]
     if found and not never_started(directory):
-        remedy = "run.resume=auto to resume it, another run.dir, or none for a new one"
+        remedy = "run.resume=auto to resume it, " * resumes + "another run.dir, or none for a new one"
         return InputProblem(
             "run.dir", "holds another run", f"{directory} with {', '.join(found)}", "a new or empty folder", "", remedy
         )

@@ -37,6 +37,15 @@ def test_a_new_or_empty_folder_is_free(tmp_path: Path) -> None:
         pass
 
 
+def test_resuming_is_a_remedy_where_a_stage_can_be_resumed_alone(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("mine")
+    remedies = [problem_with(tmp_path, resumes=resumes).remedy for resumes in (True, False)]
+    assert [("run.resume" in remedy, "another run.dir" in remedy) for remedy in remedies] == [
+        (True, True),
+        (False, True),
+    ]
+
+
 def test_one_run_at_a_time(tmp_path: Path) -> None:
     with claimed(tmp_path), pytest.raises(InputError, match="in progress"), claimed(tmp_path):
         raise AssertionError
