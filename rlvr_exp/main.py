@@ -266,6 +266,7 @@ def _inline() -> "Inline":
 
 def _sweep(line: CommandLine) -> int:
     from rlvr_exp.config.jobs import expand
+    from rlvr_exp.config.stages import resumable
     from rlvr_exp.launch.sweep import job_directories, run_all, sweep_root
 
     if line.problems:
@@ -283,7 +284,8 @@ def _sweep(line: CommandLine) -> int:
     _refuse_what_cannot_run(configs)
     swept = [job.swept for job in jobs]
     resuming = any(config.run.resume for config in configs)
-    directories = job_directories([config.run.dir for config in configs], swept, datetime.now(), resuming)
+    resumes = all(resumable(config.stage) for config in configs)
+    directories = job_directories([config.run.dir for config in configs], swept, datetime.now(), resuming, resumes)
 
     def start(index: int) -> "Outcome":
         return _run(jobs[index].checked, jobs[index].words, directories[index])

@@ -27,7 +27,7 @@ from rlvr_exp.core.files import write_text
 from rlvr_exp.launch.children import Ended, child_environment, log_name, run_children
 from rlvr_exp.launch.console import Rows, carries_rows, message_stream, unread
 from rlvr_exp.launch.progress import printable
-from rlvr_exp.launch.ranks import environments, of_node, remove_scratch
+from rlvr_exp.launch.ranks import environments, every_device, of_node, remove_scratch
 from rlvr_exp.launch.resume import Start, begin, prepare
 from rlvr_exp.launch.standard_input import keep_standard_input
 from rlvr_exp.records import manifest
@@ -169,8 +169,7 @@ def _in_children(config: Config, directory: Path, start: float) -> tuple[int, in
     with _progress(config) as progress:
         progress.event({"kind": "wait", "name": "starting: imports"})
         shared = child_environment(config.parallel.threads, config.parallel.processes)
-        spread = reads(config, "model") and bool(config.model.device_map)
-        envs = environments(config.parallel, shared, spread)
+        envs = environments(config.parallel, shared, every_device(config))
         ended = run_children(LAUNCH, [str(directory)], directory, envs, progress.event)
     remove_scratch(directory)
     code, summary = exit_code(ended), read_summary(directory)

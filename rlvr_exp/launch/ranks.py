@@ -14,6 +14,8 @@ from pathlib import Path
 
 from rlvr_exp.config.devices import first_alone
 from rlvr_exp.config.parallel import Parallel
+from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stages import reads
 from rlvr_exp.core.files import write_text
 
 NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -46,6 +48,12 @@ def environments(parallel: Parallel, shared: Mapping[str, str], every_device: bo
     return [
         {**base, **place, "RANK": str(first + local), "LOCAL_RANK": str(local)} for local in range(parallel.processes)
     ]
+
+
+def every_device(config: Config) -> bool:
+    """Whether a single process sees every device: where its model is spread over them, or it has none itself, such as a study,
+    whose runs do."""
+    return not reads(config, "model") or bool(config.model.device_map)
 
 
 def free_port() -> int:

@@ -35,11 +35,15 @@ def job_directory(root: Path, index: int, swept: Sequence[str]) -> Path:
 
 
 def job_directories(
-    chosen: Sequence[str], swept: Sequence[Sequence[str]], now: datetime, resuming: bool = False
+    chosen: Sequence[str],
+    swept: Sequence[Sequence[str]],
+    now: datetime,
+    resuming: bool = False,
+    resumes: bool = True,
 ) -> list[Path]:
     """A directory for each job: its own run.dir where they all differ, else a folder inside their shared run.dir, or
     inside a new `multirun/DATE/TIME`, which is created. Where jobs are `resuming`, each directory may hold its run
-    already.
+    already; `resumes`: their stages can be resumed.
 
     Raises:
         InputError: a directory holds a run already, or only some jobs share a run.dir.
@@ -54,7 +58,7 @@ def job_directories(
     else:
         root = Path(chosen[0]) if chosen[0] else fresh(Path("multirun") / f"{now:%Y-%m-%d}", f"{now:%H-%M-%S}")
         directories = [job_directory(root, index, words) for index, words in enumerate(swept)]
-    taken = [] if resuming else [problem for directory in directories if (problem := problem_with(directory))]
+    taken = [] if resuming else [problem for directory in directories if (problem := problem_with(directory, resumes))]
     if taken:
         raise InputError(*taken)
     return directories

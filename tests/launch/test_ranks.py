@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from rlvr_exp.config import devices
+from rlvr_exp.config import compose, devices
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.launch import process_group
 from rlvr_exp.launch.children import Ended, log_name, run_children
-from rlvr_exp.launch.ranks import NAMES, environments, own_directory, remove_scratch
+from rlvr_exp.launch.ranks import NAMES, environments, every_device, own_directory, remove_scratch
 
 ROOT = Path(__file__).parents[2]
 HEAD = """
@@ -90,6 +90,18 @@ def test_one_process_has_one_device(given, several: bool, seen: str | None, tmp_
     monkeypatch.setattr(devices, "DRIVER", tmp_path)
     (alone,), (spread,) = environments(Parallel(), given), environments(Parallel(), given, every_device=True)
     assert alone.get("CUDA_VISIBLE_DEVICES") == seen and spread == given
+
+
+@pytest.mark.parametrize(
+    ("words", "every"),
+    [
+        (["+stage=grpo"], False),
+        (["+stage=grpo", "model.device_map=auto"], True),
+        (["+stage=study", "study=ablation"], True),
+    ],
+)
+def test_a_study_leaves_every_device_to_its_runs(words: list[str], every: bool) -> None:
+    assert every_device(compose(words).config) == every
 
 
 def test_every_process_of_all_machines_is_another_rank() -> None:

@@ -267,9 +267,7 @@ def test_what_only_changes_the_speed_is_no_other_way(start, tmp_path):
     put(tmp_path, row(1), row(2))
     start()
     before = (tmp_path / "out.jsonl").read_bytes()
-    again = start(
-        "sandbox.workers=3", "verifier.max_no_verdict_rate=0.5", "cache.enabled=false", "run.log_every_steps=2"
-    )
+    again = start("sandbox.workers=3", "verifier.max_no_verdict_rate=0.5", "cache.enabled=false")
     assert again.metrics["system/rows_from_before"] == 2
     assert (tmp_path / "out.jsonl").read_bytes() == before
 
