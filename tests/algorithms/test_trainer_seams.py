@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_step import ANSWER, EVERYTHING, GROUPS, SIZE, experience, flat, policy, trainer
 from torch.nn.functional import linear
+from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 from updating import updated
 
 from rlvr_exp.algorithms import packing_probe
 from rlvr_exp.algorithms.packing_probe import Choice
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
+from rlvr_exp.models.policy import Policy
 
 
 def gradient(folder, given: TrainingBatch, tokens: int, entropy_coef: float = 0.0, **more) -> torch.Tensor:
@@ -199,3 +201,20 @@ def test_the_longest_pass_changes_neither_weights_nor_random_numbers(tmp_path):
     assert (flat(made.model) == before).all() and (torch.get_rng_state() == numbers).all()
     assert all(value.grad is None for value in made.model.parameters())
     assert not made.optimizer.state
+
+
+def test_a_routers_loss_does_not_grow_with_the_number_of_passes(tmp_path, monkeypatch):
+    def routed() -> Policy:
+        torch.manual_seed(0)
+        shape = {"vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "head_dim": 8}
+        experts = {"num_experts": 4, "num_experts_per_tok": 1, "moe_intermediate_size": 8, "decoder_sparse_step": 1}
+        config = Qwen3MoeConfig(**shape, **experts, num_key_value_heads=1, output_router_logits=True)
+        config.router_aux_loss_coef = 1.0
+        return replace(plain, model=Qwen3MoeForCausalLM(config))
+
+    plain, given = policy(), experience()
+    given = replace(given, advantages=given.advantages * 1e-9)
+    monkeypatch.setattr("tiny_step.policy", routed)
+    whole, cut = (gradient(tmp_path / str(tokens), given, tokens).norm() for tokens in (EVERYTHING, 10))
+    # Of few tokens it is larger by itself, here 2.3 times; eight passes would add up to 18 times.
+    assert whole > 1e-4 and 0.5 < cut / whole < 4
