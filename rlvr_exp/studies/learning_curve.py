@@ -56,7 +56,10 @@ class LearningCurve(options.LearningCurve, Study):
 
     def _sentence(self, law: tuple[float, Estimate] | None) -> str:
         if law is None:
-            return f"Cannot tell how success grows: a law needs {FEWEST} sizes, and success below 100% in all runs."
+            return (
+                f"Cannot tell how success grows: a law needs {FEWEST} sizes, and success below 100% in all runs that is not the "
+                "same in all."
+            )
         exponent = law[1]
         interval = f"{exponent.value:.3f} [{exponent.low:.3f}, {exponent.high:.3f}]"
         if exponent.low <= 0 <= exponent.high:
@@ -69,9 +72,10 @@ class LearningCurve(options.LearningCurve, Study):
 
 
 def _law(points: Sequence[Mapping[str, Any]]) -> tuple[float, Estimate] | None:
-    """None where it cannot be drawn: too few sizes, or runs without failures, whose logarithm is none."""
+    """None where it cannot be drawn: too few sizes, runs without failures, whose logarithm is none, or failures that are all
+    alike, whose spread is none."""
     failures = [1 - one["success"] for one in points]
-    if len({one["size"] for one in points}) < FEWEST or min(failures) <= 0:
+    if len({one["size"] for one in points}) < FEWEST or min(failures) <= 0 or min(failures) == max(failures):
         return None
     return power_law([one["size"] for one in points], failures)
 

@@ -80,6 +80,10 @@ def test_a_curve_that_is_flat_or_short_cannot_tell(tmp_path):
         plant(tmp_path / "flat", job, lambda task, job=job: (task + job.seed) % 2 == 0 and task) for job in flat.jobs()
     ]
     assert flat.summarise(runs).answer[0].startswith("Cannot tell whether more tasks change success")
+    same = curve()
+    runs = [plant(tmp_path / "same", job, lambda task: task % 2) for job in same.jobs()]
+    found = same.summarise(runs)
+    assert found.answer[0].startswith("Cannot tell how success grows") and "law" not in found.tables
     short = curve((10, 40))
     runs = [plant(tmp_path / "short", job, lambda task: task % 2) for job in short.jobs()]
     assert short.summarise(runs).answer[0].startswith("Cannot tell how success grows: a law needs 3 sizes")
