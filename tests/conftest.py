@@ -7,6 +7,7 @@ import atexit
 import gc
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -32,6 +33,8 @@ os.environ.update(
     PIP_NO_INDEX="1",
 )
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # As shells start what runs in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.disable()  # Until all tests are found: nothing of what is imported is garbage.
 chosen = settings.get_profile(settings.get_current_profile_name())  # Hypothesis' own choice for CI stays.
 settings.register_profile("unhurried", chosen, deadline=None, max_examples=100 if EVERY else 25)
