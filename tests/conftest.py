@@ -37,7 +37,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # As shells start what ru
     signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.disable()  # Until all tests are found: nothing of what is imported is garbage.
 chosen = settings.get_profile(settings.get_current_profile_name())  # Hypothesis' own choice for CI stays.
-settings.register_profile("unhurried", chosen, deadline=None, max_examples=100 if EVERY else 25)
+settings.register_profile("unhurried", chosen, deadline=None, max_examples=100 if EVERY else 15)
 settings.load_profile("unhurried")  # A busy machine is no fault of the code.
 
 
