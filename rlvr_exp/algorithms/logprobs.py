@@ -63,7 +63,7 @@ def _seen(rows: ModelRows, implementation: str) -> dict[str, Any]:
     if implementation != FLEX:
         return {"packed_layout": rows.layout, "attention_mask": None}
     # Rows of less than 128 tokens would go to FlexAttention's kernel for decoding, which takes no grouped queries of this
-    # length (torch 2.11 and 2.13: "No choices to select").
+    # length (torch 2.11: "No choices to select").
     kernel = {"FORCE_USE_FLEX_ATTENTION": True}
     return {"attention_mask": block_mask(rows.layout, rows.input_ids.device), "kernel_options": kernel}
 

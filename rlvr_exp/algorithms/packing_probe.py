@@ -36,35 +36,6 @@ class Choice:
     """Why each implementation tried before, or every one, cannot be used."""
 
 
-@dataclass(frozen=True)
-class _Samples:
-    prompts: list[Sequence[int]]
-    completions: list[Sequence[int]]
-    owners: list[int]
-
-    @property
-    def _width(self) -> int:
-        return max(map(len, self.completions))
-
-    def packed(self) -> ModelRows:
-        return packed(self.prompts, self.completions, self.owners, self._width)
-
-    def by_row(self) -> ModelRows:
-        return row_by_row(self.prompts, self.completions, self._width)
-
-
-def _samples(vocabulary: int) -> _Samples:
-    """Two groups of arbitrary tokens, all different where the vocabulary is large enough."""
-    found, drawn = _Samples([], [], []), iter(range(7, 10_000, 13))
-    for group, (prompt, lengths) in enumerate(zip(PROMPTS, COMPLETIONS, strict=True)):
-        head = [next(drawn) % vocabulary for _ in range(prompt)]
-        for length in lengths:
-            found.prompts.append(head)
-            found.completions.append([next(drawn) % vocabulary for _ in range(length)])
-            found.owners.append(group)
-    return found
-
-
 def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: torch.dtype) -> Choice:
     """The first implementation that agrees with one row per completion. Draws no random number, changes nothing.
 
@@ -77,7 +48,7 @@ def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: to
     if not _exchangeable(model):  # Its layers would see other examples, which a trial of small weights might not show.
         return Choice(None, ("its attention is not exchangeable",))
     reasons = []
-    ways = WAYS if device.type == "cuda" and not _dropout(model) else WAYS[1:2]
+    ways = WAYS if device.type == "cuda" and not _dropout(model) else (SDPA_PACKED,)
     for implementation in ways:
         reason = _difference(model, implementation, device, TOLERANCE.get(dtype, COARSE))
         if not reason:
@@ -114,15 +85,11 @@ def _dropout(model: torch.nn.Module) -> float:
 def _difference(model: torch.nn.Module, implementation: str, device: torch.device, tolerance: float) -> str:
     """The reason why an implementation cannot be used; empty where it agrees."""
     vocabulary = model_config(model).get_text_config().vocab_size
-    samples = _samples(vocabulary)
-    try:
-        # All of it on every process, since those that share a model's weights compute together.
-        together, alone = (
-            _scores(model, samples.packed(), device, implementation),
-            _scores(model, samples.by_row(), device),
-        )
+    try:  # All of it on every process, since those that share a model's weights compute together.
+        together = _scores(model, _rows(vocabulary), device, implementation)
+        alone = _scores(model, _rows(vocabulary, False), device)
         with attending(model, "eager"):
-            plain = _scores(model, samples.by_row(), device)
+            plain = _scores(model, _rows(vocabulary, False), device)
     except torch.OutOfMemoryError:
         raise
     except Exception as fault:  # A model may fail in any way on inputs that it does not expect; the reason is logged.
@@ -145,3 +112,18 @@ def _scores(
         return rows.placed(score(model, rows, 1.0, implementation=implementation).logprobs)
     finally:
         model.train(was_training)
+
+
+def _rows(vocabulary: int, together: bool = True) -> ModelRows:
+    """Two groups of arbitrary tokens, all different where the vocabulary is large enough."""
+    prompts: list[Sequence[int]] = []
+    completions: list[Sequence[int]] = []
+    owners, drawn = [], iter(range(7, 10_000, 13))
+    for group, (prompt, lengths) in enumerate(zip(PROMPTS, COMPLETIONS, strict=True)):
+        head = [next(drawn) % vocabulary for _ in range(prompt)]
+        for length in lengths:
+            prompts.append(head)
+            completions.append([next(drawn) % vocabulary for _ in range(length)])
+            owners.append(group)
+    width = max(map(len, completions))
+    return packed(prompts, completions, owners, width) if together else row_by_row(prompts, completions, width)

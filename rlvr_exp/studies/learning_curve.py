@@ -57,8 +57,8 @@ class LearningCurve(options.LearningCurve, Study):
     def _sentence(self, law: tuple[float, Estimate] | None) -> str:
         if law is None:
             return (
-                f"Cannot tell how success grows: a law needs {FEWEST} sizes, and success below 100% in all runs that is not the "
-                "same in all."
+                f"Cannot tell how success grows: a law needs {FEWEST} sizes, and success that is below 100% in all runs and "
+                "not the same in all."
             )
         exponent = law[1]
         interval = f"{exponent.value:.3f} [{exponent.low:.3f}, {exponent.high:.3f}]"

@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
 
@@ -50,9 +52,9 @@ class EnergyMeter:
 
 def gpu_watts() -> float | None:
     """The power of all GPUs together; None without one, or without NVIDIA's library (`pip install nvidia-ml-py`)."""
-    if not torch.cuda.is_available():
+    if not torch.cuda.is_available() or find_spec("pynvml") is None:
         return None
     try:
         return sum(torch.cuda.power_draw(index) for index in range(torch.cuda.device_count())) / 1e3
-    except Exception:  # NVIDIA's library has its own, of devices that tell no power.
+    except (RuntimeError, import_module("pynvml").NVMLError):  # A device, or a share of one, that tells no power.
         return None
