@@ -117,12 +117,13 @@ def no_effect(overrides: Sequence[Override], stage: Any, choice: Any = None) -> 
     read = nodes(stage, choice)
     readable = ", ".join(name for name in field_types(Config) if name in read)
     unread = () if "optimizer" in read else OF_UPDATES
+    allowed = f"options of {readable}" + f", but for {', '.join(unread)}" * bool(unread)
     return [
         InputProblem(
             override.input_line or "",
             f"has no effect under +stage={stage}",
             "",
-            f"options of {readable}",
+            allowed,
             "",
             "drop it",
         )
