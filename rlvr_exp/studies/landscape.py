@@ -33,7 +33,8 @@ class Landscape(options.Landscape, MeasuredStudy):
 
     def measurements(self, training: Job, checkpoint: str) -> list[Job]:
         """Around both ends of a training; the line between them is measured with the base."""
-        ends = ((BASE, [f"benchmark.other={checkpoint}"]), (TRAINED, self.policy(checkpoint)))
+        line = [f"benchmark.other={checkpoint}"] if checkpoint else []
+        ends = ((BASE, line), (TRAINED, self.policy(checkpoint)))
         return [job for name, words in ends for job in self.measure_arm(name, words, [training.seed])]
 
     def summarise(self, runs: Sequence[Run]) -> Findings:

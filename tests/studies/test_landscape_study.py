@@ -53,6 +53,11 @@ def planted(root, height=0.3, change=2.0, seeds=(0, 1, 2)):
     return runs
 
 
+def test_a_plan_names_no_checkpoint_yet():
+    (training,) = study(seeds=[0]).trainings()
+    assert not [word for job in study().measurements(training, "") for word in job.words if word.endswith("=")]
+
+
 def test_measurements_come_once_their_training_has_ended(tmp_path):
     rounds = study(words=["+experiment=quick"]).rounds(tmp_path, 0)
     training = rounds.batch()

@@ -4,6 +4,7 @@ import json
 import lzma
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from rlvr_exp.core.hashing import content_hash
@@ -46,18 +47,19 @@ def read(path: Path, fractions: tuple[float, float], seed: int, held_out: str = 
 
 
 def _read(path: Path, fractions: tuple[float, float], seed: int) -> Source:
-    embedded = path.is_relative_to(EMBEDDED)
-    code = None if embedded else set_at(path, fractions, seed)
+    if path.is_relative_to(EMBEDDED):
+        return Source(place(_embedded(path), fractions, seed))
+    code = set_at(path, fractions, seed)
     if code is None:
-        rows = load(path)
-        return Source(place(_with_errors(rows) if embedded else rows, fractions, seed))
+        return Source(place(load(path), fractions, seed))
     return Source(*rows_of(code), code.no_training())
 
 
-def _with_errors(rows: Sequence[ProblemRow]) -> list[ProblemRow]:
+@cache  # A solver and a tester read the same rows, and 17,600 take seconds.
+def _embedded(path: Path) -> Sequence[ProblemRow]:
     with lzma.open(ERRORS, "rt", encoding="ascii") as lines:
         wrong = {one["id"]: tuple(one["wrong"]) for one in map(json.loads, lines)}
-    return [replace(row, wrong=(*row.wrong, *wrong.get(row.id, ()))) for row in rows]
+    return [replace(row, wrong=(*row.wrong, *wrong.get(row.id, ()))) for row in load(path)]
 
 
 def _held_out(name: str, seed: int) -> list[ProblemRow]:
