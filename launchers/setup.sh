@@ -73,8 +73,8 @@ show_progress() {
 
 install() {
     say "installing launchers/requirements.txt into .venv (some minutes the first time)"
-    # --no-input: a prompt would wait unseen behind the pipe.
-    "$python" -I -m pip install --no-input --disable-pip-version-check --progress-bar off -r "$pins" 2>&1 |
+    # --no-input: a prompt would wait unseen behind the pipe. pip compiles a file at a time, on one core.
+    "$python" -I -m pip install --no-input --no-compile --disable-pip-version-check --progress-bar off -r "$pins" 2>&1 |
         tee "$log" | show_progress || {
         grep -E '^ *(ERROR|error)' "$log" | tail -n 5 >&2
         fail "pip could not install launchers/requirements.txt; its whole output is in $log" \
@@ -85,6 +85,8 @@ install() {
     # environment too.
     local packages
     packages=$("$python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    # Before anything starts: a sandbox could not write what it compiles. Some packages ship templates that are no Python.
+    "$python" -I -m compileall -q -j 0 "$packages" >>"$log" 2>&1 || true
     printf '%s\n' "$root" >"$packages/rlvr_exp_checkout.pth"
 }
 
