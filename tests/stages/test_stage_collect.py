@@ -16,7 +16,7 @@ from rlvr_exp.tasks.edits.domain import Edits
 
 pytest.importorskip("ast_grep_py")
 COLLECT = [*PROGRAM, "+stage=collect", "sandbox.workers=1", "collect.output=out.jsonl"]
-GOLDS = ["collect.teacher=golds", "collect.tasks=40", "collect.batch_size=8"]
+GOLDS = ["collect.teacher=golds", "collect.tasks=16", "collect.batch_size=8"]
 
 
 def program(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -37,7 +37,7 @@ def golds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_golds_are_shown_rule_by_rule_until_done(golds: Path) -> None:
     rows = rows_of(golds / "out.jsonl")
-    assert len(rows) == 40 == len({row["id"] for row in rows}) and {row["outcome"] for row in rows} == {"passed"}
+    assert len(rows) == 16 == len({row["id"] for row in rows}) and {row["outcome"] for row in rows} == {"passed"}
     tasks = {task.id: task.inputs.row for task in Edits().splits()["train"]}
     for row in rows:
         steps, edit = row["steps"], tasks[row["task"]]
@@ -46,7 +46,7 @@ def test_golds_are_shown_rule_by_rule_until_done(golds: Path) -> None:
         assert [step["before"] for step in steps] == [edit.before, *(step["after"] for step in steps[:-1])]
         assert steps[-1]["after"] == edit.after and row["instruction"] == edit.instruction
     summary = json.loads((golds / "run" / "summary.json").read_text())
-    assert summary["after"]["collect_success"]["value"] == 1.0 and summary["metrics"]["collect/trajectories"] == 40
+    assert summary["after"]["collect_success"]["value"] == 1.0 and summary["metrics"]["collect/trajectories"] == 16
 
 
 @pytest.mark.slow
