@@ -109,7 +109,8 @@ def _unknown_flag(name: str, value: str, words: Sequence[str]) -> InputProblem:
 
     flag = suggest(name, FLAGS, SURE)
     near = "" if flag else near_option(words, name.lstrip("-").replace("-", "_"))
-    options = [f"{path}={value or 'VALUE'}" for path in near.split(" or ") if path]
+    plus = {"stage": "+"}  # The one group without a default.
+    options = [f"{plus.get(path, '')}{path}={value or 'VALUE'}" for path in near.split(" or ") if path]
     remedy = f"options are words, without dashes: {' or '.join(options) or 'key=value'}"
     return InputProblem(name, "unknown flag", value, ", ".join(FLAGS), flag, remedy)
 

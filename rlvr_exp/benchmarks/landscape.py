@@ -13,7 +13,7 @@ import torch
 from rlvr_exp.algorithms.examples import Examples
 from rlvr_exp.benchmarks.landscape_geometry import barrier, filter_normalised, largest_eigenvalues, places
 from rlvr_exp.benchmarks.landscape_gradients import ALL, gradient_statistics
-from rlvr_exp.benchmarks.landscape_loss import GoldLoss, Weights, flat, moved, trained_weights
+from rlvr_exp.benchmarks.landscape_loss import GoldLoss, Weights, fixed_weights, flat, moved, trained_weights
 from rlvr_exp.config import benchmark as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.policy import Policy
@@ -46,7 +46,7 @@ class Landscape(options.Landscape):
             what, allowed = "too few tasks with a gold answer", f"at least {self.batches}, or fewer benchmark.batches"
             raise InputError(InputProblem("evaluation.tasks", what, str(len(examples)), allowed))
         here = trained_weights(policy.model)
-        there = _difference(here, trained_weights(other().model), self.other) if self.other else None
+        there = _difference(policy.model, other().model, self.other) if self.other else None
         loss = GoldLoss(policy.model, [examples[place] for place in range(len(examples))], self.batches)
         directions = {name: filter_normalised(here, seed, name) for name in DIRECTIONS}
         found: dict[str, Any] = {"tasks": loss.tasks, "weights": flat(here).numel(), "losses": loss(here).tolist()}
@@ -94,20 +94,35 @@ class Landscape(options.Landscape):
             done += 1
             return product(vector)
 
-        return largest_eigenvalues(counted, flat(here), self.eigenvalues, seed)
+        return largest_eigenvalues(counted, flat(here), self.eigenvalues, seed) if self.eigenvalues else []
 
 
-def _difference(here: Weights, there: Weights, path: str) -> dict[str, torch.Tensor]:
-    """From one point to the other. Raises InputError where they are not of one space."""
-    shapes = [{name: tuple(value.shape) for name, value in one.items()} for one in (here, there)]
+def _difference(here: torch.nn.Module, there: torch.nn.Module, path: str) -> dict[str, torch.Tensor]:
+    """From one model's trained weights to the other's. Raises InputError where they are not of one space, or one point."""
+    weights, others = trained_weights(here), trained_weights(there)
+    shapes = [{name: tuple(value.shape) for name, value in one.items()} for one in (weights, others)]
     if shapes[0] != shapes[1]:
         names = sorted({name for name, _ in shapes[0].items() ^ shapes[1].items()})
-        what, allowed = (
-            f"has other trained weights: {names[0]} and {len(names) - 1} more",
-            "a checkpoint like model.path",
+        raise _unlike(f"has other trained weights: {names[0]} and {len(names) - 1} more", path)
+    ours, theirs = fixed_weights(here), fixed_weights(there)
+    unequal = [name for name, value in ours.items() if not _equal(value, theirs.get(name))]
+    if unequal:
+        raise _unlike(
+            f"differs in weights that training does not change: {unequal[0]} and {len(unequal) - 1} more", path
         )
-        raise InputError(InputProblem("benchmark.other", what, path, allowed))
-    return {name: there[name].to(value.device) - value for name, value in here.items()}
+    found = {name: others[name].to(value.device) - value for name, value in weights.items()}
+    if not any(value.any() for value in found.values()):
+        raise _unlike("has the same weights", path)
+    return found
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor | None) -> bool:
+    return other is not None and one.shape == other.shape and torch.equal(one, other.to(one.device))
+
+
+def _unlike(what: str, path: str) -> InputError:
+    allowed = "another state of the trained weights of the policy"
+    return InputError(InputProblem("benchmark.other", what, path, allowed))
 
 
 def metrics(found: Mapping[str, Any]) -> dict[str, float]:

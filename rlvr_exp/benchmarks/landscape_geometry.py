@@ -10,6 +10,8 @@ from rlvr_exp.benchmarks.landscape_loss import Weights
 from rlvr_exp.core.seeds import derive
 
 TOLERANCE = 1e-3
+RESTARTS = 1000
+"""Of Lanczos at most; ARPACK's own limit grows with the weights, past what it can count."""
 """Relative error of an eigenvalue at which the iteration ends; products are computed in 32 bits."""
 
 
@@ -52,7 +54,7 @@ def largest_eigenvalues(
         like: a vector as the products take it; more than `count` numbers.
 
     Raises:
-        ArpackNoConvergence: not found within ten iterations for each of the matrix's rows.
+        ArpackNoConvergence: not found within RESTARTS.
     """
 
     def of(vector: numpy.ndarray) -> numpy.ndarray:
@@ -61,5 +63,13 @@ def largest_eigenvalues(
     size = like.numel()
     start = torch.randn(size, generator=torch.Generator().manual_seed(derive(seed, "landscape", "lanczos")))
     operator = LinearOperator((size, size), matvec=of, dtype=numpy.float64)
-    found = eigsh(operator, count, which="LA", v0=start.double().numpy(), tol=TOLERANCE, return_eigenvectors=False)
+    found = eigsh(
+        operator,
+        count,
+        which="LA",
+        v0=start.double().numpy(),
+        maxiter=RESTARTS,
+        tol=TOLERANCE,
+        return_eigenvectors=False,
+    )
     return sorted((float(value) for value in found), reverse=True)

@@ -51,6 +51,7 @@ class GoldLoss:
 
     def __init__(self, model: torch.nn.Module, examples: Sequence[Example], batches: int):
         self._model = model.eval()
+        self._fixed = {name: value.float() for name, value in fixed_weights(model).items() if value.is_floating_point()}
         device = next(model.parameters()).device
         ordered = sorted(range(len(examples)), key=lambda place: length(examples[place]))
         self._places = [ordered[start::batches] for start in range(batches)]
@@ -96,12 +97,18 @@ class GoldLoss:
     def _losses(self, weights: Weights, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """(tasks of the batch,)"""
         given = {"attention_mask": batch["attention_mask"], "use_cache": False}
-        logits = functional_call(self._model, dict(weights), (batch["input_ids"],), given).logits
+        logits = functional_call(self._model, {**self._fixed, **weights}, (batch["input_ids"],), given).logits
         labels = batch["labels"][:, 1:]
         each = torch.nn.functional.cross_entropy(
             logits[:, :-1].float().transpose(1, 2), labels, ignore_index=IGNORED, reduction="none"
         )
         return each.sum(1) / (labels != IGNORED).sum(1)
+
+
+def fixed_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """What training would not change."""
+    frozen = {name: value.detach() for name, value in model.named_parameters() if not value.requires_grad}
+    return frozen | dict(model.named_buffers())
 
 
 def _leaves(weights: Weights) -> dict[str, torch.Tensor]:

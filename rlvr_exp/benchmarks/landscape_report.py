@@ -21,7 +21,10 @@ def table(found: Mapping[str, Any]) -> str:
         last = fmean(found["line"]["losses"][-1])
         lines.append(f"to the other policy, {found['distance']:.3g} of the weights' norm away: loss {last:.4f}")
         lines.append(f"barrier {found['barrier']:.3g} above the straight line, at {found['barrier_at']:.0%} of the way")
-    lines.append("largest eigenvalues of the Hessian: " + ", ".join(f"{value:.4g}" for value in found["eigenvalues"]))
+    if found["eigenvalues"]:
+        lines.append(
+            "largest eigenvalues of the Hessian: " + ", ".join(f"{value:.4g}" for value in found["eigenvalues"])
+        )
     lines.append(f"{'gradient of':<12}{'norm':>10}{'noise scale':>13}{'cosine':>9}")
     for place, one in found["gradients"].items():
         noise = "unknown" if one["noise_scale"] is None else f"{one['noise_scale']:.3g}"

@@ -1,5 +1,6 @@
 """A quantity that is known exactly against what was estimated or computed, and whether chance explains the difference."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,11 +25,14 @@ class Check:
     """How far rounding may move a single draw."""
 
     def p_values(self) -> list[float]:
-        """Of each component having the exact mean; 0 or 1 of a single draw."""
+        """Of each component having the exact mean; 0 or 1 of a single draw, and 0 of what is no number."""
         if len(self.draws) == 1:
             off = [abs(float(one) - exact) for one, exact in zip(self.draws[0], self.exact, strict=True)]
             return [float(distance <= self.tolerance) for distance in off]
-        return [mean_p_value(column.tolist(), exact) for column, exact in zip(self.draws.T, self.exact, strict=True)]
+        return [
+            mean_p_value(column.tolist(), exact) if math.isfinite(exact) and bool(column.isfinite().all()) else 0.0
+            for column, exact in zip(self.draws.T, self.exact, strict=True)
+        ]
 
 
 @dataclass(frozen=True)

@@ -90,8 +90,8 @@ class Landscape(Benchmark):
     """Points along each side of the slice in two dimensions; 0: none."""
     radius: float = option(0.5, above=0)
     """How far slices go to either side, in norms of the rows of the weights."""
-    eigenvalues: int = option(3, low=1)
-    """Eigenvalues of the Hessian, the largest ones."""
+    eigenvalues: int = option(3, low=0)
+    """Eigenvalues of the Hessian, the largest ones; 0: none. Some 20 vectors of all weights are kept for them, 8 bytes a number."""
     batches: int = option(8, low=2)
     """Parts of the held-out tasks, whose gradients are compared."""
 
@@ -101,7 +101,7 @@ class Landscape(Benchmark):
 class Theory(Benchmark):
     """Known results on problems that are small enough to be computed exactly, against the functions that train policies."""
 
-    draws: int = option(10_000, low=100)
+    draws: int = option(10_000, low=1000)
     """Independent draws of each estimate."""
     level: float = option(1e-3, above=0, below=0.5)
     """The chance that the run ends with exit code 3 though all results hold, for all checks together."""

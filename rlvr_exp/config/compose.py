@@ -181,7 +181,15 @@ class Groups:
                 if not self._repository.config_exists(f"{name}/{option}"):
                     near = suggest(str(option), self.options(name))
                     allowed = ", ".join(self.options(name)) or "nothing"
-                    return InputProblem(name, "no such option", str(option), allowed, near and f"{name}={near}")
+                    plus = "" if known else "+"
+                    remedy = (
+                        "a checkpoint: model.name=OWNER/MODEL of the hub, or model.path=FOLDER"
+                        if name == "model"
+                        else ""
+                    )
+                    return InputProblem(
+                        name, "no such option", str(option), allowed, near and f"{plus}{name}={near}", remedy
+                    )
         if known and override.is_add():
             return InputProblem(word, "this group has a choice already", "", "", "", f"drop the +: {word.lstrip('+')}")
         if not known and not override.is_add() and not override.is_force_add():

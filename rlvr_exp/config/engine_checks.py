@@ -49,7 +49,7 @@ def engine_missing(config: Config) -> Iterator[tuple[InputProblem, str]]:
             yield InputProblem("engine.api_key_env", "the variable is not set", name, "", "", remedy), ""
     if is_vllm(config.engine):
         if find_spec("vllm") is None:
-            command = "pip install 'rlvr_exp[vllm]'"
+            command = "pip install 'vllm>=0.31,<0.32'"
             remedy = f"{command}, or engine=local"
             yield InputProblem("engine", "the package vllm is not installed", "vllm", "", "", remedy), command
         if not device().cuda:

@@ -2,7 +2,7 @@
 quantized weights that cannot work."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rlvr_exp.config.adapter import Adapter, described, is_adapter, new_options, problems_of_loaded, recorded_base
 from rlvr_exp.config.architecture import Architecture
@@ -100,6 +100,14 @@ class Model:
 def continued(model: Model) -> str:
     """Folder of the adapter to load; empty: none."""
     return model.adapter.path or (model.path if is_adapter(model.path) else "")
+
+
+def at_checkpoint(model: Model, path: str) -> Model:
+    """The model with the weights of a checkpoint, whichever way it had its own."""
+    adapter = replace(model.adapter, path="")
+    return replace(
+        model, path=path, name="", from_scratch=False, random_weights=False, scratch=Scratch(), adapter=adapter
+    )
 
 
 def has_adapter(model: Model) -> bool:

@@ -6,18 +6,19 @@ from collections.abc import Iterable
 NEAR, LIKELY, SURE = 0.5, 0.6, 0.75
 """How similar two names are that may be meant for one another, up to those that hardly mean anything else."""
 OTHER_TRAINERS = {
-    "learning_rate": "lr",
-    "num_generations": "group_size",
-    "beta": "kl_coef",
-    "max_new_tokens": "max_completion_tokens",
-    "max_completion_length": "max_completion_tokens",
-    "max_prompt_length": "max_prompt_tokens",
-    "steps": "max_steps",
-    "num_steps": "max_steps",
-    "output_dir": "dir",
-    "model_name_or_path": "path",
+    "max_new_tokens": "model.max_completion_tokens",
+    "max_prompt_length": "model.max_prompt_tokens",
+    "steps": "algorithm.max_steps",
+    "num_steps": "algorithm.max_steps",
+    "model_name_or_path": "model.path",
+    "dataset_name": "data.path",
+    "dataset_path": "data.path",
+    "cliprange": "algorithm.clip_low",
+    "clip_range": "algorithm.clip_low",
+    "clip_epsilon": "algorithm.clip_low",
+    "kl_beta": "algorithm.kl_coef",
 }
-"""Names that other trainers have for options of ours."""
+"""Options of ours that other trainers call otherwise; TRL's own names are in `trl_names`."""
 
 
 def suggest(name: str, names: Iterable[str], cutoff: float = NEAR) -> str:

@@ -60,6 +60,10 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
     yield from (MissingArtifact(problem, command) for problem, command in engine_missing(config))
     if reads(config, "data") and config.data.path and not Path(config.data.path).exists():
         remedy = "correct the path, or leave it out for the embedded tasks"
+        if HUB_NAME.fullmatch(config.data.path):
+            remedy = (
+                f"{remedy}; a set of the hub: load_dataset(NAME).save_to_disk(FOLDER) by the package datasets first"
+            )
         yield MissingArtifact(
             InputProblem("data.path", "not there", config.data.path, "an existing folder or file", "", remedy), ""
         )

@@ -6,17 +6,18 @@ Values are not checked here but typed in rlvr_exp.config.typed_config.
 import dataclasses
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from rlvr_exp.config.names import LIKELY, NEAR, OTHER_TRAINERS, SURE, suggest
+from rlvr_exp.config.names import LIKELY, OTHER_TRAINERS, SURE, suggest
 from rlvr_exp.config.options import Allowed, allowed_of
 from rlvr_exp.config.paths import conf_directory
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.targets import NoSchema, find_schema
 from rlvr_exp.config.tree import Path, Tree, dotted
+from rlvr_exp.config.trl_names import framework_key
 from rlvr_exp.core.errors import InputProblem
 
 
@@ -171,24 +172,42 @@ class SchemaMatcher:
             if len(path) == 1:
                 full = option_named(path[0], root)
             else:
-                near = suggest(path[-1], names)
-                full = dotted((*path[:-1], near)) if near else elsewhere(path[-1], root)
+                full = near_option_below(path, names, root)
             self._report(path, "unknown key", ", ".join(names) or "no options", full)
 
     def _report(self, path: Path, what: str, allowed: str = "", near: str = "") -> None:
         self.problems.append(InputProblem(dotted(path), what, self.tree.shown(path), allowed, near))
 
 
+def near_option_below(path: Path, names: Sequence[str], root: SchemaNode) -> str:
+    """What an unknown key of a node may mean: one of the node's by nearly its name, another trainer's name, a similar one of the
+    node, one of another node; empty where none is near."""
+    sure, other = suggest(path[-1], names, SURE), foreign(path[-1], root)
+    if sure or not other:
+        near = sure or suggest(path[-1], names)
+        return dotted((*path[:-1], near)) if near else elsewhere(path[-1], root, LIKELY)
+    return other
+
+
+def foreign(name: str, root: SchemaNode) -> str:
+    """The full path of the option that another trainer calls so; empty where there is none in this run."""
+    known = OTHER_TRAINERS.get(name.lower()) or framework_key("GRPOConfig", name.lower()) or ""
+    full = known.partition(";")[0]
+    return full if any(full in paths for paths in _paths_by_name(root).values()) else ""
+
+
 def option_named(name: str, root: SchemaNode) -> str:
     """The full paths of the options that a name without its node may mean: of that very name in any node, else the nearest;
     empty where none is near."""
     paths, nodes = _paths_by_name(root), [spec.name for spec in dataclasses.fields(Config)]
-    if exact := paths.get(name) or paths.get(OTHER_TRAINERS.get(name.lower(), "")):
+    if exact := paths.get(name):
         return name if name in exact else " or ".join(exact)
+    if other := foreign(name, root):
+        return other
     return suggest(name, nodes, SURE) or elsewhere(name, root, LIKELY) or suggest(name, nodes)
 
 
-def elsewhere(name: str, root: SchemaNode, cutoff: float = NEAR) -> str:
+def elsewhere(name: str, root: SchemaNode, cutoff: float) -> str:
     """The full path of an option of that name in another node; empty when there is none."""
     paths = _paths_by_name(root)
     return paths.get(suggest(name, paths, cutoff), [""])[0]

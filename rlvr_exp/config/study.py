@@ -104,6 +104,10 @@ class Arms(Study):
         yield from ((f"arms.{name}", words) for name, words in self.arms.items())
 
 
+OTHER_WEIGHTS = ("model.from_scratch", "model.random_weights", "model.adapter.path")
+"""Options that say where weights come from in another way than model.path."""
+
+
 @dataclass
 class Measured(Study):
     """Studies that train policies and then measure each of them by runs of their own."""
@@ -114,6 +118,16 @@ class Measured(Study):
     def _words(self) -> Iterator[tuple[str, list[str]]]:
         yield from super()._words()
         yield "measure", self.measure
+
+    def _faults(self) -> Iterator[InputProblem]:
+        """Else the first measurement would be refused, once its training is over."""
+        yield from super()._faults()
+        for key, words in (("command", self.command), ("words", self.words)):
+            for word in words:
+                if word.lstrip("+").partition("=")[0] in OTHER_WEIGHTS:
+                    what = "each policy is measured by its checkpoint, as model.path, which this excludes"
+                    remedy = "make the initial policy by a run of its own, then model.path=ITS_CHECKPOINT"
+                    yield InputProblem(key, what, word, "", "", remedy)
 
 
 @configures("rlvr_exp.studies.ablation.Ablation")

@@ -44,6 +44,8 @@ def apart(domain: Domain, tasks: Sequence[Task], held_out: Iterable[Task]) -> Ap
     Raises:
         InputError: none is left.
     """
+    if domain.splits_apart:
+        return Apart([*tasks], {})
     known = {key: task.id for task in held_out for key in domain.contents(task)}
     left_out = {task.id: known[key] for task in tasks for key in domain.contents(task) if key in known}
     kept = [task for task in tasks if task.id not in left_out]

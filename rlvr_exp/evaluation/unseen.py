@@ -1,14 +1,13 @@
 """What tasks that are measured have in common with tasks that were trained on: the task, its family, its program.
 
 A task is its contents (`Domain.contents`), whatever its id; a program is its syntax tree without the names' choice. Both
-are compared across domains, families within one.
+are compared across domains, families within one, where tasks without a family are all of one.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.content import Shape, program_key, program_shape
 
@@ -60,9 +59,9 @@ def common(target: Material, domain: Domain, trained: Iterable[Task]) -> list[Co
 
 def _keys(domain: Domain, task: Task, shapes: Collection[Shape] | None = None) -> Iterator[tuple[str, Hashable]]:
     """Kinds and keys of a task; the program's only where it has one of these shapes."""
-    for own in [*domain.contents(task)] or [content_hash(domain.task_prompt(task).split())]:
+    for own in domain.contents(task):
         yield TASK, own
-    yield FAMILY, (domain.name, task.family)
+    yield FAMILY, (domain.name, domain.given_family(task))
     if task.gold and (shapes is None or _shape(task.gold) in shapes):
         yield PROGRAM, _key(task.gold)
 

@@ -6,9 +6,8 @@ from pathlib import Path
 from rlvr_exp.config import compose
 from rlvr_exp.config import load as load_config
 from rlvr_exp.config.infer import Infer
-from rlvr_exp.config.model import Model
+from rlvr_exp.config.model import Model, at_checkpoint
 from rlvr_exp.config.needs import formatter_missing, weights_missing
-from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.inference.engine import Engine
 from rlvr_exp.models.policy import load_policy
@@ -53,5 +52,4 @@ def _model_of(path: Path | None) -> Model:
         return compose(["+stage=infer"]).config.model
     run = path.resolve().parent.parent / "config.yaml"
     node = load_config(run).model if run.is_file() else Model()
-    node.path, node.name, node.adapter.path, node.from_scratch, node.scratch = str(path), "", "", False, Scratch()
-    return node
+    return at_checkpoint(node, str(path))

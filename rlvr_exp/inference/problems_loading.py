@@ -9,10 +9,9 @@ from rlvr_exp.config import load as load_config
 from rlvr_exp.config.environment import ADVERSARIAL
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.infer_checks import of_answers
-from rlvr_exp.config.model import Model
+from rlvr_exp.config.model import at_checkpoint
 from rlvr_exp.config.needs import weights_missing
 from rlvr_exp.config.roles import of_role
-from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.episodes.environments.reasoning import InStages
 from rlvr_exp.episodes.environments.solving import Solving
@@ -57,7 +56,7 @@ def from_checkpoint(
     shown = environment_of(node, domain or config.data)
     models = {role: of_role(config, role).model for role in shown.roles}
     if folders:
-        models = {role: _at(model, folders.get(role, folders[SOLVER])) for role, model in models.items()}
+        models = {role: at_checkpoint(model, str(folders.get(role, folders[SOLVER]))) for role, model in models.items()}
     needed = [need.problem for model in models.values() for need in weights_missing(model)]
     if problems := [*options.problems(), *of_answers(options, node), *needed]:
         raise InputError(*problems)
@@ -88,11 +87,6 @@ def _by_role(folder: Path | None) -> dict[str, Path]:
         return {}
     both = {role: folder / role for role in (SOLVER, TESTER)}
     return both if all(place.is_dir() for place in both.values()) else {SOLVER: folder}
-
-
-def _at(model: Model, folder: Path) -> Model:
-    adapter = replace(model.adapter, path="")
-    return replace(model, path=str(folder), name="", from_scratch=False, scratch=Scratch(), adapter=adapter)
 
 
 def _written(folder: Path | None, two: bool) -> Config:

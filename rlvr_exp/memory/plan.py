@@ -70,7 +70,8 @@ def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, 
     yield "reads", ", ".join(_read(config)) or "nothing"
     yield "writes", f"{directory_of(config) or 'outputs/DATE/TIME_' + config.stage}: {', '.join(_written(config))}"
     for need in needs:
-        yield "to fetch", f"{need.problem.got}: {need.command or need.problem.remedy or need.problem.what}"
+        otherwise = f"{need.problem.what}; {need.problem.remedy}"
+        yield "to fetch", f"{need.problem.got}: {need.command or otherwise.removesuffix('; ')}"
 
 
 def _splits(config: Config) -> Iterator[tuple[str, str]]:

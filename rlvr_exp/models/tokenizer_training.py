@@ -18,6 +18,10 @@ from rlvr_exp.tasks.base import Domain
 PAD, EOS = "<pad>", "<eos>"
 GRID = r"\d\n?"
 CODE = r" ?[A-Za-z_]\w*|\d"
+GPT2 = r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+"""The pieces of GPT-2 (Radford et al. 2019), as in the library's ByteLevel."""
+CELLS = f"{GRID}|{GPT2}"
+"""Those, but a grid cell is a piece of its own."""
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 """The names that the library gives the bytes of characters without a token of their own."""
 
@@ -37,15 +41,14 @@ def build_tokenizer(options: Scratch, texts: Iterable[str]) -> PreTrainedTokeniz
         return _characters(texts)
     if options.tokenizer == "bytes":
         return _bytes()
-    return train_tokenizer(texts, GRID if options.tokenizer == "grid" else "", options.vocabulary_size)
+    return train_tokenizer(texts, CELLS if options.tokenizer == "grid" else GPT2, options.vocabulary_size)
 
 
 def train_tokenizer(texts: Iterable[str], pieces: str, vocabulary: int = VOCABULARY) -> PreTrainedTokenizerFast:
-    """Byte-level BPE, whose merges cross no border of what `pieces` matches; "": of GPT-2's own pieces."""
+    """Byte-level BPE, whose merges cross no border of what `pieces` matches."""
     tokenizer = Tokenizer(models.BPE())
-    own = [pre_tokenizers.Split(Regex(pieces), "isolated")] if pieces else []
-    spelled = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not pieces)
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*own, spelled])
+    spelled = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pieces), "isolated"), spelled])
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,

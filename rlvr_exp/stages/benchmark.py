@@ -6,7 +6,7 @@ configuration and the context and returns its report with its counts; a differen
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from hydra.utils import get_method
@@ -57,6 +57,7 @@ def _training(config: Any, context: RunContext) -> tuple[Any, str, dict[str, Any
 def _landscape(config: Any, context: RunContext) -> tuple[Any, str, dict[str, float]]:
     from rlvr_exp.benchmarks.landscape import metrics
     from rlvr_exp.benchmarks.landscape_report import drawings, table
+    from rlvr_exp.config.model import at_checkpoint
     from rlvr_exp.models.policy import load_policy
     from rlvr_exp.stages.shared.components import build_components
 
@@ -65,7 +66,7 @@ def _landscape(config: Any, context: RunContext) -> tuple[Any, str, dict[str, fl
             components.policy,
             components.domain,
             components.held_out,
-            lambda: load_policy(replace(config.model, path=config.benchmark.other), config.seed),
+            lambda: load_policy(at_checkpoint(config.model, config.benchmark.other), config.seed),
             config.seed,
             _progress(context),
         )

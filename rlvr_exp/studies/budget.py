@@ -26,11 +26,16 @@ def used(directory: Path, kind: str) -> float:
 
 
 def seconds_until(rows: Sequence[Row]) -> Iterator[float]:
-    """The seconds of all steps up to each row, of which one may stand for several steps."""
+    """The seconds of all steps up to each row, of which one may stand for several steps. A row of measurements alone is in
+    the midst of the steps of the next that has seconds."""
+    rates, rate = list[float](), 0.0
+    for row in reversed(rows):
+        rate = row.get(SECONDS) or rate
+        rates.append(rate)
     total, before = 0.0, 0
-    for row in rows:
+    for row, rate in zip(rows, reversed(rates), strict=True):
         step = int(row["step"] or 0)
-        total, before = total + (row.get(SECONDS) or 0.0) * (step - before), step
+        total, before = total + rate * (step - before), step
         yield total
 
 

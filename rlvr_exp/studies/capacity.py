@@ -1,12 +1,14 @@
 """How much width and depth are worth: held-out loss against size, by Spearman's rank correlation over sizes and seeds.
 
 At equal tokens by the metric after training; at equal time by the loss on `dev` that each run had reached when the fastest
-run ended, which its rows of metrics have. The second is fair where the learning rate is constant, as by default.
+run of its kind ended, between two measurements in its rows of metrics. The second is fair where the learning rate is constant, as by default.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from rlvr_exp.config import model_studies as options
 from rlvr_exp.core.crossed import holm
@@ -65,20 +67,22 @@ def _at_equal_tokens(runs: Sequence[Run], metric: str) -> Iterator[Row]:
 
 
 def _at_equal_time(runs: Sequence[Run]) -> Iterator[Row]:
-    """The last loss of each run within the seconds of the fastest; of a kind none where some run has none by then."""
-    completed = [run for run in runs if run.completed]
-    seconds = min((used(run.directory, "seconds") for run in completed), default=0.0)
+    """The loss of each run after the seconds of the fastest of its kind; of a kind none where some run has none by then."""
     for kind in KINDS:
-        losses = [(run, _loss_within(run, seconds)) for run in completed if _size(run)["of"] == kind]
+        own = [run for run in runs if run.completed and _size(run)["of"] == kind]
+        seconds = min((used(run.directory, "seconds") for run in own), default=0.0)
+        losses = [(run, _loss_after(run, seconds)) for run in own]
         if all(loss is not None for _, loss in losses):
             for run, loss in losses:
                 yield {**_size(run), "at": TIME, "measure": LOSS, "value": loss, "seconds": seconds}
 
 
-def _loss_within(run: Run, seconds: float) -> float | None:
+def _loss_after(run: Run, seconds: float) -> float | None:
+    """In proportion between the measurements around it, else slow runs, measured seldom, would have the older losses."""
     rows = read_metrics(run.directory)
-    within = (row for row, spent in zip(rows, seconds_until(rows), strict=True) if spent <= seconds)
-    return next((row[LOSS] for row in reversed([*within]) if LOSS in row), None)
+    found = [(spent, row[LOSS]) for row, spent in zip(rows, seconds_until(rows), strict=True) if LOSS in row]
+    times, losses = [spent for spent, _ in found], [loss for _, loss in found]
+    return float(np.interp(seconds, times, losses)) if found and times[0] <= seconds else None
 
 
 def _rank(losses: Sequence[Row], kind: str, at: str) -> dict[str, Any]:

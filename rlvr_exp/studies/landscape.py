@@ -44,8 +44,9 @@ class Landscape(options.Landscape, MeasuredStudy):
             return Findings(["Cannot tell: no seed was measured both before and after its training."])
         pairs = {arm: [of_seed[seed] for seed in seeds] for arm, of_seed in arms.items()}
         line, slices = _line(pairs[BASE]), {arm: _slices(of) for arm, of in pairs.items()}
-        sharpness = {arm: _sharpness(of) for arm, of in pairs.items()}
-        answer = [_barrier(pairs[BASE]), _sharper(pairs, sharpness), _loss(pairs)]
+        known = all(found["eigenvalues"] for of in pairs.values() for found in of)
+        sharpness = {arm: _sharpness(of) for arm, of in pairs.items()} if known else {}
+        answer = [_barrier(pairs[BASE]), *([_sharper(pairs, sharpness)] if known else []), _loss(pairs)]
         tables = {
             "line": [{"at": at, **value._asdict()} for at, value in line],
             "slices": [{"arm": arm, "at": at, **value._asdict()} for arm, of in slices.items() for at, value in of],
@@ -165,11 +166,11 @@ def _drawn(
 ) -> dict[str, Drawing]:
     way = [Curve("with 95% intervals over seeds and tasks", line)]
     around = [Curve(arm, of) for arm, of in slices.items()]
+    title, which = "Largest eigenvalue of the Hessian", "with 95% intervals over seeds"
     return {
         "line": curves("From the base to the trained policy", way, "share of the way", LOSS),
         "slices": curves("Random directions, mean over seeds", around, "norms of the weights' rows", LOSS),
-        "eigenvalues": intervals("Largest eigenvalue of the Hessian", sharpness, "with 95% intervals over seeds"),
-    }
+    } | ({"eigenvalues": intervals(title, sharpness, which)} if sharpness else {})
 
 
 def _text(value: Estimate) -> str:

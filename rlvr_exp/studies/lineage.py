@@ -5,12 +5,13 @@ their corpora (docs/tiny_model.md). Of weights from elsewhere nothing is known.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlvr_exp.config import Config, build, compose, load
 from rlvr_exp.config.model import CORPUS_OF, Model, base, continued
+from rlvr_exp.config.needs import EMBEDDED_MODELS
 from rlvr_exp.config.stages import imitates, trains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.leakage import apart
@@ -49,8 +50,18 @@ def trained_by(config: Config, where: str, directory: Path | None = None) -> Ite
         domain = domain_of(config)
         if directory is not None:
             check_same_data(domain, directory)
-        yield Training(where, domain, _tasks(domain, config, directory))
+        tasks = _tasks(domain, config, directory)
+        yield Training(where, domain, tasks)
+        yield from shown(config, domain, f"solved examples in the prompts of {where}", tasks)
     yield from _before(config.model)
+
+
+def shown(config: Config, domain: Domain, where: str, known: Sequence[Task] = ()) -> Iterator[Training]:
+    """The tasks that prompts may show solved, but for known ones: a policy learns from them, too."""
+    if getattr(getattr(config.data, "prompt", None), "shots", 0):
+        seen = {task.id: task for task in known}
+        if others := [task for task in domain.examples() if seen.get(task.id) != task]:
+            yield Training(where, domain, others)
 
 
 def domain_of(config: Config) -> Domain:
@@ -82,19 +93,28 @@ def _tasks(domain: Domain, config: Config, directory: Path | None) -> list[Task]
 
 
 def _before(model: Model) -> Iterator[Training | Unknown]:
-    if model.from_scratch:
-        return
-    if model.is_embedded:
-        data = CORPUS_OF[model.embedded]
-        domain = build(compose(["+stage=evaluate", f"data={data}"]).config.data)
-        yield Training(f"model={model.embedded}", domain, [*domain.splits()["train"]])
-        return
-    for folder in dict.fromkeys(filter(None, (continued(model), base(model)))):
-        run = _run_of(Path(folder))
-        if run is None:
+    below = base(model)
+    for folder in dict.fromkeys(filter(None, (continued(model), below))):
+        if (name := _embedded_in(folder)) is not None:
+            yield _corpus(name)
+        elif (run := _run_of(Path(folder))) is None:
             yield Unknown(folder)
         else:
             yield from trained_by(load(run / "config.yaml"), str(run), run)
+    if not (below or model.from_scratch or model.random_weights):
+        yield _corpus(model.embedded)
+
+
+def _embedded_in(folder: str) -> str | None:
+    """The embedded model in a folder, such as the base of an adapter on one."""
+    path = Path(folder).resolve()
+    return path.name if path.parent == EMBEDDED_MODELS.resolve() and path.name in CORPUS_OF else None
+
+
+def _corpus(name: str) -> Training:
+    """What an embedded model has imitated."""
+    domain = build(compose(["+stage=evaluate", f"data={CORPUS_OF[name]}"]).config.data)
+    return Training(f"model={name}", domain, [*domain.splits()["train"]])
 
 
 def _run_of(checkpoint: Path) -> Path | None:

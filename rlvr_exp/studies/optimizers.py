@@ -63,10 +63,13 @@ class Optimizers(options.Optimizers, ArmStudy):
         return found
 
     def _smoothed(self, rows: Sequence[Row]) -> list[tuple[int, float]]:
+        """From the first full window on: means of fewer rows are noisier, and would reach a target by chance."""
         values = [(int(row["step"] or 0), value) for row in rows if (value := row.get(self.curve)) is not None]
+        window = min(self.window, len(values))
         return [
-            (step, fmean(value for _, value in values[max(0, place + 1 - self.window) : place + 1]))
+            (step, fmean(value for _, value in values[place + 1 - window : place + 1]))
             for place, (step, _) in enumerate(values)
+            if place + 1 >= window
         ]
 
     def _row(self, arm: str, courses: Sequence[_Course], targets: Mapping[Any, float]) -> Mapping[str, Any]:
@@ -92,8 +95,7 @@ def _clipped(rows: Sequence[Row]) -> float | None:
     for row in rows:
         step = int(row["step"] or 0)
         if (share := row.get(CLIPPED)) is not None:
-            steps, clipped = steps + step - before, clipped + share * (step - before)
-        before = step
+            steps, clipped, before = steps + step - before, clipped + share * (step - before), step
     return clipped / steps if steps else None
 
 

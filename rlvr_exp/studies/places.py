@@ -1,7 +1,7 @@
 """Where the runs of a study are: which are there already, by their fingerprints, and which are still to be run."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,7 @@ def _free(directory: Path, checked: Checked, data: dict[str, dict[str, str]]) ->
 def _goes_on(directory: Path, checked: Checked, data: dict[str, dict[str, str]]) -> bool:
     """Whether the run in a directory has the options, data and initial weights of ours, and no more steps."""
     config = yaml.safe_load((directory / "config.yaml").read_text(encoding="utf-8"))
-    if trajectory_options(config) != trajectory_options(resolved(checked)):
+    if _options(config) != _options(resolved(checked)):
         return False
     if not _identified(directory):
         return True
@@ -107,7 +107,13 @@ def _parts(checked: Checked, known: dict[str, dict[str, str]]) -> tuple[Any, Any
     options, config = resolved(checked), checked.config
     if (named := _hash(options["data"])) not in known:
         known[named] = data_fingerprints(config)
-    return trajectory_options(options), known[named], initial_weights(config), flat(options).get(MAX_STEPS)
+    return _options(options), known[named], initial_weights(config), flat(options).get(MAX_STEPS)
+
+
+def _options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides about a run's result: besides its trajectory, at which step of it the run ends with its best weights."""
+    chosen = {key: value for key, value in flat(values).items() if key.startswith("run.select.")}
+    return trajectory_options(values) | chosen
 
 
 def _hash(*parts: object) -> str:
@@ -128,4 +134,5 @@ def _finished(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
             ours = summary.get("status") == COMPLETED and repeatable(summary.get("stage", ""))
             if ours and _identified(path.parent):
                 run = run_fingerprint(path.parent)
-                yield _hash(run["config"], run["data"], run["start"], run["max_steps"]), path.parent
+                options = _options(yaml.safe_load((path.parent / "config.yaml").read_text(encoding="utf-8")))
+                yield _hash(options, run["data"], run["start"], run["max_steps"]), path.parent

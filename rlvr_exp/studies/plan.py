@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from rlvr_exp.config import Config, build
+from rlvr_exp.config.advice import advice
 from rlvr_exp.config.algorithm import ReinforcementLearning
 from rlvr_exp.config.stages import trains
 from rlvr_exp.launch.resume import directory_of
@@ -22,13 +23,17 @@ def study_plan(config: Config) -> str:
     """
     study, root = build(config.study), directory_of(config)
     jobs = study.jobs()
-    check(study.extremes())
+    ends = check(study.extremes())
     found = places(jobs, check(jobs), root or Path("outputs") / "DATE" / "TIME_study", study.reuse)
     left = [place for place in found if not place.reused]
     wide = max(len(place.job.name) for place in found)
     lines = [f"  {place.job.name:<{wide}}  {_line(place)}" for place in found]
     head = f"study (nothing is run): {len(found)} runs, {len(found) - len(left)} there already"
-    return "\n".join([head, *lines, _sum(left, config.executor.jobs), *_seconds(found, left, config.executor.jobs)])
+    told = dict.fromkeys(
+        f"advice: {line}" for one in [*ends, *(place.checked for place in found)] for line in advice(one.config)
+    )
+    last = (_sum(left, config.executor.jobs), *_seconds(found, left, config.executor.jobs))
+    return "\n".join([head, *lines, *told, *last])
 
 
 def _line(place: Place) -> str:

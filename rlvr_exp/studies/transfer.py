@@ -67,13 +67,21 @@ class Transfer(options.Transfer, MeasuredStudy, ArmStudy):
         alike = likeness(trained, self.compared, embedded)
         related = correlations({pair: one.value.value for pair, one in gains.items() if _other(pair)}, alike)
         ends = undecidable({**after, **{f"{name} before": one for name, one in before.items()}})
-        answer = [ends] if ends else _in_words(gains, paired_contrasts(_pooled(sides), self.metric))
+        answer = [ends] if ends else _in_words(gains, paired_contrasts(_pooled(sides, self._sets), self.metric))
         tables = {"gains": [_row(pair, one, alike) for pair, one in gains.items()], "correlation": related.rows}
         return Findings(
             [*answer, *related.sentences],
             {name: rows for name, rows in tables.items() if rows},
             _drawn(gains, alike, self.metric),
         )
+
+    @property
+    def _sets(self) -> dict[str, str]:
+        """By group, the words that name its data, whatever they take of them."""
+        named = ("data=", "data.path=")
+        return {
+            name: " ".join(word for word in words if word.startswith(named)) for name, words in self._groups.items()
+        }
 
     @property
     def _groups(self) -> dict[str, list[str]]:
@@ -94,13 +102,14 @@ def _other(pair: Pair) -> bool:
     return pair[0] != pair[1]
 
 
-def _pooled(sides: Mapping[Pair, tuple[Values, Values]]) -> dict[str, tuple[Values, Values]]:
-    """After and before on all groups: by the policy of the own group, and by the mean of those of all others."""
+def _pooled(sides: Mapping[Pair, tuple[Values, Values]], sets: Mapping[str, str]) -> dict[str, tuple[Values, Values]]:
+    """After and before on all groups: by the policy of the own group, and by the mean of those of all others. A task that
+    several groups of one set have, such as in several looks, is one task by its mean."""
     of_task: dict[tuple[str, int, str], list[tuple[float, float]]] = {}
     for pair, (after, before) in sides.items():
         for seed in (seed for seed in after if seed in before):
             for task in (task for task in after[seed] if task in before[seed]):
-                place = OTHERS if _other(pair) else OWN, seed, f"{pair[1]} {task}"
+                place = OTHERS if _other(pair) else OWN, seed, f"{sets[pair[1]]} {task}"
                 of_task.setdefault(place, []).append((after[seed][task], before[seed][task]))
     found: dict[str, tuple[dict[int, dict[str, float]], dict[int, dict[str, float]]]] = {}
     for (where, seed, task), values in of_task.items():

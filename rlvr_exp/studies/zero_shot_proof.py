@@ -1,7 +1,7 @@
 """The proof that no task, family or program of a target was in the training of a policy, from configurations, run
 directories and data. There is no weaker answer: what is in common is named, and the study ends."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from rlvr_exp.config import Config, load
@@ -11,10 +11,11 @@ from rlvr_exp.evaluation.unseen import KINDS, Common, common, material
 from rlvr_exp.records import manifest
 from rlvr_exp.records.initial_weights import initial_weights
 from rlvr_exp.records.rollout_files import read_evaluation
-from rlvr_exp.studies.lineage import Training, Unknown, check_same_data, domain_of, trained_by
+from rlvr_exp.studies.lineage import Training, Unknown, check_same_data, domain_of, shown, trained_by
 from rlvr_exp.studies.study import Run
 from rlvr_exp.tasks.base import Domain, Task
 
+SHOTS = "solved examples in the prompt"
 SHOWN = 3
 """Tasks that a message names."""
 
@@ -34,7 +35,7 @@ def refuse_before(training: Config, target: Config) -> None:
         raise InputError(_other_start("the training"))
     domain = domain_of(target)
     measured = [*domain.splits().get(target.evaluation.split, ())]
-    _refuse_common([*trained_by(training, "the training"), *_shown(target, domain)], domain, measured)
+    _refuse_common([*trained_by(training, "the training"), *shown(target, domain, SHOTS)], domain, measured)
 
 
 def proof(trained: Sequence[Run], initial: Sequence[Run], after: Sequence[Run]) -> Proof:
@@ -53,7 +54,7 @@ def proof(trained: Sequence[Run], initial: Sequence[Run], after: Sequence[Run]) 
         _refuse_other_start(run, initial)
         for one in trained_by(load(run.directory / "config.yaml"), run.job.name, run.directory):
             found.setdefault(one.where, one)
-    known = _refuse_common([*found.values(), *_shown(config, domain)], domain, target)
+    known = _refuse_common([*found.values(), *shown(config, domain, SHOTS)], domain, target)
     unknown = [one.where for one in found.values() if isinstance(one, Unknown)]
     rows = [_counts(where, tasks) for where, tasks in [*((one.where, one.tasks) for one in known), ("target", target)]]
     return Proof(_in_words(len(target), known, unknown), rows)
@@ -85,12 +86,6 @@ def _other_start(where: str) -> InputProblem:
     what = "the target is measured with another policy than the one that training starts with"
     remedy = "name it in study.words, which all runs have; a policy from random weights has no success to gain on"
     return InputProblem("study.command", what, where, "", "", remedy)
-
-
-def _shown(config: Config, domain: Domain) -> Iterator[Training]:
-    """Solved examples that prompts of the target show: a policy learns from them, too."""
-    if getattr(getattr(config.data, "prompt", None), "shots", 0):
-        yield Training("solved examples in the prompt", domain, [*domain.splits().get("train", ())])
 
 
 def _refuse_common(trained: Iterable[Training | Unknown], domain: Domain, target: Sequence[Task]) -> list[Training]:

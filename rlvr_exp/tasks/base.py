@@ -163,6 +163,19 @@ class Domain(options.Data, ABC):
         one of them. A domain without keys of its own has the words of the prompt."""
         return [content_hash(self.task_prompt(task).split())]
 
+    @property
+    def splits_apart(self) -> bool:
+        """Whether no two splits have a key of `contents` in common by how they were made, so that nobody has to look."""
+        return False
+
+    def given_family(self, task: Task) -> str:
+        """The family that the data give a task; empty where they give none, whatever it is counted under."""
+        return task.family
+
+    def examples(self) -> Sequence[Task]:
+        """The tasks that a prompt may show solved before another."""
+        return self.splits().get("train", ())
+
     def fragments(self, task: Task) -> Sequence[Hashable]:
         """The parts of a task that no self-made task may share with a held-out one. Finer than `contents`: a task that a
         policy makes could else show it a part of what it is measured on."""

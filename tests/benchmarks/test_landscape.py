@@ -14,7 +14,10 @@ from rlvr_exp.benchmarks.landscape_geometry import barrier, filter_normalised, l
 from rlvr_exp.benchmarks.landscape_gradients import gradient_statistics
 from rlvr_exp.benchmarks.landscape_loss import GoldLoss, flat, moved, shaped, trained_weights
 from rlvr_exp.config import compose
+from rlvr_exp.config.adapter import Adapter
+from rlvr_exp.config.model import Model, at_checkpoint, base, continued
 from rlvr_exp.config.needs import missing_artifacts
+from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.stages import benchmark
@@ -161,11 +164,35 @@ def test_a_run_leaves_the_same_for_the_same_seed_and_no_weight_changed(tmp_path,
 
 
 def test_another_space_and_too_few_tasks_are_refused(network, tmp_path):
-    weights = trained_weights(network)
-    fewer = {name: value for name, value in weights.items() if "layers" not in name}
+    fewer, frozen = copy.deepcopy(network), copy.deepcopy(network)
+    fewer.model.layers.requires_grad_(False)
     with pytest.raises(InputError, match=r"benchmark.other: has other trained weights"):
-        _difference(weights, fewer, "DIR")
+        _difference(network, fewer, "DIR")
+    with pytest.raises(InputError, match=r"benchmark.other: has the same weights"):
+        _difference(network, frozen, "DIR")
+    frozen.model.layers.requires_grad_(False)
+    with torch.no_grad():
+        frozen.model.layers[0].mlp.up_proj.weight += 1
+    with pytest.raises(
+        InputError, match=r"differs in weights that training does not change: model.layers.0.mlp.up_proj"
+    ):
+        _difference(fewer, frozen, "DIR")
     with pytest.raises(InputError, match=r"evaluation.tasks: fewer than batches"):
         compose([*WORDS, "benchmark.batches=9"])
     absent = compose([*WORDS, f"benchmark.other={tmp_path / 'none'}"]).config
     assert [one.problem.where for one in missing_artifacts(absent)] == ["benchmark.other"]
+
+
+def test_frozen_weights_of_fewer_bits_are_computed_with_in_32(network):
+    half = copy.deepcopy(network).bfloat16()
+    half.model.layers.requires_grad_(False)
+    wide = copy.deepcopy(half).float()
+    wide.model.layers.requires_grad_(False)
+    found, exact = (GoldLoss(one, EXAMPLES, 2)(trained_weights(one)) for one in (half, wide))
+    assert torch.equal(found, exact)
+
+
+def test_the_other_end_of_a_line_has_its_own_weights_whichever_way_the_policy_has_its():
+    for model in (Model(from_scratch=True, scratch=Scratch(layers=2)), Model(path="A", adapter=Adapter(path="B"))):
+        there = at_checkpoint(model, "DIR")
+        assert (continued(there), base(there), there.from_scratch, there.scratch) == ("", "DIR", False, Scratch())

@@ -102,6 +102,13 @@ def test_the_level_is_that_of_all_components_together():
     assert row.verdict == "outside", "a component that is not shown"
 
 
+def test_what_is_no_number_does_not_hold():
+    noise = torch.randn(100, 2, generator=torch.Generator().manual_seed(0))
+    noise[3, 1] = math.nan
+    ill = [Check("a draw", [0.0, 0.0], noise), Check("exact", [math.nan], noise[:, :1])]
+    assert [row.verdict for row in rows_of(ill, 0.05)] == ["outside", "outside"]
+
+
 def test_equal_values_are_the_expected_one_or_not():
     assert (mean_p_value([2.0, 2.0], 2.0), mean_p_value([2.0, 2.0], 2.1)) == (1.0, 0.0)
     assert mean_p_value([1.0, 2.0, 3.0], 2.0) == pytest.approx(1.0)

@@ -47,7 +47,7 @@ def test_every_mistake_is_told_at_once() -> None:
         "a=[",
         "evaluation.samples=0",
     )
-    assert found["stage"].suggestion == "stage=grpo" and found["model"].suggestion == "model=tiny"
+    assert found["stage"].suggestion == "+stage=grpo" and found["model"].suggestion == "model=tiny"
     assert found["algorithm.max_stpes"].suggestion == "algorithm.max_steps"
     assert found["algorithm.loss"].suggestion == "dapo" and "dr_grpo" in found["algorithm.loss"].allowed
     assert "beta" in found["algorithm.trl.bta"].suggestion

@@ -1,11 +1,14 @@
 """Names of the trainer's own options: those of the installed release, and rejected with our key where we set them."""
 
+import re
 import subprocess
 import sys
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
+import rlvr_exp
 from rlvr_exp.config import compose
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.options import SCHEMAS
@@ -75,3 +78,28 @@ def test_every_pattern_names_a_field(cls: str) -> None:
 @pytest.mark.parametrize("cls", FILES)
 def test_what_the_framework_does_not_set_is_free(cls: str) -> None:
     assert framework_key(cls, "torch_compile") is None and framework_key(cls, "gradient_checkpointing")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("optimizer.learning_rate", "optimizer.lr"),
+        ("learning_rate", "optimizer.lr"),
+        ("algorithm.num_generations", "algorithm.group_size"),
+        ("algorithm.beta", "algorithm.kl_coef"),
+        ("algorithm.epsilon", "algorithm.clip_low"),
+        ("algorithm.gradient_accumulation_steps", "algorithm.max_tokens_per_device"),
+        ("data.dataset_name", "data.path"),
+        ("algorithm.kl_coeff", "algorithm.kl_coef"),
+    ],
+)
+def test_other_trainers_names_are_translated(typed: str, meant: str) -> None:
+    (problem,) = compose_lenient(["+stage=grpo", f"{typed}=1"]).problems
+    assert problem.suggestion == meant
+
+
+def test_the_page_for_users_of_trl_translates_as_the_messages_do() -> None:
+    page = (Path(rlvr_exp.__file__).parent / "docs" / "trl.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| `([\w.]+)`", page, re.MULTILINE)
+    assert len(rows) > 20
+    assert [row for row in rows if (framework_key("GRPOConfig", row[0]) or "").partition(";")[0] != row[1]] == []

@@ -31,6 +31,8 @@ def test_training_and_held_out_tasks_are_disjoint_or_refused(trained, held_out):
 class Keyed:
     """A domain whose tasks' inputs are the keys of their content."""
 
+    splits_apart = False
+
     @staticmethod
     def contents(task):
         return task.inputs

@@ -1,6 +1,7 @@
 """Models trained from scratch: a row an arm on equal tokens and equal tasks (properties 43, 44), and held-out loss against
 size (property 37)."""
 
+import json
 import random
 
 import pytest
@@ -11,9 +12,10 @@ from rlvr_exp.config import compose
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.scales import BITS
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.core.files import write_text
 from rlvr_exp.core.statistics import rank_correlation
 from rlvr_exp.studies.architecture import ArchitectureStudy
-from rlvr_exp.studies.budget import used
+from rlvr_exp.studies.budget import seconds_until, used
 from rlvr_exp.studies.capacity import Capacity
 from rlvr_exp.studies.tokenization import Tokenization
 
@@ -139,13 +141,35 @@ def test_at_equal_time_the_loss_is_that_which_was_reached_when_the_fastest_run_e
     found = study.summarise(runs)
     timed = {(row["size"], row["seed"]): row["value"] for row in found.tables["losses"] if row["at"] == "equal time"}
     # The fastest takes 8 s for its 8 steps; in that time the others make 4 and 2.
-    assert timed == {
-        (size, seed): 1.0 + 0.001 * seed + 8 / steps
-        for size, steps in ((32, 8), (64, 4), (128, 2))
-        for seed in range(3)
-    }
+    assert timed == pytest.approx(
+        {
+            (size, seed): 1.0 + 0.001 * seed + 8 / steps
+            for size, steps in ((32, 8), (64, 4), (128, 2))
+            for seed in range(3)
+        }
+    )
     (time,) = [row for row in found.tables["rank_correlation"] if row["at"] == "equal time"]
     assert time["correlation"] > 0.9 and "At equal time held_out/loss rises with width" in " ".join(found.answer)
+
+
+def test_a_slow_run_that_is_measured_seldom_is_no_worse_for_that(tmp_path):
+    study, runs = sized(tmp_path, lambda kind, size, seed: 1.0, depths=[])
+    for run in runs:  # The same loss after the same time, measured after every two steps of 1, 1.7 and 3 s.
+        pace = {"width_32": 1.0, "width_64": 1.7, "width_128": 3.0}[run.job.arm]
+        rows = [{"step": step, "time/step": pace, "held_out/loss": 9 - pace * step / 8} for step in range(2, 9, 2)]
+        write_text(run.directory / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    timed = [row["value"] for row in study.summarise(runs).tables["losses"] if row["at"] == "equal time"]
+    assert timed == pytest.approx([8.0] * 9)
+
+
+def test_seconds_of_steps_between_logged_rows_count():
+    rows = [
+        {"step": 20, "held_out/loss": 1.0},
+        {"step": 40},
+        {"step": 50, "time/step": 2.0},
+        {"step": 100, "time/step": 1.0},
+    ]
+    assert [*seconds_until(rows)] == [40.0, 80.0, 100.0, 150.0]
 
 
 def test_a_run_without_a_loss_in_that_time_leaves_equal_time_out(tmp_path):

@@ -60,6 +60,15 @@ def test_a_smoothed_curve_is_the_mean_of_the_latest_rows(tmp_path):
     assert fast["step"] == 6, "the mean of steps 3 to 6 is 0.45, that of adamw at its end 0.425, of 2 to 5 0.35"
 
 
+def test_a_window_that_is_not_full_reaches_nothing(tmp_path):
+    """One good row at the start is chance; a run that is shorter than the window has its mean alone."""
+    lucky = lambda arm, seed: {1: 0.9, **dict.fromkeys(range(2, 11), 0.0)} if arm == "flat" else course(arm, seed)  # noqa: E731
+    of = {row["arm"]: row for row in study(window=4).summarise(planted(tmp_path, of=lucky)).tables["convergence"]}
+    assert of["flat"]["reached"] == 0
+    of = {row["arm"]: row for row in study(window=40).summarise(planted(tmp_path / "short")).tables["convergence"]}
+    assert of["adamw"]["step"] == 10 and of["fast"]["reached"] == 2
+
+
 def test_a_loss_has_to_fall(tmp_path):
     runs = planted(tmp_path, "loss", lambda arm, seed: {step: -value for step, value in course(arm, seed).items()})
     rows = {row["arm"]: row for row in study(curve="loss", direction="minimize").summarise(runs).tables["convergence"]}

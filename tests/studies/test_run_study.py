@@ -98,6 +98,13 @@ def test_what_its_options_cannot_answer_is_recorded_and_refused(tmp_path: Path, 
         run_study(compose(words).config, context_of(tmp_path, [], words))
 
 
+def test_a_run_that_ends_with_weights_chosen_otherwise_is_another_run(tmp_path: Path, monkeypatch) -> None:
+    Planter(monkeypatch)
+    run_study(compose(WORDS).config, context_of(tmp_path, [], WORDS))
+    last = [*WORDS, f"study.reuse=[{tmp_path}]", 'study.words=["run.select.restore=false"]']
+    assert "4 runs, 0 there already" in study_plan(compose(last).config)
+
+
 def test_a_folder_of_others_is_no_run(tmp_path: Path) -> None:
     for name, text in (("a", "{}"), ("b", '{"status": "completed", "stage": "grpo"}')):
         (tmp_path / name).mkdir()

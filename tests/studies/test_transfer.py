@@ -22,7 +22,7 @@ from rlvr_exp.evaluation.task_similarity import programs, similarity
 from rlvr_exp.records import manifest
 from rlvr_exp.studies.plan import study_plan
 from rlvr_exp.studies.study import Run
-from rlvr_exp.studies.transfer import Transfer
+from rlvr_exp.studies.transfer import OTHERS, OWN, Transfer, _pooled
 from rlvr_exp.studies.transfer_likeness import EQUAL, UNTOLD, Likeness, correlations
 from rlvr_exp.tasks.arc.domain import EMBEDDED, Arc
 
@@ -136,7 +136,9 @@ def test_planted_transfer_has_its_sign_and_its_gains(rows: Path, tmp_path: Path,
     assert f"Gain on the group that was trained on: {100 * own:+.1f} points [" in found.answer[1]
     others = fmean(gains[pair]["gain"] for pair in off)
     assert found.answer[2].startswith("Gain on other groups: ")
-    assert f"{100 * others:+.1f} points [" in found.answer[2] and ", 300 tasks" in found.answer[2]
+    assert (
+        f"{100 * others:+.1f} points [" in found.answer[2] and ", 60 tasks" in found.answer[2]
+    )  # Of one set, with the same ids.
 
 
 def test_each_training_is_followed_by_the_measurements_of_its_policy(rows: Path, tmp_path: Path) -> None:
@@ -192,6 +194,14 @@ def test_groups_are_compared_by_where_the_initial_policy_puts_them_too(rows: Pat
     without = Likeness({}, {name: [*places[name], 7.0] for name in names[1:]})
     pairs = {pair: float(number) for number, pair in enumerate(permutations(names, 2))}
     assert f"{UNTOLD} embeddings matters: {EQUAL}." in correlations(pairs, without).sentences, "one was not measured"
+
+
+def test_a_task_that_two_groups_have_is_one_task_by_its_mean() -> None:
+    sides = {(one, other): ({0: {"t": 1.0, "u": 0.0}}, {0: {"t": 0.0, "u": 0.0}}) for one in "ab" for other in "ab"}
+    sides["a", "b"] = ({0: {"t": 0.0, "u": 0.0}}, {0: {"t": 0.0, "u": 0.0}})
+    (after, before), *_ = [_pooled(sides, {"a": "set", "b": "set"})[where] for where in (OTHERS, OWN)]
+    assert after == {0: {"set t": 0.5, "set u": 0.0}} and {*before[0].values()} == {0.0}
+    assert len(_pooled(sides, {"a": "set", "b": "other"})[OWN][0][0]) == 4
 
 
 def test_the_plan_counts_nothing_of_where_a_policy_puts_tasks() -> None:

@@ -13,9 +13,15 @@ import pytest
 from planted import TASKS, evaluated, known_by, plant
 from thinning import thinned
 
+from rlvr_exp.config import compose
+from rlvr_exp.config.adapter import Adapter
+from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.model import Model
+from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
 from rlvr_exp.records import manifest
+from rlvr_exp.studies.lineage import Training, trained_by
 from rlvr_exp.studies.study import Run
 from rlvr_exp.studies.zero_shot import ZeroShot
 from rlvr_exp.tasks.arc.domain import EMBEDDED
@@ -128,11 +134,61 @@ def test_families_that_the_initial_policy_has_imitated_are_refused_before_any_ru
         asked.rounds(tmp_path, 0)
 
 
+def without(names: tuple[str, ...], rows: list[Row]) -> None:
+    for row in rows:
+        for name in names:
+            del row[name]
+
+
+@pytest.mark.property(48)
+def test_a_copy_of_what_the_initial_policy_has_imitated_is_known_by_its_content(tmp_path: Path) -> None:
+    def copied(target: list[Row], train: list[Row]) -> None:
+        target[3] |= {name: rows_of("train", 60)[50][name] for name in ("train", "test")}
+
+    with pytest.raises(InputError, match=r"in its training: model=tiny\n    got: 1 by their task: t3 "):
+        study(data(tmp_path / "rows", copied)).rounds(tmp_path, 0)
+
+
+@pytest.mark.property(48)
+def test_files_without_families_have_one_family_whatever_they_are_called(tmp_path: Path) -> None:
+    folder = data(tmp_path / "rows", lambda target, train: without(("family", "program"), [*target, *train]))
+    with pytest.raises(InputError, match=rf"in its training: the training\n    got: {TASKS} by their family: t0 "):
+        study(folder).rounds(tmp_path, 0)
+
+
+@pytest.mark.property(48)
+def test_examples_that_are_taken_from_the_embedded_corpus_are_compared(tmp_path: Path) -> None:
+    """Of data without programs prompts show the embedded ones."""
+    folder = data(tmp_path / "rows", lambda target, train: without(("program",), train))
+    config = compose(["+stage=grpo", f"data.path={folder}", "data.prompt.shots=1"]).config
+    before, shown, imitated = trained_by(config, "the training")
+    assert isinstance(shown, Training) and isinstance(before, Training) and isinstance(imitated, Training)
+    assert len(before.tasks) == 20 and len(shown.tasks) == 12000 and shown.where.startswith("solved examples in the")
+
+
+def test_an_adapter_that_is_continued_brings_what_its_run_was_trained_on(tmp_path: Path) -> None:
+    run, folder = tmp_path / "run", data(tmp_path / "rows")
+    (run / "checkpoints" / "latest").mkdir(parents=True)
+    write_json(run / "checkpoints" / "latest" / "adapter_config.json", {"base_model_name_or_path": str(EMBEDDED_MODEL)})
+    known_by(run, ["+stage=grpo", f"data.path={folder}"])
+    manifest.update(run, stage="grpo", train={"split": "train", "tasks": 20})
+    config = compose(["+stage=evaluate"]).config
+    for model in (Model(adapter=Adapter(path=f"{run}/checkpoints/latest")), Model(path=f"{run}/checkpoints/latest")):
+        found = [*trained_by(replace(config, model=model), "measured")]
+        assert {one.where for one in found} == {str(run), "model=tiny"}
+
+
 def test_a_policy_from_random_weights_is_refused_before_any_run(tmp_path: Path) -> None:
     asked = study(data(tmp_path / "rows"))
     asked.command[:] = ["+stage=sft", "model.from_scratch=true"]
     with pytest.raises(InputError, match="a policy from random weights has no success to gain on"):
         asked.rounds(tmp_path, 0)
+
+
+@pytest.mark.parametrize("word", ["model.from_scratch=true", "model.adapter.path=A"])
+def test_weights_that_a_measurement_could_not_replace_are_refused_before_any_run(word: str) -> None:
+    found = compose_lenient(["+stage=study", "study=landscape", f'study.words=["{word}"]']).problems
+    assert [one.where for one in found] == ["study.words"] and "excludes" in found[0].what
 
 
 def test_solved_examples_of_the_targets_family_are_no_zero_shot(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ class VLLMEngine(options.VLLM):
     def begin(self, note: Callable[[str], None]) -> Mapping[str, Any]:
         """Raises InputError where there is no vLLM or no CUDA device."""
         if not torch.cuda.is_available() or not hasattr(vllm_generation, "LLM"):
-            what, remedy = "needs a CUDA device and the package vllm", "pip install 'rlvr_exp[vllm]', or engine=local"
+            what, remedy = "needs a CUDA device and the package vllm", "pip install 'vllm>=0.31,<0.32', or engine=local"
             raise InputError(InputProblem("engine", what, "vllm", remedy=remedy))
         return {"name": "vllm", "version": metadata.version("vllm"), "memory_share": self.memory_share}
 

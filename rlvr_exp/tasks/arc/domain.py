@@ -75,9 +75,20 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
         return self._source == EMBEDDED and self.as_read and not self.randomise.colours
 
     def contents(self, task: Task) -> Sequence[Hashable]:
-        """Its pairs: whoever knows one of them knows a part of the task. None of the embedded tasks, whose splits have no
-        pair in common."""
-        return [] if self._as_shipped else pairs(task)
+        """Its pairs: whoever knows one of them knows a part of the task."""
+        return pairs(task)
+
+    @property
+    def splits_apart(self) -> bool:
+        return self._as_shipped
+
+    def given_family(self, task: Task) -> str:
+        """Files that name none are counted by their names or folders, which are mostly those of splits."""
+        record = self._record_of.get(task.id)
+        return task.family if record is None or record.names_family else ""
+
+    def examples(self) -> Sequence[Task]:
+        return [*map(to_task, self._solved)]
 
     def fragments(self, task: Task) -> Sequence[Hashable]:
         """Its grids."""
@@ -164,7 +175,8 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
 
     def _same(self, record: ArcRecord, task: Task) -> bool:
         """Whether it is the task, whatever its colours, or has a pair in common."""
-        own = pairs(to_task(self._record_of[task.id])) if self.randomise.colours else pairs(task)
+        record_of_it = self._record_of.get(task.id) if self.randomise.colours else None
+        own = pairs(to_task(record_of_it) if record_of_it else task)
         return record.id == task.id or not {*pairs(to_task(record))}.isdisjoint(own)
 
     @cached_property
@@ -179,7 +191,9 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
             kept = {task.id for task in self._tasks["train"]}
             train = [record for record in train if record.id in kept]
         own = [record for record in train if record.gold is not None]
-        return own or (Arc(seed=self.seed)._solved if self._source != EMBEDDED else [])
+        if own or self._source == EMBEDDED:
+            return own
+        return [record for record in Arc(seed=self.seed)._solved if record.family not in self.unseen_families]
 
 
 def pairs(task: Task) -> list[Hashable]:

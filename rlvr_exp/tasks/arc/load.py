@@ -114,7 +114,8 @@ def record_of(value: Any, where: str, origin: str, family: str, split: str, sour
         faults.append(InputProblem(f"{where}, program", "not text", got=type(gold).__name__))
     if faults:
         raise InputError(*faults)
-    return ArcRecord(origin.rsplit("/", 1)[-1], origin, family, split, train, test, gold, source)
+    named = "family" in value
+    return ArcRecord(origin.rsplit("/", 1)[-1], origin, family, split, train, test, gold, source, named)
 
 
 def _pairs(value: Any, where: str, with_output: bool, faults: list[InputProblem]) -> tuple[Pair, ...]:

@@ -41,6 +41,8 @@ class ArcRecord:
     gold: str | None = None
     source: str = ""
     """The set that it comes from, where it was read from a file."""
+    names_family: bool = True
+    """Whether its file names the family."""
 
     @property
     def pairs(self) -> tuple[Pair, ...]:

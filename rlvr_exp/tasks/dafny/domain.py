@@ -104,6 +104,9 @@ class DafnyDomain(Domain, DafnyDataOptions):
         stands around it."""
         return _contents(task.inputs.example)
 
+    def examples(self) -> Sequence[Task]:
+        return [self.to_task(part) for parts in self._solved.values() for part in parts]
+
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
         if self.prompt.style != "bare":
             return super().retry_prompt(task, previous, feedback)

@@ -99,16 +99,15 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         return {"instruction": task.id.rpartition("/")[2]}
 
     def contents(self, task: Task) -> Sequence[str]:
-        """The text before and the text after: who learned an edit of the same text knows a part of the task. None of the
-        embedded tasks, whose splits have no text before and no edit in common; in folds their texts without blanks."""
-        if self._as_shipped:
-            return []
-        return self._keys(task)
-
-    def _keys(self, task: Task) -> list[str]:
+        """The text before and the text after without blanks, and as programs but for the embedded ones: who learned an edit of
+        the same text knows a part of the task."""
         row = task.inputs.row
-        key = program_key if row.language == "python" and self._source != EMBEDDED else text_key
-        return [key(text) for text in (row.before, row.after) if text]
+        kinds = (text_key, program_key) if row.language == "python" and self._source != EMBEDDED else (text_key,)
+        return [key(text) for key in kinds for text in (row.before, row.after) if text]
+
+    @property
+    def splits_apart(self) -> bool:
+        return self._as_shipped
 
     def task_prompt(self, task: Task) -> str:
         shots = chosen_shots(self._solved, task, self.prompt.shots, self.seed, self._alike) if self.prompt.shots else []
@@ -125,7 +124,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
     @cached_property
     def _alike(self) -> Alike:
         """Edits of one text, or to one text."""
-        return Alike(self._keys)
+        return Alike(self.contents)
 
     def parse(self, completion: str, task: Task) -> Candidate:
         return wording.answer_in(completion, self.target, self.prompt, task.inputs.row.before)

@@ -16,6 +16,7 @@ from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.tasks.base import Candidate, Task, WritesTests
 from rlvr_exp.tasks.completion import block_closes, defines, fenced, unified, whole_program
+from rlvr_exp.tasks.content import text_key
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
 from rlvr_exp.tasks.problems import prompt as wording
 from rlvr_exp.tasks.problems import tester
@@ -84,8 +85,12 @@ class Problems(WritesTests, options.Problems):
         return f"{row.where}, {key}" if row.where else key
 
     def contents(self, task: Task) -> Sequence[str]:
-        """The text and the solution. None of the embedded tasks, whose splits share neither."""
-        return [] if self._as_shipped else keys_of(task.inputs.row)
+        """The text, and the solution but for embedded tasks, of which no two have one text or one solution."""
+        return [text_key(task.inputs.row.text)] if self._as_shipped else keys_of(task.inputs.row)
+
+    @property
+    def splits_apart(self) -> bool:
+        return self._as_shipped
 
     def at_stage(self, task: Task, stage: str, chain: Mapping[str, str]) -> Task:
         return replace(task, inputs=replace(task.inputs, stage=stage, chain=dict(chain)))
