@@ -55,6 +55,9 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
 
 def _of_sequences(policy: Policy, config: Config) -> Scores:
     options = config.benchmark
+    if 2 * options.length > policy.max_tokens:
+        what, got = "sequences are of twice as many tokens, longer than the policy takes", str(options.length)
+        raise InputError(InputProblem("benchmark.length", what, got, f"at most {policy.max_tokens // 2}"))
     generator = torch.Generator().manual_seed(derive(config.seed, "repeated"))
     rows = policy.model.get_input_embeddings().num_embeddings
     found: dict[str, list[torch.Tensor]] = {INDUCTION: [], COPY: []}

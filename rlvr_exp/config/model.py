@@ -88,6 +88,9 @@ class Model:
         if self.scratch.tokenizer and self.tokenizer:
             what, got = "there is one tokenizer", f"{self.scratch.tokenizer}, with model.tokenizer={self.tokenizer}"
             found.append(InputProblem("scratch.tokenizer", what, got, remedy="drop one of the two"))
+        if self.from_scratch and self.device_map:
+            what, remedy = "weights are spread as they are loaded, and none are", "drop it"
+            found.append(InputProblem("device_map", what, self.device_map, remedy=remedy))
         if self.from_scratch and not self.is_embedded:
             found.append(
                 InputProblem(

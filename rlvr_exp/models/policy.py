@@ -254,9 +254,9 @@ def _from_scratch(model, origin: str, seed: int, own_tokenizer: PreTrainedTokeni
         )
         ends = (own_tokenizer or architecture).pad_token_id, (own_tokenizer or architecture).eos_token_id
         architecture = scratch_config(shape, rows, *ends)
-    return AutoModelForCausalLM.from_config(
-        architecture, dtype=torch.float32 if model.dtype == "auto" else getattr(torch, model.dtype)
-    )
+    dtype = torch.float32 if model.dtype == "auto" else getattr(torch, model.dtype)
+    attention = None if model.attention == "auto" else model.attention
+    return AutoModelForCausalLM.from_config(architecture, dtype=dtype, attn_implementation=attention)
 
 
 def _eos_ids(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:

@@ -56,8 +56,8 @@ def _ends(between: Contrast) -> tuple[float, float, float]:
     return between.value.value, between.value.low, between.value.high
 
 
-def _row(name: str, success: float, between: Contrast | None, spent: float | None, called: str) -> Mapping[str, Any]:
-    row: dict[str, Any] = {"arm": name, "success": success}
+def _row(name: str, level: float, between: Contrast | None, spent: float | None, called: str) -> Mapping[str, Any]:
+    row: dict[str, Any] = {"arm": name, "level": level}
     if between is not None:
         row |= dict(zip((called, "low", "high"), _ends(between), strict=True))
         row |= {"tasks": between.value.n, "seeds": between.value.seeds, "p_holm": between.p}

@@ -10,6 +10,7 @@ from functions import measured
 
 from rlvr_exp.benchmarks import attention
 from rlvr_exp.benchmarks.attention import same_cells
+from rlvr_exp.core.errors import InputError
 
 PROMPT = "I\n012\n345\nO\n543\n210\nI\n1\nO\n11\nT\n77\nP\n"
 
@@ -41,6 +42,14 @@ def test_a_head_that_looks_back_one_token_and_one_of_induction_are_told_apart(tm
     assert scores["copy/layer_0_head_1"]["value"] < 0.1
     assert "| 0, 1 |" in text and "| uniform |" in text
     assert (tmp_path / "benchmark.svg").read_text().count("<circle") == 4 * 2
+
+
+def test_sequences_beyond_the_context_are_refused(tmp_path: Path) -> None:
+    words = ["model.from_scratch=true", "model.scratch.positions=learned", "model.scratch.context=512"]
+    with pytest.raises(
+        InputError, match=r"benchmark.length: .* longer than the policy takes\n    got: 257\n    allowed: at most 256"
+    ):
+        measured(tmp_path, "attention", *words, "benchmark.length=257")
 
 
 @pytest.mark.parametrize("positions", ["rotary", "alibi", "learned", "none"])

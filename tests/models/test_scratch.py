@@ -131,6 +131,13 @@ def test_without_from_scratch_it_is_refused() -> None:
     assert compose(["+stage=sft", "model.from_scratch=true", "model.scratch.layers=2"]).config.model.scratch.layers == 2
 
 
+def test_the_implementation_of_attention_is_the_chosen_one() -> None:
+    chosen = load_policy(Model(from_scratch=True, scratch=KINDS["qwen3"], attention="eager"), seed=0)
+    assert chosen.model.config._attn_implementation == "eager"
+    found = compose_lenient(["+stage=sft", "model.from_scratch=true", "model.device_map=auto"]).problems
+    assert [one.where for one in found] == ["model.device_map"]
+
+
 def test_no_reference_is_made_of_a_shape_of_its_own() -> None:
     words = ["+stage=grpo", "model.from_scratch=true", "model.scratch.layers=2"]
     assert compose(words).config.model.from_scratch
