@@ -23,6 +23,7 @@ from rlvr_exp.studies.contrast import (
     undecidable,
 )
 from rlvr_exp.studies.measured import MeasuredStudy
+from rlvr_exp.studies.overlap import overlaps
 from rlvr_exp.studies.study import ArmStudy, Findings, Job, Run
 from rlvr_exp.studies.transfer_likeness import KINDS, Likeness, correlations, likeness
 
@@ -70,7 +71,7 @@ class Transfer(options.Transfer, MeasuredStudy, ArmStudy):
         answer = [ends] if ends else _in_words(gains, paired_contrasts(_pooled(sides, self._sets), self.metric))
         tables = {"gains": [_row(pair, one, alike) for pair, one in gains.items()], "correlation": related.rows}
         return Findings(
-            [*answer, *related.sentences],
+            [*answer, *overlaps(trained), *related.sentences],
             {name: rows for name, rows in tables.items() if rows},
             _drawn(gains, alike, self.metric),
         )

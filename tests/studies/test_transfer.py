@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice, permutations
@@ -194,6 +195,23 @@ def test_groups_are_compared_by_where_the_initial_policy_puts_them_too(rows: Pat
     without = Likeness({}, {name: [*places[name], 7.0] for name in names[1:]})
     pairs = {pair: float(number) for number, pair in enumerate(permutations(names, 2))}
     assert f"{UNTOLD} embeddings matters: {EQUAL}." in correlations(pairs, without).sentences, "one was not measured"
+
+
+def test_tasks_that_another_group_was_trained_on_are_told(rows: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(rows, other)
+    test = [json.loads(line) for line in (rows / "test.jsonl").read_text().splitlines()]
+    seen = next(row for row in test if row["family"] == "bars")
+    with (other / "train.jsonl").open("a") as train:
+        train.write(json.dumps({**seen, "id": "seen", "family": "recolour"}) + "\n")
+    (other / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in test if row["family"] == "recolour"))
+    arms = {"bars": ["data.families=[bars]"], "recolour": [f"data.path={other}", "data.families=[recolour]"]}
+    asked = study(rows, arms=arms, seeds=[0])
+    told = [text for text in asked.summarise(measured(tmp_path, asked, lambda *pair: 40)).answer if "content" in text]
+    count = sum(row["family"] == "bars" for row in test)
+    assert len(told) == 1 and told[0].startswith(
+        f"1 of the {count} held-out tasks of bars share content with tasks that recolour"
+    )
 
 
 def test_a_task_that_two_groups_have_is_one_task_by_its_mean() -> None:
