@@ -99,8 +99,9 @@ def _dicts_equal(got: Any, expected: dict[Any, Any], strict: bool, atol: float) 
     pairs = tuple(got.items()) if type(got) is dict else got.items
     if len(pairs) != len(expected):
         return False
-    found = {_name(key, strict): value for key, value in pairs}
-    wanted = {_name(key, strict): value for key, value in expected.items()}
+    deepest = max(map(_depth, expected), default=0)
+    found = {_name(key, strict, deepest): value for key, value in pairs}
+    wanted = {_name(key, strict, deepest): value for key, value in expected.items()}
     return found.keys() == wanted.keys() and all(equal(found[key], wanted[key], strict, atol) for key in wanted)
 
 
@@ -115,21 +116,31 @@ def _sets_equal(got: Any, expected: set[Any] | frozenset[Any], strict: bool) -> 
         return False
     if len(members) != len(expected):
         return False
-    return {_name(one, strict) for one in members} == {_name(one, strict) for one in expected}
+    deepest = max(map(_depth, expected), default=0)
+    return {_name(one, strict, deepest) for one in members} == {_name(one, strict, deepest) for one in expected}
 
 
-def _name(value: Any, strict: bool) -> bytes:
-    """A key that is equal for equal values and for no others; it hashes safely, whoever chose the value."""
+def _name(value: Any, strict: bool, deepest: int) -> bytes:
+    """A key that is equal for equal values and for no others; it hashes safely, whoever chose the value.
+
+    Args:
+        deepest: of the expected values. One that is deeper equals none of them, and would cost a pass over it a level.
+    """
     try:
-        return wire.encode(_canonical(value, strict, 0))
-    except wire.NotPlain:  # forged, and deeper than any expected value
+        return wire.encode(_canonical(value, strict, deepest))
+    except wire.NotPlain:
         return b""
 
 
-def _canonical(value: Any, strict: bool, depth: int) -> Any:
-    """A canonical value, shared by all values that are equal to it. Raises wire.NotPlain."""
+def _depth(value: Any) -> int:
+    parts = value.items if type(value) is Bag else value if type(value) in (tuple, frozenset) else ()
+    return 1 + max(map(_depth, parts), default=0) if type(value) in (tuple, frozenset, Bag) else 0
+
+
+def _canonical(value: Any, strict: bool, left: int) -> Any:
+    """A canonical value, shared by all values that are equal to it. Raises wire.NotPlain: it is more than `left` deep."""
     kind = type(value)
-    if depth > wire.MAX_DEPTH:
+    if left < 0 or (left == 0 and kind in (tuple, frozenset, Bag)):
         raise wire.NotPlain("too deep")
     if kind is complex and not strict and value.imag == 0:
         kind, value = float, value.real
@@ -138,8 +149,8 @@ def _canonical(value: Any, strict: bool, depth: int) -> Any:
     if kind is complex:
         return complex(value.real + 0.0, value.imag + 0.0)
     if kind is tuple:
-        return tuple(_canonical(item, strict, depth + 1) for item in value)
+        return tuple(_canonical(item, strict, left - 1) for item in value)
     if kind in (Bag, frozenset):
         frozen, items = (value.frozen, value.items) if kind is Bag else (True, value)
-        return Bag(frozen, tuple(_canonical(one, strict, depth + 1) for one in items))
+        return Bag(frozen, tuple(_canonical(one, strict, left - 1) for one in items))
     return value

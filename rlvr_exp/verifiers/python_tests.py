@@ -73,9 +73,9 @@ class PythonTests(Verifier, Executor, options.PythonTests):
         calls = calls_of([*problem.together, text or ""], problem.entry_point)
 
         def judged(done: list[Execution]) -> Execution | Future[Execution]:
-            if calls == own or done[0].verdict.bucket not in LIMITS:
+            if calls == own or not any(one.verdict.bucket in LIMITS for one in done):
                 return _judged(tests, calls, done)
-            # Another writer's call may have used up what all calls of the reference have together: these are judged alone.
+            # Another writer's call may have used up what all calls of a program have together: these are judged alone.
             alone = self._run(replace(problem, together=()), own)
             return then(alone, lambda again: _judged(tests, own, again))
 

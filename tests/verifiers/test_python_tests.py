@@ -82,6 +82,15 @@ def test_another_writers_expensive_call_makes_no_test_invalid(verifier) -> None:
     assert verifier.execute(lost).result(timeout=60).verdict.measures["validity"] == 0.0
 
 
+def test_another_writers_expensive_call_catches_no_program_for_mine(verifier) -> None:
+    reference = "def f(n):\n    a, b = 0, 1\n    for _ in range(n): a, b = b, a + b\n    return a\n"
+    slow = "def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)\n"
+    mine, dear = "f(5) == 5\nf(6) == 8", "f(60) == 1548008755920"
+    asked = Request(CallsProblem("f", reference, (slow,), (mine, dear)), Candidate(mine))
+    verdict = verifier.execute(asked).result(timeout=60).verdict
+    assert (verdict.outcome, verdict.measures["mutation_score"]) == ("failed", 0.0)
+
+
 def test_without_programs_validity_alone_counts(verifier) -> None:
     verdict = judged(verifier, "f(-1) == 1").verdict
     assert verdict.outcome == "passed" and "mutation_score" not in verdict.measures
@@ -92,6 +101,9 @@ def test_without_programs_validity_alone_counts(verifier) -> None:
     "line",
     [
         "f(print(1)) == 1",
+        "f(...) == 1",
+        "f(1) == ...",
+        f"f({'[' * 101}{']' * 101}) == 1",
         "f(__import__('os').getpid()) == 1",
         "f(1) == f(1)",
         "f(1) == (lambda: 1)()",

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rlvr_exp.sandbox import wire
 from rlvr_exp.tasks.formats.python_io import Case
 
 MOST_LINES = 32
@@ -75,7 +76,11 @@ def _case(line: str, entry_point: str) -> Case | None:
         match statement:
             case ast.Expr(ast.Compare(ast.Call(ast.Name(name), args, []), [ast.Eq()], [expected])):
                 given = tuple(ast.literal_eval(one) for one in args)
-                return Case(given, ast.literal_eval(expected)) if name == entry_point else None
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+                case = Case(given, ast.literal_eval(expected))
+                wire.encode(
+                    [list(case.args), case.expected]
+                )  # What a program can neither be given nor return is no test.
+                return case if name == entry_point else None
+    except (wire.NotPlain, wire.TooLarge, ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         pass  # No test: the caller counts it.
     return None

@@ -5,7 +5,7 @@ share."""
 
 from bridge_attacks import EQUAL, HONEST_STACK, LIAR, WITH_CLASS, Row
 
-PEER = "import gc, os, sys, types, json, struct, threading\nP = [o for o in gc.get_objects() if type(o).__name__ == 'Peer'][0]\ndef ask(what, target=None, name='', *args, **kw): return P.request(what, name, target, args, kw)\ndef raw(*m): P._line.send(list(m))\ndef low(what, target, name='', *args):\n    raw(0, '?', what, target, name, list(args), [], 0)\n    while True:\n        m = P._line.receive(0)\n        if m[1] != '?': return m[2]\n        P._answer(m)\nclass Coded:\n    def __init__(s, c): s.c = c\n_code = P.values.code\nP.values.code = lambda v, depth=0: v.c if type(v) is Coded else _code(v, depth)\ndef C(module, name): return {'c': [module, name, 1, 0]}\n"
+PEER = "import gc, os, sys, types, json, struct, threading\nP = [o for o in gc.get_objects() if type(o).__name__ == 'Peer'][0]\ndef ask(what, target=None, name='', *args, **kw): return P.request(what, name, target, args, kw)\ndef raw(*m): P._channel.send(list(m))\ndef low(what, target, name='', *args):\n    raw(0, '?', what, target, name, list(args), [], 0)\n    while True:\n        m = P._channel.receive(0)\n        if m[1] != '?': return m[2]\n        P._answer(m)\nclass Coded:\n    def __init__(s, c): s.c = c\n_code = P.values.code\nP.values.code = lambda v, depth=0: v.c if type(v) is Coded else _code(v, depth)\ndef C(module, name): return {'c': [module, name, 1, 0]}\n"
 IN_CLASS = "from solution import f\nclass TestF:\n    CASES = {7: 4821377}\n    def test_a(self): assert f(7) == self.CASES[7]\n    def test_b(self): assert f(8) == 9930417\n"
 CALLBACK = "from solution import f\nEXPECTED = {7: 4821377}\ndef test_a():\n    want = 4821377\n    def cb(x=1): return (want, 9930417)[:0]\n    assert f(7, cb) == want\n    assert f(7, cb) == EXPECTED[7]\n"
 TWICE = "import solution\nfrom solution import f\ndef test_a():\n    solution.f(7)\n    assert f(7) == 4821377 and f(8) == 9930417\n"
@@ -43,7 +43,7 @@ REQUESTS: list[Row] = [
     on("import by a loader's class", "import importlib.machinery as m\nopen('evil.py', 'w').write(" + repr(RUN) + ")\nl = ask('call', m.SourceFileLoader, '', 'evil', os.path.abspath('evil.py'))\nx = l.load_module('evil')\nreturn 0", EQUAL),
     on("timer's statement", f"import timeit\nask('call', timeit.Timer, '', {RUN!r}).timeit(1)\nreturn 0", TWICE),
     on("pickles of the library", "import pickle, io\nclass R:\n    def __reduce__(s): return eval, ('0',)\nu = ask('call', pickle.Unpickler, '', io.BytesIO(pickle.dumps(R())))\nreturn u.load()"),
-    on("attributes of numbers", "out = []\nfor n in range(1, 40):\n    for name in ('__globals__', '__closure__', '__self__', '__func__', '__builtins__', '__class__', '__code__', 'f_back', 'gi_frame', '__wrapped__', 'module', 'obj'):\n        try: out.append(ask_raw(n, name))\n        except BaseException: pass\nreturn next((o['EXPECTED'][7] for o in out if type(o) is dict), 0)", CALLBACK, "def ask_raw(n, name):\n    P._line.send([0, '?', 'get', {'h': [0, n, 0]}, name, [], [], 0])\n    while True:\n        m = P._line.receive(0)\n        if m[1] != '?': return P._result(m, '', False)\n        P._answer(m)\n"),
+    on("attributes of numbers", "out = []\nfor n in range(1, 40):\n    for name in ('__globals__', '__closure__', '__self__', '__func__', '__builtins__', '__class__', '__code__', 'f_back', 'gi_frame', '__wrapped__', 'module', 'obj'):\n        try: out.append(ask_raw(n, name))\n        except BaseException: pass\nreturn next((o['EXPECTED'][7] for o in out if type(o) is dict), 0)", CALLBACK, "def ask_raw(n, name):\n    P._channel.send([0, '?', 'get', {'h': [0, n, 0]}, name, [], [], 0])\n    while True:\n        m = P._channel.receive(0)\n        if m[1] != '?': return P._result(m, '', False)\n        P._answer(m)\n"),
     on("specials of numbers", "for n in range(1, 30):\n    for s in ('__getattribute__', '__reduce__', '__reduce_ex__', '__init_subclass__', '__setattr__', '__class__', '__subclasshook__'):\n        try: return ask('special', a[1], s, 'x')\n        except AttributeError: pass\nreturn 0", CALLBACK),
     on("callback's globals", "return a[1].__globals__['EXPECTED'][7]", CALLBACK),
     on("callback's closure", "return a[1].__closure__[0].cell_contents", CALLBACK),
@@ -122,12 +122,12 @@ LINE: list[Row] = [
     on("all processes stopped", "import signal\nfor p in range(1, 400):\n    if p != os.getpid():\n        try: os.kill(p, signal.SIGTERM)\n        except OSError: pass\nreturn 0"),
     on("descriptors closed", "os.closerange(3, 200)\nreturn 0"),
     on("records forged on every descriptor", "for fd in range(3, 100):\n    try:\n        for m in (['test', 'test_solution.py::test_a', 'passed', ''], ['test', 'test_solution.py::test_b', 'passed', ''], ['done']):\n            d = json.dumps(m).encode(); os.write(fd, len(d).to_bytes(4, 'big') + d)\n    except OSError: pass\nreturn 0"),
-    on("garbage", "P._line._socket.sendall(b'\\xff' * 100)\nreturn 0"),
-    on("huge length", "P._line._socket.sendall((1 << 31).to_bytes(4, 'big'))\nreturn 0"),
-    on("truncated", "P._line._socket.sendall(b'\\0\\0\\0\\x10abc')\nos._exit(0)"),
-    on("deep message", "d = b'[' * 100000\nP._line._socket.sendall(len(d).to_bytes(4, 'big') + d)\nreturn 0"),
-    on("digits without end", "d = b'[0,\"=\",' + b'9' * 5000 + b',0]'\nP._line._socket.sendall(len(d).to_bytes(4, 'big') + d)\nreturn 0"),
-    on("no numbers", "d = b'[0,\"=\",NaN,0]'\nP._line._socket.sendall(len(d).to_bytes(4, 'big') + d)\nreturn 0"),
+    on("garbage", "P._channel._socket.sendall(b'\\xff' * 100)\nreturn 0"),
+    on("huge length", "P._channel._socket.sendall((1 << 31).to_bytes(4, 'big'))\nreturn 0"),
+    on("truncated", "P._channel._socket.sendall(b'\\0\\0\\0\\x10abc')\nos._exit(0)"),
+    on("deep message", "d = b'[' * 100000\nP._channel._socket.sendall(len(d).to_bytes(4, 'big') + d)\nreturn 0"),
+    on("digits without end", "d = b'[0,\"=\",' + b'9' * 5000 + b',0]'\nP._channel._socket.sendall(len(d).to_bytes(4, 'big') + d)\nreturn 0"),
+    on("no numbers", "d = b'[0,\"=\",NaN,0]'\nP._channel._socket.sendall(len(d).to_bytes(4, 'big') + d)\nreturn 0"),
     on("answers in advance", "for _ in range(50): raw(0, '=', 0, 0)\nreturn 0"),
     on("conversations without end", "for n in range(3, 3000): raw(n, '?', 'dir', None, '', [], [], 0)\nreturn 0"),
     on("requests without end", "def again(): return ask('call', a[1])\nfor _ in range(10 ** 6): again()", CALLBACK),
@@ -137,7 +137,7 @@ LINE: list[Row] = [
     on("news of a patch", "raw(0, '=', 0, [[], [], [['patch', 'builtins', '', 'len', 5]]])\nreturn 0"),
     on("news of environment", "raw(0, '=', 0, [[], [], [['environ', {'PYTEST_ADDOPTS': '--co'}], ['folder', '/'], ['levels', {'': 0}], ['record', 5]]])\nreturn 0"),
     on("news of an odd kind", "raw(0, '=', 0, [[], [], [['__class__', 1]]])\nreturn 0"),
-    on("frames of the server", "g = sys._getframe()\nwhile g:\n    if 'message' in g.f_locals: P._line.send([0, '=', 0, 0]); return 0\n    g = g.f_back"),
+    on("frames of the server", "g = sys._getframe()\nwhile g:\n    if 'message' in g.f_locals: P._channel.send([0, '=', 0, 0]); return 0\n    g = g.f_back"),
     on("later answers", "def later():\n    while True: raw(0, '=', 4821376, 0)\nthreading.Thread(target=later, daemon=True).start()\nreturn 0"),
     on("fork answers", "if os.fork() == 0: return 4821376\nreturn 0"),
     on("limits lowered", "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))\ntry: resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (0, 0))\nexcept Exception: pass\nreturn 0"),

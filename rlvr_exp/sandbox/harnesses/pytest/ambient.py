@@ -23,12 +23,17 @@ from rlvr_exp.sandbox.harnesses.pytest.values import PLAIN, Unbridgeable
 _FLOOD = 1 << 20
 """Bytes of output that wait for a message; more is written at once, so that the limit on output counts it."""
 WORD = re.compile(r"\w+")
-VOCABULARY = frozenset(
+DRAWS = frozenset(
+    "choice choices gauss integers normal permutation rand randint randn randrange sample shuffle uniform".split()
+)
+VOCABULARY = DRAWS | frozenset(
     "random manual_seed numpy np torch environ getenv setenv delenv chdir caplog assertLogs logging getLogger".split()
 )
 """Words in a suite's text that decide what the two processes have to share."""
 STATES = ("random", "environ", "folder")
 """What a solution changes here only where the reference does: a suite may draw its data from it, or expect it."""
+_BLOCK, _BLOCKS = 4 * 624, 500
+"""Bytes of a twister's state, and how many times so many may have been drawn between two messages."""
 _write = os.write
 
 
@@ -84,9 +89,19 @@ class Ambient:
     def take(self, peer: Any, items: list[Any]) -> None:
         """Apply the changes that the other end reports."""
         for kind, *parts in items:
-            if kind in STATES and not self._allows(kind):
+            if kind in STATES and self._side == 0 and not self._accepts(peer, kind, parts):
                 continue
             getattr(self, f"_take_{kind}")(peer, *parts)
+
+    def _accepts(self, peer: Any, kind: str, parts: list[Any]) -> bool:
+        """Whether the solution may change a state of the suite's: to draw is no change, and a suite that draws does so from
+        its own state."""
+        if kind != "random":
+            return self._allows(kind)
+        at, state = parts
+        if at < len(self._random) and _leads_to(self._states[at], peer.values.value(state)):
+            return True
+        return not self._words & DRAWS and self._allows(kind)
 
     def _take_random(self, peer: Any, at: int, state: Any) -> None:
         if self._random:
@@ -199,6 +214,25 @@ def _generators(words: frozenset[str]) -> list[tuple[Callable[[], Any], Callable
         torch = import_module("torch")
         found.append((lambda: torch.get_rng_state().tolist(), lambda state: torch.set_rng_state(_bytes(torch, state))))
     return found
+
+
+def _leads_to(state: Any, other: Any) -> bool:
+    """Of a Mersenne twister of Python or numpy, whose words are made anew a block at a time."""
+    if state[0] == "MT19937":
+        twister = import_module("numpy").random.RandomState()
+        twister.set_state(tuple(state))
+        return any(
+            _words_of(twister.get_state()) == list(other[1]) or not twister.bytes(_BLOCK) for _ in range(_BLOCKS)
+        )
+    if state[0] != 3:
+        return False
+    plain = random.Random()
+    plain.setstate(state)
+    return any(plain.getstate()[1][:-1] == tuple(other[1][:-1]) or not plain.randbytes(_BLOCK) for _ in range(_BLOCKS))
+
+
+def _words_of(state: Any) -> list[int]:
+    return state[1].tolist()
 
 
 def _as_lists(state: Any) -> tuple[Any, ...]:

@@ -178,6 +178,8 @@ class Objects:
         if self.side and module not in sys.modules and module.partition(".")[0] in sys.stdlib_module_names:
             import_module(module)
         found = _named(module, name) if module not in self.own_modules else None
+        if isinstance(found, type) and (found.__module__, found.__qualname__) != (module, name):
+            found = None  # Reached through what a module has imported, such as the classes of unittest.
         return found if isinstance(found, type) else _TYPES.get(name) if module == "builtins" else None
 
     def _member(self, side: int, number: int, name: str, value: Any) -> Any:

@@ -7,6 +7,7 @@ Where the reference gave plain data everywhere, an object is a wrong answer. Sta
 """
 
 import enum
+import os
 import types
 import unittest.mock
 from collections.abc import Iterable
@@ -48,7 +49,9 @@ _PREDICATES = frozenset("startswith endswith issubset issuperset isdisjoint equa
 
 
 CHANGES = "~"
-"""Behind a kind of state: the reference changed it in the suite's process."""
+"""Behind a kind of state, or of what was done to the suite's process: the reference did so."""
+WRAPS = "wraps a failure"
+"""What the solution does that raises another exception where an assertion of the suite fails in it."""
 CATCHES = "^"
 """Behind a place: the reference gave a class there that catches failures of the suite."""
 _CAUGHT = frozenset(AssertionError.__mro__[:-1])
@@ -148,7 +151,7 @@ class Rules:
         return value
 
     def changes(self, kind: str) -> bool:
-        """Whether the solution may change such a state of the suite's process: where the reference did, or is not known."""
+        """Whether the solution may do such a thing to the suite's process: where the reference did, or is not known."""
         if self._recording:
             self.seen[f"{kind}{CHANGES}"] = 1
         return self._recording or self._sites is None or f"{kind}{CHANGES}" in self._sites
@@ -161,10 +164,21 @@ class Rules:
         """Whether a special method of the solution is not called: it would see the expected value."""
         if name not in COMPARING and name not in ARITHMETIC:
             return False
-        if self._recording or self._is_about(target) or _is_solutions(args[0]):
+        if self._recording:
+            self._decided(target, name, args[0])
+        if self._recording or (self._is_about(target) and self._decides(target, name)) or _is_solutions(args[0]):
             self.own += name in COMPARING and type(type(target)) is MirrorType
             return False
         return True
+
+    def _decided(self, target: Any, name: str, plain: Any) -> None:
+        if state_of(target) is not None and not _is_solutions(plain) and len(self.seen) < _SITES:
+            self.seen.update((f"{site} {_kind_of(name)}{CHANGES}", 1) for site in state_of(target).place.sites)
+
+    def _decides(self, target: Any, name: str) -> bool:
+        """Whether an object's own methods of this kind decide about plain data: where the reference's did, or is not known."""
+        keys = (f"{site} {_kind_of(name)}{CHANGES}" for site in state_of(target).place.sites)
+        return self._sites is None or any(key in self._sites for key in keys)
 
     def ask(self, target: Any, name: str, args: tuple[Any, ...] = ()) -> None:
         """Raises AttributeError for methods that only plain data gets, with the expected value as argument."""
@@ -200,16 +214,24 @@ class Rules:
 
     def raised(self, fault: Any) -> None:
         """An exception came back from the solution."""
-        chain = (fault, getattr(fault, "__cause__", None), getattr(fault, "__context__", None))
-        self._failed = [failure for failure in self._failed if not any(failure is part for part in chain)]
+        below = (getattr(fault, "__cause__", None), getattr(fault, "__context__", None))
+        wrapped = [failure for failure in self._failed if any(failure is part for part in below)]
+        forgiven = [fault, *(wrapped if wrapped and self.changes(WRAPS) else ())]
+        self._failed = [failure for failure in self._failed if not any(failure is one for one in forgiven)]
 
     def skips(self, trace: types.TracebackType | None) -> bool:
-        """Whether the end of a `with` block there prevents an assertion of the block."""
+        """Whether the end of a `with` block there prevents an assertion of the block: where the reference's ended none, or
+        where it is not known and an assertion is left."""
         if trace is None:
             return False
         blocks = self.managed.get(trace.tb_frame.f_code.co_filename, ())
         around = [block for block in blocks if block[0] <= trace.tb_lineno <= block[1]]
-        return bool(around) and any(line >= trace.tb_lineno for line in max(around)[2])
+        if not around:
+            return False
+        first, _, asserted = max(around)
+        if self._recording or self._sites is not None:
+            return not self.changes(f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{first} ended")
+        return any(line >= trace.tb_lineno for line in asserted)
 
     def swallowed(self) -> list[AssertionError]:
         """Assertions that failed since the last call, and that the solution swallowed."""
@@ -282,6 +304,13 @@ def _is_solutions(value: Any) -> bool:
     if state_of(value) is not None or isinstance(value, Bound):
         return True
     return isinstance(value, enum.Enum) and state_of(type(value)) is not None
+
+
+def _kind_of(name: str) -> str:
+    """Methods of one kind may stand for each other, such as those of `==` and `!=`."""
+    if name in ("__eq__", "__ne__", "__contains__"):
+        return name.replace("ne", "eq")
+    return "order" if name in COMPARING else "arithmetic"
 
 
 def _is_class_name(site: str) -> bool:

@@ -7,6 +7,7 @@ Standard library only.
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
@@ -21,6 +22,9 @@ def settle(folder: str, importing: bool) -> None:
     if importing:
         sys.path.insert(0, folder)
     os.environ["TMPDIR"], tempfile.tempdir = folder, None
+    # Hypothesis keeps what it draws from on disk, by default in the folder that the solution writes to.
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = "/dev/null/hypothesis"
+    warnings.filterwarnings("ignore", message="(?s).*in-memory database")
     fit_imports()
 
 

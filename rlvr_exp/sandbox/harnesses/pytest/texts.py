@@ -128,23 +128,52 @@ _ARITHMETIC += (ast.Compare, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, a
 def guard(folder: str, own: Iterable[str]) -> None:
     """Nothing that is unpickled in this process names more than data and classes of `own` files' modules, and no file
     of the shared folder but these is executed."""
-    names = {name.removesuffix(".py") for name in own}
+    names = {name.removesuffix(".py").replace("/", ".") for name in own}
+    folder = _real(folder)
     paths = {os.path.join(folder, name) for name in own}
 
     def watch(event: str, args: tuple[Any, ...]) -> None:
         if event == "pickle.find_class":
             module, name = args
-            if module not in names and module != "solution" and name not in _HARMLESS.get(module, "").split():
+            if not _unpickles(module, name, names):
                 raise ValueError(f"{module}.{name} is not unpickled in the suite's process")
+        elif event in ("marshal.load", "marshal.loads"):
+            if not _reads_a_librarys_bytecode(sys._getframe(1), folder):
+                raise ValueError("no code is read from bytes in the suite's process")
         elif event == "exec":
             name = getattr(args[0], "co_filename", "")
-            path = os.path.join(folder, name)
+            path = _real(os.path.join(folder, name))
             is_text = name.startswith("<") and name.endswith(">") and not os.path.exists(path)
             if path.startswith(f"{folder}/") and path not in paths and not is_text:
                 raise ValueError(f"{path} is not executed in the suite's process")
 
     sys.addaudithook(watch)
     enum.Enum.__reduce_ex__ = _by_value
+
+
+def _real(path: str) -> str:
+    """Two slashes at the beginning are one."""
+    return "/" + os.path.realpath(path).lstrip("/")
+
+
+def _unpickles(module: str, name: str, own: Iterable[str]) -> bool:
+    """Of own modules their own classes, not what these have imported, nor their values."""
+    if module == "solution":
+        return not any(part.startswith("__") for part in name.split("."))
+    if module in own:
+        found = vars(sys.modules.get(module, object)).get(name)
+        return isinstance(found, type) and found.__module__ == module
+    return name in _HARMLESS.get(module, "").split()
+
+
+_READERS = {"_compile_bytecode": "bytecode_path", "_read_pyc": "pyc"}
+"""Functions of the import system and of pytest that read compiled modules, and what they call the file."""
+
+
+def _reads_a_librarys_bytecode(frame: types.FrameType, folder: str) -> bool:
+    path = frame.f_locals.get(_READERS.get(frame.f_code.co_name, ""))
+    ours = frame.f_code.co_filename.endswith(("<frozen importlib._bootstrap_external>", "_pytest/assertion/rewrite.py"))
+    return ours and path is not None and not _real(str(path)).startswith(f"{folder}/")
 
 
 def _by_value(member: enum.Enum, protocol: int) -> Any:

@@ -127,7 +127,9 @@ def content_of(value: Any) -> Any:
 def inside(value: Any) -> Iterable[Any]:
     """The content of a container of plain data, or of a class that derives from one."""
     if isinstance(value, dict):
-        return itertools.chain(value, value.values())
+        makes = value.default_factory if isinstance(value, collections.defaultdict) else None
+        own = [makes] if isinstance(makes, type) and makes not in PLAIN else []
+        return itertools.chain(own, value, value.values())
     if isinstance(value, (list, tuple, set, frozenset)):
         return value
     return _PARTS[type(value)][0](value) if type(value) in _HOLDERS else ()
