@@ -50,14 +50,14 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test with many cases one of six runs where the whole default suite does."""
+    """Of a test with many cases one of ten runs where the whole default suite does."""
     asked = [Path(word).resolve() for word in config.args] != [Path(__file__).parent]
     if EVERY or asked or config.option.keyword or "not slow" not in config.option.markexpr:
         return
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    kept = {id(item) for each in cases.values() for item in each[:: 6 if len(each) > MANY else 1]}
+    kept = {id(item) for each in cases.values() for item in each[:: 10 if len(each) > MANY else 1]}
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
     items[:] = [item for item in items if id(item) in kept]
 

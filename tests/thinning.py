@@ -8,7 +8,7 @@ EVERY = bool(os.environ.get("RLVR_EVERY_CASE"))
 Case = TypeVar("Case")
 
 
-def thinned(cases: Iterable[Case], of: int = 6) -> list[Case]:
+def thinned(cases: Iterable[Case], of: int = 10) -> list[Case]:
     """One of so many, the first of each."""
     return [*cases][:: 1 if EVERY else of]
 
