@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rlvr_exp.core.statistics import Estimate
 from rlvr_exp.report.drawing import INK, PALETTE, SOFT, Dot, Drawing, Line, Text
@@ -83,9 +84,11 @@ def _log_axis(values: Iterable[float]) -> Axis:
 
 def _log_ticks(values: Sequence[float]) -> list[float]:
     """The values themselves where there is room for them, else round numbers between them."""
-    if len(found := sorted(set(values))) <= MOST_TICKS:
-        return found
+    found = sorted(set(values))
     low, high = math.log10(found[0]), math.log10(found[-1])
+    room = (high - low) / (2 * MOST_TICKS)
+    if len(found) <= MOST_TICKS and all(math.log10(later / one) >= room for one, later in pairwise(found)):
+        return found
     powers = range(math.floor(low), math.ceil(high) + 1)
     for steps in ((1, 2, 5), (1, 3), (1,)):
         ticks = [step * 10.0**power for power in powers for step in steps]

@@ -13,7 +13,7 @@ from rlvr_exp.config import compose, to_yaml
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.scales import BITS
 from rlvr_exp.records.tracking import Files, Tracker
-from rlvr_exp.report import nbest, task_index, write_report
+from rlvr_exp.report import nbest, plots, task_index, write_report
 from rlvr_exp.report.curves import curve_charts, other_charts
 from rlvr_exp.report.data import evidence, read_run
 from rlvr_exp.report.differences import differences
@@ -202,3 +202,8 @@ def test_a_fall_of_bits_is_no_loss_in_the_diagnosis(tmp_path) -> None:
     numbers = {"rates": {}, "change": {BITS: change, "pass_at_1": change}}
     (tmp_path / "evaluation" / "after.json").write_text(json.dumps(numbers))
     assert list(evidence(read_run(tmp_path), {}).change) == ["pass_at_1"]
+
+
+def test_numbers_along_a_logarithmic_axis_do_not_lie_on_each_other() -> None:
+    near = [1e5, 328_128, 332_800, 1_197_760, 1_312_768]
+    assert plots._log_ticks(near) == [1e5, 2e5, 5e5, 1e6] and plots._log_ticks([1.0, 10.0, 40.0]) == [1.0, 10.0, 40.0]
