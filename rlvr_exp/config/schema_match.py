@@ -17,6 +17,7 @@ from rlvr_exp.config.paths import conf_directory
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.targets import NoSchema, find_schema
 from rlvr_exp.config.tree import Path, Tree, dotted
+from rlvr_exp.config.trl_fields import trl_fields
 from rlvr_exp.config.trl_names import framework_key
 from rlvr_exp.core.errors import InputProblem
 
@@ -191,9 +192,12 @@ def near_option_below(path: Path, names: Sequence[str], root: SchemaNode) -> str
 
 def foreign(name: str, root: SchemaNode) -> str:
     """The full path of the option that another trainer calls so; empty where there is none in this run."""
-    known = OTHER_TRAINERS.get(name.lower()) or framework_key("GRPOConfig", name.lower()) or ""
+    known = OTHER_TRAINERS.get(name.lower(), "")
+    if not known and name.lower() in trl_fields("GRPOConfig"):
+        known = framework_key("GRPOConfig", name.lower()) or ""
     full = known.partition(";")[0]
-    return full if any(full in paths for paths in _paths_by_name(root).values()) else ""
+    options = {path for paths in _paths_by_name(root).values() for path in paths}
+    return full if full in options and full not in {dotted(node.path) for node in root.walk()} else ""
 
 
 def option_named(name: str, root: SchemaNode) -> str:

@@ -91,6 +91,7 @@ def test_what_the_framework_does_not_set_is_free(cls: str) -> None:
         ("algorithm.gradient_accumulation_steps", "algorithm.max_tokens_per_device"),
         ("data.dataset_name", "data.path"),
         ("algorithm.kl_coeff", "algorithm.kl_coef"),
+        ("evaluation.eval_batch_size", "evaluation.batch_size"),
     ],
 )
 def test_other_trainers_names_are_translated(typed: str, meant: str) -> None:

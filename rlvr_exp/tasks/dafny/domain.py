@@ -105,7 +105,9 @@ class DafnyDomain(Domain, DafnyDataOptions):
         return _contents(task.inputs.example)
 
     def examples(self) -> Sequence[Task]:
-        return [self.to_task(part) for parts in self._solved.values() for part in parts]
+        if not self._parts.get("train") and self._source != EMBEDDED:
+            return DafnyDomain(role="both", seed=self.seed).examples()
+        return [*map(self.to_task, self._parts.get("train", []))]
 
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
         if self.prompt.style != "bare":

@@ -55,6 +55,7 @@ def test_honest_solution_passes(honest, at):
 @pytest.mark.parametrize("at", [pytest.param(at, id=row[0]) for at, row in enumerate(ATTACKS)])
 def test_attack_never_passes(attacks, at):
     assert attacks[at].outcome == "failed", attacks[at]
+    assert "'Peer' object has no attribute" not in attacks[at].log, "it attacks nothing"
 
 
 @pytest.mark.slow

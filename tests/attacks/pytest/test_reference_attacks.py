@@ -22,3 +22,32 @@ def test_attack_never_passes(verifier, row):
     assert verdict.outcome == "failed", verdict
     if reference:
         assert judge_all(verifier, [(reference, suite, files)], reference)[0].outcome == "passed"
+
+
+NET = "import torch\n\ndef net(): return torch.randn(3)\n"
+AGAIN = "import torch\nfrom solution import net\ndef test_a():\n    torch.manual_seed(3); a = net(); torch.manual_seed(3); b = net()\n    assert torch.equal(a, b) and not torch.equal(net(), a)\n"
+SEEDS = "import random\ndef set_seed(n): random.seed(n)\n"
+SEEDED = "import random\nfrom solution import set_seed\ndef test_a():\n    set_seed(4); a = random.randint(0, 10**9); set_seed(4); b = random.randint(0, 10**9)\n    assert a == b\n"
+MANY = "import random\ndef mean(n): return sum(random.random() for _ in range(n)) / n\n"
+MANY_AGAIN = "import random\nfrom solution import mean\ndef test_a():\n    random.seed(0); a = mean(900_000); random.seed(0); b = mean(900_000)\n    assert a == b and 0 < random.uniform(0, 1) < 1\n"
+NESTED = "import pickle\nfrom solution import dump\nclass Outer:\n    class Inner:\n        x = 1\ndef test_a(): assert type(pickle.loads(dump(Outer.Inner()))) is Outer.Inner\n"
+DUMPS = (
+    "import pickle\ndef dump(x):\n    return b'\\x80\\x04\\x8c\\x0dtest_solution\\x8c\\x0bOuter.Inner\\x93)\\x81.'\n"
+)
+MONEY = "from decimal import Decimal\nclass Money(Decimal): pass\ndef f(): return Money(3)\n"
+OWN = "class Money:\n    def __init__(s, n): s.n = n\n    def __eq__(s, o): return s.n == o\n    def __mul__(s, o): return s.n * o\ndef f(): return Money(3)\n"
+MONEYED = "from solution import f\ndef test_a(): assert f() == 3 and f() * 2 == 6\n"
+HONEST = {
+    "torch seeded again": (NET, AGAIN, NET),
+    "a solution that seeds": (SEEDS + "#", SEEDED, SEEDS),
+    "more numbers than are looked through": (MANY + "#", MANY_AGAIN, MANY),
+    "a nested class unpickled": (DUMPS, NESTED, ""),
+    "own methods where the reference's content has them": (OWN, MONEYED, MONEY),
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_honest_solution_passes(verifier, name):
+    code, suite, reference = HONEST[name]
+    (verdict,) = judge_all(verifier, [(code, suite, {})], reference)
+    assert verdict.outcome == "passed", verdict

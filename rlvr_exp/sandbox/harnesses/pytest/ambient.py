@@ -32,8 +32,11 @@ VOCABULARY = DRAWS | frozenset(
 """Words in a suite's text that decide what the two processes have to share."""
 STATES = ("random", "environ", "folder")
 """What a solution changes here only where the reference does: a suite may draw its data from it, or expect it."""
-_BLOCK, _BLOCKS = 4 * 624, 500
-"""Bytes of a twister's state, and how many times so many may have been drawn between two messages."""
+DRAWN = "random numbers that the suite draws"
+"""The state that these come from, which a solution sets only where the reference does."""
+_BLOCK, _BLOCKS, _SEARCHES = 4 * 624, 1000, 8
+"""Bytes of a twister's state, how many times so many may have been drawn between two messages, and how often a generator is
+looked for in vain in a run, which takes tens of milliseconds."""
 _write = os.write
 
 
@@ -51,7 +54,9 @@ class Ambient:
         self.watched: Watched | None = None
         self._patched = Patched()
         self._random = _generators(self._words) if "random" in self._words or "manual_seed" in self._words else []
-        self._states = [state() for state, _ in self._random]
+        # The suite's go out with its first message: both processes draw from one state.
+        self._states: list[Any] = [state() if side else None for state, _, _ in self._random]
+        self._searches = [0 for _ in self._random]
         self._environment = dict(os.environ) if self._words & {"environ", "getenv", "setenv", "delenv"} else None
         self._folder = os.getcwd() if "chdir" in self._words else None
         self._logs = bool(self._words & {"caplog", "assertLogs", "logging", "getLogger"})
@@ -71,7 +76,7 @@ class Ambient:
     def news(self, peer: Any) -> list[Any]:
         """The changes that the other end does not know yet."""
         items, self._output, self._size = self._output, [], 0
-        for at, (state, _) in enumerate(self._random):
+        for at, (state, _, _) in enumerate(self._random):
             if (now := state()) != self._states[at]:
                 self._states[at] = now
                 items.append(["random", at, peer.values.code(now)])
@@ -94,14 +99,20 @@ class Ambient:
             getattr(self, f"_take_{kind}")(peer, *parts)
 
     def _accepts(self, peer: Any, kind: str, parts: list[Any]) -> bool:
-        """Whether the solution may change a state of the suite's: to draw is no change, and a suite that draws does so from
-        its own state."""
+        """Whether the solution may change a state of the suite's. Drawing numbers is no change."""
         if kind != "random":
             return self._allows(kind)
-        at, state = parts
-        if at < len(self._random) and _leads_to(self._states[at], peer.values.value(state)):
+        at, coded = parts
+        name, state = self._random[at][2], peer.values.value(coded)
+        if name == "torch" or not self._words & DRAWS:  # What no suite draws from decides nothing.
+            return self._allows(kind)
+        if self._searches[at] < _SEARCHES and _leads_to(name, self._states[at], state):
             return True
-        return not self._words & DRAWS and self._allows(kind)
+        self._searches[at] += 1
+        if self._allows(DRAWN):
+            return True
+        self._states[at] = None  # The next message takes the solution back to the suite's state.
+        return False
 
     def _take_random(self, peer: Any, at: int, state: Any) -> None:
         if self._random:
@@ -204,31 +215,36 @@ def _levels() -> dict[str, int]:
     return known
 
 
-def _generators(words: frozenset[str]) -> list[tuple[Callable[[], Any], Callable[[Any], None]]]:
-    """(read, write) of each generator of random numbers that the suite may seed."""
-    found: list[tuple[Callable[[], Any], Callable[[Any], None]]] = [(random.getstate, random.setstate)]
+def _generators(words: frozenset[str]) -> list[tuple[Callable[[], Any], Callable[[Any], None], str]]:
+    """(read, write, name) of each generator of random numbers that the suite may seed."""
+    found: list[tuple[Callable[[], Any], Callable[[Any], None], str]] = [(random.getstate, random.setstate, "random")]
     if words & {"numpy", "np"}:
         np = import_module("numpy")
-        found.append((lambda: _as_lists(np.random.get_state()), lambda state: np.random.set_state(tuple(state))))
+        found.append(
+            (lambda: _as_lists(np.random.get_state()), lambda state: np.random.set_state(tuple(state)), "numpy")
+        )
     if "torch" in words:
         torch = import_module("torch")
-        found.append((lambda: torch.get_rng_state().tolist(), lambda state: torch.set_rng_state(_bytes(torch, state))))
+        found.append(
+            (lambda: torch.get_rng_state().tolist(), lambda state: torch.set_rng_state(_bytes(torch, state)), "torch")
+        )
     return found
 
 
-def _leads_to(state: Any, other: Any) -> bool:
-    """Of a Mersenne twister of Python or numpy, whose words are made anew a block at a time."""
-    if state[0] == "MT19937":
-        twister = import_module("numpy").random.RandomState()
-        twister.set_state(tuple(state))
-        return any(
-            _words_of(twister.get_state()) == list(other[1]) or not twister.bytes(_BLOCK) for _ in range(_BLOCKS)
-        )
-    if state[0] != 3:
+def _leads_to(name: str, state: Any, other: Any) -> bool:
+    """Whether numbers drawn from a state of a Mersenne twister lead to another, whose words are made anew a block at a time."""
+    try:
+        if name == "numpy":
+            twister = import_module("numpy").random.RandomState()
+            twister.set_state(tuple(state))
+            words = list(other[1])
+            return any(_words_of(twister.get_state()) == words or not twister.bytes(_BLOCK) for _ in range(_BLOCKS))
+        plain = random.Random()
+        plain.setstate(state)
+        words = tuple(other[1][:-1])
+        return any(plain.getstate()[1][:-1] == words or not plain.randbytes(_BLOCK) for _ in range(_BLOCKS))
+    except (TypeError, ValueError, IndexError, AttributeError):  # no state
         return False
-    plain = random.Random()
-    plain.setstate(state)
-    return any(plain.getstate()[1][:-1] == tuple(other[1][:-1]) or not plain.randbytes(_BLOCK) for _ in range(_BLOCKS))
 
 
 def _words_of(state: Any) -> list[int]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rlvr_exp.sandbox.harnesses.pytest import values
+from rlvr_exp.sandbox.harnesses.pytest.ambient import DRAWN
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import (
     ARITHMETIC,
     COMPARING,
@@ -52,6 +53,7 @@ CHANGES = "~"
 """Behind a kind of state, or of what was done to the suite's process: the reference did so."""
 WRAPS = "wraps a failure"
 """What the solution does that raises another exception where an assertion of the suite fails in it."""
+_KINDS = ("equality", "membership", "order", "arithmetic")
 CATCHES = "^"
 """Behind a place: the reference gave a class there that catches failures of the suite."""
 _CAUGHT = frozenset(AssertionError.__mro__[:-1])
@@ -142,6 +144,11 @@ class Rules:
                 found = OBJECT if holds_object(value) else PLAIN
                 self.seen.update((site, self.seen.get(site, 0) | found) for site in place.sites)
                 self.seen.update((site + CATCHES, 1) for site in place.sites if swallows)
+                if (
+                    _is_solutions(value) and values.base_of(type(value)) is not None
+                ):  # It compares here, by its content.
+                    kinds = (f"{site} {kind}{CHANGES}" for site in place.sites for kind in _KINDS)
+                    self.seen.update(dict.fromkeys(kinds, 1))
         elif swallows and not any(site + CATCHES in (self._sites or ()) for site in place.sites):
             self.wrong = self.wrong or f"{(place.sites or ('?',))[0]} is a class that catches the suite's own failures"
             raise Wrong(self.wrong)
@@ -154,7 +161,9 @@ class Rules:
         """Whether the solution may do such a thing to the suite's process: where the reference did, or is not known."""
         if self._recording:
             self.seen[f"{kind}{CHANGES}"] = 1
-        return self._recording or self._sites is None or f"{kind}{CHANGES}" in self._sites
+        if self._sites is None:
+            return self._recording or kind != DRAWN
+        return self._recording or f"{kind}{CHANGES}" in self._sites
 
     def awaited(self, target: Any, value: Any) -> Any:
         """The same for the result of an awaitable."""
@@ -308,9 +317,9 @@ def _is_solutions(value: Any) -> bool:
 
 def _kind_of(name: str) -> str:
     """Methods of one kind may stand for each other, such as those of `==` and `!=`."""
-    if name in ("__eq__", "__ne__", "__contains__"):
-        return name.replace("ne", "eq")
-    return "order" if name in COMPARING else "arithmetic"
+    if name in ("__eq__", "__ne__"):
+        return _KINDS[0]
+    return _KINDS[1] if name == "__contains__" else _KINDS[2] if name in COMPARING else _KINDS[3]
 
 
 def _is_class_name(site: str) -> bool:

@@ -161,8 +161,12 @@ def _unpickles(module: str, name: str, own: Iterable[str]) -> bool:
     if module == "solution":
         return not any(part.startswith("__") for part in name.split("."))
     if module in own:
-        found = vars(sys.modules.get(module, object)).get(name)
-        return isinstance(found, type) and found.__module__ == module
+        found: Any = sys.modules.get(module, object)
+        for part in name.split("."):
+            found = vars(found).get(part) if isinstance(found, (types.ModuleType, type)) else None
+            if not (isinstance(found, type) and found.__module__ == module):
+                return False
+        return True
     return name in _HARMLESS.get(module, "").split()
 
 
