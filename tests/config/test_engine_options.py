@@ -100,7 +100,7 @@ def test_what_vllm_cannot_do_is_refused(words, where):
 def test_vllm_is_planned_here_and_refused_where_it_is_missing(words, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert main(["+stage=grpo", "engine=vllm", *words, "run.dry=true"]) == 0
-    assert "pip install 'rlvr_exp[vllm]'" in capsys.readouterr().out
+    assert "pip install 'vllm>=0.31,<0.32'" in capsys.readouterr().out
     assert main(["+stage=grpo", "engine=vllm", *words]) == 2
     assert "vllm is not installed" in capsys.readouterr().err and not list(tmp_path.iterdir())
 
