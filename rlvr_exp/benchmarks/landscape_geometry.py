@@ -10,9 +10,9 @@ from rlvr_exp.benchmarks.landscape_loss import Weights
 from rlvr_exp.core.seeds import derive
 
 TOLERANCE = 1e-3
+"""Relative error of an eigenvalue at which the iteration ends; products are computed in 32 bits."""
 RESTARTS = 1000
 """Of Lanczos at most; ARPACK's own limit grows with the weights, past what it can count."""
-"""Relative error of an eigenvalue at which the iteration ends; products are computed in 32 bits."""
 
 
 def filter_normalised(weights: Weights, seed: int, name: str) -> dict[str, torch.Tensor]:

@@ -20,6 +20,7 @@ from rlvr_exp.config.model import Model, base
 from rlvr_exp.config.optimizer import AdamW8bit
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.prepare import EditSets
+from rlvr_exp.config.report import Report
 from rlvr_exp.config.run import SAMPLES, Verify
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.solutions import LOOKS, NEEDED, Solutions
@@ -59,14 +60,7 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
                 yield replace(need, problem=replace(need.problem, where=f"roles.{role}.{need.problem.where}"))
     yield from (MissingArtifact(problem, command) for problem, command in engine_missing(config))
     if reads(config, "data") and config.data.path and not Path(config.data.path).exists():
-        remedy = "correct the path, or leave it out for the embedded tasks"
-        if HUB_NAME.fullmatch(config.data.path):
-            remedy = (
-                f"{remedy}; a set of the hub: load_dataset(NAME).save_to_disk(FOLDER) by the package datasets first"
-            )
-        yield MissingArtifact(
-            InputProblem("data.path", "not there", config.data.path, "an existing folder or file", "", remedy), ""
-        )
+        yield _no_data(config.data.path)
     if reads(config, "optimizer") and isinstance(config.optimizer, AdamW8bit) and find_spec("bitsandbytes") is None:
         command = "pip install bitsandbytes"
         remedy = f"{command}, or optimizer=adamw"
@@ -104,14 +98,25 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
     for run in config.compare.runs if config.compare is not None else ():
         yield from _run("compare.runs", run)
     if config.report is not None:
-        if config.report.run:
-            yield from _run("report.run", config.report.run)
-        else:
-            yield MissingArtifact(
-                InputProblem("report.run", "not given", "nothing", "a run directory", "", "report.run=DIR"), ""
-            )
-        for run in config.report.beside:
-            yield from _run("report.beside", run)
+        yield from _reported(config.report)
+
+
+def _no_data(path: str) -> MissingArtifact:
+    remedy = "correct the path, or leave it out for the embedded tasks"
+    if HUB_NAME.fullmatch(path):
+        remedy += "; a set of the hub: load_dataset(NAME).save_to_disk(FOLDER) by the package datasets first"
+    return MissingArtifact(InputProblem("data.path", "not there", path, "an existing folder or file", "", remedy), "")
+
+
+def _reported(report: Report) -> Iterator[MissingArtifact]:
+    if report.run:
+        yield from _run("report.run", report.run)
+    else:
+        yield MissingArtifact(
+            InputProblem("report.run", "not given", "nothing", "a run directory", "", "report.run=DIR"), ""
+        )
+    for run in report.beside:
+        yield from _run("report.beside", run)
 
 
 def _not_installed(*names: str) -> str:

@@ -124,7 +124,8 @@ class Measured(Study):
         yield from super()._faults()
         for key, words in (("command", self.command), ("words", self.words)):
             for word in words:
-                if word.lstrip("+").partition("=")[0] in OTHER_WEIGHTS:
+                name, _, value = word.lstrip("+").partition("=")
+                if name in OTHER_WEIGHTS and value not in ("false", ""):
                     what = "each policy is measured by its checkpoint, as model.path, which this excludes"
                     remedy = "make the initial policy by a run of its own, then model.path=ITS_CHECKPOINT"
                     yield InputProblem(key, what, word, "", "", remedy)

@@ -1,7 +1,8 @@
 """How much width and depth are worth: held-out loss against size, by Spearman's rank correlation over sizes and seeds.
 
 At equal tokens by the metric after training; at equal time by the loss on `dev` that each run had reached when the fastest
-run of its kind ended, between two measurements in its rows of metrics. The second is fair where the learning rate is constant, as by default.
+run of its kind ended, between two measurements in its rows of metrics. The second is fair where the learning rate is constant,
+as by default.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

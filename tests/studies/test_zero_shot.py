@@ -189,6 +189,8 @@ def test_a_policy_from_random_weights_is_refused_before_any_run(tmp_path: Path) 
 def test_weights_that_a_measurement_could_not_replace_are_refused_before_any_run(word: str) -> None:
     found = compose_lenient(["+stage=study", "study=landscape", f'study.words=["{word}"]']).problems
     assert [one.where for one in found] == ["study.words"] and "excludes" in found[0].what
+    harmless = 'study.words=["model.from_scratch=false"]'
+    assert not compose_lenient(["+stage=study", "study=landscape", harmless]).problems
 
 
 def test_solved_examples_of_the_targets_family_are_no_zero_shot(tmp_path: Path) -> None:

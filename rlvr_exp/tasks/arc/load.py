@@ -114,7 +114,7 @@ def record_of(value: Any, where: str, origin: str, family: str, split: str, sour
         faults.append(InputProblem(f"{where}, program", "not text", got=type(gold).__name__))
     if faults:
         raise InputError(*faults)
-    named = "family" in value
+    named = value.get("family") == family  # A file of one task is counted by its folder, whatever the task says.
     return ArcRecord(origin.rsplit("/", 1)[-1], origin, family, split, train, test, gold, source, named)
 
 

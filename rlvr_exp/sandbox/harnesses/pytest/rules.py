@@ -54,6 +54,7 @@ CHANGES = "~"
 WRAPS = "wraps a failure"
 """What the solution does that raises another exception where an assertion of the suite fails in it."""
 _KINDS = ("equality", "membership", "order", "arithmetic")
+"""Of the methods that see plain data, behind a place: the reference's own decided there."""
 CATCHES = "^"
 """Behind a place: the reference gave a class there that catches failures of the suite."""
 _CAUGHT = frozenset(AssertionError.__mro__[:-1])
@@ -144,9 +145,8 @@ class Rules:
                 found = OBJECT if holds_object(value) else PLAIN
                 self.seen.update((site, self.seen.get(site, 0) | found) for site in place.sites)
                 self.seen.update((site + CATCHES, 1) for site in place.sites if swallows)
-                if (
-                    _is_solutions(value) and values.base_of(type(value)) is not None
-                ):  # It compares here, by its content.
+                if _is_solutions(value) and values.base_of(type(value)) is not None:
+                    # It compares in this process, by its content: no method of its own is seen.
                     kinds = (f"{site} {kind}{CHANGES}" for site in place.sites for kind in _KINDS)
                     self.seen.update(dict.fromkeys(kinds, 1))
         elif swallows and not any(site + CATCHES in (self._sites or ()) for site in place.sites):
