@@ -5,7 +5,6 @@ Clipping is Pascanu et al. 2013 (arXiv 1211.5063), algorithm 1, by torch: the en
 """
 
 import math
-import re
 from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
@@ -13,13 +12,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from rlvr_exp.algorithms.gradient_cosine import GradientCosine
+from rlvr_exp.algorithms.places import place_of
 from rlvr_exp.algorithms.stepped import Stepped
-
-_LAYER = re.compile(r"\.(?:layers|layer|h|blocks)\.(\d+)\.")
-_OTHERS = (
-    ("embeddings", re.compile(r"embed_(?!out)|\.(?:wte|wpe)\.")),
-    ("head", re.compile(r"lm_head|embed_out|score\.")),
-)
 
 
 class Clipping:
@@ -29,6 +24,8 @@ class Clipping:
         self._steps: list[tuple[float, float, bool]] = []
         self._layers: dict[str, list[float]] = {}
         """Norms before clipping, by `place_of`."""
+        self.cosine: GradientCosine | None = None
+        """Between updates, where it is asked for."""
 
     def clip(self, trainer: Stepped) -> float:
         """Clip the trainer's gradient to `max_grad_norm`; returns its norm before, over all ranks."""
@@ -41,15 +38,21 @@ class Clipping:
             self._steps.append((before, after, before > limit))
             for place, norm in layers.items():
                 self._layers.setdefault(place, []).append(norm)
+            if self.cosine is not None:
+                self.cosine.see(trainer.model_wrapped)
         return before
 
     def state_dict(self) -> dict[str, object]:
-        return {"steps": list(self._steps), "layers": {place: list(norms) for place, norms in self._layers.items()}}
+        layers = {place: list(norms) for place, norms in self._layers.items()}
+        cosine = {} if self.cosine is None else {"cosine": self.cosine.state_dict()}
+        return {"steps": list(self._steps), "layers": layers, **cosine}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._steps = [tuple(step) for step in state["steps"]]
         layers = state.get("layers", {})  # Older checkpoints of this format have the global norm alone.
         self._layers = {place: list(norms) for place, norms in layers.items()}
+        if self.cosine is not None and "cosine" in state:
+            self.cosine.load_state_dict(state["cosine"])
 
     def metrics(self) -> Mapping[str, float]:
         """Means over the steps since the last call, and the share of them that were clipped; nothing without steps."""
@@ -64,6 +67,7 @@ class Clipping:
             "grad_norm/after": fmean(after),
             "grad_norm/clipped": sum(clipped) / len(clipped),
             **layers,
+            **({} if self.cosine is None else self.cosine.metrics()),
         }
 
 
@@ -82,10 +86,3 @@ def layer_norms(model: nn.Module) -> dict[str, float]:
         return {}
     norms = torch.stack([torch.nn.utils.get_total_norm(each).float().cpu() for each in places.values()])
     return dict(zip(places, norms.tolist(), strict=True))
-
-
-def place_of(name: str) -> str:
-    """Where a parameter is, from its name: `layer_003`, `embeddings`, `head` or `other`."""
-    if found := _LAYER.search(f".{name}"):
-        return f"layer_{int(found[1]):03d}"
-    return next((place for place, pattern in _OTHERS if pattern.search(f".{name}")), "other")

@@ -53,6 +53,11 @@ class Examples:
         return {reason: count for reason, count in self._left_out.items() if count}
 
     @property
+    def characters(self) -> int:
+        """Of all golds together, without what ends them."""
+        return sum(len(gold) for _, gold, _ in self._kept)
+
+    @property
     def dataset(self) -> Dataset:
         return Dataset.from_list([one for _, _, one in self._kept])
 

@@ -93,11 +93,12 @@ class ImitationTrainer(PackedTrainer, SFTTrainer):
             self._begin(model)
         return super().compute_loss(PackedHead(model, self._way) if self._way else model, *args, **kwargs)
 
-    def held_out_loss(self) -> float:
-        """The mean negative log-likelihood of a held-out token, in nats, however they are cut into batches."""
+    def held_out_loss(self) -> tuple[float, int]:
+        """The negative log-likelihood of all held-out tokens that are learned, in nats, and how many they are, however they
+        are cut into batches."""
         held_out: Any = self.eval_dataset
         tokens = sum(learned(torch.tensor([row["labels"]])) for row in held_out)
-        return float(self.evaluate()["eval_loss"]) * len(held_out) / tokens
+        return float(self.evaluate()["eval_loss"]) * len(held_out), tokens
 
     def prediction_step(self, model: torch.nn.Module, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """With the sum over a batch's tokens, an equal part for each of its examples: Transformers averages over these."""

@@ -1,6 +1,6 @@
 """`benchmark=landscape`: the loss of gold answers around a policy, and on the straight line to another one.
 
-Random slices in one and two dimensions, the line with its barrier, the largest eigenvalues of the Hessian, and statistics of
+Random slices in one and two dimensions, the line with its barrier, the plane through both, the largest eigenvalues of the Hessian, and statistics of
 the gradients of batches. The weights stay as they are; everything depends on the seed and the tasks alone.
 """
 
@@ -20,6 +20,10 @@ from rlvr_exp.models.policy import Policy
 from rlvr_exp.tasks.base import Domain, Task
 
 DIRECTIONS = ("first", "second")
+BEYOND = (-0.5, 1.5)
+"""How far the plane through both policies reaches, in shares of the way between them."""
+Axis = tuple[Sequence[float], Weights]
+"""How many times a direction, and the direction."""
 Progress = Callable[[str, int, int], None]
 
 
@@ -53,7 +57,13 @@ class Landscape(options.Landscape):
         found["loss"] = fmean(found["losses"])
         found |= self._line(loss, here, there, progress) if there is not None else {}
         found["slices"] = {name: self._slice(loss, here, one, name, progress) for name, one in directions.items()}
-        found |= {"grid": self._grid(loss, here, [*directions.values()], progress)} if self.grid else {}
+        if self.grid:
+            first, second = directions.values()
+            at, along = places(self.grid, -self.radius, self.radius), places(self.grid, *BEYOND)
+            found["grid"] = {"at": at, "loss": _plane(loss, here, (at, first), (at, second), progress)}
+            if there is not None:
+                found["plane"] = {"along": along, "at": at}
+                found["plane"]["loss"] = _plane(loss, here, (along, there), (at, first), progress)
         progress("gradients", 0, 1)
         found["gradients"] = gradient_statistics(loss.gradients(here))
         return found | {"eigenvalues": self._eigenvalues(loss, here, seed, progress)}
@@ -75,16 +85,6 @@ class Landscape(options.Landscape):
             losses.append(float(loss(moved(here, [(size, along)])).mean()))
         return {"at": at, "loss": losses}
 
-    def _grid(self, loss: GoldLoss, here: Weights, along: Sequence[Weights], progress: Progress) -> dict[str, Any]:
-        """`loss[i][j]`: at place i of the first direction and place j of the second."""
-        at = places(self.grid, -self.radius, self.radius)
-        rows = []
-        for place, size in enumerate(at):
-            progress("grid", place, len(at))
-            from_here = moved(here, [(size, along[0])])
-            rows.append([float(loss(moved(from_here, [(other, along[1])])).mean()) for other in at])
-        return {"at": at, "loss": rows}
-
     def _eigenvalues(self, loss: GoldLoss, here: Weights, seed: int, progress: Progress) -> list[float]:
         product, done = loss.hessian_product(here), 0
 
@@ -95,6 +95,16 @@ class Landscape(options.Landscape):
             return product(vector)
 
         return largest_eigenvalues(counted, flat(here), self.eigenvalues, seed) if self.eigenvalues else []
+
+
+def _plane(loss: GoldLoss, here: Weights, first: Axis, second: Axis, progress: Progress) -> list[list[float]]:
+    """`[i][j]`: the loss at place i of the first axis and place j of the second."""
+    (sizes, along), (others, aside), rows = first, second, list[list[float]]()
+    for place, size in enumerate(sizes):
+        progress("plane", place, len(sizes))
+        from_here = moved(here, [(size, along)])
+        rows.append([float(loss(moved(from_here, [(other, aside)])).mean()) for other in others])
+    return rows
 
 
 def _difference(here: torch.nn.Module, there: torch.nn.Module, path: str) -> dict[str, torch.Tensor]:

@@ -42,7 +42,12 @@ def drawings(found: Mapping[str, Any]) -> dict[str, Drawing]:
         drawn["line"] = curves("Straight line to the other policy", way, "share of the way", LOSS)
     if "grid" in found:
         at, losses = found["grid"]["at"], found["grid"]["loss"]
-        drawn["grid"] = heat_map(f"{LOSS}, in {OFFSET}", at, losses, "first direction", "second")
+        drawn["grid"] = heat_map(f"{LOSS}, in {OFFSET}", at, at, losses, "first direction", "second")
+    if "plane" in found:
+        plane, way = found["plane"], "share of the way to the other policy"
+        drawn["plane"] = heat_map(
+            LOSS, plane["along"], plane["at"], plane["loss"], way, f"{OFFSET} of a random direction"
+        )
     return drawn
 
 

@@ -87,7 +87,7 @@ class Landscape(Benchmark):
     points: int = option(21, low=3)
     """Points of the line and of each slice in one dimension."""
     grid: int = option(11, low=0)
-    """Points along each side of the slice in two dimensions; 0: none."""
+    """Points along each side of the slice in two dimensions, and of the plane through both policies; 0: none."""
     radius: float = option(0.5, above=0)
     """How far slices go to either side, in norms of the rows of the weights."""
     eigenvalues: int = option(3, low=0)

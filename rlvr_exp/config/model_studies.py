@@ -41,4 +41,4 @@ class ArchitectureStudy(Budgeted, Arms):
 @configures("rlvr_exp.studies.tokenization.Tokenization")
 @dataclass
 class Tokenization(Budgeted, Arms):
-    """What a tokenizer is worth where models see the same tasks: the first arm is the reference."""
+    """What a tokenizer is worth at equal texts, and at equal tokens: the first arm is the reference."""

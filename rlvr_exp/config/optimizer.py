@@ -14,6 +14,8 @@ class Optimizer:
     """Learning rate at its highest."""
     max_grad_norm: float = option(1.0, above=0)
     """Gradients are scaled down to this norm."""
+    gradient_cosine: bool = False
+    """Log the cosine between the gradients of consecutive updates, by layer; keeps one of them in host memory."""
 
 
 @dataclass

@@ -41,6 +41,9 @@ def _under_zero(config: Config) -> Iterator[InputProblem]:
     if target in WHOLE_MATRICES:
         what = f"needs full matrices, which {strategy} cuts into flat pieces"
         yield InputProblem("optimizer", what, target.rpartition(".")[2], "", "", "optimizer=adamw, or parallel=ddp")
+    if config.optimizer.gradient_cosine:
+        what, allowed = f"needs whole gradients, which {strategy} cuts into pieces", "false"
+        yield InputProblem("optimizer.gradient_cosine", what, "true", allowed, "", "parallel=ddp, or drop it")
     if strategy == "zero3" and config.model.quantization != "none":
         what = "weights in few bits cannot be spread over processes by DeepSpeed"
         yield InputProblem("model.quantization", what, config.model.quantization, "none", "", "parallel=zero2")

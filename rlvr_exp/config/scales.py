@@ -10,6 +10,8 @@ SUCCESS = ("pass_at_1", "pass_at_1_greedy", "pass_at_8")
 """Rates that every evaluation reports where it drew enough samples; `_greedy` is the argmax completion."""
 BITS = "bits_per_character"
 """Of `evaluation.bits`: what a gold completion and its end cost under the policy."""
+HELD_OUT_LOSS, HELD_OUT_BITS = "held_out/loss", "held_out/bits_per_character"
+"""In the rows of imitation, of the golds of `dev`: nats a token, and what policies with other tokenizers have in common."""
 
 
 @dataclass(frozen=True)

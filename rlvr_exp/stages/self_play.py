@@ -96,7 +96,7 @@ def train(
     select = selection(components, config, context)
     with TemporaryDirectory() as scratch:
         trainer = imitation_trainer(policy, config, golds, Path(scratch))
-        learner = SFTLearner(POLICY, trainer, config.algorithm.eval_every_steps)
+        learner = SFTLearner(POLICY, trainer, config.algorithm.eval_every_steps, golds[1].characters)
         maker = round_maker(components, config, context, tasks)
         feed = self_play_feed(components, config, context, maker, golds[0], lambda: learner.restart(base))
         remembers: dict[str, Any] = {"curriculum": maker.curriculum} if maker.curriculum.state_dict() else {}

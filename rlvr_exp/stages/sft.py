@@ -98,7 +98,7 @@ def train(
             NonFiniteGuard(config.run.guards.max_skipped),
             config.algorithm.max_sequence_tokens,
         )
-        learner = SFTLearner(POLICY, trainer, algorithm.eval_every_steps)
+        learner = SFTLearner(POLICY, trainer, algorithm.eval_every_steps, held_out.characters)
         order = example_order(config, examples)(config.seed, "order of examples")
         feed = GoldFeed(examples, order, plan.sequences * config.parallel.world, config.seed)
         training = Training(

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
+
 from rlvr_exp.records.tracking import Row, read_metrics
 from rlvr_exp.studies.study import Run
 
@@ -37,6 +39,24 @@ def seconds_until(rows: Sequence[Row]) -> Iterator[float]:
         step = int(row["step"] or 0)
         total, before = total + rate * (step - before), step
         yield total
+
+
+def reached(directory: Path, metric: str, kind: str, amount: float) -> float | None:
+    """A metric of a run's rows when it had used up so many seconds, or seen so many tokens of imitation: in proportion between
+    the measurements around it, else runs that are measured seldom would have older ones. None where it was not measured by then.
+    """
+    rows = read_metrics(directory)
+    spent = [*(seconds_until(rows) if kind == "seconds" else _seen_until(rows))]
+    found = [(at, row[metric]) for at, row in zip(spent, rows, strict=True) if metric in row]
+    if not found or amount < found[0][0]:
+        return None
+    return float(np.interp(amount, [at for at, _ in found], [value for _, value in found]))
+
+
+def _seen_until(rows: Sequence[Row]) -> Iterator[float]:
+    """The tokens of imitation up to each row, some of which have measurements alone."""
+    known = {0: 0.0} | {int(row["step"] or 0): row[SEEN] or 0.0 for row in rows if SEEN in row}
+    yield from (float(np.interp(int(row["step"] or 0), [*known], [*known.values()])) for row in rows)
 
 
 def sampled(row: Row, kind: str = "rollouts") -> float:

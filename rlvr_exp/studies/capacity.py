@@ -9,18 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from rlvr_exp.config import model_studies as options
+from rlvr_exp.config.scales import HELD_OUT_LOSS
 from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.statistics import LEVEL, Estimate, rank_correlation
-from rlvr_exp.records.tracking import read_metrics
 from rlvr_exp.report.plots import Curve, curves
-from rlvr_exp.studies.budget import budgets, seconds_until, unequal, used
+from rlvr_exp.studies.budget import budgets, reached, unequal, used
 from rlvr_exp.studies.model_arms import MODELS, Row, model_findings
 from rlvr_exp.studies.study import Findings, Job, Run, Study
 
-LOSS = "held_out/loss"
 KINDS = ("width", "depth")
 TOKENS, TIME = "equal tokens", "equal time"
 
@@ -72,18 +69,10 @@ def _at_equal_time(runs: Sequence[Run]) -> Iterator[Row]:
     for kind in KINDS:
         own = [run for run in runs if run.completed and _size(run)["of"] == kind]
         seconds = min((used(run.directory, "seconds") for run in own), default=0.0)
-        losses = [(run, _loss_after(run, seconds)) for run in own]
+        losses = [(run, reached(run.directory, HELD_OUT_LOSS, "seconds", seconds)) for run in own]
         if all(loss is not None for _, loss in losses):
             for run, loss in losses:
-                yield {**_size(run), "at": TIME, "measure": LOSS, "value": loss, "seconds": seconds}
-
-
-def _loss_after(run: Run, seconds: float) -> float | None:
-    """In proportion between the measurements around it, else slow runs, measured seldom, would have the older losses."""
-    rows = read_metrics(run.directory)
-    found = [(spent, row[LOSS]) for row, spent in zip(rows, seconds_until(rows), strict=True) if LOSS in row]
-    times, losses = [spent for spent, _ in found], [loss for _, loss in found]
-    return float(np.interp(seconds, times, losses)) if found and times[0] <= seconds else None
+                yield {**_size(run), "at": TIME, "measure": HELD_OUT_LOSS, "value": loss, "seconds": seconds}
 
 
 def _rank(losses: Sequence[Row], kind: str, at: str) -> dict[str, Any]:
@@ -107,7 +96,7 @@ def _untimed(runs: Sequence[Run], losses: Sequence[Row]) -> Iterator[str]:
     for kind in dict.fromkeys(_size(run)["of"] for run in runs if run.completed):
         if kind not in timed:
             remedy = "a smaller algorithm.eval_every_steps, or more steps"
-            yield f"At equal time nothing is said of {kind}: some run had no {LOSS} when the fastest ended; {remedy}."
+            yield f"At equal time nothing is said of {kind}: some run had no {HELD_OUT_LOSS} when the fastest ended; {remedy}."
 
 
 def _sentence(row: Mapping[str, Any]) -> str:

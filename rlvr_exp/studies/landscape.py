@@ -15,6 +15,7 @@ from rlvr_exp.core.statistics import Estimate, t_interval
 from rlvr_exp.evaluation.finding import of_few_seeds
 from rlvr_exp.records.summary import read_benchmark
 from rlvr_exp.report.drawing import Drawing
+from rlvr_exp.report.heat_map import heat_map
 from rlvr_exp.report.plots import Curve, curves, intervals
 from rlvr_exp.studies.measured import MeasuredStudy
 from rlvr_exp.studies.study import Findings, Job, Run
@@ -53,7 +54,7 @@ class Landscape(options.Landscape, MeasuredStudy):
             "eigenvalues": [row for arm, of in pairs.items() for row in _eigenvalues(arm, of)],
             "gradients": [row for arm, of in pairs.items() for row in _gradients(arm, of)],
         }
-        return Findings(answer, tables, _drawn(line, slices, sharpness))
+        return Findings(answer, tables, _drawn(line, slices, sharpness) | _plane(pairs[BASE]))
 
 
 def _measured(runs: Sequence[Run]) -> dict[str, dict[Any, Found]]:
@@ -171,6 +172,17 @@ def _drawn(
         "line": curves("From the base to the trained policy", way, "share of the way", LOSS),
         "slices": curves("Random directions, mean over seeds", around, "norms of the weights' rows", LOSS),
     } | ({"eigenvalues": intervals(title, sharpness, which)} if sharpness else {})
+
+
+def _plane(of: Sequence[Found]) -> dict[str, Drawing]:
+    """Through both policies: the mean over seeds, each with a way and a random direction of its own."""
+    planes = [found["plane"] for found in of if "plane" in found]
+    if len(planes) < len(of):
+        return {}
+    rows = zip(*(one["loss"] for one in planes), strict=True)
+    means = [[fmean(cells) for cells in zip(*row, strict=True)] for row in rows]
+    way, offset = "share of the way from the base", "norms of rows of a random direction"
+    return {"plane": heat_map(f"{LOSS}, mean over seeds", planes[0]["along"], planes[0]["at"], means, way, offset)}
 
 
 def _text(value: Estimate) -> str:

@@ -1,12 +1,26 @@
-"""What a tokenizer is worth: models that see the same tasks in other tokens, by what the same golds cost them."""
+"""What a tokenizer is worth: models that see the same tasks in other tokens, by what the same golds cost them.
+
+At equal texts after training; at equal tokens by the bits of the golds of `dev` that each run had reached when it had seen as
+many tokens as the run with the fewest had at its end. The second is fair where the learning rate is constant, as by default.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
+from typing import Any
 
 from rlvr_exp.config import model_studies as options
+from rlvr_exp.config.scales import HELD_OUT_BITS
+from rlvr_exp.core.crossed import holm
+from rlvr_exp.core.statistics import LEVEL, mean_p_value, t_interval
+from rlvr_exp.evaluation.finding import of_few_seeds
 from rlvr_exp.records import manifest
-from rlvr_exp.studies.model_arms import MODELS, model_findings
+from rlvr_exp.studies.budget import reached, used
+from rlvr_exp.studies.model_arms import MODELS, Row, model_findings
 from rlvr_exp.studies.study import ArmStudy, Findings, Job, Run
+
+EQUAL_TOKENS = "equal_tokens"
+"""The table with a row for each arm when all had seen as many tokens."""
 
 
 class Tokenization(options.Tokenization, ArmStudy):
@@ -16,7 +30,59 @@ class Tokenization(options.Tokenization, ArmStudy):
     def summarise(self, runs: Sequence[Run]) -> Findings:
         found = model_findings(runs, self.metric, self.equal)
         counts = {row["arm"]: row["tokens_a_task"] for row in found.tables[MODELS] if "tokens_a_task" in row}
-        return replace(found, answer=[*_unequal_texts(runs), *found.answer, *_tokens(counts)])
+        tokens = min(used(run.directory, "tokens") for run in runs if run.completed)
+        rows = _equal_tokens(_after(runs, tokens), runs[0].job.arm, tokens)
+        answer = [*_unequal_texts(runs), *found.answer, _at_equal_tokens(rows, tokens), *_tokens(counts)]
+        return replace(found, answer=answer, tables={**found.tables, **({EQUAL_TOKENS: rows} if rows else {})})
+
+
+def _after(runs: Sequence[Run], tokens: float) -> dict[str, dict[int, float]]:
+    """Bits a character of the golds of `dev`, by arm and seed, when so many tokens had been seen; empty where some run was not
+    measured by then."""
+    found: dict[str, dict[int, float]] = {}
+    for run in runs:
+        if run.completed:
+            bits = reached(run.directory, HELD_OUT_BITS, "tokens", tokens)
+            if bits is None:
+                return {}
+            found.setdefault(run.job.arm, {})[run.job.seed] = bits
+    return found
+
+
+def _equal_tokens(levels: Mapping[str, Mapping[int, float]], first: str, tokens: float) -> list[Row]:
+    """A row an arm, each against the first, paired by seed. Intervals and chances are over seeds alone, corrected for all arms
+    that are compared."""
+    known = levels.get(first, {})
+    apart = {
+        arm: [of[seed] - known[seed] for seed in of if seed in known] for arm, of in levels.items() if arm != first
+    }
+    judged = {arm: of for arm, of in apart.items() if len(of) > 1}
+    chances = dict(zip(judged, holm([mean_p_value(of, 0.0) for of in judged.values()]), strict=True))
+    rows: list[Row] = []
+    for arm, of in levels.items():
+        row: dict[str, Any] = {"arm": arm, "tokens": tokens, "seeds": len(of), HELD_OUT_BITS: fmean(of.values())}
+        if apart.get(arm):
+            row |= zip(("difference", "low", "high"), t_interval(apart[arm]), strict=True)
+        rows.append(row | ({"p_holm": chances[arm]} if arm in chances else {}))
+    return rows
+
+
+def _at_equal_tokens(rows: Sequence[Row], tokens: float) -> str:
+    if not rows:
+        remedy = "a smaller algorithm.eval_every_steps, or more steps"
+        return (
+            f"At equal tokens nothing is said: some run had no {HELD_OUT_BITS} after {tokens:,.0f} of them; {remedy}."
+        )
+    first, *others = rows
+    of = f"At equal tokens ({tokens:,.0f}, those of prompts included) by {HELD_OUT_BITS} of dev"
+    listed = [f"{first['arm']} {first[HELD_OUT_BITS]:.3f}", *(_against(row) for row in others if "difference" in row)]
+    few = of_few_seeds(min(row["seeds"] for row in rows), "an interval")
+    return f"{of}, others less {first['arm']}, over seeds alone: {'; '.join(listed)}{few}."
+
+
+def _against(row: Row) -> str:
+    sure = "beyond chance" if row.get("p_holm", 1.0) <= LEVEL else "no difference was found"
+    return f"{row['arm']} {row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}], {sure}"
 
 
 def _unequal_texts(runs: Sequence[Run]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from peft import PeftModel
 from transformers.trainer import TRAINER_STATE_NAME
 
 from rlvr_exp.algorithms.clipping import Clipping
+from rlvr_exp.algorithms.gradient_cosine import GradientCosine
 from rlvr_exp.algorithms.optimizers import parts_of
 from rlvr_exp.algorithms.stepped import Stepped
 from rlvr_exp.core.seeds import derive
@@ -65,13 +66,15 @@ class Learner:
         """Whether `take` comes before the next update."""
         return self.trainer.needs_batch
 
-    def begin(self, folder: Path | None = None) -> None:
+    def begin(self, folder: Path | None = None, gradient_cosine: bool = False) -> None:
         """Prepare model, optimizer and schedule for the first update.
 
         Args:
             folder: the state that `save` wrote, to resume from; weights are loaded already.
+            gradient_cosine: `optimizer.gradient_cosine`.
         """
         self.activate()
+        self._clipping.cosine = GradientCosine() if gradient_cosine else None
         if folder is not None:
             self._load(folder)
         self.trainer.train(resume_from_checkpoint=None if folder is None else str(folder))

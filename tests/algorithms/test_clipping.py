@@ -13,7 +13,7 @@ from thinning import tries
 from tiny_update import Bowl, trainer
 from updating import Gradients, updated
 
-from rlvr_exp.algorithms.clipping import Clipping, place_of
+from rlvr_exp.algorithms.clipping import Clipping
 from rlvr_exp.config import compose
 
 
@@ -119,19 +119,3 @@ def test_norms_by_layer_add_up_to_the_norm_before_clipping() -> None:
     assert by_place["embeddings"] == pytest.approx(math.sqrt(6)) and by_place["layer_000"] == pytest.approx(
         math.sqrt(4 * 2**2 + 2 * 3**2)
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "place"),
-    [
-        ("base_model.model.model.layers.31.self_attn.q_proj.lora_A.default.weight", "layer_031"),
-        ("gpt_neox.layers.0.attention.query_key_value.weight", "layer_000"),
-        ("transformer.h.7.mlp.c_fc.weight", "layer_007"),
-        ("gpt_neox.embed_in.weight", "embeddings"),
-        ("transformer.wte.weight", "embeddings"),
-        ("embed_out.weight", "head"),
-        ("model.norm.weight", "other"),
-    ],
-)
-def test_places_of_the_families(name: str, place: str) -> None:
-    assert place_of(name) == place

@@ -67,7 +67,7 @@ def learning(folder: Path, words: list[str]) -> tuple[SFTLearner, GoldFeed]:
         config.algorithm.max_sequence_tokens,
     )
     feed = GoldFeed(rows, Passes(len(rows), config.seed), plan.sequences, config.seed)
-    return SFTLearner("policy", made, who.eval_every_steps), feed
+    return SFTLearner("policy", made, who.eval_every_steps, rows.characters), feed
 
 
 def run(folder: Path, options: dict[str, Any]) -> tuple:

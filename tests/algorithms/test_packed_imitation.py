@@ -1,5 +1,6 @@
 """Imitation computes examples in packed rows: its loss, gradient and metrics are those of each example by itself."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ def turn(prompt: list[int], answer: list[int]) -> Example:
 
 
 BATCH = [turn([5, 6, 7, 8], [3, 4, 1]), turn([9, 3], [2, 2, 17, 1]), turn([4] * 9, [11, 1]), turn([6], [7, 8, 9, 1])]
+CHARACTERS = 23
+"""Of the answers, as their learner is told."""
 
 
 def trainer(folder: Path, *words: str, passes: int = 1, given: Policy | None = None) -> ImitationTrainer:
@@ -57,7 +60,7 @@ def trainer(folder: Path, *words: str, passes: int = 1, given: Policy | None = N
 def stepped(made: ImitationTrainer, batch: list[Example]) -> tuple[torch.Tensor, dict[str, float]]:
     """The gradient and the metrics of a step."""
     seen, rows = Gradients(made.optimizer), []
-    learner = SFTLearner("policy", made, 1)
+    learner = SFTLearner("policy", made, 1, CHARACTERS)
     rows = driven(learner, lambda _: batch)
     (found,) = seen.seen
     return found, rows[0]
@@ -164,11 +167,15 @@ def test_a_step_computes_no_linear_layer_by_pytorch_and_no_head_of_a_prompt(tmp_
 def test_held_out_loss_is_that_of_each_example(tmp_path):
     made = trainer(tmp_path)
     _, loss, _ = by_hand(made, BATCH)
-    learner = SFTLearner("policy", made, 1)
+    learned_tokens = sum(label != IGNORED for one in BATCH for label in one["labels"][1:])
+    learner = SFTLearner("policy", made, 1, CHARACTERS)
     learner.begin()
     for size in (8, 2, 1):
         made.args.per_device_eval_batch_size = size
-        assert learner.held_out_loss()["held_out/loss"] == pytest.approx(loss, rel=1e-5), "a token's, in any batches"
+        found = learner.held_out_loss()
+        assert found["held_out/loss"] == pytest.approx(loss, rel=1e-5), "a token's, in any batches"
+        bits = loss * learned_tokens / math.log(2)
+        assert found["held_out/bits_per_character"] == pytest.approx(bits / CHARACTERS, rel=1e-5)
     assert len({sum(label != IGNORED for label in one["labels"]) for one in BATCH}) > 1
 
 

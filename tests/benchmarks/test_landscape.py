@@ -159,8 +159,14 @@ def test_a_run_leaves_the_same_for_the_same_seed_and_no_weight_changed(tmp_path,
     assert middle["loss"][1] == pytest.approx(found["loss"], abs=1e-5) and middle["at"] == [-0.5, 0.0, 0.5]
     assert found["grid"]["loss"][1][1] == pytest.approx(found["loss"], abs=1e-5)
     assert found["grid"]["loss"][0][1] == pytest.approx(middle["loss"][0], abs=1e-5)
+    plane = found["plane"]
+    assert plane["along"] == [-0.5, 0.5, 1.5] and plane["at"] == [-0.5, 0.0, 0.5] and "plane" not in other
+    assert plane["loss"][1][1] == pytest.approx(sum(line["losses"][1]) / len(line["losses"][1]), abs=1e-5)
+    assert len({loss for row in plane["loss"] for loss in row}) == 9
     assert found["eigenvalues"][0] > 0 and {"all", "embeddings", "layer_001"} < set(found["gradients"])
-    assert {"slices.svg", "line.png", "grid.png", "benchmark.md"} < {path.name for path in (tmp_path / "one").iterdir()}
+    assert {"slices.svg", "line.png", "grid.png", "plane.png", "benchmark.md"} < {
+        path.name for path in (tmp_path / "one").iterdir()
+    }
 
 
 def test_another_space_and_too_few_tasks_are_refused(network, tmp_path):

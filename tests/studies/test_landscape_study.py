@@ -7,6 +7,7 @@ import pytest
 from rlvr_exp.config import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
+from rlvr_exp.report.drawing import Line, Text
 from rlvr_exp.studies.landscape import Landscape
 from rlvr_exp.studies.record import write_record
 from rlvr_exp.studies.study import Run
@@ -38,6 +39,9 @@ def measured(job, root, line, eigenvalue, loss):
         "gradients": {"all": {"norm": 1.0 + job.seed, "noise_scale": None if job.seed else 2.0, "cosine": 0.1}},
         "eigenvalues": [eigenvalue, 1.0],
     }
+    if job.arm == "base":
+        rows = [[loss + job.seed, loss], [2 * loss, 4 * loss], [loss, 3 * loss]]
+        found["plane"] = {"along": [-0.5, 0.5, 1.5], "at": [-1.0, 1.0], "loss": rows}
     write_json(run.directory / "benchmark.json", found)
     return run
 
@@ -114,7 +118,7 @@ def test_a_barrier_and_a_sharper_place_are_found(tmp_path):
         "cosine": pytest.approx(0.1),
     }
     write_record(tmp_path, "study", [], runs, found)
-    assert {path.stem for path in tmp_path.glob("*.png")} == {"line", "slices", "eigenvalues"}
+    assert {path.stem for path in tmp_path.glob("*.png")} == {"line", "slices", "eigenvalues", "plane"}
     assert json.loads((tmp_path / "study.json").read_text())["tables"]["slices"][1]["value"] == 1.0
 
 
@@ -143,3 +147,16 @@ def test_a_plan_lists_all_runs_and_missing_words_are_refused():
         compose(["+stage=study", "study=landscape", 'study.measure=["+stage=evaluate"]'])
     with pytest.raises(InputError, match=r"study.measure: the study says that itself"):
         compose(["+stage=study", "study=landscape", 'study.measure=["benchmark=landscape","seed=3"]'])
+
+
+def test_the_plane_through_both_is_the_mean_over_seeds(tmp_path):
+    runs = planted(tmp_path)
+    drawn = study().summarise(runs).plots["plane"]
+    said = [shape.text for shape in drawn.shapes if isinstance(shape, Text)]
+    assert {"-0.5", "0.5", "1.5", "-1", "1"} <= set(said), "both axes have their own numbers"
+    assert "lightest 1, darkest 4" in said and len([one for one in drawn.shapes if isinstance(one, Line)]) == 6
+    file = runs[0].directory / "benchmark.json"
+    found = json.loads(file.read_text())
+    del found["plane"]
+    write_json(file, found)
+    assert "plane" not in study().summarise(runs).plots

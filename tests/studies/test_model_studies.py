@@ -10,7 +10,7 @@ from scipy import stats
 
 from rlvr_exp.config import compose
 from rlvr_exp.config.compose import compose_lenient
-from rlvr_exp.config.scales import BITS
+from rlvr_exp.config.scales import BITS, HELD_OUT_BITS
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_text
 from rlvr_exp.core.statistics import rank_correlation
@@ -91,6 +91,42 @@ def test_runs_without_bits_are_refused(tmp_path):
     ]
     with pytest.raises(InputError, match="no run measured it"):
         study.summarise(lost)
+
+
+def learning(tokens: int, bits: float) -> list[dict[str, float]]:
+    """Eight steps of so many tokens, measured after every second one; bits fall by 1 per 1,000 tokens."""
+    rows: list[dict[str, float]] = [{"step": step, "tokens/seen": tokens * step} for step in range(1, 9)]
+    for row in rows[1::2]:
+        row["held_out/bits_per_character"] = bits - row["tokens/seen"] / 1000
+    return rows
+
+
+@pytest.mark.property(44)
+def test_tokenisations_have_one_row_an_arm_on_equal_tokens_and_equal_tasks(tmp_path):
+    rows = {"first": learning(100, 3.0), "second": learning(250, 3.5)}
+    study, runs = arms(Tokenization, tmp_path, {"first": 1.0, "second": 1.3}, rows=rows, equal="none")
+    found = study.summarise(runs)
+    models, equal = found.tables["models"], found.tables["equal_tokens"]
+    assert [row["arm"] for row in models] == ["first", "second"] == [row["arm"] for row in equal]
+    assert {row[f"{BITS}/tasks"] for row in models} == {TASKS} and {row["runs"] for row in models} == {3}
+    assert [row["training_tokens"] for row in models] == [800, 2000] and {row["tokens"] for row in equal} == {800}
+    assert [row[HELD_OUT_BITS] for row in equal] == pytest.approx([2.2, 2.7]), (
+        "between its measurements at 500 and 1,000"
+    )
+    assert "difference" not in equal[0] and equal[1]["seeds"] == 3
+    assert equal[1]["difference"] == pytest.approx(0.5) and equal[1]["p_holm"] < 0.05
+    (sentence,) = [text for text in found.answer if text.startswith("At equal tokens (800, those of prompts included)")]
+    assert "first 2.200; second +0.500 [+0.500, +0.500], beyond chance; an interval of 3 seeds" in sentence
+
+
+def test_a_tokenisation_that_was_not_measured_by_then_leaves_equal_tokens_out(tmp_path):
+    rows = {"first": learning(100, 3.0), "second": learning(500, 3.5)}
+    study, runs = arms(Tokenization, tmp_path, {"first": 1.0, "second": 1.3}, rows=rows, equal="none")
+    found = study.summarise(runs)
+    assert "equal_tokens" not in found.tables
+    assert any(
+        text.startswith("At equal tokens nothing is said: some run had no held_out/bits") for text in found.answer
+    )
 
 
 @pytest.mark.property(44)

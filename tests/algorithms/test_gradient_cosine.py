@@ -1,0 +1,100 @@
+"""The cosine between the gradients of consecutive updates, against plain arithmetic; a resumed run goes on with it."""
+
+import io
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_update import Bowl, trainer
+from updating import Gradients, driven
+
+from rlvr_exp.algorithms.gradient_cosine import GradientCosine
+from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.training.learner import Learner
+
+
+def model() -> torch.nn.ModuleDict:
+    layers = torch.nn.ModuleList([torch.nn.Linear(3, 3), torch.nn.Linear(3, 2)])
+    return torch.nn.ModuleDict({"layers": layers, "norm": torch.nn.LayerNorm(3)}).double()
+
+
+def gradients(of: torch.nn.Module, seed: int) -> torch.Tensor:
+    drawn = torch.Generator().manual_seed(seed)
+    for value in of.parameters():
+        value.grad = torch.randn(value.shape, generator=drawn, dtype=value.dtype)
+    return torch.cat([value.grad.flatten() for value in of.parameters()])
+
+
+def cosine(one: torch.Tensor, other: torch.Tensor) -> float:
+    return float(torch.nn.functional.cosine_similarity(one, other, dim=0))
+
+
+def test_cosines_are_those_of_neighbours_of_the_whole_and_of_each_layer() -> None:
+    one, seen = model(), GradientCosine()
+    first = gradients(one, 1)
+    seen.see(one)
+    assert seen.metrics() == {}, "the first update has none before it"
+    second = gradients(one, 2)
+    seen.see(one)
+    third = gradients(one, 3)
+    seen.see(one)
+    row = seen.metrics()
+    assert row["grad_cosine"] == pytest.approx((cosine(first, second) + cosine(second, third)) / 2)
+    layer = slice(0, 12)  # Nine weights and three biases of the first.
+    pair = (cosine(first[layer], second[layer]) + cosine(second[layer], third[layer])) / 2
+    assert row["grad_cosine/layer_000"] == pytest.approx(pair)
+    assert set(row) == {"grad_cosine", "grad_cosine/layer_000", "grad_cosine/layer_001", "grad_cosine/other"}
+    assert seen.metrics() == {}
+
+
+def test_the_same_direction_is_1_the_opposite_minus_1_and_none_counts_for_nothing() -> None:
+    one, seen = model(), GradientCosine()
+    gradients(one, 1)
+    for factor in (2.0, -3.0):
+        seen.see(one)
+        for value in one.parameters():
+            value.grad *= factor
+        seen.see(one)
+        assert seen.metrics()["grad_cosine"] == pytest.approx(1.0 if factor > 0 else -1.0)
+        seen._last = {}
+    for value in one["norm"].parameters():
+        value.grad = None
+    seen.see(one)
+    seen.see(one)
+    assert "grad_cosine/other" not in seen.metrics()
+
+
+def test_a_saved_one_goes_on_as_if_nothing_had_been_between() -> None:
+    one, seen, resumed, file = model(), GradientCosine(), GradientCosine(), io.BytesIO()
+    for seed in (1, 2):
+        gradients(one, seed)
+        seen.see(one)
+    torch.save(seen.state_dict(), file)
+    file.seek(0)
+    resumed.load_state_dict(torch.load(file, weights_only=True))
+    gradients(one, 3)
+    for each in (seen, resumed):
+        each.see(one)
+    assert seen.metrics() == resumed.metrics() != {}
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_learner_logs_it_where_it_is_asked_for(asked: bool, tmp_path: Path) -> None:
+    words = ["optimizer=sgd", "optimizer.lr=1e-6", "algorithm.max_steps=3", "scheduler=constant"]
+    made = trainer(Bowl(0, 1.0), compose(["+stage=grpo", *words]).config, tmp_path)
+    seen, learner = Gradients(made.optimizer), Learner("policy", made, {})
+    begin = learner.begin
+    learner.begin = lambda: begin(gradient_cosine=asked)
+    rows = driven(learner, lambda _: None)
+    assert "grad_cosine" not in rows[0]
+    if not asked:
+        assert not any(name.startswith("grad_cosine") for row in rows for name in row)
+    else:
+        assert rows[1]["grad_cosine"] == pytest.approx(cosine(*seen.seen[:2]), abs=1e-5)
+
+
+def test_zero_which_shards_gradients_refuses_it() -> None:
+    found = compose_lenient(["+stage=grpo", "parallel=zero2", "optimizer.gradient_cosine=true"]).problems
+    assert [one.where for one in found if "gradient" in one.where] == ["optimizer.gradient_cosine"]
+    assert not compose_lenient(["+stage=grpo", "parallel=ddp", "optimizer.gradient_cosine=true"]).problems
