@@ -84,7 +84,7 @@ def _refuse_other_start(trained: Run, initial: Sequence[Run]) -> None:
 
 def _other_start(where: str) -> InputProblem:
     what = "the target is measured with another policy than the one that training starts with"
-    remedy = "name it in study.words, which all runs have; a policy from random weights has no success to gain on"
+    remedy = "name it in study.words, or in study.target with data that choose another; random weights have no success to gain on"
     return InputProblem("study.command", what, where, "", "", remedy)
 
 

@@ -66,15 +66,17 @@ class Learner:
         """Whether `take` comes before the next update."""
         return self.trainer.needs_batch
 
-    def begin(self, folder: Path | None = None, gradient_cosine: bool = False) -> None:
+    def compare_gradients(self) -> None:
+        """Log the cosine between the gradients of consecutive updates. Called before `begin`."""
+        self._clipping.cosine = GradientCosine()
+
+    def begin(self, folder: Path | None = None) -> None:
         """Prepare model, optimizer and schedule for the first update.
 
         Args:
             folder: the state that `save` wrote, to resume from; weights are loaded already.
-            gradient_cosine: `optimizer.gradient_cosine`.
         """
         self.activate()
-        self._clipping.cosine = GradientCosine() if gradient_cosine else None
         if folder is not None:
             self._load(folder)
         self.trainer.train(resume_from_checkpoint=None if folder is None else str(folder))

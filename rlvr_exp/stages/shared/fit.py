@@ -106,7 +106,9 @@ def _begin(checkpoints: Checkpoints, contents: Contents, config, context: RunCon
         context.steps = resumed_step(context) or 0
     folders = {} if checkpoint is None else contents.training(checkpoint)
     for role, learner in contents.learners.items():
-        learner.begin(folders.get(role), config.optimizer.gradient_cosine)
+        if config.optimizer.gradient_cosine:
+            learner.compare_gradients()
+        learner.begin(folders.get(role))
     return context.steps
 
 
