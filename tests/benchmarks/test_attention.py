@@ -23,25 +23,32 @@ def test_same_cells_are_those_of_pairs_of_one_shape() -> None:
 
 
 def planted(policy, ids) -> torch.Tensor:
-    """Two heads of a layer, and a uniform one: the first attends to the token before, the second behind the last occurrence."""
+    """Four heads of a layer, and uniform ones: they attend to the token before, behind the last occurrence, to that occurrence,
+    and to the same cell of the grid before."""
     count = len(ids)
-    heads = torch.zeros(2, 2, count, count)
+    heads = torch.zeros(2, 4, count, count)
     for place, token in enumerate(ids):
         heads[0, 0, place, max(0, place - 1)] = 1.0
         earlier = [before for before in range(place) if ids[before] == token]
         heads[0, 1, place, earlier[-1] + 1 if earlier else place] = 1.0
+        heads[0, 2, place, earlier[-1] if earlier else place] = 1.0
         heads[1, :, place, : place + 1] = 1 / (place + 1)
+    text = policy.tokenizer.decode(ids)
+    encoded = policy.tokenizer(text)
+    for there, here in same_cells(text):
+        heads[0, 3, encoded.char_to_token(here), encoded.char_to_token(there)] = 1.0
     return heads
 
 
-def test_a_head_that_looks_back_one_token_and_one_of_induction_are_told_apart(tmp_path: Path, monkeypatch) -> None:
+def test_heads_of_known_behaviour_are_told_apart(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(attention, "_attention", planted)
     text, scores = measured(tmp_path, "attention", "benchmark.tasks=3", "benchmark.sequences=3")
     assert scores["previous/layer_0_head_0"]["value"] == 1.0
     assert scores["induction/layer_0_head_1"]["value"] > 0.9 > 0.1 > scores["induction/layer_0_head_0"]["value"]
-    assert scores["copy/layer_0_head_1"]["value"] < 0.1
+    assert scores["copy/layer_0_head_2"]["value"] > 0.9 > 0.1 > scores["copy/layer_0_head_1"]["value"]
+    assert scores["same_cell/layer_0_head_3"]["value"] == 1.0 > 0.5 > scores["same_cell/layer_0_head_0"]["value"]
     assert "| 0, 1 |" in text and "| uniform |" in text
-    assert (tmp_path / "benchmark.svg").read_text().count("<circle") == 4 * 2
+    assert (tmp_path / "benchmark.svg").read_text().count("<circle") == 4 * 4
 
 
 def test_sequences_beyond_the_context_are_refused(tmp_path: Path) -> None:

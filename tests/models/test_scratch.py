@@ -60,6 +60,29 @@ def test_its_checkpoint_is_one_of_the_class_that_loads_as_any_other(built, tmp_p
     assert tied == (KINDS[name].embeddings != "untied")
 
 
+def last_logits(shape: Scratch, prompts: list[list[int]]) -> list[torch.Tensor]:
+    """Of the last token of each prompt, under one model with larger weights than at the start."""
+    policy = load_policy(Model(from_scratch=True, scratch=shape), seed=0)
+    with torch.no_grad():
+        for value in policy.model.parameters():
+            value.mul_(4)
+        return [policy.model.eval()(input_ids=torch.tensor([ids])).logits[0, -1] for ids in prompts]
+
+
+@pytest.mark.parametrize(
+    ("positions", "blind"), [("none", True), ("rotary", False), ("learned", False), ("alibi", False)]
+)
+def test_only_without_positions_one_layer_does_not_see_in_which_order_tokens_came(positions: str, blind: bool) -> None:
+    there, swapped = last_logits(Scratch(layers=1, positions=positions), [[5, 9, 7, 3], [9, 5, 7, 3]])
+    assert torch.allclose(there, swapped, atol=1e-4) == blind
+
+
+def test_a_window_cuts_off_what_is_further_back() -> None:
+    shape = Scratch(layers=1, kv_heads=4, window=3)
+    base, outside, inside = last_logits(shape, [[5, 9, 7, 3], [6, 9, 7, 3], [5, 8, 7, 3]])
+    assert torch.allclose(base, outside, atol=1e-4) and not torch.allclose(base, inside, atol=1e-4)
+
+
 @pytest.mark.filterwarnings("ignore:.*sampled row by row:RuntimeWarning")
 def test_it_samples_by_the_probabilities_of_a_plain_pass(built) -> None:
     _, policy = built

@@ -11,6 +11,8 @@ from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.records.rollout_files import read_evaluation, read_rollouts, rollout_steps
 
+WORDS = ["+stage=grpo", "+experiment=quick", "algorithm.kl_coef=0.01", "optimizer.gradient_cosine=true", "seed=1"]
+
 
 def command(cwd: Path, *words: str) -> subprocess.CompletedProcess:
     words = [*PROGRAM, *words]
@@ -21,8 +23,7 @@ def command(cwd: Path, *words: str) -> subprocess.CompletedProcess:
 def run(tmp_path_factory) -> Path:
     """A quick run with a KL term, so that a reference is loaded and used as well."""
     place = tmp_path_factory.mktemp("main_job")
-    words = ["+stage=grpo", "+experiment=quick", "algorithm.kl_coef=0.01", "seed=1", "run.dir=run"]
-    done = command(place, *words)
+    done = command(place, *WORDS, "run.dir=run")
     log = place / "run" / "log.txt"
     assert done.returncode == 0, done.stdout + done.stderr + (log.read_text() if log.exists() else "")
     return place / "run"
@@ -56,6 +57,7 @@ def test_one_row_of_metrics_a_step_and_the_same_as_csv(run):
         parts = row["samples/trained"] + row["samples/filtered"] + row["samples/no_verdict"]
         assert parts == row["samples/sampled"] == 8 * 4 and row["samples/pending"] == row["collected/waiting"] == 0
         assert row["collected/asked"] == 8 * row["step"]
+    assert "grad_cosine" not in rows[0] and all(-1 < row["grad_cosine"] < 1 for row in rows[1:])
     with open(run / "metrics.csv") as file:
         assert [int(row["step"]) for row in csv.DictReader(file)] == [1, 2, 3]
 
@@ -108,8 +110,7 @@ def test_the_report_stands_alone(run):
 
 
 def test_the_same_seed_gives_the_same_run(run, tmp_path):
-    words = ["+stage=grpo", "+experiment=quick", "algorithm.kl_coef=0.01", "seed=1", "run.dir=again"]
-    assert command(tmp_path, *words).returncode == 0
+    assert command(tmp_path, *WORDS, "run.dir=again").returncode == 0
     plain = [{k: v for k, v in row.items() if not k.startswith(("time/", "system/"))} for row in metrics_of(run)]
     again = [
         {k: v for k, v in row.items() if not k.startswith(("time/", "system/"))}

@@ -14,7 +14,8 @@ from rlvr_exp.config.scales import BITS, HELD_OUT_BITS
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_text
 from rlvr_exp.core.statistics import rank_correlation
-from rlvr_exp.studies.architecture import ArchitectureStudy
+from rlvr_exp.models.policy import load_policy
+from rlvr_exp.studies.architecture import TOLERANCE, ArchitectureStudy
 from rlvr_exp.studies.budget import seconds_until, used
 from rlvr_exp.studies.capacity import Capacity
 from rlvr_exp.studies.tokenization import Tokenization
@@ -235,6 +236,18 @@ def test_the_commands_of_every_arm_compose(name):
     study = build(compose(["+stage=study", f"study={name}"]).config.study)
     for job in study.jobs()[:: len(study.seeds)]:
         assert compose(job.words).config.evaluation.bits
+
+
+@pytest.mark.property(43)
+def test_the_arms_of_architectures_are_models_of_equally_many_parameters():
+    from rlvr_exp.config import build
+
+    study = build(compose(["+stage=study", "study=architecture"]).config.study)
+    counts = {}
+    for job in study.jobs()[:: len(study.seeds)]:
+        network = load_policy(compose(job.words).config.model, seed=0).model
+        counts[job.arm] = sum(value.numel() for value in network.parameters())
+    assert len(counts) == 9 and max(counts.values()) - min(counts.values()) <= TOLERANCE * max(counts.values()), counts
 
 
 def test_a_rank_correlation_is_scipy_s_and_its_p_that_of_permutations():

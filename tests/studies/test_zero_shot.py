@@ -181,7 +181,18 @@ def test_an_adapter_that_is_continued_brings_what_its_run_was_trained_on(tmp_pat
 def test_a_policy_from_random_weights_is_refused_before_any_run(tmp_path: Path) -> None:
     asked = study(data(tmp_path / "rows"))
     asked.command[:] = ["+stage=sft", "model.from_scratch=true"]
-    with pytest.raises(InputError, match="a policy from random weights has no success to gain on"):
+    with pytest.raises(InputError, match="random weights have no success to gain on"):
+        asked.rounds(tmp_path, 0)
+
+
+@pytest.mark.property(48)
+def test_the_target_may_be_another_domain_with_the_same_initial_policy(tmp_path: Path) -> None:
+    asked = study(data(tmp_path / "rows"), words=[], target=["data=problems", "model=tiny"])
+    asked.command.append(f"data.path={tmp_path / 'rows'}")
+    arms = [job.arm for job in asked.rounds(tmp_path, 0).batch()]
+    assert sorted(arms) == ["base_on_target"] * 2 + ["trained"] * 2
+    asked.target.pop()  # The policy that the data choose.
+    with pytest.raises(InputError, match="name it in study.words, or in study.target with data that choose another"):
         asked.rounds(tmp_path, 0)
 
 
