@@ -93,6 +93,7 @@ def test_it_runs_and_leaves_the_files_of_its_text(
     executed = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(cell.execution_count for cell in executed)
     assert not [out for cell in executed for out in cell.outputs if out.output_type == "error"]
+    assert any("image/svg+xml" in out.get("data", {}) for cell in executed for out in cell.outputs), "a figure"
     promised = PROMISED.findall("\n".join(cells(name, "markdown")))
     assert any(file.endswith(".html") for file in promised)
     assert [file for file in promised if not (tmp_path / file).is_file() or not os.path.getsize(tmp_path / file)] == []

@@ -20,11 +20,12 @@ HELD = {
     "inference.md",
     "own_classes.md",
     "problems.md",
+    "records.md",
     "solutions.md",
     "studies.md",
     "verify.md",
 }
-"""Pages with Python blocks, each run by a test of its own in tests/readme."""
+"""Pages with Python blocks, each run by a test of its own (tests/readme; records.md: tests/stages/test_main_job.py)."""
 LIGHT = [(page, command) for page, command in COMMANDS if not any(part in command for part in OWN_PARTS)]
 PLACES = re.compile(r" (?:seed|evaluation\.skip|benchmark\.pairs)=\d+")
 """Words that say how often, not what."""

@@ -4,13 +4,16 @@ import csv
 import json
 import math
 import subprocess
+import textwrap
 from pathlib import Path
 
 import pytest
+from page_commands import PACKAGE
 from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.records.rollout_files import read_evaluation, read_rollouts, rollout_steps
 
+PAGES = PACKAGE / "docs"
 WORDS = ["+stage=grpo", "+experiment=quick", "algorithm.kl_coef=0.01", "optimizer.gradient_cosine=true", "seed=1"]
 
 
@@ -107,6 +110,14 @@ def test_the_manifest_names_data_versions_and_isolation(run):
 def test_the_report_stands_alone(run):
     page = (run / "report.html").read_text()
     assert "def solve" in page and "http://" not in page.replace("http://www.w3.org", "") and "https://" not in page
+
+
+def test_the_page_of_the_run_directory_reads_one(run):
+    page = (PAGES / "records.md").read_text().partition("## Reading a run\n\n")[2].partition("\n## ")[0]
+    found: dict = {}
+    exec(textwrap.dedent(page).replace("outputs/2026-11-02/10-00-00_grpo", str(run)), found)
+    assert found["success"] == summary_of(run)["after"]["pass_at_1"] and len(found["losses"]) == 3
+    assert 0 < len(found["passed"]) < 8 * 4 and len(found["answers"]) == len(read_evaluation(run, "after")) > 0
 
 
 def test_the_same_seed_gives_the_same_run(run, tmp_path):
