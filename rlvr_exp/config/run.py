@@ -112,6 +112,17 @@ class Evaluation(Drawing):
         excess, bits = EXCESS_CODE if self.excess_code else (), (BITS,) if self.bits else ()
         return voted_metrics(self.samples, self.vote) + excess + bits
 
+    def lacks(self, metric: str) -> str:
+        """The word by which a rate would be measured that these options leave out; '' where they do not."""
+        name = metric.rpartition("/")[2]  # Of a role it stands behind the role's name.
+        unmeasured = {
+            "pass_at_8": "" if self.samples >= 8 else "evaluation.samples=8",
+            "pass_at_1_greedy": "" if self.greedy else "evaluation.greedy=true",
+            BITS: "" if self.bits else "evaluation.bits=true",
+            **dict.fromkeys(EXCESS_CODE, "" if self.excess_code else "evaluation.excess_code=true"),
+        }
+        return unmeasured.get(name, "")
+
     def problems(self) -> list[InputProblem]:
         return self.drawing_problems()
 

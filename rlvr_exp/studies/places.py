@@ -11,7 +11,7 @@ import yaml
 from rlvr_exp.config import Checked
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.load import resolved
-from rlvr_exp.config.stages import repeatable
+from rlvr_exp.config.stages import repeatable, trains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.launch.resume import data_fingerprints
@@ -33,8 +33,11 @@ class Place:
     checked: Checked
 
 
-def check(jobs: Sequence[Job]) -> list[Checked]:
+def check(jobs: Sequence[Job], metric: str = "") -> list[Checked]:
     """The configurations of all jobs.
+
+    Args:
+        metric: the rate that the study is about, which its evaluations have to measure; '': none.
 
     Raises:
         InputError: with every problem of any, once.
@@ -44,7 +47,7 @@ def check(jobs: Sequence[Job]) -> list[Checked]:
     found = [
         replace(problem, where=f"study, arm {job.arm}: {problem.where}")
         for job, one in zip(jobs, checked, strict=True)
-        for problem in (*one.problems, *_other_stage(one))
+        for problem in (*one.problems, *_other_stage(one), *_unmeasured(one, metric))
     ]
     if found:
         raise InputError(*dict.fromkeys(found))
@@ -55,6 +58,14 @@ def _other_stage(checked: Checked) -> Iterator[InputProblem]:
     if not checked.problems and not repeatable(checked.config.stage):
         allowed = "a stage that trains, evaluate, benchmark"
         yield InputProblem("stage", "no stage for the runs of a study", checked.config.stage, allowed)
+
+
+def _unmeasured(checked: Checked, metric: str) -> Iterator[InputProblem]:
+    config = checked.config
+    if checked.problems or not (trains(config.stage) or config.stage == "evaluate"):
+        return
+    if word := config.evaluation.lacks(metric):
+        yield InputProblem("evaluation", f"does not measure {metric}, by which the study answers", remedy=word)
 
 
 def places(jobs: Sequence[Job], checked: Sequence[Checked], root: Path, reuse: Sequence[str]) -> list[Place]:

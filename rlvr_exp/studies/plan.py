@@ -23,8 +23,8 @@ def study_plan(config: Config) -> str:
     """
     study, root = build(config.study), directory_of(config)
     jobs = study.jobs()
-    ends = check(study.extremes())
-    found = places(jobs, check(jobs), root or Path("outputs") / "DATE" / "TIME_study", study.reuse)
+    ends = check(study.extremes(), study.rate)
+    found = places(jobs, check(jobs, study.rate), root or Path("outputs") / "DATE" / "TIME_study", study.reuse)
     left = [place for place in found if not place.reused]
     wide = max(len(place.job.name) for place in found)
     lines = [f"  {place.job.name:<{wide}}  {_line(place)}" for place in found]

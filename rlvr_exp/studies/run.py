@@ -42,7 +42,7 @@ MEASURED, PRINTED = "measured", "printed"
 
 def run_study(config: Config, context: RunContext) -> StageResult:
     study, root = build(config.study), context.directory
-    feed = _Runs(study.rounds(root, config.seed), study.reuse, context, config.executor.jobs)
+    feed = _Runs(study, study.rounds(root, config.seed), context, config.executor.jobs)
     build(config.executor).run(feed, context)
     runs = feed.runs()
     context.metrics = _counts(runs)
@@ -66,8 +66,8 @@ def _counts(runs: Sequence[Run]) -> dict[str, int]:
 class _Runs(Feed):
     """The runs of a study as its executor's commands: looks which are there already, and keeps how each ended."""
 
-    def __init__(self, rounds: Rounds, reuse: Sequence[str], context: RunContext, at_once: int):
-        self._rounds, self._reuse, self._context = rounds, reuse, context
+    def __init__(self, study: Study, rounds: Rounds, context: RunContext, at_once: int):
+        self._rounds, self._reuse, self._metric, self._context = rounds, study.reuse, study.rate, context
         self._waiting, self._running = list[Place](), dict[str, Place]()
         self._runs: dict[str, Run | None] = {}
         """By name, in the order in which they came; None: not ended yet."""
@@ -108,10 +108,10 @@ class _Runs(Feed):
     def _checked(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], Sequence[Checked]]:
         """The batch, or what comes in its place, with the configurations of its jobs."""
         try:
-            return batch, check(_jobs(batch))
+            return batch, check(_jobs(batch), self._metric)
         except InputError as fault:
             instead = self._rounds.refused(fault)
-            return instead, check(_jobs(instead))
+            return instead, check(_jobs(instead), self._metric)
 
     def _take(self, batch: Sequence[Job | Run], checked: Sequence[Checked]) -> None:
         jobs = _jobs(batch)

@@ -101,7 +101,7 @@ class SearchRounds(Rounds):
 
     def __init__(self, study: SearchJobs, root: Path, seed: int):
         self._study, self._root, self._pruning = study, root, study.pruner != "none"
-        base = check([*study.trial_jobs(0, ()), *study.extremes()])[0]
+        base = check([*study.trial_jobs(0, ()), *study.extremes()], study.rate)[0]
         self._trials = Trials(study, root, _name(study, base, seed), seed)
         if (values := _default(study, base)) is not None:
             self._trials.begin_with(values)

@@ -111,7 +111,7 @@ def unchecked():
     kept: dict[Path, optuna.storages.InMemoryStorage] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trials, "storage", lambda root: kept.setdefault(root, optuna.storages.InMemoryStorage()))
-        patch.setattr(search_rounds, "check", lambda jobs: [SimpleNamespace() for _ in jobs])
+        patch.setattr(search_rounds, "check", lambda jobs, metric: [SimpleNamespace() for _ in jobs])
         patch.setattr(search_rounds, "resolved", lambda _: {"optimizer": {"lr": 0.1}})
         patch.setattr(search_rounds, "fingerprint", lambda _: "f")
         yield

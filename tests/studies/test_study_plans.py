@@ -6,6 +6,7 @@ import pytest
 from thinning import thinned
 
 from rlvr_exp.config import compose
+from rlvr_exp.core.errors import InputError
 from rlvr_exp.studies.plan import study_plan
 
 STUDIES = {path.stem for path in (Path(__file__).parents[2] / "conf" / "study").glob("*.yaml")}
@@ -16,3 +17,26 @@ WITHOUT_A_SPACE = "search"  # The user names what it varies.
 def test_every_study_can_be_planned(name: str) -> None:
     planned = study_plan(compose(["+stage=study", f"study={name}", "study.seeds=[0]"]).config)
     assert "to run" in planned and "_seed0" in planned
+
+
+@pytest.mark.parametrize(
+    ("metric", "words", "remedy"),
+    [
+        ("pass_at_8", ["evaluation.samples=4"], "evaluation.samples=8"),
+        ("pass_at_1_greedy", ["evaluation.greedy=false"], "evaluation.greedy=true"),
+        ("bits_per_character", [], "evaluation.bits=true"),
+    ],
+)
+def test_a_rate_that_no_run_would_measure_is_refused_before_any_is_run(
+    metric: str, words: list[str], remedy: str, tmp_path: Path
+) -> None:
+    def asked(*more: str) -> str:
+        given = ",".join(f'"{word}"' for word in [*words, *more])
+        line = ["+stage=study", "study=algorithms", f"study.metric={metric}", f"study.words=[{given}]"]
+        return study_plan(compose([*line, f"run.dir={tmp_path / 'DIR'}"]).config)
+
+    with pytest.raises(
+        InputError, match=f"does not measure {metric}, by which the study answers\n    remedy: {remedy}"
+    ):
+        asked()
+    assert "python -m rlvr_exp" in asked(remedy)
