@@ -61,6 +61,26 @@ def test_a_definition_that_should_have_stayed_is_seen(verifier):
     assert right["untouched"] == right["same_syntax"] == right["similarity"] == right["exact"] == 1.0
 
 
+DEEP = "+".join(["1"] * 1024)
+"""Python parses it, and whatever walks its tree by recursion ends in an error."""
+LONG_NUMBER = "0x" + "f" * 8000
+
+
+@pytest.mark.parametrize("value", [DEEP, LONG_NUMBER, "-" * 800 + "1"], ids=["sum", "number", "signs"])
+def test_deep_trees_and_long_numbers_are_measured_as_others_are(verifier, value):
+    wanted = AFTER.replace("return 1", f"return {value}")
+    spaced = wanted.replace("return ", "return  ")
+    found = measures(verifier, spaced, after=wanted, answer="text")
+    assert (found["same_syntax"], found["untouched"], found["exact"]) == (1.0, 1.0, 0.0)
+    assert measures(verifier, wanted, answer="text")["same_syntax"] == 0.0
+
+
+def test_rules_that_double_a_sum_end_no_run(verifier):
+    doubled = {"pattern": "return $X", "rewrite": f"return {'+'.join(['$X'] * 11)}"}
+    found = measures(verifier, [doubled] * 3)
+    assert (found["applies"], found["same_syntax"], found["untouched"]) == (1.0, 0.0, 0.0)
+
+
 def test_of_a_text_there_are_no_steps(verifier):
     found = measures(verifier, AFTER.replace("return 1", "return  1"), answer="text")
     assert found["same_syntax"] == 1.0 and found["exact"] == 0.0 and "parses" not in found

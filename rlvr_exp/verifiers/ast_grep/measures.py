@@ -2,6 +2,7 @@
 
 import ast
 from dataclasses import replace
+from typing import Any
 
 from rapidfuzz import fuzz
 
@@ -49,8 +50,26 @@ def of_text(before: str, after: str, text: str, language: str) -> dict[str, floa
     wanted, got = (_tree(one) for one in (after, text)) if language_of(language) == "python" else (None, None)
     if wanted is None:
         return found
-    same = got is not None and ast.dump(got) == ast.dump(wanted)
+    same = got is not None and syntax_key(got) == syntax_key(wanted)
     return {**found, "same_syntax": float(same), "untouched": _untouched(_tree(before), wanted, got)}
+
+
+def syntax_key(node: ast.AST) -> tuple[Any, ...]:
+    """A syntax tree without places, in one row: equal for equal trees. No recursion and no value written out, since trees of a
+    thousand levels and numbers of a million digits are Python, too."""
+    parts: list[Any] = []
+    ahead: list[Any] = [node]
+    while ahead:
+        item = ahead.pop()
+        if isinstance(item, ast.AST):
+            parts.append(type(item))
+            ahead += [getattr(item, name, None) for name in reversed(item._fields)]
+        elif isinstance(item, list):
+            parts += ("several", len(item))
+            ahead += reversed(item)
+        else:
+            parts += (type(item), item)
+    return tuple(parts)
 
 
 def _untouched(before: ast.Module | None, after: ast.Module, got: ast.Module | None) -> float:
@@ -58,10 +77,10 @@ def _untouched(before: ast.Module | None, after: ast.Module, got: ast.Module | N
     return len(stays & _definitions(got)) / len(stays) if stays else 1.0
 
 
-def _definitions(module: ast.Module | None) -> set[str]:
+def _definitions(module: ast.Module | None) -> set[tuple[Any, ...]]:
     """Functions and classes of the top level, as trees without places."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return {ast.dump(node) for node in module.body if isinstance(node, kinds)} if module else set()
+    return {syntax_key(node) for node in module.body if isinstance(node, kinds)} if module else set()
 
 
 def _tree(text: str) -> ast.Module | None:
