@@ -1,13 +1,18 @@
 """Fixed answers: what they are built from, that they run as intended, and that none passes an embedded task."""
 
 import ast
+import json
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.edits.action import parse_action
+from rlvr_exp.tasks.edits.languages import ENDINGS
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.tasks.formats.limits import Limits
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
@@ -107,6 +112,105 @@ def test_no_fixed_answer_passes_a_task_of_the_embedded_corpus(verifier: PythonIO
     requests = [Request(task.problem, Candidate(text)) for task in tasks for _, text in fixed_answers(task.problem)]
     outcomes = {verdict.outcome for verdict in verifier.verify(requests)}
     assert outcomes == {"failed"} and len(requests) > 80 * len(tasks)
+
+
+def test_a_suite_that_imports_all_takes_what_it_does_not_bind() -> None:
+    suite = PytestProblem(
+        "import math\nfrom solution import *\n\ndef test(a=1):\n    b = f(a)\n    assert math.sqrt(b) == len(C(b))\n"
+    )
+    assert wanted_names(suite) == ("f", "C")
+
+
+EDIT_STRICT = AstGrepProblem(
+    "python",
+    "def f(x):\n    return x\n",
+    "",
+    "from solution import *\n\ndef test():\n    assert f(3) == 6\n    assert f(5) == 10\n",
+)
+EDIT_TESTED = replace(
+    EDIT, before="def f(x):\n    return 0\n", after="", tests="from solution import f\ndef test(): f(1)\n"
+)
+
+
+def test_an_edit_with_tests_has_the_programs_of_other_suites_too() -> None:
+    programs = dict(fixed_answers(PytestProblem(EDIT_TESTED.tests), "plain"))
+    actions = dict(fixed_answers(EDIT_TESTED, "plain"))
+    texts = dict(fixed_answers(replace(EDIT_TESTED, answer="text"), "plain"))
+    for name, program in programs.items():
+        assert texts[f"program_{name}"] == program == json.loads(actions[f"program_{name}"])["fix"]
+    assert actions.keys() == texts.keys() == {*dict(fixed_answers(EDIT)), *(f"program_{name}" for name in programs)}
+
+
+@pytest.fixture(scope="module")
+def edits() -> Iterator[Any]:
+    pytest.importorskip("ast_grep_py")
+    from rlvr_exp.verifiers.ast_grep import AstGrep
+
+    with AstGrep(Sandbox(workers=1)) as verifier:
+        yield verifier
+
+
+SOURCES = dict.fromkeys(ENDINGS, "a = 1\n") | {
+    "c": "int a;\n",
+    "cpp": "int a;\n",
+    "csharp": "class A {}\n",
+    "css": "a {}\n",
+    "dart": "main() {}\n",
+    "go": "package a\n",
+    "java": "class A {}\n",
+    "json": "1\n",
+    "kotlin": "val a = 1\n",
+    "nix": "1\n",
+    "php": "<?php a();\n",
+    "rust": "fn a() {}\n",
+    "scala": "val a = 1\n",
+    "solidity": "contract A {}\n",
+    "zig": "const a = 1;\n",
+}
+
+
+@pytest.mark.parametrize("language", SOURCES)
+def test_fixed_actions_do_what_their_names_say(edits: Any, language: str) -> None:
+    """By what ast-grep makes of them: an action that it refuses would never pass, whatever it means to do."""
+    before = SOURCES[language]
+    answers = dict(fixed_answers(AstGrepProblem(language, before, before)))
+
+    def made(name: str) -> str:
+        return edits.edited_text(before, parse_action(answers[name], language))
+
+    for name in ("done", "changes_nothing", "matches_nothing", "without_a_fix"):
+        assert made(name) == before, name
+    assert made("deletes_everything") == "" and made("opens_a_comment") == "/*"
+    assert made("leaves_what_no_parser_reads").startswith("<?php (((")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "steps"),
+    [
+        ("no_text", "parse", (0, 0, 0)),
+        ("no_rule", "parse", (0, 0, 0)),
+        ("empty_object", "parse", (0, 0, 0)),
+        ("null", "parse", (0, 0, 0)),
+        ("done", "wrong_answer", (1, 1, 1)),
+        ("changes_nothing", "wrong_answer", (1, 1, 1)),
+        ("matches_nothing", "wrong_answer", (1, 1, 0)),
+        ("without_a_fix", "wrong_answer", (1, 0, 0)),
+        ("deletes_everything", "wrong_answer", (1, 1, 1)),
+        ("leaves_what_no_parser_reads", "wrong_answer", (1, 1, 1)),
+        ("opens_a_comment", "wrong_answer", (1, 1, 1)),
+        ("reads_a_file", "file-access", (0, 0, 0)),
+    ],
+)
+def test_fixed_actions_come_as_far_as_they_mean_to(edits: Any, name: str, reason: str, steps: tuple[int, ...]) -> None:
+    verdict = edits.submit(Request(EDIT, Candidate(dict(fixed_answers(EDIT))[name]))).result(timeout=60)
+    assert (verdict.reason, *(verdict.measures[step] for step in ("parses", "valid", "applies"))) == (reason, *steps)
+
+
+@pytest.mark.slow
+def test_no_fixed_answer_passes_an_edit_with_tests(edits: Any) -> None:
+    for problem in (EDIT_STRICT, replace(EDIT_STRICT, answer="text")):
+        requests = [Request(problem, Candidate(text)) for _, text in fixed_answers(problem)]
+        assert {verdict.outcome for verdict in edits.verify(requests)} <= {"failed", "rejected"}
 
 
 def test_no_fixed_action_passes_an_edit() -> None:

@@ -1,7 +1,8 @@
 """Fixed answers: programs that know nothing of their task. An answer that passes shows a hole in a verifier or a weak
 suite. Owns which list belongs to which kind of problem; a list is a module with `ANSWERS`, pairs of a name and a
 function that builds the answer's text from a part of the problem: for Python the names which its tests take from a
-solution, for Dafny the given program, for an edit its language. Builds text and runs nothing.
+solution, for Dafny the given program, for an edit its language. An edit with tests has the programs of Python, too, as edited texts.
+Builds text and runs nothing.
 """
 
 import importlib
@@ -19,6 +20,7 @@ from rlvr_exp.verifiers.universal.names import wanted_names
 KINDS = ("none", "plain", "all")
 """Which fixed answers are tried: `plain`, those that return plain data or raise; `all`, those that attack, too."""
 PYTHON = "rlvr_exp.verifiers.universal.functions"
+EDITS = "rlvr_exp.verifiers.ast_grep.universal"
 PROGRAMS = "rlvr_exp.verifiers.universal.programs"
 
 
@@ -37,7 +39,7 @@ def _answers_of(problem: Any) -> AnswerList | None:
         case PythonProblem() | PytestProblem():
             return AnswerList(PYTHON, wanted_names)
         case AstGrepProblem():
-            return AnswerList("rlvr_exp.verifiers.ast_grep.universal", lambda edit: edit.language)
+            return AnswerList(EDITS, lambda edit: edit.language)
         case DafnyProblem():
             return AnswerList("rlvr_exp.verifiers.dafny.universal", lambda given: given.program)
     return None
@@ -45,6 +47,18 @@ def _answers_of(problem: Any) -> AnswerList | None:
 
 def fixed_answers(problem: Any, kind: str = "all") -> Iterator[tuple[str, str]]:
     """(name, text) of each fixed answer to a problem; none where its verifier has no list."""
+    yield from _listed(problem, kind)
+    if isinstance(problem, AstGrepProblem) and problem.tests:
+        yield from _edited_to_programs(problem, kind)
+
+
+def _edited_to_programs(edit: AstGrepProblem, kind: str) -> Iterator[tuple[str, str]]:
+    as_action = importlib.import_module(EDITS).whole_text
+    for name, program in _listed(PytestProblem(edit.tests), kind):
+        yield f"program_{name}", program if edit.answer == "text" else as_action(edit.language, program)
+
+
+def _listed(problem: Any, kind: str) -> Iterator[tuple[str, str]]:
     answers = _answers_of(problem) if kind != "none" else None
     if answers is None or importlib.util.find_spec(answers.module) is None:
         return
