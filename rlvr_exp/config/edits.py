@@ -45,6 +45,8 @@ class Edits(Data):
     same tasks."""
     prompt: EditPrompt = field(default_factory=EditPrompt)
     """How a task is worded."""
+    weak: bool = False
+    """Keep training tasks whose tests pass a program that does none of the work; else they are left out."""
 
     def problems(self) -> list[InputProblem]:
         found = [*super().problems(), *fraction_problems(self)]

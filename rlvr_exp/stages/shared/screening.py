@@ -8,8 +8,10 @@ counted.
 from collections.abc import Iterator, Sequence
 
 from rlvr_exp.records.context import RunContext
+from rlvr_exp.stages.shared.edited_text import as_edited_text
 from rlvr_exp.stages.shared.gold_check import why
 from rlvr_exp.tasks.base import Candidate, Domain, Task
+from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.mutants import stub_programs
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
@@ -22,16 +24,24 @@ def unfit(
     domain: Domain, verifier: Verifier, tasks: Sequence[Task], keep_weak: bool, context: RunContext
 ) -> dict[str, str]:
     """Task id -> why it is left out. Verifies golds and stub programs of tasks with test suites only."""
-    tested = [task for task in tasks if isinstance(task.problem, PytestProblem) and task.gold is not None]
-    if not tested:
+    golds = [one for task in tasks if (one := _tested(domain, task)) is not None]
+    if not golds:
         return {}
-    golds = [(task, domain.parse(task.gold or "", task)) for task in tested]
     judged = _judged(verifier, golds, context)
     found = {task.id: why(verdict) for task, verdict in judged if verdict.outcome != "passed"}
     if not keep_weak:
         stubs = _judged(verifier, [stub for one in golds if one[0].id not in found for stub in _stubs(*one)], context)
         found |= {task.id: WEAK for task, verdict in stubs if verdict.outcome == "passed"}
     return found
+
+
+def _tested(domain: Domain, task: Task) -> tuple[Task, Candidate] | None:
+    """The task, as one that a program answers, and its right program; None where no tests are to be screened."""
+    if isinstance(task.problem, PytestProblem) and task.gold is not None:
+        return task, domain.parse(task.gold, task)
+    if isinstance(task.problem, AstGrepProblem) and not task.problem.proved:
+        return as_edited_text(task)
+    return None
 
 
 def _judged(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rlvr_exp.stages.shared.edited_text import as_edited_text
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.completion import syntax_fault
 from rlvr_exp.tasks.formats.rows import format_of
@@ -28,7 +29,8 @@ class ValidationCandidate:
 def validation_candidates(
     domain: Domain, task: Task, mutants: int, universal: str = "none"
 ) -> Iterator[ValidationCandidate]:
-    """All candidates of a task. Mutants and stub programs are derived from Python golds only.
+    """All candidates of a task. Mutants and stub programs are derived from Python golds only, of an edit with tests from its text
+    after, as edited texts.
 
     `universal`: which fixed answers are included, an element of `verifiers.universal.KINDS`.
     """
@@ -40,15 +42,25 @@ def validation_candidates(
 def _from_the_set(domain: Domain, task: Task, mutants: int) -> Iterator[ValidationCandidate]:
     for number, text in enumerate(task.negatives):
         yield ValidationCandidate(task, "wrong", str(number), domain.parse(text, task))
+    edited = as_edited_text(task)
+    if edited is not None:
+        yield from _altered(*edited, mutants)
     if task.gold is None:
         return
     gold = domain.parse(task.gold, task)
     yield ValidationCandidate(task, "gold", "", gold)
     form = format_of(task.problem)
-    if form is None or not form.is_python:
+    if form is not None and form.is_python:
+        yield from _altered(task, gold, mutants)
+    elif edited is None:
         yield ValidationCandidate(task, "hollow", "empty", Candidate(""))
-    elif gold.text is not None and syntax_fault(gold.text) is None:
-        for one in stub_programs(gold.text):
-            yield ValidationCandidate(task, "hollow", one.kind, Candidate(one.code))
-        for one in chosen(gold.text, mutants, task.id):
-            yield ValidationCandidate(task, "mutant", one.kind, Candidate(one.code), one.line)
+
+
+def _altered(task: Task, gold: Candidate, mutants: int) -> Iterator[ValidationCandidate]:
+    """Stub programs and mutants of a right program."""
+    if gold.text is None or syntax_fault(gold.text) is not None:
+        return
+    for stub in stub_programs(gold.text):
+        yield ValidationCandidate(task, "hollow", stub.kind, Candidate(stub.code))
+    for mutant in chosen(gold.text, mutants, task.id):
+        yield ValidationCandidate(task, "mutant", mutant.kind, Candidate(mutant.code), mutant.line)

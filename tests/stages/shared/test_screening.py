@@ -1,11 +1,14 @@
 """Training tasks whose tests cannot judge are left out: a gold that does not pass, a stub program that does."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.stages.shared.screening import WEAK, unfit
 from rlvr_exp.tasks.base import Candidate, Task
+from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
@@ -58,3 +61,27 @@ def test_weak_tasks_can_be_kept(verifier):
 def test_tasks_that_no_tests_judge_are_none_of_its_business(verifier):
     context = SimpleNamespace(progress=lambda **_: pytest.fail("nothing to report"))
     assert unfit(SimpleNamespace(), verifier, TASKS[-1:], False, context) == {}
+
+
+BEFORE = "def f(x):\n    return 0\n"
+
+
+def edit(name: str, test: str, answer: str = "action", proved: bool = False) -> Task:
+    problem = AstGrepProblem("python", BEFORE, GOLD, TEST.format(test), answer=answer, proved=proved)
+    return Task(name, "family", 0.5, None, problem, "{}" if answer == "action" else GOLD)
+
+
+def test_tests_of_edits_are_looked_at_as_those_of_programs_are():
+    pytest.importorskip("ast_grep_py")
+    from rlvr_exp.verifiers.ast_grep import AstGrep
+
+    weak, wrong = "f(1) is None or f(1) == 2", "f(1) == 3"
+    tasks = [edit("fine", "f(1) == 2"), edit("weak", weak), edit("weak text", weak, "text"), edit("wrong", wrong)]
+    tasks += [edit("proved", weak, proved=True), edit("no tests", "")]
+    tasks[-1] = replace(tasks[-1], problem=replace(tasks[-1].problem, tests=""))
+    context = SimpleNamespace(progress=lambda kind, name, done, total: None)
+    with AstGrep(Sandbox(workers=1)) as verifier:
+        found = unfit(SimpleNamespace(), verifier, tasks, False, context)
+        kept = unfit(SimpleNamespace(), verifier, tasks, True, context)
+    assert found.keys() == {"weak", "weak text", "wrong"} and found["weak"] == WEAK
+    assert kept.keys() == {"wrong"}
