@@ -278,7 +278,9 @@ class Trajectories(FromPath):
     """Share of the tasks whose steps become `dev`; the rest is `train`."""
     right_only: bool = True
     """Only trajectories that end right; else every step whose action was applied."""
+    keep_done: bool = True
+    """Keep the steps that say `done`: as many as trajectories, all with one right answer."""
 
     def deciding(self) -> dict[str, object]:
         """What decides the rows."""
-        return {"dev_fraction": self.dev_fraction, "right_only": self.right_only}
+        return {"dev_fraction": self.dev_fraction, "right_only": self.right_only, "keep_done": self.keep_done}

@@ -115,7 +115,9 @@ def test_steps_become_rows_where_ast_grep_proves_them(golds: Path, tmp_path: Pat
     wrong = good[0] | {"id": "w#0", "outcome": "failed"}
     no_json = good[1] | {"id": "n#0", "instruction": "other", "steps": [good[1]["steps"][0] | {"action": "no rule"}]}
     lies = good[2] | {"id": "l#0", "instruction": "other", "steps": [good[2]["steps"][0] | {"after": "x = 1\n"}]}
-    lines = [*map(json.dumps, [*good, wrong, no_json, lies, good[3]]), "{broken"]
+    idle_step = good[3]["steps"][-1] | {"action": '{"pattern": "nobody_writes_this_name", "rewrite": "x"}'}
+    idle = good[3] | {"id": "i#0", "instruction": "other", "steps": [idle_step]}
+    lines = [*map(json.dumps, [*good, wrong, no_json, lies, idle, good[3]]), "{broken"]
     (tmp_path / "given.jsonl").write_text("\n".join(lines) + "\n")
     words = ["+stage=prepare", "prepare=trajectories", "prepare.path=given.jsonl", "prepare.output=rows"]
     done = program(tmp_path, *PROGRAM, *words, "prepare.dev_fraction=0.3", "sandbox.workers=1", "run.dir=run")
@@ -131,8 +133,20 @@ def test_steps_become_rows_where_ast_grep_proves_them(golds: Path, tmp_path: Pat
         "ast-grep makes another text",
         "the same step",
         "not readable",
+        "nothing changes",
     ]
     assert all(reason in page for reason in reasons), page
+    shares = (tmp_path / "rows" / "stats.md").read_text()
+    assert f"| 0, `done` | {len(good)} |" in shares, shares
+
+
+def test_steps_that_say_done_can_be_left_out(golds: Path, tmp_path: Path) -> None:
+    words = ["+stage=prepare", "prepare=trajectories", f"prepare.path={golds / 'out.jsonl'}", "prepare.output=rows"]
+    done = program(tmp_path, *PROGRAM, *words, "prepare.keep_done=false", "sandbox.workers=1", "run.dir=run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    kept = [row for file in (tmp_path / "rows").rglob("*.jsonl") for row in rows_of(file)]
+    assert len(kept) == sum(len(row["steps"]) - 1 for row in rows_of(golds / "out.jsonl"))
+    assert all(row["before"] != row["after"] for row in kept)
     domain = Edits(path=str(tmp_path / "rows"))
     assert all(task.problem.teacher for tasks in domain.splits().values() for task in tasks) and not domain.left_out()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rlvr_exp.core.statistics import wilson
 from rlvr_exp.corpora.edit_sets.stats import table
-from rlvr_exp.tasks.edits.action import parse_action
+from rlvr_exp.tasks.edits.action import DONE, parse_action
 from rlvr_exp.tasks.edits.rows import EditRow
 
 UNPLACED = "unplaced"
@@ -61,7 +61,7 @@ class Tally:
     def page(self) -> str:
         """The page, in Markdown."""
         kept = self.kept.total()
-        rules = ((count, rows, _share(rows, kept)) for count, rows in sorted(self.rules.items()))
+        rules = ((count or f"0, `{DONE}`", rows, _share(rows, kept)) for count, rows in sorted(self.rules.items()))
         head = f"{self.lines} lines read, {kept} records kept. ast-grep makes the text after of every record by its action."
         return "\n".join(
             [

@@ -14,19 +14,21 @@ from rlvr_exp.corpora.edit_actions.reading import NO_ACTION, Place, Proposal, ed
 from rlvr_exp.corpora.edit_actions.trial import Program
 from rlvr_exp.corpora.edit_sets.draft import INCOMPLETE, Dropped
 from rlvr_exp.corpora.edit_sets.lines import Line, read_lines, row_files
+from rlvr_exp.corpora.edit_sets.normalize import UNCHANGED
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.code.files import Row
-from rlvr_exp.tasks.edits.action import parse_action
+from rlvr_exp.tasks.edits.action import is_done, parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault
 from rlvr_exp.tasks.edits.rows import EditRow
 
 NAME = "trajectories"
 SCHEMA = 1
 """Of the rows."""
-NOT_RIGHT, NOTHING_FOLLOWS, TWICE = (
+NOT_RIGHT, NOTHING_FOLLOWS, TWICE, DONE_STEP = (
     "its trajectory does not end right",
     "no text came of it",
     "the same step as another",
+    "it says `done`",
 )
 
 
@@ -80,6 +82,10 @@ class TrajectoryReader:
     def _proposed(self, row: Row, edit: EditRow, split: str) -> Proposal:
         if edit.after is None:
             raise Dropped(NOTHING_FOLLOWS)
+        if is_done(edit.action) and not self._options.keep_done:
+            raise Dropped(DONE_STEP)
+        if edit.before == edit.after and not is_done(edit.action):
+            raise Dropped(UNCHANGED)
         key = content_hash([edit.instruction, edit.before, edit.action])
         if key in self._seen:
             raise Dropped(TWICE)

@@ -2,8 +2,8 @@
 candidate that is the edited text itself (`AstGrepProblem.answer`) is compared or tested alike.
 
 Owns what a verdict on an edit is. `failed`: `parse`, not an action; `resolve`, a rule that ast-grep does not take (an
-unknown kind or language, a pattern that does not parse, an undefined variable); `wrong_answer`, another text, or no
-match where something had to change; `timeout`, `memory`, `output_limit`; `runtime_error`, rules that undo one another,
+unknown kind or language, a pattern that does not parse, an undefined variable); `wrong_answer`, another text, no match,
+or rules where nothing had to change, which `done` alone says; `timeout`, `memory`, `output_limit`; `runtime_error`, rules that undo one another,
 or a crash of the engine. `rejected`: an action that reaches for files, projects, parsers or YAML tags, or whose aliases
 expand without bound. A rule that names one place and writes the complete answer is no cheat: it does not know the
 answer.
@@ -30,7 +30,7 @@ from rlvr_exp.sandbox.harnesses.ast_grep.job import pack
 from rlvr_exp.sandbox.pool.jobs import Job, JobLimits, JobResult, frames
 from rlvr_exp.sandbox.pool.pool import Pool
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.edits.action import Action, parse_action
+from rlvr_exp.tasks.edits.action import DONE, Action, parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault
 from rlvr_exp.tasks.edits.languages import ENDINGS, language_of
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
@@ -78,7 +78,7 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
     """
 
     name = "ast_grep"
-    version = f"5.{PytestSuite.version}"
+    version = f"6.{PytestSuite.version}"
 
     def __init__(self, sandbox: options.Sandbox, cache: options.Cache | None = None, **given: Any):
         self._tools = find_tools()
@@ -109,7 +109,7 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
             if fault.kind == "rejected":
                 return measured(Verdict("rejected", rule=fault.rule, total=1, log=str(fault)), problem, UNREAD)
             return measured(_failed(fault.kind, str(fault)), problem, READ if fault.kind == "resolve" else UNREAD)
-        if action.steps and not action.edits and problem.before != problem.after:
+        if action.steps and not action.edits:
             failed = _failed("wrong_answer", "no rule has a `fix`, so nothing changes")
             return measured(failed, problem, READ, action=action)
         return self._work(request, action.canonical, problem.before, action, limits)
@@ -179,9 +179,12 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
             return Judgement(measured(got, problem, reached, action=action), result.reproducible)
         text, matches, _ = got
         done = action is not None and not action.steps
-        if problem.answer == "action" and matches == 0 and not done and problem.before != problem.after:
+        if problem.answer == "action" and matches == 0 and not done:
             failed = _failed("wrong_answer", "the action matches nothing", result.cpu_s)
             return Judgement(measured(failed, problem, TAKEN, action=action))
+        if problem.answer == "action" and not done and not problem.tests and problem.before == problem.after:
+            failed = _failed("wrong_answer", f"nothing is left to change, which `{DONE}` says", result.cpu_s)
+            return Judgement(measured(failed, problem, APPLIED, text, action))
 
         def with_measures(one: Judgement) -> Judgement:
             return replace(one, verdict=measured(one.verdict, problem, APPLIED, text, action))

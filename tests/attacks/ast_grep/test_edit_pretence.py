@@ -58,6 +58,22 @@ def test_an_edit_that_edits_nothing_is_no_answer(request, way: str, name: str) -
     assert verdict.outcome == "failed", verdict
 
 
+NOTHING_LEFT = {
+    "no match": rename(),
+    "search only": {"rule": {"pattern": "h($A)"}},
+    "same text": {"pattern": "h($A)", "rewrite": "h($A)"},
+    "same text as a whole": {"rule": {"kind": "module", "pattern": "$X"}, "fix": "$X"},
+    "there and back": [{"pattern": "h($A)", "rewrite": "i($A)"}, {"pattern": "i($A)", "rewrite": "h($A)"}],
+}
+
+
+@pytest.mark.parametrize("name", NOTHING_LEFT)
+@pytest.mark.parametrize("way", ["verifier", "by_tree"])
+def test_where_nothing_is_left_to_change_rules_are_no_answer(request, way: str, name: str) -> None:
+    verdict = judge(request.getfixturevalue(way), NOTHING_LEFT[name], "h(1)\n", "h(1)\n")
+    assert (verdict.outcome, verdict.bucket) == ("failed", "wrong_answer"), verdict
+
+
 UNLIKE = {
     "blank in a string": ("python", "g('a b')\n", "g('a  b')\n"),
     "line in a string": ("python", 'g("""a\nb""")\n', 'g("""a\n b""")\n'),
@@ -216,7 +232,8 @@ HONEST = {
         "b, a\n",
     ),
     "in order": ({"rule": [{"rule": {"pattern": a}, "fix": b} for a, b in ("ab", "bc")]}, "a\n", "c\n"),
-    "nothing to do": (rename(), "h(1)\n", "h(1)\n"),
+    "nothing to do": ("done", "h(1)\n", "h(1)\n"),
+    "nothing to do, in quotes": ('"done"', "h(1)\n", "h(1)\n"),
 }
 
 
