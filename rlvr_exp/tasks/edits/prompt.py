@@ -35,6 +35,8 @@ ASKS = {
 }
 _TAGGED = re.compile(r"<action>(.*?)</action>", re.DOTALL)
 _THOUGHTS = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_APART = re.compile(r"^[ \t]*<think>.*?(?:</think>|\Z)|\A(?:(?!<think>).)*</think>", re.DOTALL | re.MULTILINE)
+"""Thoughts that begin a line, or that a chat template has opened: between tags any are, but a rule or a program may hold the word."""
 
 
 def write(row: EditRow, instruction: str, target: str, options: Wording) -> str:
@@ -68,8 +70,9 @@ def gold_of(row: EditRow, target: str, options: Wording) -> str | None:
 
 
 def answer_in(completion: str, target: str, options: Wording, before: str) -> Candidate:
-    """The action or the text in a completion: of tags the last action; in words the last fenced block, else all of it."""
-    text = unified(completion)
+    """The action or the text in a completion: of tags the last action; in words the last fenced block, else all of it.
+    Thoughts are no part of an answer of any style."""
+    text = _APART.sub("", unified(completion))
     if target == "action" and (tagged := _TAGGED.findall(_THOUGHTS.sub("", text))):
         return _found(_inside(tagged[-1]), target)
     if options.style == "bare" or (target == "action" and options.answer == "tags"):

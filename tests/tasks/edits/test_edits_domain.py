@@ -171,6 +171,31 @@ def test_an_action_inside_thoughts_never_counts(thought):
         assert answer_in(text, "action", options, "").text == "right"
 
 
+STYLES = [("action", EditPrompt()), ("action", EditPrompt(style="instruct")), ("text", EditPrompt(style="instruct"))]
+STYLES += [("action", EditPrompt(style="instruct", answer="tags")), ("text", EditPrompt())]
+DRAFT = "```\nwrong\n```"
+
+
+@pytest.mark.parametrize(("target", "options"), STYLES)
+@pytest.mark.parametrize(
+    "thoughts", [f"<think>\n{DRAFT}\n</think>", f" <think>{DRAFT}</think>", f"So:\n{DRAFT}\n</think>"]
+)
+def test_thoughts_are_no_part_of_an_answer(target, options, thoughts):
+    assert answer_in(f"{thoughts}\nright\n", target, options, "f()\n").text.strip() == "right"
+    assert answer_in(thoughts, target, options, "f()\n").text is None
+
+
+@pytest.mark.parametrize(("target", "options"), STYLES)
+def test_thoughts_without_an_end_are_no_answer(target, options):
+    assert answer_in(f"<think>\n{DRAFT}\n", target, options, "f()\n").text is None
+
+
+@pytest.mark.parametrize(("target", "options"), STYLES)
+def test_the_word_inside_an_answer_begins_no_thoughts(target, options):
+    answer = 'f("<think>")'
+    assert answer_in(answer, target, options, "f()\n").text.strip() == answer
+
+
 def test_chatter_around_a_block_is_dropped():
     options = EditPrompt("instruct")
     assert answer_in("Sure:\n```python\ng()\n```\nDone.", "text", options, "f()\n\n").text == "g()\n\n"
