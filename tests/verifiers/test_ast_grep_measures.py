@@ -14,7 +14,8 @@ from rlvr_exp.config.verifier import Cache, Sandbox
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.verifiers.ast_grep import AstGrep
-from rlvr_exp.verifiers.ast_grep.measures import of_text
+from rlvr_exp.verifiers.ast_grep import measures as measures_module
+from rlvr_exp.verifiers.ast_grep.measures import MOST_MORE, of_text
 from rlvr_exp.verifiers.base import Request
 
 BEFORE = "def f(x):\n    return x\n\ndef g(x):\n    return x\n"
@@ -79,6 +80,27 @@ def test_rules_that_double_a_sum_end_no_run(verifier):
     doubled = {"pattern": "return $X", "rewrite": f"return {'+'.join(['$X'] * 11)}"}
     found = measures(verifier, [doubled] * 3)
     assert (found["applies"], found["same_syntax"], found["untouched"]) == (1.0, 0.0, 0.0)
+
+
+def test_an_answer_far_longer_than_its_texts_is_not_parsed():
+    longer, too_long = (AFTER + "#" * (MOST_MORE + more) for more in (0, len(BEFORE) + len(AFTER)))
+    found = of_text(BEFORE, AFTER, longer, "python")
+    assert (found["same_syntax"], found["untouched"]) == (1.0, 1.0)
+    found = of_text(BEFORE, AFTER, too_long, "python")
+    assert (found["same_syntax"], found["untouched"]) == (0.0, 0.0)
+
+
+def test_likeness_of_long_texts_looks_at_their_beginning_and_never_says_too_much(monkeypatch):
+    after = "".join(f"f({number})\n" for number in range(300))
+    texts = {"equal": after, "longer": after + "g()\n", "other end": after[:-3] + "x)\n", "other": "h" * 2000, "": ""}
+    whole = {name: of_text("", after, text, "go")["similarity"] for name, text in texts.items()}
+    monkeypatch.setattr(measures_module, "MOST_PAIRS", 1000)
+    monkeypatch.setattr(measures_module, "MOST_APART", 100)
+    bounded = {name: of_text("", after, text, "go")["similarity"] for name, text in texts.items()}
+    for name in texts:
+        assert 0 <= bounded[name] <= whole[name] + 1e-9, name
+    for name in ("equal", "longer", "other end", ""):
+        assert bounded[name] == pytest.approx(whole[name]), name
 
 
 def test_of_a_text_there_are_no_steps(verifier):

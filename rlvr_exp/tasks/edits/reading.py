@@ -9,6 +9,7 @@ The YAML events come from libyaml where PyYAML has it; events need no recursion.
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -99,8 +100,8 @@ def _check_string(text: str) -> None:
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     built = dict(pairs)
     if len(built) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ActionFault(f"duplicate key {short(next(name for name in names if names.count(name) > 1))}")
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise ActionFault(f"duplicate key {short(twice)}")
     return built
 
 

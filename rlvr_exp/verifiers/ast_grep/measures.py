@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from rapidfuzz import fuzz
+from rapidfuzz.distance import Indel, Prefix
 
 from rlvr_exp.tasks.completion import tree
 from rlvr_exp.tasks.edits.action import Action
@@ -15,6 +16,10 @@ from rlvr_exp.verifiers.base import Verdict
 
 UNREAD, READ, TAKEN, APPLIED = range(4)
 """How far an answer comes: no action, an action, one that ast-grep takes, one that matches (or an edited text)."""
+MOST_MORE = 20_000
+MOST_PAIRS, MOST_APART = 10**9, 30_000
+"""Bounds of what measuring one answer costs, which is measured outside the sandbox: parsing grows with a text's length, likeness with
+the product of two."""
 _STEPS = ("parses", "valid", "applies")
 
 
@@ -45,13 +50,26 @@ FAILED = {"exact": 0.0, "similarity": 0.0}
 def of_text(before: str, after: str, text: str, language: str) -> dict[str, float]:
     """`exact`: every character is equal. `similarity`: 1 less the share of characters to insert and delete (RapidFuzz's ratio).
     Of Python also `same_syntax`, equal syntax trees, and `untouched`: the share of the functions and classes of the top level that
-    the edit leaves as they are which the text has unchanged; 1 where there are none."""
-    found = {"exact": float(text == after), "similarity": fuzz.ratio(text, after) / 100}
-    wanted, got = (_tree(one) for one in (after, text)) if language_of(language) == "python" else (None, None)
+    the edit leaves as they are which the text has unchanged; 1 where there are none. A text that is `MOST_MORE` characters longer
+    than the other two together counts as no Python."""
+    found = {"exact": float(text == after), "similarity": _similarity(text, after)}
+    wanted = _tree(after) if language_of(language) == "python" else None
     if wanted is None:
         return found
+    got = _tree(text) if len(text) <= len(before) + len(after) + MOST_MORE else None
     same = got is not None and syntax_key(got) == syntax_key(wanted)
     return {**found, "same_syntax": float(same), "untouched": _untouched(_tree(before), wanted, got)}
+
+
+def _similarity(text: str, after: str) -> float:
+    """Of texts so long that their product counts, what follows the first characters in which they differ is different."""
+    if len(text) * len(after) <= MOST_PAIRS:
+        return fuzz.ratio(text, after) / 100
+    start = Prefix.similarity(text, after)
+    (one, rest), (other, more) = (
+        (part[start : start + MOST_APART], part[start + MOST_APART :]) for part in (text, after)
+    )
+    return 1 - (Indel.distance(one, other) + len(rest) + len(more)) / (len(text) + len(after))
 
 
 def syntax_key(node: ast.AST) -> tuple[Any, ...]:

@@ -26,6 +26,8 @@ BOMBS = {
     "huge number": json.dumps(rename())[:-1] + ', "note": 1' + "0" * 20_000 + "}",
     "infinite number": json.dumps(rename())[:-1] + ', "note": 1e999}',
     "many anchors": "rule: {kind: call}\nfix: x\nmetadata: [" + ", ".join(f"&a{i} x" for i in range(6_000)) + "]",
+    "one key twice among many": json.dumps({f"{i:x}": 1 for i in range(5500)}, separators=(",", ":"))[:-1]
+    + ',"157b":1}',
     "quotes": "rule: '" + "'" * 60_000,
     "words": "ast-grep run " + "x " * 30_000,
     "nested yaml in yaml": json.dumps({"rule_yaml": ["[" * 200] * 200}),
@@ -75,6 +77,8 @@ COSTLY = {
         "f('" + "f" * 90_000 + "')\n",
     ),
     "regex class of all": ({"rule": {"kind": "call", "regex": r"(\w{0,300}\d{0,300}){0,30}z"}, "fix": "1"}, CALLS),
+    "sum of a thousand terms": ({"pattern": "f($A, $$$)", "rewrite": "+".join(["1"] * 1024)}, "f(1, 2)\n"),
+    "number of sixty thousand digits": ({"pattern": "f($A, $$$)", "rewrite": "0x" + "f" * 60_000}, "f(1, 2)\n"),
     "deepest rule": ({"rule": nested("not", 42), "fix": "1"}, PARENTHESES),
     "nth of nth": (
         {
