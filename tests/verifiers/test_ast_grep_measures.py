@@ -55,6 +55,34 @@ def test_how_far_an_action_comes(verifier, answer, steps):
         assert found["similarity"] == 0.0 and "untouched" not in found
 
 
+ENDLESS = {
+    "rule": {"pattern": "f($A)"},
+    "rewriters": [
+        {
+            "id": "r",
+            "rule": {"pattern": "$X", "kind": "call"},
+            "transform": {"Y": {"rewrite": {"source": "$X", "rewriters": ["r"]}}},
+            "fix": "$Y",
+        }
+    ],
+    "transform": {"B": {"rewrite": {"source": "$A", "rewriters": ["r"]}}},
+    "fix": "$B",
+}
+GROWING = {"pattern": "return $X", "rewrite": "$X " * 20_000}
+
+
+@pytest.mark.parametrize(
+    ("action", "before", "reason"),
+    [(ENDLESS, "f(f(1))\n", "runtime_error"), (GROWING, f"return {'x' * 100}\n", "output_limit")],
+)
+def test_an_action_with_which_ast_grep_comes_to_no_end_is_not_taken(verifier, action, before, reason):
+    problem = AstGrepProblem("python", before, "never\n", teacher=json.dumps({"pattern": "f", "rewrite": "g"}))
+    verdict = verifier.submit(Request(problem, Candidate(json.dumps(action)))).result(timeout=60)
+    found = verdict.measures
+    assert (verdict.reason, found["parses"], found["valid"], found["applies"]) == (reason, 1.0, 0.0, 0.0)
+    assert found["string_similarity"] > 0
+
+
 def test_a_definition_that_should_have_stayed_is_seen(verifier):
     everywhere = measures(verifier, {"pattern": "return x", "rewrite": "return 1"})
     assert everywhere["untouched"] == 0.0 and everywhere["same_syntax"] == 0.0 and 0.8 < everywhere["similarity"] < 1

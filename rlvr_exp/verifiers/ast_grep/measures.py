@@ -15,7 +15,8 @@ from rlvr_exp.verifiers.ast_grep.action_similarity import similarities
 from rlvr_exp.verifiers.base import Verdict
 
 UNREAD, READ, TAKEN, APPLIED = range(4)
-"""How far an answer comes: no action, an action, one that ast-grep takes, one that matches (or an edited text)."""
+"""How far an answer comes: no action, an action, one that ast-grep takes and comes to an end with, one that matches (or an edited
+text)."""
 MOST_MORE = 20_000
 MOST_PAIRS, MOST_APART = 10**9, 30_000
 """Bounds of what measuring one answer costs, which is measured outside the sandbox: parsing grows with a text's length, likeness with

@@ -175,8 +175,7 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
     ) -> Judgement | Future[Judgement]:
         got = _edited(result)
         if isinstance(got, Verdict):
-            reached = READ if got.bucket == "resolve" else TAKEN
-            return Judgement(measured(got, problem, reached, action=action), result.reproducible)
+            return Judgement(measured(got, problem, READ, action=action), result.reproducible)
         text, matches, _ = got
         done = action is not None and not action.steps
         if problem.answer == "action" and matches == 0 and not done:
