@@ -73,6 +73,11 @@ def repeated() -> Iterator[AstGrep]:
         ("var a = 1\n", "let a = 1\n", {"pattern": "var $A = $B", "rewrite": "let $A = $B"}, "JavaScript"),
         ("f(1)\n", "\n", {"pattern": "f($A)", "rewrite": ""}, "python"),
         ("f(1)\n", "f(1)\n", "done", "python"),
+        ("f(1)\n", "g(1)\n", {"rule": {"kind": "module"}, "fix": "g(1)"}, "python"),
+        ("f(1)", "g(1)", {"rule": {"kind": "module"}, "fix": "g(1)\n\n"}, "python"),
+        ("f(1)\r\n\r\n", "g(1)\r\n\r\n", {"rule": {"kind": "module"}, "fix": "g(1)\n"}, "python"),
+        ("x\r\nf(1)\r\n", "x\r\ng()\r\nh()\r\n", {"pattern": "f(1)", "rewrite": "g()\nh()"}, "python"),
+        ("x\r\nf(1)\r\n", "x\r\ng()\r\nh()\r\n", {"pattern": "f(1)", "rewrite": "g()\r\nh()"}, "python"),
         (
             "f(1)\n",
             "h(1)\n",
@@ -92,7 +97,7 @@ def repeated() -> Iterator[AstGrep]:
             "python",
         ),
     ],
-    ids=range(11),
+    ids=range(16),
 )
 def test_the_wanted_text_passes(exact: AstGrep, before: str, after: str, action: object, language: str) -> None:
     verdict = judge(exact, before, after, action, language)
@@ -103,6 +108,7 @@ def test_the_wanted_text_passes(exact: AstGrep, before: str, after: str, action:
     ("before", "after", "action", "bucket", "said"),
     [
         ("f(1)\n", "h(1)\n", RENAME, "wrong_answer", "- h(1)\n+ g(1)"),
+        ("f(1)\r\nf(2)\n", "g(1)\r\nx\r\n", {"pattern": "f(2)", "rewrite": "x"}, "wrong_answer", "line 1"),
         ("f(1)\n", "g(1)", RENAME, "wrong_answer", "at the end of the text: wanted 0, got 1"),
         ("f(1)\n", "g(1)\n", {"pattern": "q($A)", "rewrite": "g($A)"}, "wrong_answer", "matches nothing"),
         ("f(1)\n", "g(1)\n", {"rule": {"pattern": "f($A)"}}, "wrong_answer", "no rule has a `fix`"),
@@ -118,7 +124,7 @@ def test_the_wanted_text_passes(exact: AstGrep, before: str, after: str, action:
         ("f(1)\n", "g(1)\n", {"rule": {"kind": "call", "regex": "("}, "fix": ""}, "resolve", "unclosed group"),
         ("f(1)\n", "g(1)\n", {"rule": {"matches": "nobody"}, "fix": ""}, "resolve", "nobody"),
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_a_failure_has_its_bucket_and_a_reason(
     exact: AstGrep, before: str, after: str, action: object, bucket: str, said: str
@@ -323,6 +329,11 @@ def test_the_text_that_an_action_makes_is_given(exact: AstGrep) -> None:
     assert exact.edited_text("h(a)\n", parse_action(json.dumps(RENAME), "python")) == "h(a)\n"
     with pytest.raises(ActionFault, match="no_kind"):
         exact.edited_text("f(a)\n", parse_action('{"rule": {"kind": "no_kind"}, "fix": ""}', "python"))
+
+
+def test_the_text_that_is_shown_next_has_the_line_ends_of_the_text_before(exact: AstGrep) -> None:
+    given = request("x\r\nf(1)\r\n", "x\r\nh()\r\n", {"rule": {"kind": "module"}, "fix": "x\nf(2)"})
+    assert exact.execute(given).result(timeout=120).outputs == ("x\r\nf(2)\r\n",)
 
 
 def test_a_text_that_no_worker_edits_is_no_fault_of_the_action(exact: AstGrep, monkeypatch: pytest.MonkeyPatch) -> None:

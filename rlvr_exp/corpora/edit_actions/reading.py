@@ -22,7 +22,7 @@ from rlvr_exp.tasks.code.files import Row, split_named_for, split_of
 from rlvr_exp.tasks.edits.action import parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault
 from rlvr_exp.tasks.edits.languages import language_of
-from rlvr_exp.tasks.edits.prompt import ended_as
+from rlvr_exp.tasks.edits.line_ends import ended_as
 from rlvr_exp.tasks.edits.rows import EditRow, edit_of
 
 NO_AFTER = "no text after"

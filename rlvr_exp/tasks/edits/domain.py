@@ -21,7 +21,7 @@ from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.content import program_key, text_key
 from rlvr_exp.tasks.edits import prompt as wording
 from rlvr_exp.tasks.edits.action import DONE, is_done
-from rlvr_exp.tasks.edits.prompt import ended_as
+from rlvr_exp.tasks.edits.line_ends import ended_as
 from rlvr_exp.tasks.edits.published import published
 from rlvr_exp.tasks.edits.rows import EditRow, load
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes

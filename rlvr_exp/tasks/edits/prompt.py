@@ -13,6 +13,7 @@ from rlvr_exp.config.edits import EditPrompt as Wording
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.completion import FENCE, dedent, fenced, unified
 from rlvr_exp.tasks.edits.action import is_done
+from rlvr_exp.tasks.edits.line_ends import ended_as, lines_as
 from rlvr_exp.tasks.edits.rows import EditRow
 
 MARKS = {"text": "=>", "action": "->"}
@@ -95,10 +96,4 @@ def _found(text: str, target: str, before: str = "") -> Candidate:
         return Candidate(None, f"no {target} in the answer")
     if target == "action":
         return Candidate(text.strip("\n"))
-    windows = "\r\n" in before and "\n" not in before.replace("\r\n", "")
-    return Candidate(ended_as(text.replace("\n", "\r\n") if windows else text, before))
-
-
-def ended_as(text: str, before: str) -> str:
-    """The text with the line ends at its end that the text before it has."""
-    return text.rstrip("\r\n") + before[len(before.rstrip("\r\n")) :]
+    return Candidate(ended_as(lines_as(text, before), before))

@@ -33,6 +33,7 @@ from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.edits.action import DONE, Action, parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault
 from rlvr_exp.tasks.edits.languages import ENDINGS, language_of
+from rlvr_exp.tasks.edits.line_ends import made_by_rules
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.ast_grep.likeness import equal_but_blanks, equal_text, first_difference
@@ -130,8 +131,11 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
         if isinstance(work, Verdict):
             return completed_future(Execution(work, ()))
         text, action, limits = work.payload
+        problem = request.problem if action is not None else None
         applied = self._pool.submit(Job(self._payload(text, action, ""), limits))
-        return then(self.submit(request), lambda verdict: then(applied, lambda result: _execution(verdict, result)))
+        return then(
+            self.submit(request), lambda verdict: then(applied, lambda result: _execution(verdict, result, problem))
+        )
 
     def edited_text(self, before: str, action: Action) -> str:
         """What an action makes of a text, in the sandbox.
@@ -176,7 +180,9 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
         got = _edited(result)
         if isinstance(got, Verdict):
             return Judgement(measured(got, problem, READ, action=action), result.reproducible)
-        text, matches, _ = got
+        text, matches, digest = got
+        if action is not None:
+            text = made_by_rules(text, problem.before, problem.after)
         done = action is not None and not action.steps
         if problem.answer == "action" and matches == 0 and not done:
             failed = _failed("wrong_answer", "the action matches nothing", result.cpu_s)
@@ -188,7 +194,7 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
         def with_measures(one: Judgement) -> Judgement:
             return replace(one, verdict=measured(one.verdict, problem, APPLIED, text, action))
 
-        judged = self._judged(problem, result, tree, got)
+        judged = self._judged(problem, result, tree, (text, matches, digest))
         return then(judged, with_measures) if isinstance(judged, Future) else with_measures(judged)
 
     def _judged(
@@ -267,9 +273,12 @@ def _edited(result: JobResult) -> tuple[str, int, str] | Verdict:
     return _failed(bucket, f"the engine broke under the rule (status {result.status}): {log}", seconds)
 
 
-def _execution(verdict: Verdict, result: JobResult) -> Execution:
+def _execution(verdict: Verdict, result: JobResult, rewritten: AstGrepProblem | None) -> Execution:
+    """`rewritten`: the problem, where rules have made the text."""
     got = _edited(result)
-    return Execution(verdict, () if isinstance(got, Verdict) else (got[0],))
+    if isinstance(got, Verdict):
+        return Execution(verdict, ())
+    return Execution(verdict, (made_by_rules(got[0], rewritten.before, rewritten.after) if rewritten else got[0],))
 
 
 def _edited_or_none(done: Future[JobResult]) -> tuple[str, int, str] | None:
