@@ -17,14 +17,17 @@ from itertools import pairwise
 from ast_grep_py import SgNode, SgRoot
 
 _AS_WRITTEN = re.compile(r"string|str_|char|regex|scalar|template|heredoc|text|inline|comment|raw")
+_SCRIPTS = ("javascript", "typescript", "tsx")
 _SCRIPT = {"throw_statement", "abstract_class_declaration", "class_body"}
 _BREAKS: dict[str, set[str]] = {
-    **dict.fromkeys(("javascript", "typescript", "tsx"), _SCRIPT),
+    **dict.fromkeys(_SCRIPTS, _SCRIPT),
     "kotlin": {"call_expression"},
     "hcl": {"body"},
     "swift": {"call_expression"},
 }
 """Kinds of nodes, by language, within which a line break between two children can end a statement."""
+_TIED_AFTER, _TIED_BEFORE = {"async", "abstract", "interface", "asserts"}, {"=>"}
+"""Words of JavaScript and TypeScript after and before which there may be no line break."""
 
 
 class _Unread(Exception):
@@ -62,8 +65,7 @@ def _digest(hashed: "hashlib._Hash", root: SgNode, text: str, language: str) -> 
             continue
         _add(hashed, f"node {item.kind()}", _lopsided(children) if language == "swift" else "")
         ahead.append("end")
-        breaks = item.kind() in _BREAKS.get(language, ())
-        ahead += reversed(_inside(item, children, text, breaks))
+        ahead += reversed(_inside(item, children, text, language))
 
 
 def _check(nodes: list[SgNode]) -> None:
@@ -76,15 +78,16 @@ def _check(nodes: list[SgNode]) -> None:
         ahead += node.children()
 
 
-def _inside(node: SgNode, children: list[SgNode], text: str, breaks: bool) -> list[SgNode | str]:
+def _inside(node: SgNode, children: list[SgNode], text: str, language: str) -> list[SgNode | str]:
     """Children in order, and the text between them where it is not blank."""
     parts: list[SgNode | str] = []
-    at = node.range().start.index
+    at, last, breaks = node.range().start.index, "", node.kind() in _BREAKS.get(language, ())
     for child in children:
-        reach = child.range()
-        parts += _gap(text[at : reach.start.index], breaks)
+        reach, kind = child.range(), child.kind()
+        tied = language in _SCRIPTS and (last in _TIED_AFTER or kind in _TIED_BEFORE)
+        parts += _gap(text[at : reach.start.index], breaks or tied)
         parts.append(child)
-        at = max(at, reach.end.index)
+        at, last = max(at, reach.end.index), kind
     return parts + _gap(text[at : node.range().end.index], False)
 
 
