@@ -142,6 +142,25 @@ def test_text_that_differs_in_blanks_passes_only_where_that_is_chosen(exact: Ast
 
 
 @pytest.mark.parametrize(
+    ("wanted", "got", "same"),
+    [
+        ('x = """a\n\nb"""\n', 'x = """a\nb"""\n', False),
+        ('x = """a \nb"""\n', 'x = """a\nb"""\n', False),
+        ('x = """a\nb"""\n', 'x = """a\nb"""\n\n\n', True),
+        ("x = 1\n\ny = 2\n", "x = 1  \ny = 2\n", True),
+        ("x = 1\\\n + 2\n", "x = 1\\ \n + 2\n", False),
+        ("x = (\n\n", "x = (\n", True),
+    ],
+)
+def test_lines_and_blanks_inside_a_string_count_wherever_python_can_tell(
+    loose: AstGrep, wanted: str, got: str, same: bool
+) -> None:
+    problem = AstGrepProblem("python", "pass\n", wanted, answer="text")
+    verdict = loose.submit(Request(problem, Candidate(got))).result(timeout=120)
+    assert verdict.outcome == ("passed" if same else "failed")
+
+
+@pytest.mark.parametrize(
     ("wanted", "fix", "same"),
     [
         ("g(1, 2)\n", "g( 1,2 )", True),

@@ -2,6 +2,9 @@
 
 from itertools import zip_longest
 
+from rlvr_exp.tasks.edits.languages import language_of
+from rlvr_exp.verifiers.ast_grep.python_trees import parsed, syntax_key
+
 _SHOWN = 120
 
 
@@ -10,9 +13,16 @@ def equal_text(got: str, wanted: str) -> bool:
     return got == wanted
 
 
-def equal_but_blanks(got: str, wanted: str) -> bool:
-    """Whether they are equal but for blanks at the ends of lines, empty lines, and line endings. Indentation counts."""
-    return _lines(got) == _lines(wanted)
+def equal_but_blanks(got: str, wanted: str, language: str) -> bool:
+    """Whether they are equal but for blanks at the ends of lines, empty lines, and line endings. Indentation counts, and where the
+    wanted text is Python, so do blanks and lines inside its strings."""
+    if _lines(got) != _lines(wanted):
+        return False
+    tree = parsed(wanted) if got != wanted and language_of(language) == "python" else None
+    if tree is None:
+        return True
+    other = parsed(got)
+    return other is not None and syntax_key(other) == syntax_key(tree)
 
 
 def first_difference(got: str, wanted: str) -> str:

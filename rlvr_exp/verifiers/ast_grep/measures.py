@@ -7,11 +7,11 @@ from typing import Any
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Indel, Prefix
 
-from rlvr_exp.tasks.completion import tree
 from rlvr_exp.tasks.edits.action import Action
 from rlvr_exp.tasks.edits.languages import language_of
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.verifiers.ast_grep.action_similarity import similarities
+from rlvr_exp.verifiers.ast_grep.python_trees import parsed, syntax_key
 from rlvr_exp.verifiers.base import Verdict
 
 UNREAD, READ, TAKEN, APPLIED = range(4)
@@ -54,12 +54,12 @@ def of_text(before: str, after: str, text: str, language: str) -> dict[str, floa
     the edit leaves as they are which the text has unchanged; 1 where there are none. A text that is `MOST_MORE` characters longer
     than the other two together counts as no Python."""
     found = {"exact": float(text == after), "similarity": _similarity(text, after)}
-    wanted = _tree(after) if language_of(language) == "python" else None
+    wanted = parsed(after) if language_of(language) == "python" else None
     if wanted is None:
         return found
-    got = _tree(text) if len(text) <= len(before) + len(after) + MOST_MORE else None
+    got = parsed(text) if len(text) <= len(before) + len(after) + MOST_MORE else None
     same = got is not None and syntax_key(got) == syntax_key(wanted)
-    return {**found, "same_syntax": float(same), "untouched": _untouched(_tree(before), wanted, got)}
+    return {**found, "same_syntax": float(same), "untouched": _untouched(parsed(before), wanted, got)}
 
 
 def _similarity(text: str, after: str) -> float:
@@ -73,24 +73,6 @@ def _similarity(text: str, after: str) -> float:
     return 1 - (Indel.distance(one, other) + len(rest) + len(more)) / (len(text) + len(after))
 
 
-def syntax_key(node: ast.AST) -> tuple[Any, ...]:
-    """A syntax tree without places, in one row: equal for equal trees. No recursion and no value written out, since trees of a
-    thousand levels and numbers of a million digits are Python, too."""
-    parts: list[Any] = []
-    ahead: list[Any] = [node]
-    while ahead:
-        item = ahead.pop()
-        if isinstance(item, ast.AST):
-            parts.append(type(item))
-            ahead += [getattr(item, name, None) for name in reversed(item._fields)]
-        elif isinstance(item, list):
-            parts += ("several", len(item))
-            ahead += reversed(item)
-        else:
-            parts += (type(item), item)
-    return tuple(parts)
-
-
 def _untouched(before: ast.Module | None, after: ast.Module, got: ast.Module | None) -> float:
     stays = _definitions(before) & _definitions(after)
     return len(stays & _definitions(got)) / len(stays) if stays else 1.0
@@ -100,11 +82,3 @@ def _definitions(module: ast.Module | None) -> set[tuple[Any, ...]]:
     """Functions and classes of the top level, as trees without places."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return {syntax_key(node) for node in module.body if isinstance(node, kinds)} if module else set()
-
-
-def _tree(text: str) -> ast.Module | None:
-    """None for a text that is no Python."""
-    try:
-        return tree(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None

@@ -207,10 +207,12 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
         if problem.tests:
             return then(self._by_tests(problem, text), lambda verdict: _from_tests(verdict, result.cpu_s))
         if not tree:
-            same = equal_but_blanks if self.compare == "text_loose" else equal_text
-            return Judgement(_compared(same(text, problem.after), text, problem, result.cpu_s))
-        wanted = self._wanted_tree(problem.after, tree)
-        return then(wanted, lambda known: _by_tree(known, digest, text, problem, result.cpu_s))
+            loose = self.compare == "text_loose"
+            wanted = problem.after
+            same = equal_but_blanks(text, wanted, problem.language) if loose else equal_text(text, wanted)
+            return Judgement(_compared(same, text, problem, result.cpu_s))
+        wanted_tree = self._wanted_tree(problem.after, tree)
+        return then(wanted_tree, lambda known: _by_tree(known, digest, text, problem, result.cpu_s))
 
     def _wanted_tree(self, after: str, language: str) -> Future[JobResult]:
         """The tree of the wanted text, from a process that runs no candidate's rule; computed once a text."""
