@@ -18,6 +18,7 @@ from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.tasks.formats.limits import Limits
 from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.verifiers.ast_grep import AstGrep
+from rlvr_exp.verifiers.ast_grep.verifier import MAX_KB
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.suite.verifier import PytestSuite, suite_tool
 
@@ -132,6 +133,16 @@ def test_a_failure_has_its_bucket_and_a_reason(
     verdict = judge(exact, before, after, action)
     assert (verdict.outcome, verdict.bucket, verdict.score) == ("failed", bucket, 0)
     assert said in verdict.log
+
+
+@pytest.mark.parametrize("mark", ["a", "é", "€", "😀", "\x01"])
+def test_a_text_of_the_largest_size_is_judged_whatever_its_characters(
+    exact: AstGrep, by_tree: AstGrep, mark: str
+) -> None:
+    rest = f"x = '{mark * (MAX_KB * 1000 // len(mark.encode()))}'\n"
+    for verifier in (exact, by_tree):
+        verdict = judge(verifier, f"f(1)\n{rest}", f"g(1)\n{rest}", RENAME)
+        assert verdict.outcome == "passed", verdict.log
 
 
 def test_text_that_differs_in_blanks_passes_only_where_that_is_chosen(exact: AstGrep, loose: AstGrep) -> None:

@@ -47,6 +47,8 @@ from rlvr_exp.verifiers.suite.verifier import PytestSuite, suite_tool
 
 MAX_KB = 512
 """Characters of a text to edit, and of the edited text."""
+_RESULT_KB = 6 * MAX_KB + 64
+"""Of a record, which is ASCII: a character of a text takes up to six times its bytes there."""
 _DIGESTS = 4096
 """Wanted texts whose syntax trees are cached."""
 _BUCKET_OF_END = {
@@ -85,7 +87,7 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
         self._tools = find_tools()
         super().__init__(cache, **given)
         self._sandbox, self._cache_options = sandbox, cache
-        self._limits = JobLimits.of(sandbox)
+        self._limits = replace(JobLimits.of(sandbox), result_kb=_RESULT_KB)
         self._pool = Pool.of(
             sandbox, harness="rlvr_exp.sandbox.harnesses.ast_grep.rewrites", packages=True, processes=1
         )
