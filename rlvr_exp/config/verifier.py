@@ -54,6 +54,9 @@ class AstGrep(Verifier):
     """What must be equal: every character; all but blanks at line ends and empty lines; the syntax tree."""
     max_passes: int = option(1, low=1, high=100)
     """1: apply an action once; more: until nothing changes, at most so often."""
+    untouched: str = option("proved", choices=("proved", "wanted", "never"))
+    """Of which rows with tests the functions and classes that the wanted text leaves as they are have to stay, besides passing the
+    tests: of those whose wanted text is known to pass (the embedded ones), of all with a wanted text, of none."""
 
 
 @configures("rlvr_exp.verifiers.suite.verifier.PytestSuite")

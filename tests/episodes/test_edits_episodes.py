@@ -105,6 +105,24 @@ def test_all_actions_of_a_branch_are_credited_with_what_its_end_earns(verifier, 
     assert environment.metrics([done]) == {"episode/steps": 2.0, "episode/done": 1.0}
 
 
+def test_what_an_earlier_step_has_changed_is_held_against_the_last_text(tmp_path) -> None:
+    """The tests hold of it, and the step before the last has changed what the wanted text leaves as it was."""
+    before = "def f(a):\n    return a\n\ndef g(b):\n    return b\n"
+    tests = "from solution import f\n\ndef test_f():\n    assert f(-1) == 1\n"
+    row = {"id": "t", "instruction": "Make it positive.", "before": before, "split": "train", "tests": tests}
+    row |= {"after": before.replace("return a", "return abs(a)")}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    right, beside = swap("return a", "return abs(a)"), swap("return b", "return 0")
+    domain = Edits(path=str(tmp_path))
+    with AstGrep(Sandbox(workers=1), untouched="wanted") as strict:
+        done = played(
+            strict, domain, [[beside, right, "done"], [right, "done"], [beside, swap("0", "b"), right, "done"]]
+        )
+    ends = EditSteps(domain).rewarded(done)
+    correct = {done.depth(index) + 1: done.turns[index].completion.correct for index in ends}
+    assert correct == {2: True, 3: False, 4: True}
+
+
 def test_tasks_that_are_not_done_in_steps_are_refused() -> None:
     class Words(Domain):
         name = "words"

@@ -138,10 +138,9 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         return EditWithTests(row.before, after, f"{after}\n{row.script}") if row.script else None
 
     def after_step(self, task: Task, text: str) -> Task:
-        row = replace(task.inputs.row, before=text)
-        return replace(
-            task, inputs=replace(task.inputs, row=row), problem=replace(task.problem, before=text, teacher="")
-        )
+        row, start = replace(task.inputs.row, before=text), task.problem.start or task.problem.before
+        problem = replace(task.problem, before=text, teacher="", start=start)
+        return replace(task, inputs=replace(task.inputs, row=row), problem=problem)
 
     def state(self, task: Task) -> str:
         return task.inputs.row.before

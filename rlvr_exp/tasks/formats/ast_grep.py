@@ -35,9 +35,12 @@ class AstGrepProblem:
     answer: str = "action"
     """What the candidate is: action or text."""
     proved: bool = False
-    """`after` is known to pass the tests: a result equal to it passes without a run of them."""
+    """`after` is known to pass the tests: a result equal to it passes without a run of them, and what it leaves as it was has to stay,
+    but for the verifier's option."""
     teacher: str = ""
     """An action to measure the candidate's likeness to; it decides nothing. Empty: none."""
+    start: str = ""
+    """The text before the first step, where `before` is what earlier steps have made of it; empty: `before`."""
 
 
 class AstGrep(Format):

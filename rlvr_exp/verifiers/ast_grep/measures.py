@@ -1,4 +1,4 @@
-"""How near an edited text is to the wanted one. It decides no verdict."""
+"""How near an edited text is to the wanted one. Of all this the verifier lets `untouched` alone decide, where tests judge."""
 
 import ast
 from dataclasses import replace
@@ -38,10 +38,12 @@ def measured(
         steps |= similarities(action, problem.teacher, problem.language) if action is not None else UNLIKE
     if not problem.after and problem.tests:
         return replace(verdict, measures=steps)
-    near = of_text(problem.before, problem.after, text, problem.language) if reached == APPLIED else FAILED
+    start = problem.start or problem.before
+    near = of_text(start, problem.after, text, problem.language) if reached == APPLIED else FAILED
     return replace(verdict, measures={**steps, **near})
 
 
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 UNLIKE = {"field_similarity": 0.0, "string_similarity": 0.0}
 """Where there is no action."""
 FAILED = {"exact": 0.0, "similarity": 0.0}
@@ -79,6 +81,25 @@ def _untouched(before: ast.Module | None, after: ast.Module, got: ast.Module | N
 
 
 def _definitions(module: ast.Module | None) -> set[tuple[Any, ...]]:
-    """Functions and classes of the top level, as trees without places."""
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return {syntax_key(node) for node in module.body if isinstance(node, kinds)} if module else set()
+    """Functions and classes of the top level, as trees without places; of a name the last, and none that a later statement binds
+    to something else."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for node in module.body if module else ():
+        if isinstance(node, _DEFINITIONS):
+            found[node.name] = syntax_key(node)
+        else:
+            for part in ast.walk(node):
+                found.pop(_bound(part), None)
+    return set(found.values())
+
+
+def _bound(node: ast.AST) -> str:
+    """The name that a node binds or deletes; empty where it does neither."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            return name
+        case ast.alias(name=name, asname=other):
+            return other or name.partition(".")[0]
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+    return ""

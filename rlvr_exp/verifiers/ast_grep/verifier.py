@@ -9,7 +9,8 @@ expand without bound. A rule that names one place and writes the complete answer
 answer.
 
 The wanted text and the tests never enter the process that applies the rules. With tests, the edited text is a solution
-judged by the pytest verifier (with its default options), whose verdict is returned.
+judged by the pytest verifier (with its default options), whose verdict is returned, where the option `untouched` asks
+for it only if what the wanted text leaves as it was stands there unchanged.
 
 Not covered: `text_loose` and `syntax` take as right what differs only in blanks, and `syntax` trusts the grammar for
 what a blank is; rules are matched against one text without a name, so `files` and `ignores` have no effect.
@@ -168,7 +169,8 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
     def _work(
         self, request: Request, canonical: str, text: str, action: Action | None, limits: JobLimits
     ) -> VerificationJob:
-        content = content_hash([canonical, request.problem, self.compare, self.max_passes, repr(limits)])
+        options = [self.compare, self.max_passes, self.untouched]
+        content = content_hash([canonical, request.problem, *options, repr(limits)])
         return VerificationJob(content.encode(), (text, action, limits), request)
 
     def _payload(self, text: str, action: Action | None, tree: str) -> bytes:
@@ -194,10 +196,23 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
             return Judgement(measured(failed, problem, APPLIED, text, action))
 
         def with_measures(one: Judgement) -> Judgement:
-            return replace(one, verdict=measured(one.verdict, problem, APPLIED, text, action))
+            return replace(one, verdict=self._held(problem, measured(one.verdict, problem, APPLIED, text, action)))
 
         judged = self._judged(problem, result, tree, (text, matches, digest))
         return then(judged, with_measures) if isinstance(judged, Future) else with_measures(judged)
+
+    def _held(self, problem: AstGrepProblem, verdict: Verdict) -> Verdict:
+        """The verdict of tests, which see nothing of what stands beside the edit, held to what the wanted text leaves as it was."""
+        asked = self.untouched == "wanted" or (self.untouched == "proved" and problem.proved)
+        if (
+            not problem.tests
+            or not asked
+            or verdict.outcome != "passed"
+            or verdict.measures.get("untouched", 1.0) == 1.0
+        ):
+            return verdict
+        log = "the tests hold, but functions or classes that the edit leaves as they are have changed or are gone"
+        return replace(verdict, outcome="failed", bucket="wrong_answer", passed=0, log=log)
 
     def _judged(
         self, problem: AstGrepProblem, result: JobResult, tree: str, edited: tuple[str, int, str]
