@@ -19,9 +19,37 @@ lemma Fine() { }
 method Seven(a: array<int>) returns (q: int) requires a.Length > 0 modifies a ensures a[0] == 7 { a[0] := 7; }
 """
 SEVEN = HELPERS + "method Do(a: array<int>) returns (r: int) requires a.Length > 0 modifies a ensures a[0] == 7\n"
+FACTS = """
+predicate P(i: int) { i >= 0 && Own(i) == i }
+function {:opaque} Own(i: int): int { i }
+lemma Fact(i: int) requires i >= 0 ensures P(i) { reveal_Own(); }
+method Do(n: nat) returns (r: nat) ensures r >= Own(n) ensures forall i :: 0 <= i < n ==> P(i)
+"""
 SHORT = "{ r := 0; if n > 0 { var i := 1; } }"
 
+DOWN = "method Down(n: nat) returns (r: int)\n  ensures r >= 0\n"
+FALLS = "{ r := 0; var i := 0; while i < n { i := i + 1; r := r - 1; } }"
+OWN = "{ var q := 0; var i := 0; while i < n { i := i + 1; q := q - 1; } r := q; }"
+ONE = "method One() returns (k: int) { k := -1; }\n"
+BOTH = FALLS.replace("i := i + 1; r := r - 1;", "i, r := i + 1, r - 1;")
+CHOSEN = FALLS.replace("r := r - 1;", "r :| r == -1;")
+TAKEN = FALLS.replace("r := r - 1;", "r := One();")
+
+
+def hidden(body: str, ghost: str, name: str = "r") -> str:
+    """The body whose loop gives values to a ghost variable in place of another of that name."""
+    return body.replace("while i < n {", f"while i < n invariant {name} >= 0 {{ {ghost}")
+
+
 CHEATS = {
+    "neutralised by a second ghost": (DOWN, FALLS, hidden(FALLS, "ghost var u, r := 0, 0;")),
+    "neutralised by a ghost behind a type": (DOWN, FALLS, hidden(FALLS, "ghost var u: map<int, int>, r := map[], 0;")),
+    "neutralised by a ghost with an attribute": (DOWN, FALLS, hidden(FALLS, "ghost var {:trigger} r := 0;")),
+    "neutralised by a ghost of a pattern": (DOWN, FALLS, hidden(FALLS, "ghost var (u, r) := (0, 0);")),
+    "neutralised by a ghost of another variable's name": (DOWN, OWN, hidden(OWN, "ghost var q := 0;", "q")),
+    "neutralised in an assignment of two": (DOWN, BOTH, hidden(BOTH, "ghost var r := 0;")),
+    "neutralised in a choice": (DOWN, CHOSEN, hidden(CHOSEN, "ghost var r := 0;")),
+    "neutralised where a result is taken": (ONE + DOWN, TAKEN, hidden(TAKEN, "ghost var r := 0;")),
     "statement changed": (HEAD, BODY, PROVED.replace("r := r + 2", "r := r + 1 + 1")),
     "statement added": (HEAD, BODY, PROVED.replace("var i := 0;", "var i := 0; r := 2 * n; return;")),
     "all written anew": (HEAD, BODY, "{ r := 2 * n; }"),
@@ -111,6 +139,8 @@ def test_other_code_is_refused_however_it_proves(verifier: DafnyVerifier, name: 
         (SEVEN, "{ r := Seven(a); }", "{ r := Seven(a); Fine(); ghost var g := a[0]; g := 3; }", "passed"),
         (SEVEN, "{ r := Seven(a); }", "{ r := Seven(a); r := Seven(a); }", "program-changed"),
         (HEAD, BODY, PROVED.replace("i := i + 1;", "i := i + 1; assume false;"), "assume"),
+        (FACTS, "{ r := n; }", "{ r := n; reveal_Own(); forall i | 0 <= i < n { Fact(i); } }", "passed"),
+        (FACTS, "{ r := n; }", "{ r := n; reveal_Own(); forall i | 0 <= i < n ensures P(i) { Fact(i); } }", "passed"),
     ],
 )
 def test_what_an_annotation_comes_to(verifier: DafnyVerifier, hole: str, kept: str, body: str, wanted: str) -> None:
@@ -165,6 +195,48 @@ def test_a_method_of_the_kept_program_has_to_be_there() -> None:
 @pytest.mark.parametrize("body", ["{ assert true; }", "{ forall i: int ensures i == i { } }", "{ label L: }"])
 def test_an_empty_body_takes_annotations(body: str) -> None:
     assert rule(HEAD + "{ }", HEAD + body) is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "ghost var lo, hi := 0, n; hi := n;",
+        "ghost var m: map<int, int>, g := map[], 0; g, m := 3, m;",
+        "ghost var g: int; g :| g == r;",
+        "ghost var g, h := 0, 1; g, h := h, g;",
+        "reveal_Own();",
+    ],
+)
+def test_annotations_of_these_forms_are_no_code(more: str) -> None:
+    assert rule(HEAD + BODY, HEAD + PROVED.replace("var i := 0;", f"var i := 0; {more}")) is None
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_other_code_is_refused_by_its_tokens(name: str) -> None:
+    hole, kept, body = CHEATS[name]
+    assert rule(hole + kept, hole + body, hole) == "program-changed"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "forall i | 0 <= i < n { a[i] := 0; }",
+        "forall i | 0 <= i < n { Fact(i); a[i] := 0; }",
+        "ghost var g := 0; g, r := 1, 1;",
+        "ghost var g := 0; r := g;",
+        "r.reveal_Own(1).x();",
+    ],
+)
+def test_what_only_looks_like_an_annotation_is_code(more: str) -> None:
+    given = FACTS + "{ r := n; }"
+    assert rule(given, given.replace("r := n;", f"r := n; {more}"), FACTS) == "program-changed"
+
+
+def test_a_method_named_like_a_reveal_is_code() -> None:
+    hole = "method reveal_It() { }\n" + HEAD
+    assert (
+        rule(hole + BODY, hole + PROVED.replace("i := i + 1;", "i := i + 1; reveal_It();"), hole) == "program-changed"
+    )
 
 
 def test_a_ghost_variable_is_seen_in_the_blocks_within_its_own() -> None:
