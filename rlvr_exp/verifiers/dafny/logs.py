@@ -92,7 +92,7 @@ def read(output: str, code: int) -> Report:
     """Parse an output of /trace; `code` is the exit code, which does not count where the text reports less."""
     counted, finished = _COUNTED.search(output), _FINISHED.search(output)
     stage = "verify" if counted is None else "parse" if counted[2] == "parse errors" else "resolve"
-    lines = output.splitlines()
+    lines = output.split("\n")  # a string of the program may hold other ends of lines
     if counted is None and finished is None:
         stage = "resolve"  # Dafny gave up between resolving and proving
     return Report(

@@ -31,7 +31,7 @@ def read(output: str, code: int) -> Report:
     stage = "verify"
     if code not in (0, 4):
         stage = "parse" if _COUNTED.search(output) else "resolve"
-    lines = output.splitlines()
+    lines = output.split("\n")
     procedures = tuple(_procedures(lines))
     proved = _FINISHED.search(output) is not None and code == 0
     good = sum(procedure.result == "verified" for procedure in procedures)
