@@ -34,7 +34,9 @@ class ProgramDeclarations:
     labels: frozenset[str]
     """Names of its methods, lemmas and functions in the tool's log."""
     assumes: bool
-    """Whether it assumes something without a proof: `assume`, a `free` clause, or a promise without a body."""
+    """Whether it assumes something without a proof: `assume` or a `free` clause."""
+    unwritten: frozenset[tuple[str, str]]
+    """Keys of its callables that promise something without a body."""
     text: str = ""
     """The program itself."""
     faults: frozenset[str] = frozenset()
@@ -55,7 +57,7 @@ def read_declarations(text: str) -> ProgramDeclarations:
     labels = frozenset(label for label, _ in labelled(declarations))
     assumes = any(_assumes(one) for one in found)
     own = (frozenset(unsound.faults(declarations)), unsound.bit_vectors(declarations))
-    return ProgramDeclarations(declarations, spoken, meant, labels, assumes, text, *own)
+    return ProgramDeclarations(declarations, spoken, meant, labels, assumes, _unwritten(found), text, *own)
 
 
 def labelled(declarations: Sequence[Declaration], inner: str = "") -> Iterator[tuple[str, Declaration]]:
@@ -82,6 +84,8 @@ class Facts:
     """Names of lemmas and ghost methods that no compiled method has: calls of them are proofs."""
     runs: frozenset[str] = frozenset()
     """Names of compiled methods."""
+    methods: frozenset[str] = frozenset()
+    """Names of methods, ghost ones too."""
     bodyless: int = 0
     """Number of loops and forall statements without a body."""
     bits: frozenset[str] = frozenset()
@@ -97,18 +101,30 @@ class Facts:
         found = list(every(declarations))
         ghosts = frozenset(one.name for one in found if one.ghost and one.kind in ("lemma", "method"))
         runs = frozenset(one.name for one in found if one.kind == "method" and not one.ghost) | {_OF_ITERATORS}
+        methods = runs | {one.name for one in found if one.kind == "method"}
         open_loops = sum(bodyless(body) for one in found for body in (one.body, one.compiled) if body)
         named = list(labelled(declarations))
         promising = Counter(label for label, one in named if _promises(one))
         free = frozenset(label for label, one in named if not any("requires" in each.word for each in one.clauses))
-        return cls(ghosts - runs, runs, open_loops, unsound.bit_vectors(declarations), free, promising)
+        return cls(ghosts - runs, runs, methods, open_loops, unsound.bit_vectors(declarations), free, promising)
 
 
 def _assumes(one: Declaration) -> bool:
-    if any(token in ("assume", "free") or token.startswith("free ") for token in one.everything()):
+    return any(token in ("assume", "free") or token.startswith("free ") for token in one.everything())
+
+
+def _unwritten(found: Sequence[Declaration]) -> frozenset[tuple[str, str]]:
+    open_ones = (one for one in found if one.kind in CALLABLES and one.body is None)
+    return frozenset(one.key for one in open_ones if any(clause.word == "ensures" for clause in one.clauses))
+
+
+def leaves_assumed(given: ProgramDeclarations, text: str) -> bool:
+    """Whether a candidate has assumptions of the given program: what it gives a body is none."""
+    try:
+        left = _unwritten(list(every(parse(text))))
+    except Unreadable:
         return True
-    promises = any(clause.word == "ensures" for clause in one.clauses)
-    return one.kind in CALLABLES and one.body is None and promises
+    return given.assumes or not given.unwritten.isdisjoint(left)
 
 
 def every(declarations: Sequence[Declaration]) -> Iterator[Declaration]:

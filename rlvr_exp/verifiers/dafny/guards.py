@@ -16,7 +16,7 @@ from rlvr_exp.tasks.dafny import erase
 from rlvr_exp.tasks.dafny.syntax import CALLABLES, Declaration, parse
 from rlvr_exp.tasks.dafny.tokens import has_directive, tokens
 from rlvr_exp.tasks.formats.dafny import Protect
-from rlvr_exp.verifiers.dafny import unsound
+from rlvr_exp.verifiers.dafny import side_proofs, unsound
 from rlvr_exp.verifiers.dafny.declarations import PROVED, Facts, ProgramDeclarations, every, speaks_of
 from rlvr_exp.verifiers.dafny.scopes import Use
 from rlvr_exp.verifiers.dafny.soundness_rules import SoundnessRisk, attribute_of, soundness_risks
@@ -222,13 +222,18 @@ class _Comparison:
         """Soundness risks beyond those of the given declaration; its attributes were checked before."""
         if given is not None and (one.body, one.compiled, one.clauses) == (given.body, given.compiled, given.clauses):
             return
-        allowed = Counter(_soundness_risks_of(given, self._given.bits)) if given is not None else Counter()
-        for risk in _soundness_risks_of(one, self._facts.bits):
+        allowed = Counter(self._all_risks(given, self._given.bits)) if given is not None else Counter()
+        for risk in self._all_risks(one, self._facts.bits):
             if risk.rule == "refinement" and "refines" in self._given.spoken:
                 continue  # `...` stands for the refined body
             allowed[risk] -= 1
             if allowed[risk] < 0:
                 raise ViolationError(risk.rule, f"{risk.text[:160]} in {_title(one)}")
+
+    def _all_risks(self, one: Declaration, bits: frozenset[str]) -> Iterator[SoundnessRisk]:
+        yield from soundness_risks(tuple(_without_attributes(one)))
+        yield from unsound.soundness_risks_of(one, bits)
+        yield from side_proofs.soundness_risks_of(one, self._facts.methods)
 
     def _added(self, one: Declaration, path: tuple[str, ...], inside: bool = False) -> None:
         """A new declaration; `inside` another new one."""
@@ -262,10 +267,6 @@ class _Comparison:
                 raise ViolationError(
                     "spec-shadowed", f"{_title(one)} takes the name {name}, which the given program uses"
                 )
-
-
-def _soundness_risks_of(one: Declaration, bits: frozenset[str]) -> list[SoundnessRisk]:
-    return [*soundness_risks(tuple(_without_attributes(one))), *unsound.soundness_risks_of(one, bits)]
 
 
 def _without_attributes(one: Declaration) -> Iterator[str]:

@@ -29,7 +29,7 @@ from rlvr_exp.tasks.formats.dafny import DafnyProblem, Protect
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.dafny import guards, options
 from rlvr_exp.verifiers.dafny.acceptance import Proof
-from rlvr_exp.verifiers.dafny.declarations import Facts, ProgramDeclarations, read_declarations
+from rlvr_exp.verifiers.dafny.declarations import Facts, ProgramDeclarations, leaves_assumed, read_declarations
 from rlvr_exp.verifiers.dafny.guards import Violation
 from rlvr_exp.verifiers.dafny.logs import Report
 from rlvr_exp.verifiers.dafny.resolve_then_verify import ResolveThenVerify
@@ -67,7 +67,7 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
 
     runs_candidates = False
     name = "dafny"
-    version = "4"
+    version = "5"
 
     def __init__(self, sandbox: Sandbox, cache: Cache | None = None, **given: Any):
         super().__init__(cache, **given)
@@ -211,7 +211,8 @@ class _CandidateRun:
     def judge(self) -> Judgement:
         case = self._case
         given = case.given
-        extra = options.careful(self._own._tool) if given is not None and not given.assumes else ()
+        assumes = given is None or leaves_assumed(given, case.text)
+        extra = () if assumes else options.careful(self._own._tool)
         run = self._run_with_retry(case.text, extra)
         if run.end == "stopped" and self._violation is not None:
             return Judgement(self._rejected(self._violation))

@@ -1,6 +1,18 @@
 """The attacks: (class, name, given program, candidate). Each would be "0 errors", or bring the judge down."""
 
-from dafny_programs import EXTENDED, EXTENDED_DONE, HOLE, LEMMAS, SORT, SORT_DONE, STACK, STACK_DONE, sort_with
+from dafny_programs import (
+    EXTENDED,
+    EXTENDED_DONE,
+    HOLE,
+    LEMMAS,
+    NTH,
+    SORT,
+    SORT_DONE,
+    STACK,
+    STACK_DONE,
+    TOLL,
+    sort_with,
+)
 
 from rlvr_exp.verifiers.dafny import universal
 
@@ -554,6 +566,87 @@ INCONSISTENT = [
         "field_of_memory_functions": "ghost var g: () ~> bool",
     }.items()
 ]
+_SIX = "lemma Six() returns (k: int) ensures k == 6 { k := 6; }"
+_SET = "ghost method Set(c: Cell) modifies c ensures c.value == 6 { c.value := 6; }"
+
+
+def _unless(proof: str, more: str = "") -> tuple[str, str]:
+    """SORT with a proof of false where the promise is broken, which may be an honest proof by contradiction."""
+    return SORT, sort_with(
+        f"r := s; ghost var x := 5; if !Sorted(r) || r[0] < Least() {{ {proof} assert false; }}", more
+    )
+
+
+def _cell(proof: str, more: str = "") -> tuple[str, str]:
+    """As `_unless`, with an object in place of a variable."""
+    body = f"{{ y := 0; var c := new Cell; c.value := 5; if y != Val(k) {{ {proof} assert false; }} }}"
+    return NTH, NTH + body + more
+
+
+WITHIN = [
+    ("proofs within a body", name, *pair)
+    for name, pair in {
+        "assigned": _unless("assert x == 6 by { x := 6; }"),
+        "assigned_in_a_block": _unless("assert x == 6 by { if true { x := 6; } }"),
+        "assigned_under_the_name_of_a_let": _unless("assert x == 6 by { assert var x := 6; x == 6; x := 6; }"),
+        "such_that": _unless("assert x == 6 by { x :| x == 6; }"),
+        "result_taken": _unless("assert x == 6 by { x := Six(); }", _SIX),
+        "in_a_function": (
+            SORT,
+            sort_with(
+                "r := s; if !Sorted(r) || r[0] < Least() { assert U(false); }",
+                "function U(b: bool): bool ensures b { assert b by { ghost var x := 5; assert x == 6 by { x := 6; } } true }",
+            ),
+        ),
+        "field": _cell("assert c.value == 6 by { c.value := 6; }"),
+        "field_by_modify": _cell("assert c.value == 6 by { modify c { c.value := 6; } }"),
+        "field_by_forall": _cell("assert c.value == 6 by { forall d | d == c { d.value := 6; } }"),
+        "field_by_a_ghost_method": _cell("assert c.value == 6 by { Set(c); }", _SET),
+        "result_in_a_hint": _unless("calc { x; == { x := Six(); } 6; }", _SIX),
+        "result_in_a_field_in_a_hint": _cell("calc { c.value; == { c.value := Six(); } 6; }", _SIX),
+        "modify_in_a_hint": _cell("calc { c.value; == { modify c { c.value := 6; } } 6; }"),
+    }.items()
+]
+TAKEN_APART = [
+    ("ghost values in code", name, NTH, NTH + text)
+    for name, text in {
+        "tuple": "{ var (a, b) := (Val(k), 0); y := a; }",
+        "nested": "{ var ((a, c), b) := ((Val(k), 1), 0); y := a; }",
+        "of_a_ghost_variable": "{ ghost var g := Val(k); var (a, b) := (g, 0); y := a; }",
+        "constructor": "{ var D(a) := D(Val(k)); y := a; } datatype D = D(x: int)",
+        "in_a_helper": "{ y := H(k); } method H(n: nat) returns (z: int) ensures z == Val(n) "
+        "{ if true { var (a, b) := (Val(n), 0); z := a; } }",
+    }.items()
+]
+_LOOP = "var i := 0; while i < 1 invariant 0 <= i <= 1 && (i == 1 ==> y == 7) { y := 7; i := i + 1; }"
+ITERATED = [
+    (
+        "loops of iterators",
+        name,
+        SORT,
+        sort_with(
+            "r := s; var it := new It(r); var m := it.MoveNext();",
+            "iterator It(b: seq<int>) yields (y: int) requires |b| > 0 yield ensures Sorted(b) && b[0] >= Least() "
+            f"ensures Sorted(b) && b[0] >= Least() {{ ghost var good := Sorted(b) && b[0] >= Least(); {body} }}",
+        ),
+    )
+    for name, body in {
+        "in_a_branch": f"y := 0; {_LOOP} if !good {{ assert y == 0; assert false; }}",
+        "in_a_block": f"y := 0; {{ {_LOOP} }} if !good && y == 0 {{ assert false; }} assert good || y == 7; assert y == 0;",
+        "at_the_end": f"y := 0; {_LOOP} assert y == 0;",
+    }.items()
+]
+FORGED_RESULTS = [
+    (
+        "forged output",
+        f"results_behind_{name}",
+        TOLL,
+        TOLL
+        + "{ r := 0; assert forall i {:matchinglooprewrite false} :: 0 <= i < 9 ==> @%s[i] == @%s[i + 1]; }"
+        % ((f'"{end}Verifying Impl$$_module.__default.Toll ...{end}  [1 proof obligation]  verified{end}"',) * 2),
+    )
+    for name, end in {"a_form_feed": "\f", "a_vertical_tab": "\v", "a_separator": "\x1c", "a_line_end": "\n"}.items()
+]
 ATTACKS = (
     WEAKENED
     + DEFINED_AWAY
@@ -571,6 +664,10 @@ ATTACKS = (
     + LINES
     + FREED
     + INCONSISTENT
+    + WITHIN
+    + TAKEN_APART
+    + ITERATED
+    + FORGED_RESULTS
 )
 OVERLOADS = {
     "deep parentheses": SORT.replace("r := s;", "var x := " + "(" * 20000 + "1" + ")" * 20000 + "; r := s;"),

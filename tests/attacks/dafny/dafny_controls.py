@@ -6,6 +6,8 @@ from dafny_programs import (
     HOLE,
     HOLE_DONE,
     LEMMAS,
+    NTH,
+    NTH_DONE,
     SORT,
     SORT_DONE,
     STACK,
@@ -177,6 +179,21 @@ CONTROLS = [
         "lemma proved and used",
         _TRUE_LEMMA,
         _TRUE_LEMMA.replace("{ }", "{ if n > 0 { Grows(n - 1); } }").replace("r := 0", "Grows(n); r := Tri(n) + 1"),
+    ),
+    (
+        "ghost values, patterns and variables of their own in proofs",
+        NTH,
+        NTH_DONE.replace(
+            "var next, i",
+            "ghost var (g, h) := (Val(k), 0); assert g == Val(k) by { var m: int, n := g, 2; ghost var a :| a == m + n; "
+            "Same(a - n); var q := [1, 2][0 := a]; assert q[0] == a; } var next, i",
+        ).replace("i := i + 1; }", "i := i + 1; calc { y; == { var w := Val(i); Same(w); } Val(i); } }")
+        + "lemma Same(x: int) ensures x == x { var (a, b) := (x, 0); }",
+    ),
+    (
+        "an iterator without loops",
+        NTH,
+        NTH_DONE + "iterator Gen(n: nat) yields (y: nat) yield ensures y <= n { y := n; yield; if n > 0 { yield; } }",
     ),
     (
         "names of bound variables, members and limits of proofs",

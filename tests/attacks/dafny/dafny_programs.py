@@ -65,6 +65,28 @@ method Max(a: int, b: int) returns (m: int)
 method Main() { var m := Max(1, 2); assert m == 2; }
 """
 HOLE_DONE = HOLE.replace("m == b\n", "m == b\n{ if a < b { m := b; } else { m := a; } }\n")
+NTH = """
+function Val(n: nat): int { if n < 2 then 5 else Val(n - 1) + 3 * Val(n - 2) }
+class Cell { ghost var value: int }
+method Nth(k: nat) returns (y: int) ensures y == Val(k)
+"""
+"""A function that is no part of any code, to be computed."""
+NTH_DONE = (
+    NTH
+    + """{
+  y := 5;
+  var next, i := 5, 0;
+  while i < k
+    invariant 0 <= i <= k && y == Val(i) && next == Val(i + 1)
+  { y, next := next, next + 3 * y; i := i + 1; }
+}
+"""
+)
+TOLL = """
+method Toll(z: int) returns (r: int)
+  ensures z < 1 ==> r == z + 19
+  ensures 1 <= z ==> r == 3 * z + 1
+"""
 
 
 def sort_with(body: str, more: str = "") -> str:

@@ -3,9 +3,9 @@
 from collections import Counter
 
 import pytest
-from dafny_attacks import ATTACKS, OVERLOADS
+from dafny_attacks import ATTACKS, FORGED_RESULTS, OVERLOADS, Attack
 from dafny_judge import Judge
-from dafny_programs import SORT, SORT_DONE
+from dafny_programs import SORT, SORT_DONE, TOLL
 from thinning import thinned
 
 from rlvr_exp.tasks.formats.limits import Limits
@@ -31,6 +31,11 @@ def test_names_are_told_apart_and_every_class_has_several_mechanisms() -> None:
 def test_attack_is_contained(verdicts: dict[str, Verdict], name: str) -> None:
     verdict = verdicts[name]
     assert verdict.outcome in ("rejected", "failed"), verdict
+
+
+@pytest.mark.parametrize("attack", thinned(FORGED_RESULTS), ids=[name for _, name, _, _ in thinned(FORGED_RESULTS)])
+def test_a_forged_result_adds_nothing_to_the_score(judge: Judge, attack: Attack) -> None:
+    assert judge(*attack[2:]).score == judge(TOLL, TOLL + "{ r := 0; }").score
 
 
 @pytest.mark.parametrize("name", thinned(sorted(OVERLOADS), 6))
