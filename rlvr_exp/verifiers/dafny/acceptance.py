@@ -30,12 +30,15 @@ class Proof:
     run: Callable[[str, Sequence[str]], Run]
     read: Callable[[str, int], Report]
 
-    def objection(self, careful: Sequence[str], probing: Sequence[str], every: bool) -> Violation | Run | None:
-        """Why it is not accepted, or a Run that reached a limit where that leaves a doubt.
+    def objection(
+        self, careful: Sequence[str], probing: Sequence[str], searching: Sequence[str], every: bool
+    ) -> Violation | Run | None:
+        """Why it is not accepted, or a Run that reached a limit, which leaves a doubt.
 
         Args:
             careful: options of the run that proved it.
-            probing: further options of a run that only searches for false.
+            probing: further options of a run that only searches for false, with a small count of resources.
+            searching: the same with the count of the proof, for the bodies whose probes fell to the small one.
             every: probe all bodies, not only those missing in the log.
         """
         silent = vacuity.silent(self.report, self.facts.promising) if self.named else frozenset[str]()
@@ -46,12 +49,19 @@ class Proof:
         text, labels = vacuity.probed(self.text, lambda label: every or label in silent)
         run = self.run(text, [*careful, *probing])
         if run.end != "done":
-            return run if silent else None
+            return run
         report = self.read(run.output, run.code)
         unheard = self._unheard(report, labels, silent)
         if unheard:
             return Violation("unproved", f"Dafny's log does not report the body of {unheard} as verified")
-        found = self._vacuous(vacuity.proved(report, labels), probing)
+        proved = vacuity.proved(report, labels)
+        late = vacuity.undecided(report, labels)
+        if late and not proved:
+            run = self.run(vacuity.probed(self.text, late.__contains__)[0], [*careful, *searching])
+            if run.end != "done":
+                return run
+            proved = vacuity.proved(self.read(run.output, run.code), late)
+        found = self._vacuous(proved, probing)
         return Violation("vacuous", f"`assert false` is proved at the end of {found}") if found else None
 
     def _unheard(self, report: Report, labels: Mapping[str, int], silent: frozenset[str]) -> str:

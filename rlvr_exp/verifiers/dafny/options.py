@@ -9,7 +9,7 @@ from rlvr_exp.verifiers.dafny.tool import Tool
 PROBE_RLIMIT = 1_000_000
 """The prover's resource count for one probed body."""
 PROBE_CPU_S = 20.0
-"""CPU seconds of a run of probes: nonlinear arithmetic takes long within its count."""
+"""CPU seconds of the first run of probes: nonlinear arithmetic takes long within its count."""
 
 
 def words(tool: Tool, rlimit: int) -> list[str]:
@@ -31,12 +31,15 @@ def careful(tool: Tool) -> list[str]:
 
 
 def probing(tool: Tool, rlimit: int) -> list[str]:
-    """Words for a run that only searches for bodies that prove false: no other procedures, the first fault of each
-    body, and a smaller resource count, since a vain search for a proof of false may be long."""
+    """As `searching`, with a smaller resource count: a vain search for a proof of false may be long."""
     least = min(rlimit or PROBE_RLIMIT, PROBE_RLIMIT)
-    if tool.family == "2.3":
-        return ["/errorLimit:1", "/proc:Impl$$*", f"/rlimit:{least}"]
-    return [f"--resource-limit={least}"]
+    return [*searching(tool), f"/rlimit:{least}" if tool.family == "2.3" else f"--resource-limit={least}"]
+
+
+def searching(tool: Tool) -> list[str]:
+    """Words for a run that only searches for bodies that prove false: no other procedures, the first fault of each
+    body."""
+    return ["/errorLimit:1", "/proc:Impl$$*"] if tool.family == "2.3" else []
 
 
 def reader(tool: Tool) -> Callable[[str, int], Report]:

@@ -32,7 +32,8 @@ PREFIXES = {
 }
 """Statements for the beginning of a body."""
 
-_NAT = "lemma U_Nat(s: seq<nat>) ensures forall i | 0 <= i < |s| :: s[i] >= 0 { }"
+NATURAL = "lemma U_Nat(s: seq<nat>) ensures forall i | 0 <= i < |s| :: s[i] >= 0 { }"
+"""The declaration that the sequence update past its type needs."""
 _FALSE = "lemma U() ensures false"
 _BOX = "class UBox<T> { ghost var t: T constructor () { } }"
 _CANTOR = "{ var t := UT(iset t: UT | t !in t.s); assert t in t.s; assert t !in t.s; }"
@@ -133,7 +134,7 @@ def unverified(given: str) -> str:
 
 
 def _prefix(text: str) -> Answer:
-    return lambda given: bodies(given, f"{text} assert false;", _NAT if "U_Nat" in text else "")
+    return lambda given: bodies(given, f"{text} assert false;", NATURAL if "U_Nat" in text else "")
 
 
 def _helper(text: str) -> Answer:

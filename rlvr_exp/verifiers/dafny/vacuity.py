@@ -73,6 +73,13 @@ def refuted(report: Report, labels: Iterable[str]) -> frozenset[str]:
     return frozenset(one for one in labels if found.get(one) and all(end.startswith("error") for end in found[one]))
 
 
+def undecided(report: Report, labels: Iterable[str]) -> frozenset[str]:
+    """Labels one of whose probes fell to a limit."""
+    found = ends(report)
+    decided = ("verified", "error")
+    return frozenset(one for one in labels if any(not end.startswith(decided) for end in found.get(one, ())))
+
+
 def _endless(one: Declaration) -> bool:
     """Whether it need not end: an end that is never reached is allowed."""
     return any(clause.word == "decreases" and "*" in clause.text and len(clause.text) == 1 for clause in one.clauses)

@@ -263,7 +263,7 @@ class _CandidateRun:
             return Judgement(self._rejected(Violation("no-body", "a loop or forall statement has no body")))
         objection = self._objection(report, given, extra)
         if isinstance(objection, Run):
-            return Judgement(self._ended(objection), cacheable=objection.end != "wall")
+            return Judgement(self._ended(objection), cacheable=False)
         if objection is not None:
             return Judgement(self._rejected(objection))
         passed, total = _counts(report, given)
@@ -274,14 +274,19 @@ class _CandidateRun:
         # A refining module's bodies have other names in the log.
         named = tool.family == "2.3" and not {"refines", "abstract"} & given.spoken
         proof = Proof(given, case.text, self._facts, report, named, self._probe, self._own._read)
-        return proof.objection(extra, options.probing(tool, self._own.rlimit), self._own.vacuity)
+        probing = options.probing(tool, self._own.rlimit)
+        return proof.objection(extra, probing, options.searching(tool), self._own.vacuity)
 
     def _probe(self, text: str, extra: Sequence[str]) -> Run:
-        """Run a probing program, without the guards."""
+        """Run a probing program, without the guards; once more, with the candidate's own limits, where it reaches one."""
         own = self._case.limits
-        limits = RunLimits(min(own.cpu_s, options.PROBE_CPU_S), own.wall_s, own.memory_mb)
-        run = self._runner.run(text, extra, limits, lambda: True)
-        self._cpu_s += run.cpu_s
+        short = RunLimits(min(own.cpu_s, options.PROBE_CPU_S), own.wall_s, own.memory_mb)
+        run = Run("crash")
+        for limits in (short, RunLimits(own.cpu_s, 2 * own.wall_s, own.memory_mb)):
+            run = self._runner.run(text, extra, limits, lambda: True)
+            self._cpu_s += run.cpu_s
+            if run.end == "done":
+                break
         return run
 
     def _rejected(self, violation: Violation) -> Verdict:

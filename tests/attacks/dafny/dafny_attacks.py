@@ -566,6 +566,16 @@ INCONSISTENT = [
         "field_of_memory_functions": "ghost var g: () ~> bool",
     }.items()
 ]
+_COSTLY = "assert forall x: bv40, y: bv40 :: (x & y) + (x | y) == x + y;"
+"""Proved with more of the prover's resources than a first probe has, and less than the judge here allows."""
+UNPROBED = [
+    (
+        "unsound declarations",
+        "behind_a_costly_proof",
+        SORT,
+        sort_with(f"r := s; {_COSTLY} {universal.PREFIXES['sequence update past its type']}", universal.NATURAL),
+    )
+]
 _SIX = "lemma Six() returns (k: int) ensures k == 6 { k := 6; }"
 _SET = "ghost method Set(c: Cell) modifies c ensures c.value == 6 { c.value := 6; }"
 
@@ -664,6 +674,7 @@ ATTACKS = (
     + LINES
     + FREED
     + INCONSISTENT
+    + UNPROBED
     + WITHIN
     + TAKEN_APART
     + ITERATED

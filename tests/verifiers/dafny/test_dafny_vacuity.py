@@ -11,7 +11,7 @@ from rlvr_exp.verifiers.dafny.acceptance import Proof
 from rlvr_exp.verifiers.dafny.declarations import Facts, read_declarations
 from rlvr_exp.verifiers.dafny.guards import Violation
 from rlvr_exp.verifiers.dafny.logs import read
-from rlvr_exp.verifiers.dafny.run import Run
+from rlvr_exp.verifiers.dafny.run import Run, RunLimits
 from rlvr_exp.verifiers.dafny.tool import Tool
 from rlvr_exp.verifiers.dafny.vacuity import contract_probe, probed
 from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
@@ -32,13 +32,16 @@ def log(**bodies: str) -> str:
 
 
 def objection(
-    proved: str, probe: str, text: str = DONE, every: bool = False, end: str = "done"
+    proved: str, *probes: str, text: str = DONE, every: bool = False, end: str = "done"
 ) -> Violation | Run | None:
-    """The objection to a program whose proof and whose probe end with these logs."""
+    """The objection to a program whose proof and whose probes end with these logs."""
     declared = read_declarations(text)
     facts = Facts.of(declared.declarations)
-    proof = Proof(read_declarations(GIVEN), text, facts, read(proved, 0), True, lambda *_: Run(end, probe, 0), read)
-    return proof.objection((), (), every)
+    left = iter(probes)
+    proof = Proof(
+        read_declarations(GIVEN), text, facts, read(proved, 0), True, lambda *_: Run(end, next(left), 0), read
+    )
+    return proof.objection((), (), (), every)
 
 
 def test_a_promise_that_the_log_leaves_out_must_show_as_an_error_when_probed() -> None:
@@ -51,25 +54,32 @@ def test_a_promise_that_the_log_leaves_out_must_show_as_an_error_when_probed() -
 def test_each_of_two_bodies_of_one_name_must_be_in_the_log() -> None:
     both = DONE + "module A { lemma L() ensures true { } } module B { module A { lemma L() ensures true { } } }"
     one = log(M="verified", L="verified").replace("__default.L", "A.__default.L").replace("_module.A", "A")
-    assert objection(one, log(), both).rule == "unproved"
+    assert objection(one, log(), text=both).rule == "unproved"
 
 
-def test_a_probe_that_falls_to_a_limit_leaves_a_doubt_only_where_the_log_is_silent() -> None:
-    assert objection(log(M="verified"), "", every=True, end="cpu") is None
+def test_probes_that_fall_to_a_limit_leave_a_doubt() -> None:
+    assert objection(log(M="verified"), "", every=True, end="cpu").end == "cpu"
     assert objection(log(), "", end="cpu").end == "cpu"
+
+
+def test_a_body_whose_probe_falls_to_its_count_of_resources_is_probed_with_that_of_the_proof() -> None:
+    late = log(M="out of resource")
+    assert objection(log(M="verified"), late, log(M="verified"), log(M="error"), every=True).rule == "vacuous"
+    for probe in (log(M="error"), late):
+        assert objection(log(M="verified"), late, probe, every=True) is None
 
 
 def test_a_body_without_a_promise_may_be_silent_and_is_probed_all_the_same() -> None:
     quiet = DONE + "method Q() { }"
-    assert objection(log(M="verified"), log(M="error", Q="error"), quiet, every=True) is None
-    assert objection(log(M="verified"), log(M="error"), quiet, every=True).rule == "unproved"
+    assert objection(log(M="verified"), log(M="error", Q="error"), text=quiet, every=True) is None
+    assert objection(log(M="verified"), log(M="error"), text=quiet, every=True).rule == "unproved"
 
 
 def test_a_new_body_that_requires_nothing_must_not_prove_false() -> None:
     helped = DONE + "lemma L() { } lemma K() requires 1 == 2 { }"
     ends = {"M": "error", "L": "error", "K": "verified"}
-    assert objection(log(M="verified"), log(**ends), helped, every=True) is None
-    assert objection(log(M="verified"), log(**{**ends, "L": "verified"}), helped, every=True).rule == "vacuous"
+    assert objection(log(M="verified"), log(**ends), text=helped, every=True) is None
+    assert objection(log(M="verified"), log(**{**ends, "L": "verified"}), text=helped, every=True).rule == "vacuous"
 
 
 def test_every_way_out_is_probed() -> None:
@@ -134,6 +144,23 @@ def test_the_probe_is_part_of_the_verdict_that_is_remembered(dafny: Tool) -> Non
     with DafnyVerifier(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
         first, second = (ask(verifier, GIVEN, DONE) for _ in range(2))
         assert (first.cached, second.cached, verifier.metrics()["judged"]) == (False, True, 1)
+
+
+def test_a_probe_that_reaches_a_limit_is_repeated_and_its_verdict_is_not_remembered(dafny: Tool, monkeypatch) -> None:
+    with DafnyVerifier(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
+        assert ask(verifier, GIVEN, DONE + "// first").outcome == "passed"
+        (runner,), real, ended = verifier._all, verifier._all[0].run, []
+
+        def run(text: str, extra: list[str], limits: RunLimits, may_prove: object) -> Run:
+            if "/errorLimit:1" not in extra or len(ended) == 2:
+                return real(text, extra, limits, may_prove)
+            ended.append(limits.cpu_s)
+            return Run("cpu")
+
+        monkeypatch.setattr(runner, "run", run)
+        first, second = (ask(verifier, GIVEN, DONE) for _ in range(2))
+        assert (first.outcome, first.bucket, ended) == ("failed", "timeout", [20, 60])
+        assert (second.outcome, second.cached) == ("passed", False)
 
 
 def test_without_the_option_only_what_the_log_leaves_out_is_probed(dafny: Tool) -> None:
