@@ -198,12 +198,24 @@ class _Comparison:
             self._runs_alike(given, given.compiled or (), one.compiled or ())
         elif not given.ghost:
             self._runs_alike(given, given.body, one.body)
+        if given.kind in PROVED and "assume" in one.body and one.body != given.body:
+            self._assumes_alike(given, given.body, one.body)
 
     def _runs_alike(self, given: Declaration, before: Sequence[str], after: Sequence[str]) -> None:
         if self._protect != "program" or before == after or (self._empty == "written" and _is_empty(before)):
             return
         if self._code(after) != self._code(before):
             raise ViolationError("program-changed", f"{_title(given)} does something else")
+
+    def _assumes_alike(self, given: Declaration, before: Sequence[str], after: Sequence[str]) -> None:
+        """What a given body assumes means the same only among the same code, or behind the same words."""
+        codes = [self._code(body) for body in (before, after)]
+        if codes[0] == codes[1] and codes[1].count("assume") == after.count("assume"):
+            return
+        last = max((index for index, token in enumerate(before) if token == "assume"), default=0)
+        stop = before.index(";", last) if ";" in before[last:] else len(before)
+        if after[:stop] != before[:stop] or "assume" in after[stop:]:
+            raise ViolationError("assume", f"what {_title(given)} assumes stands among other code")
 
     def _code(self, body: Sequence[str]) -> tuple[str, ...]:
         return erase.method_body(body, self._facts.proofs, self._facts.runs)

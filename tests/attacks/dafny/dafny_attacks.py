@@ -117,6 +117,10 @@ ASSUMED = _body(
     in_a_helper="method L() ensures false { assume false; }",
     in_a_nested_lemma="lemma L() ensures false { K(); } lemma K() ensures false { if * { assume false; } else { assume false; } }",
 )
+_ASSUMING = (
+    "lemma Late(x: int) requires x != 0 ensures x > 3 { var y := 0; assume x < 0; }\n"
+    "method M() returns (y: int) ensures y > 3 { y := 3; }\n"
+)
 UNPROVED = _more(
     "no body",
     lemma="lemma L() ensures false",
@@ -174,6 +178,18 @@ UNPROVED = _more(
         EXTENDED_DONE.replace("assume x < 0; y := 0;", "y := x + 1;").replace(
             "Given(x);", "assume x < 0; y := 0; return;"
         ),
+    ),
+    *(
+        ("given assumptions stretched", name, EXTENDED, EXTENDED_DONE.replace("{ assume x < 0; y := 0; }", body))
+        for name, body in {
+            "of_another_variable": "{ y := -5; if y <= x { ghost var x := 0; assume x < 0; } }",
+        }.items()
+    ),
+    (
+        "given assumptions stretched",
+        "of_a_lemmas_other_variable",
+        _ASSUMING,
+        _ASSUMING.replace("assume x < 0;", "if x <= 3 { ghost var x := 5; assume x < 0; }").replace("y := 3", "y := 4"),
     ),
     (
         "given assumptions stretched",
