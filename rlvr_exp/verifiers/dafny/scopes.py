@@ -8,12 +8,14 @@ types with every name.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rlvr_exp.tasks.dafny.expressions import is_name, partners
 
 _COMPREHENSIONS = frozenset(("forall", "exists", "set", "iset", "map", "imap"))
 _TYPE_FOLLOWS = frozenset((":", "as", "is", "->", "-->", "~>"))
 _MEMBER = "."
+_VALUES = frozenset(("int", "nat", "bool", "char", "real"))
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,55 @@ def uses(tokens: Sequence[str], parameters: frozenset[str] = frozenset()) -> Ite
             bound = before not in _TYPE_FOLLOWS and not _may_be_type_argument(tokens, index)
         if before == _MEMBER or not bound:
             yield Use(token, before == _MEMBER)
+
+
+def unbounded(tokens: Sequence[str]) -> Iterator[str]:
+    """Comprehensions of sets and maps, as text, with a variable that may be any reference: its type is not that of a
+    plain value, it is not compared, and no part of the range, all of which has to hold, says what it is in or equal to."""
+    closes = partners(tokens)
+    for index, token in enumerate(tokens):
+        scope = _comprehension(tokens, closes, index) if token in _COMPREHENSIONS - {"forall", "exists"} else None
+        if scope is None:
+            continue
+        start = scope.start
+        while tokens[start] == "{":  # an attribute
+            start = closes[start] + 1
+        held = _held(list(_conjuncts(tokens, closes, start + 1)), scope.names)
+        for site in scope.sites:
+            name, kind = tokens[site], tokens[site + 2] if tokens[site + 1] == ":" else ""
+            if kind not in _VALUES and name not in held and not _is_compared(tokens[start : scope.stop], name):
+                yield " ".join(tokens[index : scope.stop])
+
+
+def _conjuncts(tokens: Sequence[str], closes: dict[int, int], index: int) -> Iterator[Sequence[str]]:
+    """The parts of a range that `&&` joins outside all brackets; none where another word there may weaken one."""
+    start, found, bars = index, [], 0
+    while index < len(tokens) and tokens[index] not in ("::", ";", ")", "]", "}"):
+        if tokens[index] == "|":
+            bars += -1 if tokens[index - 1] != "in" and _is_operand(tokens[index - 1]) else 1
+        if bars < 0:
+            break
+        if tokens[index] in ("||", "==>", "<==", "<==>", "if", "match", "var", "forall", "exists"):
+            return
+        if tokens[index] == "&&":
+            found.append(tokens[start:index])
+            start = index + 1
+        index = closes[index] + 1 if tokens[index] in ("(", "[", "{") else index + 1
+    yield from (*found, tokens[start:index])
+
+
+def _held(parts: Sequence[Sequence[str]], names: frozenset[str]) -> set[str]:
+    """The names that one of these parts puts into a set, or equals with a value, that the others do not depend on."""
+    found: set[str] = set()
+    for part in parts:
+        if len(part) > 2 and part[1] in ("in", "==") and not (names - found).intersection(part[2:]):
+            found.update(names.intersection(part[:1]))
+    return found
+
+
+def _is_compared(span: Sequence[str], name: str) -> bool:
+    signs = ("<", "<=", ">", ">=")
+    return any((one == name and other in signs) or (one in signs and other == name) for one, other in pairwise(span))
 
 
 def _may_be_type_argument(tokens: Sequence[str], index: int) -> bool:

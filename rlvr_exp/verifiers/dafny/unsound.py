@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rlvr_exp.tasks.dafny.expressions import is_name
 from rlvr_exp.tasks.dafny.syntax import CALLABLES, Declaration
+from rlvr_exp.verifiers.dafny.scopes import unbounded
 from rlvr_exp.verifiers.dafny.soundness_rules import SoundnessRisk
 
 _TYPES = frozenset(("datatype", "type", "class", "trait"))
@@ -56,6 +57,8 @@ def soundness_risks_of(one: Declaration, bits: frozenset[str]) -> Iterator[Sound
     parts = [one.head, *(clause.text for clause in one.clauses), one.body or (), one.compiled or ()]
     for part in parts:
         yield from _memory_functions(part)
+        for text in unbounded(part):
+            yield SoundnessRisk("unsound", f"a comprehension over whatever there is: {text}")
     for clause in one.clauses:
         if clause.word == "reads" and clause.text == ("*",):
             yield _ON_MEMORY

@@ -592,6 +592,26 @@ UNPROBED = [
         sort_with(f"r := s; {_COSTLY} {universal.PREFIXES['sequence update past its type']}", universal.NATURAL),
     )
 ]
+_KEPT = (
+    "ghost var q := p; ghost var i := 0; while i < 1 invariant q == p { q := q; i := i + 1; } "
+    "var n := new int[1]; assert n in q; assert false;"
+)
+EVERYTHING = [
+    (
+        "sets of whatever there is",
+        name,
+        TOLL,
+        TOLL + f"{{ r := 0; var o := new int[1]; if z != -19 {{ ghost var p := {members}; {_KEPT} }} }}",
+    )
+    for name, members in {
+        "of_a_class": "set c: array<int> | true",
+        "in_one_case": "set c: array<int> | c in {c} || true",
+        "of_no_stated_type": "set c | c == o || true",
+        "of_those_in_a_set_of_themselves": "set c: array<int> | c in {c}",
+        "of_two_in_each_other": "set c: array<int>, d: array<int> | c in {d} && d in {c} :: c",
+        "infinite": "iset c: array<int> | true",
+    }.items()
+]
 _SIX = "lemma Six() returns (k: int) ensures k == 6 { k := 6; }"
 _SET = "ghost method Set(c: Cell) modifies c ensures c.value == 6 { c.value := 6; }"
 
@@ -691,6 +711,7 @@ ATTACKS = (
     + FREED
     + INCONSISTENT
     + UNPROBED
+    + EVERYTHING
     + WITHIN
     + TAKEN_APART
     + ITERATED
