@@ -8,7 +8,6 @@ types with every name.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from rlvr_exp.tasks.dafny.expressions import is_name, partners
 
@@ -64,7 +63,8 @@ def unbounded(tokens: Sequence[str]) -> Iterator[str]:
         held = _held(list(_conjuncts(tokens, closes, start + 1)), scope.names)
         for site in scope.sites:
             name, kind = tokens[site], tokens[site + 2] if tokens[site + 1] == ":" else ""
-            if kind not in _VALUES and name not in held and not _is_compared(tokens[start : scope.stop], name):
+            compared = token in ("set", "map") and _is_compared(tokens[start : scope.stop], name)
+            if kind not in _VALUES and name not in held and not compared:
                 yield " ".join(tokens[index : scope.stop])
 
 
@@ -95,8 +95,14 @@ def _held(parts: Sequence[Sequence[str]], names: frozenset[str]) -> set[str]:
 
 
 def _is_compared(span: Sequence[str], name: str) -> bool:
+    """Whether it stands before or behind a sign that orders numbers, and not one of its members or elements."""
     signs = ("<", "<=", ">", ">=")
-    return any((one == name and other in signs) or (one in signs and other == name) for one, other in pairwise(span))
+    for before, token, after, then in zip(("", *span), span, (*span[1:], ""), (*span[2:], "", ""), strict=False):
+        if token == name and before != "." and after in signs:
+            return True
+        if token in signs and after == name and then not in (".", "[", "(", "`"):
+            return True
+    return False
 
 
 def _may_be_type_argument(tokens: Sequence[str], index: int) -> bool:

@@ -13,7 +13,7 @@ from rlvr_exp.tasks.dafny.syntax import Declaration
 from rlvr_exp.verifiers.dafny.soundness_rules import SoundnessRisk
 
 _BEFORE_STATEMENTS = ("", "{", "}", ";", "=>", ":")
-_ASSIGNS = (":=", ":|")
+_ASSIGNS = (":=", ":|", ":-")
 
 
 def soundness_risks_of(one: Declaration, methods: Collection[str]) -> Iterator[SoundnessRisk]:

@@ -609,6 +609,7 @@ EVERYTHING = [
         "of_no_stated_type": "set c | c == o || true",
         "of_those_in_a_set_of_themselves": "set c: array<int> | c in {c}",
         "of_two_in_each_other": "set c: array<int>, d: array<int> | c in {d} && d in {c} :: c",
+        "of_those_with_a_length": "set c: array<int> | 0 <= c.Length",
         "infinite": "iset c: array<int> | true",
     }.items()
 ]

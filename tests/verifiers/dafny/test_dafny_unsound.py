@@ -1,4 +1,4 @@
-"""Which new types and functions are refused because Dafny 2.3 proves everything with them, and which are not."""
+"""Which new types, functions and statements are refused because Dafny 2.3 proves everything with them, and which are not."""
 
 import pytest
 
@@ -46,6 +46,9 @@ def rule(candidate: str, given: str = GIVEN) -> str | None:
         "datatype D = D(x: int) lemma L(d: D) { match d { case D(y: nat) => assert y >= 0; } }",
         "lemma L() { var s := set c: Cell | true; }",
         "lemma L(t: set<Cell>) { var s := set c | c in t || c.value == 0; }",
+        "lemma L() { var s := set value: Cell | value.value <= 3 && 0 < value.value; }",
+        "lemma L() { var s := set value: Cell | this.value <= 3; }",
+        "lemma L() { var s := iset t: set<Cell> | t >= {}; }",
         "lemma L(t: set<Cell>) { var s := |set c | c in t && 3 in |t| == |t| || true|; }",
         "lemma L(t: set<Cell>) { var s := |set c | c in t && |t| == |t| || true|; }",
         "lemma L(t: set<Cell>) { var s := set c, d | c in t && d.value == 0 :: (c, d); }",
@@ -53,6 +56,7 @@ def rule(candidate: str, given: str = GIVEN) -> str | None:
         "lemma L() { ghost var x := 5; assert x == 6 by { x := 6; } }",
         "lemma L() { ghost var x := 5; calc <= { x; { x := 6; } 6; } }",
         "lemma L() { ghost var x := 5; calc {:induction} ==> { true; { if true { x := 6; } } x == 6; } }",
+        "lemma L() { ghost var x := 5; assert true by { x :- F(); } }",
         "ghost method G() { } lemma L() { assert true by { G(); } }",
         "method N() { var (a, b) := (1, 2); }",
         "datatype D = D(x: int) method N(d: D) { if true { var D(x) := d; } }",
