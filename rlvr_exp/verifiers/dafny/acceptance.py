@@ -54,15 +54,14 @@ class Proof:
         unheard = self._unheard(report, labels, silent)
         if unheard:
             return Violation("unproved", f"Dafny's log does not report the body of {unheard} as verified")
-        proved = vacuity.proved(report, labels)
+        found = self._vacuous(vacuity.proved(report, labels), probing)
         late = vacuity.undecided(report, labels)
-        if late and not proved:
+        if late and not found:
             run = self.run(vacuity.probed(self.text, late.__contains__)[0], [*careful, *searching])
-            if run.end != "done":
-                return run
-            proved = vacuity.proved(self.read(run.output, run.code), late)
-        found = self._vacuous(proved, probing)
-        return Violation("vacuous", f"`assert false` is proved at the end of {found}") if found else None
+            found = self._vacuous(vacuity.proved(self.read(run.output, run.code), late), probing)
+        if found:
+            return Violation("vacuous", f"`assert false` is proved at the end of {found}")
+        return None if run.end == "done" else run
 
     def _unheard(self, report: Report, labels: Mapping[str, int], silent: frozenset[str]) -> str:
         """A body whose probe is in no line of the log, or is no error though the log had no line before."""
