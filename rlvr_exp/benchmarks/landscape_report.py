@@ -44,10 +44,8 @@ def drawings(found: Mapping[str, Any]) -> dict[str, Drawing]:
         at, losses = found["grid"]["at"], found["grid"]["loss"]
         drawn["grid"] = heat_map(f"{LOSS}, in {OFFSET}", at, at, losses, "first direction", "second")
     if "plane" in found:
-        plane, way = found["plane"], "share of the way to the other policy"
-        drawn["plane"] = heat_map(
-            LOSS, plane["along"], plane["at"], plane["loss"], way, f"{OFFSET} of a random direction"
-        )
+        plane, title, aside = found["plane"], f"{LOSS}, through both policies", f"{OFFSET} at random"
+        drawn["plane"] = heat_map(title, plane["along"], plane["at"], plane["loss"], "share of the way", aside)
     return drawn
 
 

@@ -181,7 +181,7 @@ def _plane(of: Sequence[Found]) -> dict[str, Drawing]:
         return {}
     rows = zip(*(one["loss"] for one in planes), strict=True)
     means = [[fmean(cells) for cells in zip(*row, strict=True)] for row in rows]
-    way, offset = "share of the way from the base", "norms of rows of a random direction"
+    way, offset = "share of the way", "norms of rows at random"
     return {"plane": heat_map(f"{LOSS}, mean over seeds", planes[0]["along"], planes[0]["at"], means, way, offset)}
 
 
