@@ -125,7 +125,7 @@ def test_a_failing_listener_leaves_no_child(tmp_path: Path, program: Callable[[s
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 

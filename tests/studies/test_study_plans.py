@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from thinning import thinned
 
-from rlvr_exp.config import compose
+from rlvr_exp.config import Checked, build, compose
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.studies.places import check
 from rlvr_exp.studies.plan import study_plan
 
 STUDIES = {path.stem for path in (Path(__file__).parents[2] / "conf" / "study").glob("*.yaml")}
@@ -28,15 +29,18 @@ def test_every_study_can_be_planned(name: str) -> None:
     ],
 )
 def test_a_rate_that_no_run_would_measure_is_refused_before_any_is_run(
-    metric: str, words: list[str], remedy: str, tmp_path: Path
+    metric: str, words: list[str], remedy: str
 ) -> None:
-    def asked(*more: str) -> str:
+    def checked(*more: str) -> list[Checked]:
         given = ",".join(f'"{word}"' for word in [*words, *more])
-        line = ["+stage=study", "study=algorithms", f"study.metric={metric}", f"study.words=[{given}]"]
-        return study_plan(compose([*line, f"run.dir={tmp_path / 'DIR'}"]).config)
+        config = compose(
+            ["+stage=study", "study=algorithms", f"study.metric={metric}", f"study.words=[{given}]"]
+        ).config
+        study = build(config.study)
+        return check(study.jobs()[:1], study.rate)
 
     with pytest.raises(
         InputError, match=f"does not measure {metric}, by which the study answers\n    remedy: {remedy}"
     ):
-        asked()
-    assert "python -m rlvr_exp" in asked(remedy)
+        checked()
+    assert checked(remedy)
