@@ -109,7 +109,7 @@ def _of_golds(config: Config, domain: Domain) -> Iterator[InputProblem]:
 
 def _of_teacher(config: Config, domain: Domain) -> Iterator[InputProblem]:
     """A reward by likeness to a teacher's action, and tasks that have none."""
-    terms = config.reward.terms.values() if reads(config, "reward") else ()
+    terms = getattr(config.reward, "terms", {}).values() if reads(config, "reward") else ()
     if not any(isinstance(term, FieldSimilarity | StringSimilarity) for term in terms):
         return
     tasks = [task for name in TRAINED for task in domain.splits().get(name, ())]

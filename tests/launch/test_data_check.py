@@ -1,6 +1,7 @@
 """What a look at the data tells before anything starts, in the plan too."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,10 @@ def test_a_baseline_measured_in_another_way_is_told_before_anything_starts(tmp_p
     assert problems() == ["it was evaluated on other tasks: those of 'test' are not the same"]
     evaluation_path(folder, "after").unlink()
     assert "it was not evaluated" in problems()
+
+
+def test_a_reward_of_ones_own_without_terms_is_no_teachers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    parts = Path(__file__).parents[1] / "report" / "sick"
+    config = compose(["+stage=grpo", "reward=constant", f"hydra.searchpath=[{parts}]", "data.limit=40"]).config
+    assert not hasattr(config.reward, "terms") and [*data_problems(config)] == []

@@ -64,7 +64,7 @@ def test_imitation_and_reinforcement_learning_need_no_setting(models: Path, fami
         "+stage=grpo",
         "model.path=imitated/checkpoints/latest",
         *SIZES,
-        "algorithm.prompts_per_step=2",
+        "algorithm.prompts_per_step=8",
         "run.dir=learned",
     ]
     for words, rate in ((first, "0.0008"), (then, "0.0001")):

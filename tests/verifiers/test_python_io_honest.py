@@ -121,7 +121,7 @@ def test_there_is_a_temporary_folder(verifier, name):
 
 PROBE = """
 import sys
-sys.path[:0] = [{root!r}, {tests!r}]
+sys.path[:0] = [{root!r}, {tests!r}, {above!r}]
 from test_python_io_honest import TEMPORARY, FILES, passes
 from types import SimpleNamespace
 from rlvr_exp.verifiers.python_io import PythonIO
@@ -139,7 +139,9 @@ def test_wherever_the_trainers_temporary_folder_lies(verifier, tmp_path, folder)
     if folder != "nowhere":
         place.mkdir(parents=True)
         (tmp_path / folder).chmod(0o700 if folder == "closed" else 0o500)
-    probe = PROBE.format(root=str(ROOT), tests=str(Path(__file__).parent), level=verifier.isolation()["level"])
+    tests, above = Path(__file__).parent, Path(__file__).parents[1]
+    level = verifier.isolation()["level"]
+    probe = PROBE.format(root=str(ROOT), tests=str(tests), above=str(above), level=level)
     environment = {key: value for key, value in os.environ.items() if key != "HOME"} | {"TMPDIR": str(place)}
     done = subprocess.run([sys.executable, "-c", probe], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
