@@ -26,7 +26,7 @@ class GradientCosine:
         own = {name: value.grad for name, value in model.named_parameters() if value.grad is not None}
         now = {name: gradient.detach().to("cpu", copy=True) for name, gradient in own.items()}
         products: dict[str, torch.Tensor] = {}
-        for name in now.keys() & self._last.keys():
+        for name in (one for one in now if one in self._last):  # In one order, in which sums are rounded alike.
             here, there = now[name].double().flatten(), self._last[name].double().flatten()
             found = torch.stack([here @ there, here @ here, there @ there])
             for place in (WHOLE, place_of(name)):

@@ -1,7 +1,8 @@
 """`benchmark=landscape`: the loss of gold answers around a policy, and on the straight line to another one.
 
-Random slices in one and two dimensions, the line with its barrier, the plane through both, the largest eigenvalues of the Hessian, and statistics of
-the gradients of batches. The weights stay as they are; everything depends on the seed and the tasks alone.
+Random slices in one and two dimensions, the line with its barrier, the plane through both, the largest eigenvalues of the
+Hessian, and statistics of the gradients of batches. The weights stay as they are; everything depends on the seed and the
+tasks alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -60,10 +61,10 @@ class Landscape(options.Landscape):
         if self.grid:
             first, second = directions.values()
             at, along = places(self.grid, -self.radius, self.radius), places(self.grid, *BEYOND)
-            found["grid"] = {"at": at, "loss": _plane(loss, here, (at, first), (at, second), progress)}
+            found["grid"] = {"at": at, "loss": _plane(loss, here, (at, first), (at, second), "grid", progress)}
             if there is not None:
                 found["plane"] = {"along": along, "at": at}
-                found["plane"]["loss"] = _plane(loss, here, (along, there), (at, first), progress)
+                found["plane"]["loss"] = _plane(loss, here, (along, there), (at, first), "plane", progress)
         progress("gradients", 0, 1)
         found["gradients"] = gradient_statistics(loss.gradients(here))
         return found | {"eigenvalues": self._eigenvalues(loss, here, seed, progress)}
@@ -97,11 +98,13 @@ class Landscape(options.Landscape):
         return largest_eigenvalues(counted, flat(here), self.eigenvalues, seed) if self.eigenvalues else []
 
 
-def _plane(loss: GoldLoss, here: Weights, first: Axis, second: Axis, progress: Progress) -> list[list[float]]:
+def _plane(
+    loss: GoldLoss, here: Weights, first: Axis, second: Axis, name: str, progress: Progress
+) -> list[list[float]]:
     """`[i][j]`: the loss at place i of the first axis and place j of the second."""
     (sizes, along), (others, aside), rows = first, second, list[list[float]]()
     for place, size in enumerate(sizes):
-        progress("plane", place, len(sizes))
+        progress(name, place, len(sizes))
         from_here = moved(here, [(size, along)])
         rows.append([float(loss(moved(from_here, [(other, aside)])).mean()) for other in others])
     return rows

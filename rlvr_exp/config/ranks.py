@@ -41,9 +41,11 @@ def _under_zero(config: Config) -> Iterator[InputProblem]:
     if target in WHOLE_MATRICES:
         what = f"needs full matrices, which {strategy} cuts into flat pieces"
         yield InputProblem("optimizer", what, target.rpartition(".")[2], "", "", "optimizer=adamw, or parallel=ddp")
-    if config.optimizer.gradient_cosine:
-        what, allowed = f"needs whole gradients, which {strategy} cuts into pieces", "false"
-        yield InputProblem("optimizer.gradient_cosine", what, "true", allowed, "", "parallel=ddp, or drop it")
+    own = {f"roles.{name}.": role.optimizer for name, role in config.roles.items() if role.optimizer is not None}
+    for where, optimizer in {"": config.optimizer, **own}.items():
+        if optimizer.gradient_cosine:
+            what, remedy = f"needs whole gradients, which {strategy} cuts into pieces", "parallel=ddp, or drop it"
+            yield InputProblem(f"{where}optimizer.gradient_cosine", what, "true", "false", "", remedy)
     if strategy == "zero3" and config.model.quantization != "none":
         what = "weights in few bits cannot be spread over processes by DeepSpeed"
         yield InputProblem("model.quantization", what, config.model.quantization, "none", "", "parallel=zero2")

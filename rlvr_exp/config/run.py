@@ -9,7 +9,7 @@ from rlvr_exp.config.options import option
 from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.config.scales import BITS
 from rlvr_exp.config.select import Select
-from rlvr_exp.config.voting import voted_metrics
+from rlvr_exp.config.voting import read_voted, voted_metrics
 from rlvr_exp.core.errors import InputProblem
 
 
@@ -115,11 +115,16 @@ class Evaluation(Drawing):
     def lacks(self, metric: str) -> str:
         """The word by which a rate would be measured that these options leave out; '' where they do not."""
         name = metric.rpartition("/")[2]  # Of a role it stands behind the role's name.
+        if name in self.further:
+            return ""
+        if voted := read_voted(name):
+            samples, answers = voted
+            return f"evaluation.vote={answers}" if samples == self.samples else f"evaluation.samples={samples}"
         unmeasured = {
             "pass_at_8": "" if self.samples >= 8 else "evaluation.samples=8",
             "pass_at_1_greedy": "" if self.greedy else "evaluation.greedy=true",
-            BITS: "" if self.bits else "evaluation.bits=true",
-            **dict.fromkeys(EXCESS_CODE, "" if self.excess_code else "evaluation.excess_code=true"),
+            BITS: "evaluation.bits=true",
+            **dict.fromkeys(EXCESS_CODE, "evaluation.excess_code=true"),
         }
         return unmeasured.get(name, "")
 

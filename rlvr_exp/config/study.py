@@ -33,6 +33,11 @@ class Study:
     reuse: list[str] = field(default_factory=list)
     """Folders whose finished runs stand in for runs of the same options, data, initial weights and seed."""
 
+    @property
+    def rate(self) -> str:
+        """The rate of evaluations that the answer is about; '' where it is about none."""
+        return ""
+
     def problems(self) -> list[InputProblem]:
         return list(self._faults())
 
@@ -60,6 +65,10 @@ class Rated(Study):
     """Whether it is in points of success, so that no other kind of metric can be answered about."""
     metric: str = SUCCESS[0]
     """The rate of an evaluation that the answer is about."""
+
+    @property
+    def rate(self) -> str:
+        return self.metric
 
     def _faults(self) -> Iterator[InputProblem]:
         yield from super()._faults()

@@ -14,7 +14,7 @@ from rlvr_exp.config.scales import HELD_OUT_LOSS
 from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.statistics import LEVEL, Estimate, rank_correlation
 from rlvr_exp.report.plots import Curve, curves
-from rlvr_exp.studies.budget import budgets, reached, unequal, used
+from rlvr_exp.studies.budget import OFTENER, budgets, reached, unequal, used
 from rlvr_exp.studies.model_arms import MODELS, Row, model_findings
 from rlvr_exp.studies.study import Findings, Job, Run, Study
 
@@ -95,8 +95,7 @@ def _untimed(runs: Sequence[Run], losses: Sequence[Row]) -> Iterator[str]:
     timed = {row["of"] for row in losses if row["at"] == TIME}
     for kind in dict.fromkeys(_size(run)["of"] for run in runs if run.completed):
         if kind not in timed:
-            remedy = "a smaller algorithm.eval_every_steps, or more steps"
-            yield f"At equal time nothing is said of {kind}: some run had no {HELD_OUT_LOSS} when the fastest ended; {remedy}."
+            yield f"At equal time nothing is said of {kind}: some run had no {HELD_OUT_LOSS} when the fastest ended; {OFTENER}."
 
 
 def _sentence(row: Mapping[str, Any]) -> str:

@@ -111,11 +111,6 @@ class Listed(Rounds):
 class Study(options.Study, ABC):
     """A question. Derives from the schema of its options."""
 
-    @property
-    def rate(self) -> str:
-        """The rate of evaluations that the answer is about; '' where it is about none."""
-        return self.metric if isinstance(self, options.Rated) else ""
-
     @abstractmethod
     def jobs(self) -> list[Job]:
         """The runs that it needs, those first that others are compared with; in a plan, where rounds name them one by one."""

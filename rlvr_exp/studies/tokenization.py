@@ -15,7 +15,7 @@ from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.statistics import LEVEL, mean_p_value, t_interval
 from rlvr_exp.evaluation.finding import of_few_seeds
 from rlvr_exp.records import manifest
-from rlvr_exp.studies.budget import reached, used
+from rlvr_exp.studies.budget import OFTENER, reached, used
 from rlvr_exp.studies.model_arms import MODELS, Row, model_findings
 from rlvr_exp.studies.study import ArmStudy, Findings, Job, Run
 
@@ -51,8 +51,10 @@ def _after(runs: Sequence[Run], tokens: float) -> dict[str, dict[int, float]]:
 
 def _equal_tokens(levels: Mapping[str, Mapping[int, float]], first: str, tokens: float) -> list[Row]:
     """A row an arm, each against the first, paired by seed. Intervals and chances are over seeds alone, corrected for all arms
-    that are compared."""
-    known = levels.get(first, {})
+    that are compared. None where the first arm has no run."""
+    if first not in levels:
+        return []
+    known = levels[first]
     apart = {
         arm: [of[seed] - known[seed] for seed in of if seed in known] for arm, of in levels.items() if arm != first
     }
@@ -60,39 +62,42 @@ def _equal_tokens(levels: Mapping[str, Mapping[int, float]], first: str, tokens:
     chances = dict(zip(judged, holm([mean_p_value(of, 0.0) for of in judged.values()]), strict=True))
     rows: list[Row] = []
     for arm, of in levels.items():
-        row: dict[str, Any] = {"arm": arm, "tokens": tokens, "seeds": len(of), HELD_OUT_BITS: fmean(of.values())}
-        if apart.get(arm):
-            row |= zip(("difference", "low", "high"), t_interval(apart[arm]), strict=True)
-        rows.append(row | ({"p_holm": chances[arm]} if arm in chances else {}))
+        row: dict[str, Any] = {"arm": arm, "tokens": tokens, "runs": len(of), HELD_OUT_BITS: fmean(of.values())}
+        if pairs := apart.get(arm):
+            row |= {"pairs": len(pairs), "difference": fmean(pairs)}
+        if arm in chances:
+            row |= {**dict(zip(("low", "high"), t_interval(apart[arm])[1:], strict=True)), "p_holm": chances[arm]}
+        rows.append(row)
     return rows
 
 
 def _at_equal_tokens(rows: Sequence[Row], tokens: float) -> str:
     if not rows:
-        remedy = "a smaller algorithm.eval_every_steps, or more steps"
-        return (
-            f"At equal tokens nothing is said: some run had no {HELD_OUT_BITS} after {tokens:,.0f} of them; {remedy}."
-        )
+        missing = f"some run had no {HELD_OUT_BITS} after {tokens:,.0f} of them, or the first arm has no run"
+        return f"At equal tokens nothing is said: {missing}; {OFTENER}."
     first, *others = rows
     of = f"At equal tokens ({tokens:,.0f}, those of prompts included) by {HELD_OUT_BITS} of dev"
-    listed = [f"{first['arm']} {first[HELD_OUT_BITS]:.3f}", *(_against(row) for row in others if "difference" in row)]
-    few = of_few_seeds(min(row["seeds"] for row in rows), "an interval")
+    listed = [f"{first['arm']} {first[HELD_OUT_BITS]:.3f}", *(_difference(row) for row in others if "pairs" in row)]
+    few = of_few_seeds(min((row["pairs"] for row in others if "pairs" in row), default=1), "an interval")
     return f"{of}, others less {first['arm']}, over seeds alone: {'; '.join(listed)}{few}."
 
 
-def _against(row: Row) -> str:
-    sure = "beyond chance" if row.get("p_holm", 1.0) <= LEVEL else "no difference was found"
-    return f"{row['arm']} {row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}], {sure}"
+def _difference(row: Row) -> str:
+    difference = f"{row['arm']} {row['difference']:+.3f}"
+    if "p_holm" not in row:
+        return f"{difference} (one seed)"
+    sure = "beyond chance" if row["p_holm"] <= LEVEL else "no difference was found"
+    return f"{difference} [{row['low']:+.3f}, {row['high']:+.3f}], {sure}"
 
 
 def _unequal_texts(runs: Sequence[Run]) -> Iterator[str]:
-    """A sentence where arms imitated other numbers of tasks: long ones are left out by their tokens."""
-    counts = {
-        run.job.arm: manifest.section(run.directory, "imitation").get("examples") for run in runs if run.completed
-    }
-    if len(set(counts.values())) > 1:
-        listed = ", ".join(f"{arm} {count}" for arm, count in counts.items())
-        yield f"Unequal texts: arms imitated other numbers of tasks ({listed}); algorithm.max_sequence_tokens leaves long ones out."
+    """A sentence where arms imitated, or were measured on, other numbers of tasks: long ones are left out by their tokens."""
+    sections = {run.job.arm: manifest.section(run.directory, "imitation") for run in runs if run.completed}
+    for kind, done in (("examples", "imitated"), ("held_out", "were measured in training on")):
+        counts = {arm: found.get(kind) for arm, found in sections.items()}
+        if len(set(counts.values())) > 1:
+            listed = ", ".join(f"{arm} {count}" for arm, count in counts.items())
+            yield f"Unequal texts: arms {done} other numbers of tasks ({listed}); algorithm.max_sequence_tokens leaves long ones out."
 
 
 def _tokens(counts: Mapping[str, float]) -> Iterator[str]:

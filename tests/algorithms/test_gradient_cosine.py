@@ -65,6 +65,25 @@ def test_the_same_direction_is_1_the_opposite_minus_1_and_none_counts_for_nothin
     assert "grad_cosine/other" not in seen.metrics()
 
 
+def test_sums_are_in_the_order_of_the_parameters_so_that_they_are_rounded_alike() -> None:
+    """Not in that of hashes, which differ from process to process."""
+    one, seen = (
+        torch.nn.ParameterDict({f"p{n}": torch.zeros(3, dtype=torch.double) for n in range(60)}),
+        GradientCosine(),
+    )
+    both, ours, theirs = torch.zeros(3, dtype=torch.double)
+    pairs = []
+    for seed in (1, 2):
+        gradients(one, seed)
+        for number, value in enumerate(one.parameters()):
+            value.grad *= 10.0 ** (number % 7 - 3)
+        pairs.append([value.grad.clone() for value in one.parameters()])
+        seen.see(one)
+    for there, here in zip(*pairs, strict=True):
+        both, ours, theirs = both + here @ there, ours + here @ here, theirs + there @ there
+    assert seen.metrics()["grad_cosine"] == float(both / (ours * theirs).sqrt())
+
+
 def test_a_saved_one_goes_on_as_if_nothing_had_been_between() -> None:
     one, seen, resumed, file = model(), GradientCosine(), GradientCosine(), io.BytesIO()
     for seed in (1, 2):
@@ -94,7 +113,11 @@ def test_a_learner_logs_it_where_it_is_asked_for(asked: bool, tmp_path: Path) ->
         assert rows[1]["grad_cosine"] == pytest.approx(cosine(*seen.seen[:2]), abs=1e-5)
 
 
-def test_zero_which_shards_gradients_refuses_it() -> None:
-    found = compose_lenient(["+stage=grpo", "parallel=zero2", "optimizer.gradient_cosine=true"]).problems
-    assert [one.where for one in found if "gradient" in one.where] == ["optimizer.gradient_cosine"]
+@pytest.mark.parametrize(
+    ("stage", "where"),
+    [("grpo", "optimizer.gradient_cosine"), ("cascade", "roles.annotator.optimizer.gradient_cosine")],
+)
+def test_zero_which_shards_gradients_refuses_it(stage: str, where: str) -> None:
+    found = compose_lenient([f"+stage={stage}", "parallel=zero2", f"{where}=true"]).problems
+    assert [one.where for one in found if "gradient" in one.where] == [where]
     assert not compose_lenient(["+stage=grpo", "parallel=ddp", "optimizer.gradient_cosine=true"]).problems

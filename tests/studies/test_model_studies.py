@@ -114,7 +114,7 @@ def test_tokenisations_have_one_row_an_arm_on_equal_tokens_and_equal_tasks(tmp_p
     assert [row[HELD_OUT_BITS] for row in equal] == pytest.approx([2.2, 2.7]), (
         "between its measurements at 500 and 1,000"
     )
-    assert "difference" not in equal[0] and equal[1]["seeds"] == 3
+    assert "difference" not in equal[0] and equal[1]["runs"] == equal[1]["pairs"] == 3
     assert equal[1]["difference"] == pytest.approx(0.5) and equal[1]["p_holm"] < 0.05
     (sentence,) = [text for text in found.answer if text.startswith("At equal tokens (800, those of prompts included)")]
     assert "first 2.200; second +0.500 [+0.500, +0.500], beyond chance; an interval of 3 seeds" in sentence
@@ -128,6 +128,26 @@ def test_a_tokenisation_that_was_not_measured_by_then_leaves_equal_tokens_out(tm
     assert any(
         text.startswith("At equal tokens nothing is said: some run had no held_out/bits") for text in found.answer
     )
+
+
+def test_a_last_measurement_that_is_older_than_the_end_leaves_equal_tokens_out(tmp_path):
+    rows = {"first": learning(100, 3.0)[:7], "second": learning(250, 3.5)}
+    study, runs = arms(Tokenization, tmp_path, {"first": 1.0, "second": 1.3}, rows=rows, equal="none")
+    found = study.summarise(runs)
+    assert "equal_tokens" not in found.tables, "the first had seen 700, and was measured at 600"
+    assert any("that is smaller and divides the steps" in text for text in found.answer)
+
+
+def test_a_difference_of_one_pair_of_seeds_has_no_interval(tmp_path):
+    rows = {"first": learning(100, 3.0), "second": learning(250, 3.5)}
+    study, runs = arms(Tokenization, tmp_path, {"first": 1.0, "second": 1.3}, rows=rows, equal="none")
+    some = [run for run in runs if (run.job.arm, run.job.seed) not in {("first", 2), ("second", 0)}]
+    found = study.summarise(some)
+    (row,) = [row for row in found.tables["equal_tokens"] if "pairs" in row]
+    assert (row["runs"], row["pairs"]) == (2, 1) and "low" not in row
+    assert any("second +0.500 (one seed); of one seed, so that" in text for text in found.answer)
+    alone = study.summarise([run for run in runs if run.job.arm == "second"])
+    assert "equal_tokens" in alone.tables and not any("pairs" in row for row in alone.tables["equal_tokens"])
 
 
 @pytest.mark.property(44)

@@ -26,6 +26,7 @@ def test_every_study_can_be_planned(name: str) -> None:
         ("pass_at_8", ["evaluation.samples=4"], "evaluation.samples=8"),
         ("pass_at_1_greedy", ["evaluation.greedy=false"], "evaluation.greedy=true"),
         ("bits_per_character", [], "evaluation.bits=true"),
+        ("voted_at_8_top_2", [], "evaluation.vote=2"),
     ],
 )
 def test_a_rate_that_no_run_would_measure_is_refused_before_any_is_run(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.config import build
+from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.select import Select
 from rlvr_exp.core.sealed import STEP
 from rlvr_exp.models.zero3 import gathered_weights
@@ -106,7 +107,7 @@ def _begin(checkpoints: Checkpoints, contents: Contents, config, context: RunCon
         context.steps = resumed_step(context) or 0
     folders = {} if checkpoint is None else contents.training(checkpoint)
     for role, learner in contents.learners.items():
-        if config.optimizer.gradient_cosine:
+        if of_role(config, role).optimizer.gradient_cosine:
             learner.compare_gradients()
         learner.begin(folders.get(role))
     return context.steps
