@@ -7,27 +7,14 @@ does not depend on the version of Python: fields that hold nothing are left out.
 
 import ast
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.tasks.bindings import NAMES, Comprehension, bound, bound_by
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-NAMES: dict[type[ast.AST], str] = {
-    ast.Name: "id",
-    ast.arg: "arg",
-    ast.FunctionDef: "name",
-    ast.AsyncFunctionDef: "name",
-    ast.ClassDef: "name",
-    ast.ExceptHandler: "name",
-    ast.MatchAs: "name",
-    ast.MatchStar: "name",
-    ast.MatchMapping: "rest",
-}
-"""The field of a node that holds the name of a variable."""
-OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 class Syntax(NamedTuple):
@@ -63,12 +50,12 @@ class _Normalised:
         self.size += 1
         self.parts.append(type(node).__name__)
         if isinstance(node, ast.alias):
-            self.parts += [node.name, self._name(_bound_by(node))]
+            self.parts += [node.name, self._name(bound_by(node))]
         elif isinstance(node, Function):
             self._function(node)
         elif isinstance(node, ast.Lambda):
             self._defaults(node.args)
-            self._inside(_bound([node.args, node.body]), [node.args, node.body])
+            self._inside(bound([node.args, node.body]), [node.args, node.body])
         elif isinstance(node, Comprehension):
             self._comprehension(node)
         else:
@@ -102,7 +89,7 @@ class _Normalised:
         for decorator in node.decorator_list:
             self._write(decorator)
         self._defaults(node.args)
-        self._inside(_bound([node.args, *node.body]), [node], without=("name", "decorator_list"))
+        self._inside(bound([node.args, *node.body]), [node], without=("name", "decorator_list"))
 
     def _defaults(self, args: ast.arguments) -> None:
         for default in (*args.defaults, *args.kw_defaults):
@@ -114,7 +101,7 @@ class _Normalised:
     def _comprehension(self, node: Comprehension) -> None:
         """The first iterable belongs to the scope around it; targets go first, as they are what the element uses."""
         self._write(node.generators[0].iter)
-        targets = _bound([generator.target for generator in node.generators])
+        targets = bound([generator.target for generator in node.generators])
         self._scopes.append(targets)
         for number, generator in enumerate(node.generators):
             self._fields(generator, without=("iter",) if number == 0 else ())
@@ -149,36 +136,3 @@ def _without_docstring(node: ast.AST, body: list[ast.AST]) -> list[ast.AST]:
     if not documented or not isinstance(text := getattr(body[0], "value", None), ast.Constant):
         return body
     return (body[1:] or [ast.Pass()]) if isinstance(text.value, str) else body
-
-
-def _bound(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """The names that a scope binds, still without their new ones; a global one keeps its own."""
-    found: dict[str, str] = {}
-    elsewhere: dict[str, str] = {}
-    outer: set[str] = set()
-    for node in _of_scope(nodes):
-        if isinstance(node, ast.Global):
-            elsewhere.update((name, name) for name in node.names)
-        elif isinstance(node, ast.Nonlocal):
-            outer.update(node.names)
-        elif isinstance(node, ast.alias):
-            found[_bound_by(node)] = ""
-        elif (field := NAMES.get(type(node))) and not isinstance(getattr(node, "ctx", None), ast.Load):
-            found[getattr(node, field)] = ""
-    return {name: new for name, new in {**found, **elsewhere}.items() if name and name not in outer}
-
-
-def _of_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """The nodes of one scope: those of functions inside are their own, and of comprehensions only `:=` is seen."""
-    stack = list(nodes)
-    while stack:
-        node = stack.pop()
-        yield node
-        if isinstance(node, Comprehension):
-            stack += [one.target for one in ast.walk(node) if isinstance(one, ast.NamedExpr)]
-        elif not isinstance(node, OWN_SCOPE):
-            stack += ast.iter_child_nodes(node)
-
-
-def _bound_by(alias: ast.alias) -> str:
-    return alias.asname or alias.name.partition(".")[0]

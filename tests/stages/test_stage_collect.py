@@ -138,6 +138,8 @@ def test_steps_become_rows_where_ast_grep_proves_them(golds: Path, tmp_path: Pat
     assert all(reason in page for reason in reasons), page
     shares = (tmp_path / "rows" / "stats.md").read_text()
     assert f"| 0, `done` | {len(good)} |" in shares, shares
+    domain = Edits(path=str(tmp_path / "rows"))
+    assert all(task.problem.teacher for tasks in domain.splits().values() for task in tasks) and not domain.left_out()
 
 
 def test_steps_that_say_done_can_be_left_out(golds: Path, tmp_path: Path) -> None:

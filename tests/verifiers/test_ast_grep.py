@@ -97,12 +97,16 @@ def repeated() -> Iterator[AstGrep]:
             {"rule": {"kind": "integer", "regex": "1"}, "fix": {"template": "", "expandEnd": {"regex": ","}}},
             "python",
         ),
+        ("f(1)\r\n", 'f("""a\r\nb""")\r\n', {"pattern": "f(1)", "rewrite": 'f("""a\nb""")'}, "python"),
     ],
-    ids=range(16),
+    ids=range(17),
 )
-def test_the_wanted_text_passes(exact: AstGrep, before: str, after: str, action: object, language: str) -> None:
-    verdict = judge(exact, before, after, action, language)
-    assert (verdict.outcome, verdict.passed, verdict.total) == ("passed", 1, 1), verdict.log
+def test_the_wanted_text_passes_whatever_is_compared(
+    exact: AstGrep, by_tree: AstGrep, before: str, after: str, action: object, language: str
+) -> None:
+    for one in (exact, by_tree):
+        verdict = judge(one, before, after, action, language)
+        assert (verdict.outcome, verdict.passed, verdict.total) == ("passed", 1, 1), verdict.log
 
 
 @pytest.mark.parametrize(

@@ -118,16 +118,23 @@ def test_an_answer_far_longer_than_its_texts_is_not_parsed():
     assert (found["same_syntax"], found["untouched"]) == (0.0, 0.0)
 
 
-def test_likeness_of_long_texts_looks_at_their_beginning_and_never_says_too_much(monkeypatch):
+def test_likeness_of_long_texts_is_exact_but_for_long_differences_and_never_too_much(monkeypatch):
     after = "".join(f"f({number})\n" for number in range(300))
-    texts = {"equal": after, "longer": after + "g()\n", "other end": after[:-3] + "x)\n", "other": "h" * 2000, "": ""}
+    texts = {
+        "equal": after,
+        "longer": after + "g()\n",
+        "other end": after[:-3] + "x)\n",
+        "other start": "g" + after[1:],
+        "other": "h" * 2000,
+        "": "",
+    }
     whole = {name: of_text("", after, text, "go")["similarity"] for name, text in texts.items()}
     monkeypatch.setattr(measures_module, "MOST_PAIRS", 1000)
     monkeypatch.setattr(measures_module, "MOST_APART", 100)
     bounded = {name: of_text("", after, text, "go")["similarity"] for name, text in texts.items()}
     for name in texts:
         assert 0 <= bounded[name] <= whole[name] + 1e-9, name
-    for name in ("equal", "longer", "other end", ""):
+    for name in ("equal", "longer", "other end", "other start", ""):
         assert bounded[name] == pytest.approx(whole[name]), name
 
 

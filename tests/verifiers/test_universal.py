@@ -118,7 +118,7 @@ def test_a_suite_that_imports_all_takes_what_it_does_not_bind() -> None:
     suite = PytestProblem(
         "import math\nfrom solution import *\n\ndef test(a=1):\n    b = f(a)\n    assert math.sqrt(b) == len(C(b))\n"
     )
-    assert wanted_names(suite) == ("f", "C")
+    assert wanted_names(suite) == ("C", "f")
 
 
 EDIT_STRICT = AstGrepProblem(
@@ -175,13 +175,13 @@ def test_fixed_actions_do_what_their_names_say(edits: Any, language: str) -> Non
     before = SOURCES[language]
     answers = dict(fixed_answers(AstGrepProblem(language, before, before)))
 
-    def made(name: str) -> str:
+    def edited(name: str) -> str:
         return edits.edited_text(before, parse_action(answers[name], language))
 
     for name in ("done", "changes_nothing", "matches_nothing", "without_a_fix"):
-        assert made(name) == before, name
-    assert made("deletes_everything") == "" and made("opens_a_comment") == "/*"
-    assert made("leaves_what_no_parser_reads").startswith("<?php (((")
+        assert edited(name) == before, name
+    assert edited("deletes_everything") == "" and edited("opens_a_comment") == "/*"
+    assert edited("leaves_what_no_parser_reads").startswith("<?php (((")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ def lines_as(text: str, before: str) -> str:
     return _ALONE.sub("\r\n", text) if _has_windows_ends(before) else text
 
 
-def made_by_rules(text: str, before: str, after: str) -> str:
+def edited_line_ends(text: str, before: str, after: str) -> str:
     """What rules have made of `before`, with its line ends as far as `after` has them, too: a fix is written with any."""
     if _has_windows_ends(before) and _has_windows_ends(after):
         text = lines_as(text, before)

@@ -36,8 +36,11 @@ ASKS = {
 }
 _TAGGED = re.compile(r"<action>(.*?)</action>", re.DOTALL)
 _THOUGHTS = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
-_APART = re.compile(r"^[ \t]*<think>.*?(?:</think>|\Z)|\A(?:(?!<think>).)*</think>", re.DOTALL | re.MULTILINE)
-"""Thoughts that begin a line, or that a chat template has opened: between tags any are, but a rule or a program may hold the word."""
+_APART = re.compile(
+    r"^[ \t]*<think>.*?(?:</think>|\Z)|\A(?:(?!<think>).)*(?:^[ \t]*</think>|</think>[ \t]*$)", re.DOTALL | re.MULTILINE
+)
+"""Thoughts that begin a line, or that a chat template has opened and that end one: between tags any are, but a rule or a program may
+hold the words."""
 
 
 def write(row: EditRow, instruction: str, target: str, options: Wording) -> str:

@@ -4,9 +4,9 @@ import ast
 from dataclasses import replace
 from typing import Any
 
-from rapidfuzz import fuzz
-from rapidfuzz.distance import Indel, Prefix
+from rapidfuzz.distance import Indel, Postfix, Prefix
 
+from rlvr_exp.tasks.bindings import bound
 from rlvr_exp.tasks.edits.action import Action
 from rlvr_exp.tasks.edits.languages import language_of
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
@@ -65,14 +65,14 @@ def of_text(before: str, after: str, text: str, language: str) -> dict[str, floa
 
 
 def _similarity(text: str, after: str) -> float:
-    """Of texts so long that their product counts, what follows the first characters in which they differ is different."""
-    if len(text) * len(after) <= MOST_PAIRS:
-        return fuzz.ratio(text, after) / 100
+    """What they begin and end with alike is equal. Of the rest of texts so long that the product of both counts, what follows the
+    first characters is different."""
     start = Prefix.similarity(text, after)
-    (one, rest), (other, more) = (
-        (part[start : start + MOST_APART], part[start + MOST_APART :]) for part in (text, after)
-    )
-    return 1 - (Indel.distance(one, other) + len(rest) + len(more)) / (len(text) + len(after))
+    end = Postfix.similarity(text[start:], after[start:])
+    one, other = (part[start : len(part) - end] for part in (text, after))
+    most = MOST_APART if len(one) * len(other) > MOST_PAIRS else max(len(one), len(other))
+    beyond = len(one[most:]) + len(other[most:])
+    return 1 - (Indel.distance(one[:most], other[:most]) + beyond) / max(1, len(text) + len(after))
 
 
 def _untouched(before: ast.Module | None, after: ast.Module, got: ast.Module | None) -> float:
@@ -88,18 +88,6 @@ def _definitions(module: ast.Module | None) -> set[tuple[Any, ...]]:
         if isinstance(node, _DEFINITIONS):
             found[node.name] = syntax_key(node)
         else:
-            for part in ast.walk(node):
-                found.pop(_bound(part), None)
+            for name in bound([node]):
+                found.pop(name, None)
     return set(found.values())
-
-
-def _bound(node: ast.AST) -> str:
-    """The name that a node binds or deletes; empty where it does neither."""
-    match node:
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-            return name
-        case ast.alias(name=name, asname=other):
-            return other or name.partition(".")[0]
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            return name
-    return ""

@@ -41,7 +41,7 @@ _ROOTS = {
 """Kind of the node that is the whole text, by language. ast-grep refuses a rule that names no kind of node."""
 
 
-def whole_text(language: str, fix: str, **more: Any) -> str:
+def replacing_text(language: str, fix: str, **more: Any) -> str:
     """The action that replaces a text as a whole. `fix` names a variable where `more` defines one."""
     return _action(rule={"kind": _ROOTS[language_of(language)], **more}, fix=fix)(language)
 
@@ -50,8 +50,8 @@ def _action(**parts: Any) -> Callable[[str], str]:
     return lambda language: json.dumps({"language": language, **parts})
 
 
-def _whole(fix: str, **more: Any) -> Callable[[str], str]:
-    return lambda language: whole_text(language, fix, **more)
+def _replaced_by(fix: str, **more: Any) -> Callable[[str], str]:
+    return lambda language: replacing_text(language, fix, **more)
 
 
 ANSWERS: tuple[tuple[str, Callable[[str], str]], ...] = (
@@ -60,14 +60,14 @@ ANSWERS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("empty_object", lambda _: "{}"),
     ("null", lambda _: "null"),
     ("done", lambda _: DONE),
-    ("changes_nothing", _whole("$X", pattern="$X")),
+    ("changes_nothing", _replaced_by("$X", pattern="$X")),
     ("matches_nothing", _action(pattern="nobody_writes_this_name", rewrite="x")),
     (
         "without_a_fix",
         lambda language: json.dumps({"language": language, "rule": {"kind": _ROOTS[language_of(language)]}}),
     ),
-    ("deletes_everything", _whole("")),
-    ("leaves_what_no_parser_reads", _whole("<?php ((( }}} $ ' \" <<< '")),
-    ("opens_a_comment", _whole("/*")),
+    ("deletes_everything", _replaced_by("")),
+    ("leaves_what_no_parser_reads", _replaced_by("<?php ((( }}} $ ' \" <<< '")),
+    ("opens_a_comment", _replaced_by("/*")),
     ("reads_a_file", _action(cli="ast-grep run -p '$X' -r '$X' /etc/passwd")),
 )

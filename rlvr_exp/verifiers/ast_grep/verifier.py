@@ -3,8 +3,8 @@ candidate that is the edited text itself (`AstGrepProblem.answer`) is compared o
 
 Owns what a verdict on an edit is. `failed`: `parse`, not an action; `resolve`, a rule that ast-grep does not take (an
 unknown kind or language, a pattern that does not parse, an undefined variable); `wrong_answer`, another text, no match,
-or rules where nothing had to change, which `done` alone says; `timeout`, `memory`, `output_limit`; `runtime_error`, rules that undo one another,
-or a crash of the engine. `rejected`: an action that reaches for files, projects, parsers or YAML tags, or whose aliases
+or rules where nothing had to change, which `done` alone says (where no tests decide); `timeout`, `memory`, `output_limit`;
+`runtime_error`, rules that undo one another, or a crash of the engine. `rejected`: an action that reaches for files, projects, parsers or YAML tags, or whose aliases
 expand without bound. A rule that names one place and writes the complete answer is no cheat: it does not know the
 answer.
 
@@ -34,7 +34,7 @@ from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.edits.action import DONE, Action, parse_action
 from rlvr_exp.tasks.edits.faults import ActionFault
 from rlvr_exp.tasks.edits.languages import ENDINGS, language_of
-from rlvr_exp.tasks.edits.line_ends import made_by_rules
+from rlvr_exp.tasks.edits.line_ends import edited_line_ends
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.ast_grep.likeness import equal_but_blanks, equal_text, first_difference
@@ -47,7 +47,7 @@ from rlvr_exp.verifiers.futures import completed_future, then
 from rlvr_exp.verifiers.suite.verifier import PytestSuite, suite_tool
 
 MAX_KB = 512
-"""Characters of a text to edit, and of the edited text."""
+"""KiB, in UTF-8, of a text to edit, and of the edited text."""
 _RESULT_KB = 6 * MAX_KB + 64
 """Of a record, which is ASCII: a character of a text takes up to six times its bytes there."""
 _DIGESTS = 4096
@@ -134,10 +134,10 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
         if isinstance(work, Verdict):
             return completed_future(Execution(work, ()))
         text, action, limits = work.payload
-        problem = request.problem if action is not None else None
         applied = self._pool.submit(Job(self._payload(text, action, ""), limits))
         return then(
-            self.submit(request), lambda verdict: then(applied, lambda result: _execution(verdict, result, problem))
+            self.submit(request),
+            lambda verdict: then(applied, lambda result: _execution(verdict, result, request.problem)),
         )
 
     def edited_text(self, before: str, action: Action) -> str:
@@ -184,14 +184,13 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
         got = _edited(result)
         if isinstance(got, Verdict):
             return Judgement(measured(got, problem, READ, action=action), result.reproducible)
-        text, matches, digest = got
-        if action is not None:
-            text = made_by_rules(text, problem.before, problem.after)
+        text, matches, digest = _with_line_ends(got[0], problem), *got[1:]
         done = action is not None and not action.steps
         if problem.answer == "action" and matches == 0 and not done:
             failed = _failed("wrong_answer", "the action matches nothing", result.cpu_s)
             return Judgement(measured(failed, problem, TAKEN, action=action))
-        if problem.answer == "action" and not done and not problem.tests and problem.before == problem.after:
+        wanted_alone = problem.proved or not problem.tests
+        if problem.answer == "action" and not done and wanted_alone and problem.before == problem.after:
             failed = _failed("wrong_answer", f"nothing is left to change, which `{DONE}` says", result.cpu_s)
             return Judgement(measured(failed, problem, APPLIED, text, action))
 
@@ -219,7 +218,7 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
     ) -> Judgement | Future[Judgement]:
         """The verdict on an edited text: by the tests, as a text, or as a tree."""
         text, _, digest = edited
-        if problem.tests and problem.proved and equal_text(text, problem.after):
+        if (problem.proved or not problem.tests) and equal_text(text, problem.after):
             return Judgement(_compared(True, text, problem, result.cpu_s))
         if problem.tests:
             return then(self._by_tests(problem, text), lambda verdict: _from_tests(verdict, result.cpu_s))
@@ -292,12 +291,14 @@ def _edited(result: JobResult) -> tuple[str, int, str] | Verdict:
     return _failed(bucket, f"the engine broke under the rule (status {result.status}): {log}", seconds)
 
 
-def _execution(verdict: Verdict, result: JobResult, rewritten: AstGrepProblem | None) -> Execution:
-    """`rewritten`: the problem, where rules have made the text."""
+def _execution(verdict: Verdict, result: JobResult, problem: AstGrepProblem) -> Execution:
     got = _edited(result)
-    if isinstance(got, Verdict):
-        return Execution(verdict, ())
-    return Execution(verdict, (made_by_rules(got[0], rewritten.before, rewritten.after) if rewritten else got[0],))
+    return Execution(verdict, () if isinstance(got, Verdict) else (_with_line_ends(got[0], problem),))
+
+
+def _with_line_ends(text: str, problem: AstGrepProblem) -> str:
+    """An edited text; what rules have made has the line ends of the problem's texts."""
+    return edited_line_ends(text, problem.before, problem.after) if problem.answer == "action" else text
 
 
 def _edited_or_none(done: Future[JobResult]) -> tuple[str, int, str] | None:

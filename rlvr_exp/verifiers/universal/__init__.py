@@ -53,7 +53,7 @@ def fixed_answers(problem: Any, kind: str = "all") -> Iterator[tuple[str, str]]:
 
 
 def _edited_to_programs(edit: AstGrepProblem, kind: str) -> Iterator[tuple[str, str]]:
-    as_action = importlib.import_module(EDITS).whole_text
+    as_action = importlib.import_module(EDITS).replacing_text
     for name, program in _listed(PytestProblem(edit.tests), kind):
         yield f"program_{name}", program if edit.answer == "text" else as_action(edit.language, program)
 

@@ -1,18 +1,18 @@
 """The names that a Python problem's tests take from a solution."""
 
 import ast
-import builtins
 
 from rlvr_exp.tasks.completion import tree
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import PythonProblem
+from rlvr_exp.verifiers.suite.uses import uses_of
 
 MODULE = "solution"
 
 
 def wanted_names(problem: PythonProblem | PytestProblem) -> tuple[str, ...]:
     """The names in order of first use: the entry point, or what the suite imports from `solution` or reads from it. Of a suite that
-    imports `*`, also what it reads and nowhere binds."""
+    imports `*`, also what it reads and nowhere binds, sorted."""
     if isinstance(problem, PythonProblem):
         return (problem.entry_point,)
     found: dict[str, None] = {}
@@ -21,25 +21,12 @@ def wanted_names(problem: PythonProblem | PytestProblem) -> tuple[str, ...]:
         for node in nodes:
             found.update(dict.fromkeys(_names_in(node)))
         if any(_imports_all(node) for node in nodes):
-            found.update(dict.fromkeys(_unbound(nodes)))
+            found.update(dict.fromkeys(uses_of((text,)).stars))
     return tuple(found)
 
 
 def _imports_all(node: ast.AST) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == MODULE and any(one.name == "*" for one in node.names)
-
-
-def _unbound(nodes: list[ast.AST]) -> list[str]:
-    names = [node for node in nodes if isinstance(node, ast.Name)]
-    bound = {node.id for node in names if isinstance(node.ctx, ast.Store)} | vars(builtins).keys()
-    for node in nodes:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            bound.add(node.name)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.alias):
-            bound.add((node.asname or node.name).partition(".")[0])
-    return [node.id for node in names if node.id not in bound]
 
 
 def _parsed(text: str) -> ast.AST:

@@ -47,13 +47,13 @@ def judged(verifier: AstGrep, answer: object, proved: bool = True, after: str = 
     return verifier.submit(Request(problem, Candidate(text))).result(timeout=PATIENCE_S)
 
 
-def whole(text: str) -> dict:
+def replaced_by(text: str) -> dict:
     return {"rule": {"kind": "module"}, "fix": text}
 
 
 BESIDE = {
     "every return": {"pattern": "return $X", "rewrite": "return abs($X)"},
-    "all else is gone": whole(HEAD),
+    "all else is gone": replaced_by(HEAD),
     "all else is gone, as a text": f"{HEAD}\n",
     "one function is gone": AFTER.replace(AFTER[AFTER.index("def get_items") : AFTER.index("class")], ""),
     "a class is gone": AFTER[: AFTER.index("class")],
@@ -68,6 +68,9 @@ BESIDE = {
     "bound again": f"{AFTER}\nget_items = compare_event\n",
     "bound again in a loop": f"{AFTER}\nfor get_items in ():\n    pass\n",
     "imported over": f"{AFTER}\nfrom math import fabs as get_items\n",
+    "bound by an exception": f"{AFTER}\ntry:\n    1 / 0\nexcept ZeroDivisionError as get_items:\n    pass\n",
+    "bound by a case": f"{AFTER}\nmatch 1:\n    case get_items:\n        pass\n",
+    "bound by the rest of a case": f"{AFTER}\nmatch [1]:\n    case [*get_items]:\n        pass\n",
     "deleted": f"{AFTER}\ndel get_items\n",
     "defined in a branch that is not taken": f"{HEAD}\n\nif False:\n"
     + REST.replace("\n", "\n    ").join(("    ", "\n")),
@@ -95,7 +98,7 @@ def test_without_a_wanted_text_tests_decide(of_wanted: AstGrep) -> None:
 
 HONEST = {
     "one function": {"rule": {"pattern": "goal - low"}, "fix": "abs(goal - low)"},
-    "as a whole": whole(AFTER),
+    "as a whole": replaced_by(AFTER),
     "in other words": AFTER.replace("    return abs(goal - low)", "    d = goal - low\n    return d if d >= 0 else -d"),
     "layout and comments beside": AFTER.replace("col = step - row", "col = (step  -\n           row)  # how far"),
     "in another order": f"{REST}\n\n{HEAD}\n",
@@ -103,6 +106,9 @@ HONEST = {
     "an import more": f"import math\n\n{AFTER}".replace("abs(goal", "math.fabs(goal"),
     "a constant more": f"SIGN = -1\n\n{AFTER}".replace("abs(goal - low)", "max(goal - low, SIGN * (goal - low))"),
     "an alias more": f"{AFTER}\nitems = get_items\n",
+    "the name in a comprehension": f"{AFTER}\nx = [get_items for get_items in (1, 2)]\n",
+    "the name inside a lambda": f"{AFTER}\nx = lambda get_items: get_items\n",
+    "the name as a local": f"{AFTER}\nif True:\n    def far(a):\n        get_items = a\n        return get_items\n",
 }
 
 

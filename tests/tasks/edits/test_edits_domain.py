@@ -196,6 +196,12 @@ def test_the_word_inside_an_answer_begins_no_thoughts(target, options):
     assert answer_in(answer, target, options, "f()\n").text.strip() == answer
 
 
+@pytest.mark.parametrize(("target", "options"), STYLES)
+@pytest.mark.parametrize("answer", ['{"pattern": "END", "rewrite": "\'</think>\'"}', 'a = 1\nEND = "</think>"'])
+def test_the_end_of_thoughts_inside_an_answer_ends_none(target, options, answer):
+    assert answer_in(answer, target, options, "f()\n").text.strip() == answer
+
+
 def test_chatter_around_a_block_is_dropped():
     options = EditPrompt("instruct")
     assert answer_in("Sure:\n```python\ng()\n```\nDone.", "text", options, "f()\n\n").text == "g()\n\n"

@@ -1,0 +1,52 @@
+"""The names that a scope of a Python program binds."""
+
+import ast
+from collections.abc import Iterable, Iterator
+
+Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+NAMES: dict[type[ast.AST], str] = {
+    ast.Name: "id",
+    ast.arg: "arg",
+    ast.FunctionDef: "name",
+    ast.AsyncFunctionDef: "name",
+    ast.ClassDef: "name",
+    ast.ExceptHandler: "name",
+    ast.MatchAs: "name",
+    ast.MatchStar: "name",
+    ast.MatchMapping: "rest",
+}
+"""The field of a node that holds the name of a variable."""
+OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def bound(nodes: Iterable[ast.AST]) -> dict[str, str]:
+    """The names that a scope binds, still without their new ones; a global one keeps its own."""
+    found: dict[str, str] = {}
+    elsewhere: dict[str, str] = {}
+    outer: set[str] = set()
+    for node in of_scope(nodes):
+        if isinstance(node, ast.Global):
+            elsewhere.update((name, name) for name in node.names)
+        elif isinstance(node, ast.Nonlocal):
+            outer.update(node.names)
+        elif isinstance(node, ast.alias):
+            found[bound_by(node)] = ""
+        elif (field := NAMES.get(type(node))) and not isinstance(getattr(node, "ctx", None), ast.Load):
+            found[getattr(node, field)] = ""
+    return {name: new for name, new in {**found, **elsewhere}.items() if name and name not in outer}
+
+
+def of_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of one scope: those of functions inside are their own, and of comprehensions only `:=` is seen."""
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, Comprehension):
+            stack += [one.target for one in ast.walk(node) if isinstance(one, ast.NamedExpr)]
+        elif not isinstance(node, OWN_SCOPE):
+            stack += ast.iter_child_nodes(node)
+
+
+def bound_by(alias: ast.alias) -> str:
+    return alias.asname or alias.name.partition(".")[0]
