@@ -39,7 +39,7 @@ class Clipping:
             for place, norm in layers.items():
                 self._layers.setdefault(place, []).append(norm)
             if self.cosine is not None:
-                self.cosine.see(trainer.model_wrapped)
+                self.cosine.update(trainer.model_wrapped)
         return before
 
     def state_dict(self) -> dict[str, object]:

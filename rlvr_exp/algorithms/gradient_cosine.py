@@ -10,7 +10,7 @@ from torch import nn
 
 from rlvr_exp.algorithms.places import place_of
 
-WHOLE = ""
+MODEL = ""
 
 
 class GradientCosine:
@@ -21,7 +21,7 @@ class GradientCosine:
         self._last: dict[str, torch.Tensor] = {}
         self._cosines: dict[str, list[float]] = {}
 
-    def see(self, model: nn.Module) -> None:
+    def update(self, model: nn.Module) -> None:
         """Take the current gradients; those of what has none, or had none in the last update, do not count."""
         own = {name: value.grad for name, value in model.named_parameters() if value.grad is not None}
         now = {name: gradient.detach().to("cpu", copy=True) for name, gradient in own.items()}
@@ -29,7 +29,7 @@ class GradientCosine:
         for name in (one for one in now if one in self._last):  # In one order, in which sums are rounded alike.
             here, there = now[name].double().flatten(), self._last[name].double().flatten()
             found = torch.stack([here @ there, here @ here, there @ there])
-            for place in (WHOLE, place_of(name)):
+            for place in (MODEL, place_of(name)):
                 products[place] = products.get(place, 0) + found
         for place, (both, ours, theirs) in products.items():
             if ours and theirs:

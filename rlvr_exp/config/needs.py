@@ -60,7 +60,7 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
                 yield replace(need, problem=replace(need.problem, where=f"roles.{role}.{need.problem.where}"))
     yield from (MissingArtifact(problem, command) for problem, command in engine_missing(config))
     if reads(config, "data") and config.data.path and not Path(config.data.path).exists():
-        yield _no_data(config.data.path)
+        yield _missing_data(config.data.path)
     if reads(config, "optimizer") and isinstance(config.optimizer, AdamW8bit) and find_spec("bitsandbytes") is None:
         command = "pip install bitsandbytes"
         remedy = f"{command}, or optimizer=adamw"
@@ -98,17 +98,17 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
     for run in config.compare.runs if config.compare is not None else ():
         yield from _run("compare.runs", run)
     if config.report is not None:
-        yield from _reported(config.report)
+        yield from _missing_runs(config.report)
 
 
-def _no_data(path: str) -> MissingArtifact:
+def _missing_data(path: str) -> MissingArtifact:
     remedy = "correct the path, or leave it out for the embedded tasks"
     if HUB_NAME.fullmatch(path):
         remedy += "; a set of the hub: load_dataset(NAME).save_to_disk(FOLDER) by the package datasets first"
     return MissingArtifact(InputProblem("data.path", "not there", path, "an existing folder or file", "", remedy), "")
 
 
-def _reported(report: Report) -> Iterator[MissingArtifact]:
+def _missing_runs(report: Report) -> Iterator[MissingArtifact]:
     if report.run:
         yield from _run("report.run", report.run)
     else:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rlvr_exp.core.hashing import content_hash
-from rlvr_exp.tasks.bindings import NAMES, Comprehension, bound, bound_by
+from rlvr_exp.tasks.bindings import NAMES, Comprehension, alias_name, bound_names
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -50,12 +50,12 @@ class _Normalised:
         self.size += 1
         self.parts.append(type(node).__name__)
         if isinstance(node, ast.alias):
-            self.parts += [node.name, self._name(bound_by(node))]
+            self.parts += [node.name, self._name(alias_name(node))]
         elif isinstance(node, Function):
             self._function(node)
         elif isinstance(node, ast.Lambda):
             self._defaults(node.args)
-            self._inside(bound([node.args, node.body]), [node.args, node.body])
+            self._inside(bound_names([node.args, node.body]), [node.args, node.body])
         elif isinstance(node, Comprehension):
             self._comprehension(node)
         else:
@@ -89,7 +89,7 @@ class _Normalised:
         for decorator in node.decorator_list:
             self._write(decorator)
         self._defaults(node.args)
-        self._inside(bound([node.args, *node.body]), [node], without=("name", "decorator_list"))
+        self._inside(bound_names([node.args, *node.body]), [node], without=("name", "decorator_list"))
 
     def _defaults(self, args: ast.arguments) -> None:
         for default in (*args.defaults, *args.kw_defaults):
@@ -101,7 +101,7 @@ class _Normalised:
     def _comprehension(self, node: Comprehension) -> None:
         """The first iterable belongs to the scope around it; targets go first, as they are what the element uses."""
         self._write(node.generators[0].iter)
-        targets = bound([generator.target for generator in node.generators])
+        targets = bound_names([generator.target for generator in node.generators])
         self._scopes.append(targets)
         for number, generator in enumerate(node.generators):
             self._fields(generator, without=("iter",) if number == 0 else ())

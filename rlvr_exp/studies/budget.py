@@ -14,7 +14,7 @@ TOLERANCE = 0.05
 SAMPLED, LENGTH, SECONDS = "samples/sampled", "tokens/completion_mean", "time/step"
 SEEN = "tokens/seen"
 """Of imitation: tokens that were learned from up to a row, their prompts included."""
-OFTENER = "an algorithm.eval_every_steps that is smaller and divides the steps, or more steps"
+EVALUATE_MORE_OFTEN = "an algorithm.eval_every_steps that is smaller and divides the steps, or more steps"
 """What helps where a run was not measured in time, or not at its end."""
 
 
@@ -43,20 +43,20 @@ def seconds_until(rows: Sequence[Row]) -> Iterator[float]:
         yield total
 
 
-def reached(directory: Path, metric: str, kind: str, amount: float) -> float | None:
+def metric_at(directory: Path, metric: str, kind: str, amount: float) -> float | None:
     """A metric of a run's rows when it had used up so many seconds, or seen so many tokens of imitation: in proportion between
     the measurements around it, else runs that are measured seldom would have older ones. None where there is none on either
     side of it.
     """
     rows = read_metrics(directory)
-    spent = [*(seconds_until(rows) if kind == "seconds" else _seen_until(rows))]
+    spent = [*(seconds_until(rows) if kind == "seconds" else _tokens_until(rows))]
     found = [(at, row[metric]) for at, row in zip(spent, rows, strict=True) if metric in row]
     if not found or not found[0][0] <= amount <= found[-1][0]:
         return None
     return float(np.interp(amount, [at for at, _ in found], [value for _, value in found]))
 
 
-def _seen_until(rows: Sequence[Row]) -> Iterator[float]:
+def _tokens_until(rows: Sequence[Row]) -> Iterator[float]:
     """The tokens of imitation up to each row, some of which have measurements alone."""
     known = {0: 0.0} | {int(row["step"] or 0): row[SEEN] or 0.0 for row in rows if SEEN in row}
     yield from (float(np.interp(int(row["step"] or 0), [*known], [*known.values()])) for row in rows)

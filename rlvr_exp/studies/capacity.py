@@ -14,7 +14,7 @@ from rlvr_exp.config.scales import HELD_OUT_LOSS
 from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.statistics import LEVEL, Estimate, rank_correlation
 from rlvr_exp.report.plots import Curve, curves
-from rlvr_exp.studies.budget import OFTENER, budgets, reached, unequal, used
+from rlvr_exp.studies.budget import EVALUATE_MORE_OFTEN, budgets, metric_at, unequal, used
 from rlvr_exp.studies.model_arms import MODELS, Row, model_findings
 from rlvr_exp.studies.study import Findings, Job, Run, Study
 
@@ -69,7 +69,7 @@ def _at_equal_time(runs: Sequence[Run]) -> Iterator[Row]:
     for kind in KINDS:
         own = [run for run in runs if run.completed and _size(run)["of"] == kind]
         seconds = min((used(run.directory, "seconds") for run in own), default=0.0)
-        losses = [(run, reached(run.directory, HELD_OUT_LOSS, "seconds", seconds)) for run in own]
+        losses = [(run, metric_at(run.directory, HELD_OUT_LOSS, "seconds", seconds)) for run in own]
         if all(loss is not None for _, loss in losses):
             for run, loss in losses:
                 yield {**_size(run), "at": TIME, "measure": HELD_OUT_LOSS, "value": loss, "seconds": seconds}
@@ -95,7 +95,7 @@ def _untimed(runs: Sequence[Run], losses: Sequence[Row]) -> Iterator[str]:
     timed = {row["of"] for row in losses if row["at"] == TIME}
     for kind in dict.fromkeys(_size(run)["of"] for run in runs if run.completed):
         if kind not in timed:
-            yield f"At equal time nothing is said of {kind}: some run had no {HELD_OUT_LOSS} when the fastest ended; {OFTENER}."
+            yield f"At equal time nothing is said of {kind}: some run had no {HELD_OUT_LOSS} when the fastest ended; {EVALUATE_MORE_OFTEN}."
 
 
 def _sentence(row: Mapping[str, Any]) -> str:

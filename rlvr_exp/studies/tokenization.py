@@ -15,7 +15,7 @@ from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.statistics import LEVEL, mean_p_value, t_interval
 from rlvr_exp.evaluation.finding import of_few_seeds
 from rlvr_exp.records import manifest
-from rlvr_exp.studies.budget import OFTENER, reached, used
+from rlvr_exp.studies.budget import EVALUATE_MORE_OFTEN, metric_at, used
 from rlvr_exp.studies.model_arms import MODELS, Row, model_findings
 from rlvr_exp.studies.study import ArmStudy, Findings, Job, Run
 
@@ -31,18 +31,18 @@ class Tokenization(options.Tokenization, ArmStudy):
         found = model_findings(runs, self.metric, self.equal)
         counts = {row["arm"]: row["tokens_a_task"] for row in found.tables[MODELS] if "tokens_a_task" in row}
         tokens = min(used(run.directory, "tokens") for run in runs if run.completed)
-        rows = _equal_tokens(_after(runs, tokens), runs[0].job.arm, tokens)
+        rows = _equal_tokens(_bits_at(runs, tokens), runs[0].job.arm, tokens)
         answer = [*_unequal_texts(runs), *found.answer, _at_equal_tokens(rows, tokens), *_tokens(counts)]
         return replace(found, answer=answer, tables={**found.tables, **({EQUAL_TOKENS: rows} if rows else {})})
 
 
-def _after(runs: Sequence[Run], tokens: float) -> dict[str, dict[int, float]]:
+def _bits_at(runs: Sequence[Run], tokens: float) -> dict[str, dict[int, float]]:
     """Bits a character of the golds of `dev`, by arm and seed, when so many tokens had been seen; empty where some run was not
     measured by then."""
     found: dict[str, dict[int, float]] = {}
     for run in runs:
         if run.completed:
-            bits = reached(run.directory, HELD_OUT_BITS, "tokens", tokens)
+            bits = metric_at(run.directory, HELD_OUT_BITS, "tokens", tokens)
             if bits is None:
                 return {}
             found.setdefault(run.job.arm, {})[run.job.seed] = bits
@@ -74,7 +74,7 @@ def _equal_tokens(levels: Mapping[str, Mapping[int, float]], first: str, tokens:
 def _at_equal_tokens(rows: Sequence[Row], tokens: float) -> str:
     if not rows:
         missing = f"some run had no {HELD_OUT_BITS} after {tokens:,.0f} of them, or the first arm has no run"
-        return f"At equal tokens nothing is said: {missing}; {OFTENER}."
+        return f"At equal tokens nothing is said: {missing}; {EVALUATE_MORE_OFTEN}."
     first, *others = rows
     of = f"At equal tokens ({tokens:,.0f}, those of prompts included) by {HELD_OUT_BITS} of dev"
     listed = [f"{first['arm']} {first[HELD_OUT_BITS]:.3f}", *(_difference(row) for row in others if "pairs" in row)]

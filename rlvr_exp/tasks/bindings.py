@@ -19,24 +19,24 @@ NAMES: dict[type[ast.AST], str] = {
 OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-def bound(nodes: Iterable[ast.AST]) -> dict[str, str]:
+def bound_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """The names that a scope binds, still without their new ones; a global one keeps its own."""
     found: dict[str, str] = {}
     elsewhere: dict[str, str] = {}
     outer: set[str] = set()
-    for node in of_scope(nodes):
+    for node in scope_nodes(nodes):
         if isinstance(node, ast.Global):
             elsewhere.update((name, name) for name in node.names)
         elif isinstance(node, ast.Nonlocal):
             outer.update(node.names)
         elif isinstance(node, ast.alias):
-            found[bound_by(node)] = ""
+            found[alias_name(node)] = ""
         elif (field := NAMES.get(type(node))) and not isinstance(getattr(node, "ctx", None), ast.Load):
             found[getattr(node, field)] = ""
     return {name: new for name, new in {**found, **elsewhere}.items() if name and name not in outer}
 
 
-def of_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+def scope_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """The nodes of one scope: those of functions inside are their own, and of comprehensions only `:=` is seen."""
     stack = list(nodes)
     while stack:
@@ -48,5 +48,5 @@ def of_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
             stack += ast.iter_child_nodes(node)
 
 
-def bound_by(alias: ast.alias) -> str:
+def alias_name(alias: ast.alias) -> str:
     return alias.asname or alias.name.partition(".")[0]

@@ -31,43 +31,43 @@ def cosine(one: torch.Tensor, other: torch.Tensor) -> float:
 
 
 def test_cosines_are_those_of_neighbours_of_the_whole_and_of_each_layer() -> None:
-    one, seen = model(), GradientCosine()
+    one, cosines = model(), GradientCosine()
     first = gradients(one, 1)
-    seen.see(one)
-    assert seen.metrics() == {}, "the first update has none before it"
+    cosines.update(one)
+    assert cosines.metrics() == {}, "the first update has none before it"
     second = gradients(one, 2)
-    seen.see(one)
+    cosines.update(one)
     third = gradients(one, 3)
-    seen.see(one)
-    row = seen.metrics()
+    cosines.update(one)
+    row = cosines.metrics()
     assert row["grad_cosine"] == pytest.approx((cosine(first, second) + cosine(second, third)) / 2)
     layer = slice(0, 12)  # Nine weights and three biases of the first.
     pair = (cosine(first[layer], second[layer]) + cosine(second[layer], third[layer])) / 2
     assert row["grad_cosine/layer_000"] == pytest.approx(pair)
     assert set(row) == {"grad_cosine", "grad_cosine/layer_000", "grad_cosine/layer_001", "grad_cosine/other"}
-    assert seen.metrics() == {}
+    assert cosines.metrics() == {}
 
 
 def test_the_same_direction_is_1_the_opposite_minus_1_and_none_counts_for_nothing() -> None:
-    one, seen = model(), GradientCosine()
+    one, cosines = model(), GradientCosine()
     gradients(one, 1)
     for factor in (2.0, -3.0):
-        seen.see(one)
+        cosines.update(one)
         for value in one.parameters():
             value.grad *= factor
-        seen.see(one)
-        assert seen.metrics()["grad_cosine"] == pytest.approx(1.0 if factor > 0 else -1.0)
-        seen._last = {}
+        cosines.update(one)
+        assert cosines.metrics()["grad_cosine"] == pytest.approx(1.0 if factor > 0 else -1.0)
+        cosines._last = {}
     for value in one["norm"].parameters():
         value.grad = None
-    seen.see(one)
-    seen.see(one)
-    assert "grad_cosine/other" not in seen.metrics()
+    cosines.update(one)
+    cosines.update(one)
+    assert "grad_cosine/other" not in cosines.metrics()
 
 
 def test_sums_are_in_the_order_of_the_parameters_so_that_they_are_rounded_alike() -> None:
     """Not in that of hashes, which differ from process to process."""
-    one, seen = (
+    one, cosines = (
         torch.nn.ParameterDict({f"p{n}": torch.zeros(3, dtype=torch.double) for n in range(60)}),
         GradientCosine(),
     )
@@ -78,24 +78,24 @@ def test_sums_are_in_the_order_of_the_parameters_so_that_they_are_rounded_alike(
         for number, value in enumerate(one.parameters()):
             value.grad *= 10.0 ** (number % 7 - 3)
         pairs.append([value.grad.clone() for value in one.parameters()])
-        seen.see(one)
+        cosines.update(one)
     for there, here in zip(*pairs, strict=True):
         both, ours, theirs = both + here @ there, ours + here @ here, theirs + there @ there
-    assert seen.metrics()["grad_cosine"] == float(both / (ours * theirs).sqrt())
+    assert cosines.metrics()["grad_cosine"] == float(both / (ours * theirs).sqrt())
 
 
 def test_a_saved_one_goes_on_as_if_nothing_had_been_between() -> None:
-    one, seen, resumed, file = model(), GradientCosine(), GradientCosine(), io.BytesIO()
+    one, cosines, resumed, file = model(), GradientCosine(), GradientCosine(), io.BytesIO()
     for seed in (1, 2):
         gradients(one, seed)
-        seen.see(one)
-    torch.save(seen.state_dict(), file)
+        cosines.update(one)
+    torch.save(cosines.state_dict(), file)
     file.seek(0)
     resumed.load_state_dict(torch.load(file, weights_only=True))
     gradients(one, 3)
-    for each in (seen, resumed):
-        each.see(one)
-    assert seen.metrics() == resumed.metrics() != {}
+    for each in (cosines, resumed):
+        each.update(one)
+    assert cosines.metrics() == resumed.metrics() != {}
 
 
 @pytest.mark.parametrize("asked", [True, False])

@@ -6,7 +6,7 @@ from typing import Any
 
 from rapidfuzz.distance import Indel, Postfix, Prefix
 
-from rlvr_exp.tasks.bindings import bound
+from rlvr_exp.tasks.bindings import bound_names
 from rlvr_exp.tasks.edits.action import Action
 from rlvr_exp.tasks.edits.languages import language_of
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
@@ -88,6 +88,6 @@ def _definitions(module: ast.Module | None) -> set[tuple[Any, ...]]:
         if isinstance(node, _DEFINITIONS):
             found[node.name] = syntax_key(node)
         else:
-            for name in bound([node]):
+            for name in bound_names([node]):
                 found.pop(name, None)
     return set(found.values())
