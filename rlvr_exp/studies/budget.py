@@ -45,8 +45,8 @@ def seconds_until(rows: Sequence[Row]) -> Iterator[float]:
 
 def metric_at(directory: Path, metric: str, kind: str, amount: float) -> float | None:
     """A metric of a run's rows when it had used up so many seconds, or seen so many tokens of imitation: in proportion between
-    the measurements around it, else runs that are measured seldom would have older ones. None where there is none on either
-    side of it.
+    the measurements around it, else runs that are measured seldom would have older ones. None where the run was not measured
+    before it, or not from then on.
     """
     rows = read_metrics(directory)
     spent = [*(seconds_until(rows) if kind == "seconds" else _tokens_until(rows))]

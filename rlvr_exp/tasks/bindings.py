@@ -20,7 +20,8 @@ OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def bound_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """The names that a scope binds, still without their new ones; a global one keeps its own."""
+    """The names that a scope binds or deletes: each with an empty text, for whoever renames them; a global one, which keeps its
+    name, with that."""
     found: dict[str, str] = {}
     elsewhere: dict[str, str] = {}
     outer: set[str] = set()

@@ -67,10 +67,8 @@ def test_the_same_direction_is_1_the_opposite_minus_1_and_none_counts_for_nothin
 
 def test_sums_are_in_the_order_of_the_parameters_so_that_they_are_rounded_alike() -> None:
     """Not in that of hashes, which differ from process to process."""
-    one, cosines = (
-        torch.nn.ParameterDict({f"p{n}": torch.zeros(3, dtype=torch.double) for n in range(60)}),
-        GradientCosine(),
-    )
+    one = torch.nn.ParameterDict({f"p{n}": torch.zeros(3, dtype=torch.double) for n in range(60)})
+    cosines = GradientCosine()
     both, ours, theirs = torch.zeros(3, dtype=torch.double)
     pairs = []
     for seed in (1, 2):
