@@ -54,7 +54,7 @@ def row_of(name: str, problem: PytestProblem | PythonProblem, code: str | None) 
     cases = [_case(case, problem.strict) for case in problem.cases]
     row = {"id": name, "code": code, "cases": cases}
     row |= {"entry_point": problem.entry_point} if problem.entry_point else {}
-    return row | ({"atol": problem.atol} if problem.atol else {})
+    return row | ({"atol": problem.atol, "rtol": problem.rtol} if problem.atol or problem.rtol else {})
 
 
 def _case(case: Case | StdinCase, strict: bool) -> dict[str, Any]:

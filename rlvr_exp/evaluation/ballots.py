@@ -90,7 +90,7 @@ def ballot(domain: HoldsBackCases, task: ShownTask, program: str, run: Execution
     count = len(problem.cases)
     outputs = run.outputs or (None,) * count
     cases = zip(outputs[: task.shown], problem.cases[: task.shown], strict=True)
-    right = sum(equal(output, case.expected, problem.strict, problem.atol) for output, case in cases)
+    right = sum(equal(output, case.expected, *problem.comparison) for output, case in cases)
     return Ballot(program, tuple(map(domain.answer, outputs[task.shown :])), right)
 
 

@@ -77,19 +77,18 @@ class CaseRecords:
 
     def _value(self, index: int, got: Any) -> None:
         problem, case = self._problem, self._problem.cases[index]
-        rules = (problem.strict, problem.atol)
         self._outputs[index] = got
         if isinstance(case, Case):
-            right = equal(got, case.expected, *rules)
+            right = equal(got, case.expected, *problem.comparison)
         else:
-            right = type(got) is str and same_output(got, case.expected_stdout, *rules)
+            right = type(got) is str and same_output(got, case.expected_stdout, *problem.comparison)
         if right:
             self.passed += 1
         elif self.bucket is None:
             self._note("wrong_answer", f"{self.call(index)}{self._difference(case, got)}")
 
     def _difference(self, case: Case | StdinCase, got: Any) -> str:
-        rules = (self._problem.strict, self._problem.atol)
+        rules = self._problem.comparison
         if isinstance(case, Case):
             return f" {differing_value(got, case.expected, *rules)}"
         if type(got) is not str:

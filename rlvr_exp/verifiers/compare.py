@@ -1,11 +1,11 @@
 """Whether a candidate's value, or a program's output, is the expected one. Runs in the trusted parent, over data alone.
 
 Values: a bool is never a number; a tuple is a list only where the problem is not strict; an int equals a float only
-where it is not strict; floats may differ by `atol`, two ints never; 0.0 equals -0.0; NaN equals NaN where NaN is
-expected, and nothing else; a dict's order does not count; keys of dicts and members of sets follow the same rules,
-but for `atol`.
+where it is not strict; floats may differ by `atol + rtol * abs(expected)`, as in `numpy.allclose`, two ints never; 0.0
+equals -0.0; infinities equal themselves alone; NaN equals NaN where NaN is expected, and nothing else; a dict's order
+does not count; keys of dicts and members of sets follow the same rules, without the tolerances.
 Output: white space at the ends of lines and empty lines at the end do not count, everything else does; strict counts
-every character. With `atol` lines are compared word by word, and two numbers of which one is no int may differ by it.
+every character. With a tolerance lines are compared word by word, and two numbers of which one is no int may differ by it.
 """
 
 import cmath
@@ -20,18 +20,18 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,400}", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?([0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?", re.ASCII)
 
 
-def equal(got: Any, expected: Any, strict: bool = False, atol: float = 0.0) -> bool:
+def equal(got: Any, expected: Any, strict: bool = False, atol: float = 0.0, rtol: float = 0.0) -> bool:
     """`got`: as decoded by `wire.decode`, or native; `expected`: native plain data, whose shape bounds the work."""
     kind = type(expected)
     if kind in _NUMBERS:
-        return _numbers_equal(got, expected, strict, atol)
+        return _numbers_equal(got, expected, strict, atol, rtol)
     if kind in (list, tuple):
         alike = type(got) is kind or (not strict and type(got) in (list, tuple))
         if not alike or len(got) != len(expected):
             return False
-        return all(equal(one, other, strict, atol) for one, other in zip(got, expected, strict=True))
+        return all(equal(one, other, strict, atol, rtol) for one, other in zip(got, expected, strict=True))
     if kind is dict:
-        return _dicts_equal(got, expected, strict, atol)
+        return _dicts_equal(got, expected, strict, atol, rtol)
     if kind in (set, frozenset):
         return _sets_equal(got, expected, strict)
     return type(got) is kind and got == expected
@@ -42,41 +42,46 @@ def lines_of(text: str) -> list[str]:
     return [line.rstrip() for line in text.rstrip().split("\n")]
 
 
-def same_output(got: str, expected: str, strict: bool = False, atol: float = 0.0) -> bool:
+def same_output(got: str, expected: str, strict: bool = False, atol: float = 0.0, rtol: float = 0.0) -> bool:
     """`got`: what a program wrote; both of any size, compared in one pass."""
     if strict or got == expected:
         return got == expected
     lines, wanted = lines_of(got), lines_of(expected)
-    return len(lines) == len(wanted) and all(map(same_line, lines, wanted, [atol] * len(lines)))
+    return len(lines) == len(wanted) and all(same_line(*pair, atol, rtol) for pair in zip(lines, wanted, strict=True))
 
 
-def same_line(got: str, expected: str, atol: float = 0.0) -> bool:
+def same_line(got: str, expected: str, atol: float = 0.0, rtol: float = 0.0) -> bool:
     """Whether two lines from `lines_of` are equal."""
-    if got == expected or not atol:
+    if got == expected or not (atol or rtol):
         return got == expected
     words, wanted = got.split(), expected.split()
-    return len(words) == len(wanted) and all(_same_word(*pair, atol) for pair in zip(words, wanted, strict=True))
+    return len(words) == len(wanted) and all(_same_word(*pair, atol, rtol) for pair in zip(words, wanted, strict=True))
 
 
-def _same_word(got: str, expected: str, atol: float) -> bool:
+def _same_word(got: str, expected: str, atol: float, rtol: float) -> bool:
     if got == expected:
         return True
     if not (_DECIMAL.fullmatch(got) and _DECIMAL.fullmatch(expected)):
         return False
     if _INTEGER.fullmatch(got) and _INTEGER.fullmatch(expected):
         return int(got) == int(expected)
-    return abs(float(got) - float(expected)) <= atol
+    return _within(float(got), float(expected), atol, rtol)
 
 
-def _numbers_equal(got: Any, expected: Any, strict: bool, atol: float) -> bool:
+def _numbers_equal(got: Any, expected: Any, strict: bool, atol: float = 0.0, rtol: float = 0.0) -> bool:
     if type(got) not in _NUMBERS or (strict and type(got) is not type(expected)):
         return False
     if got == expected or (_has_nan(got) and _has_nan(expected) and _same_nan(got, expected, strict)):
         return True
-    if not atol or (type(got) is int and type(expected) is int):
+    if not (atol or rtol) or (type(got) is int and type(expected) is int):
         return False
+    return _within(got, expected, atol, rtol)
+
+
+def _within(got: Any, expected: Any, atol: float, rtol: float) -> bool:
+    """Whether two numbers differ by no more than the tolerances; nothing is near an infinity."""
     try:
-        return abs(got - expected) <= atol
+        return cmath.isfinite(expected) and abs(got - expected) <= atol + rtol * abs(expected)
     except OverflowError:  # an int beyond every float
         return False
 
@@ -90,10 +95,10 @@ def _same_nan(got: Any, expected: Any, strict: bool) -> bool:
     if type(got) is float and type(expected) is float:
         return True
     got, expected = complex(got), complex(expected)
-    return _numbers_equal(got.real, expected.real, strict, 0) and _numbers_equal(got.imag, expected.imag, strict, 0)
+    return _numbers_equal(got.real, expected.real, strict) and _numbers_equal(got.imag, expected.imag, strict)
 
 
-def _dicts_equal(got: Any, expected: dict[Any, Any], strict: bool, atol: float) -> bool:
+def _dicts_equal(got: Any, expected: dict[Any, Any], strict: bool, atol: float, rtol: float) -> bool:
     if type(got) not in (dict, Pairs):
         return False
     pairs = tuple(got.items()) if type(got) is dict else got.items
@@ -102,7 +107,7 @@ def _dicts_equal(got: Any, expected: dict[Any, Any], strict: bool, atol: float) 
     deepest = max(map(_depth, expected), default=0)
     found = {_name(key, strict, deepest): value for key, value in pairs}
     wanted = {_name(key, strict, deepest): value for key, value in expected.items()}
-    return found.keys() == wanted.keys() and all(equal(found[key], wanted[key], strict, atol) for key in wanted)
+    return found.keys() == wanted.keys() and all(equal(found[key], wanted[key], strict, atol, rtol) for key in wanted)
 
 
 def _sets_equal(got: Any, expected: set[Any] | frozenset[Any], strict: bool) -> bool:

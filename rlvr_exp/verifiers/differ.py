@@ -44,14 +44,14 @@ def short(value: Any) -> str:
     return text if len(text) <= _SHORT else f"{text[:60]} ... {text[-50:]}"
 
 
-def differing_value(got: Any, expected: Any, strict: bool, atol: float) -> str:
+def differing_value(got: Any, expected: Any, strict: bool, atol: float, rtol: float = 0.0) -> str:
     """Both values, or, where they are too long to show, the first place at which they differ."""
     whole = _Pair(got, expected)
     if max(len(whole.got), len(whole.expected)) < _SHORT - 10:
         return f"gave {whole}"
     place = ""
     while True:
-        inner = _first_difference(got, expected, strict, atol)
+        inner = _first_difference(got, expected, strict, atol, rtol)
         if inner is None:
             break
         step, got, expected = inner
@@ -64,27 +64,27 @@ def differing_value(got: Any, expected: Any, strict: bool, atol: float) -> str:
     return f"differs{at}: gave {_Pair(got, expected) if place else whole}"
 
 
-def differing_output(got: str, expected: str, strict: bool, atol: float) -> str:
+def differing_output(got: str, expected: str, strict: bool, atol: float, rtol: float = 0.0) -> str:
     """The first line that differs, as a diff of two lines."""
     if strict:
         return f"its output differs {_in_text(got, expected)}"
     lines, wanted = lines_of(got), lines_of(expected)
     at = 0
-    while at < min(len(lines), len(wanted)) and same_line(lines[at], wanted[at], atol):
+    while at < min(len(lines), len(wanted)) and same_line(lines[at], wanted[at], atol, rtol):
         at += 1
     one, other = (_line(text[at]) if at < len(text) else "<no line>" for text in (lines, wanted))
     return f"line {at + 1} of its output differs:\n- {other}\n+ {one}"
 
 
-def _first_difference(got: Any, expected: Any, strict: bool, atol: float) -> tuple[str, Any, Any] | None:
+def _first_difference(got: Any, expected: Any, strict: bool, atol: float, rtol: float) -> tuple[str, Any, Any] | None:
     """One step down to what differs; None where the two differ as wholes."""
     if type(expected) in _SEQUENCES and type(got) in _SEQUENCES:
         for index, (one, other) in enumerate(zip(got, expected, strict=False)):
-            if not equal(one, other, strict, atol):
+            if not equal(one, other, strict, atol, rtol):
                 return f"[{index}]", one, other
     if type(expected) is dict and type(got) is Pairs and len(got.items) == len(expected):
         for (key, one), (wanted, other) in zip(got.items, expected.items(), strict=True):
-            if equal(key, wanted, True) and not equal(one, other, strict, atol):
+            if equal(key, wanted, True) and not equal(one, other, strict, atol, rtol):
                 return f"[{short(wanted)}]", one, other
     return None
 

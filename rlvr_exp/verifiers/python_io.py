@@ -62,7 +62,7 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
     """
 
     name = "python_io"
-    version = "5"
+    version = "6"
 
     def __init__(self, sandbox: options.Sandbox, cache: options.Cache | None = None, **given: Any):
         super().__init__(cache, **given)
@@ -168,8 +168,9 @@ def _fault_of(problem: Any) -> str:
         return f"with entry_point {problem.entry_point!r} every case must be one of {need}"
     if problem.entry_point and not _ENTRY_POINT.fullmatch(problem.entry_point):
         return f"entry_point {problem.entry_point!r} is neither NAME nor CLASS.METHOD"
-    if not (math.isfinite(problem.atol) and problem.atol >= 0):
-        return f"atol must be finite and at least 0, got {problem.atol}"
+    for name, tolerance in (("atol", problem.atol), ("rtol", problem.rtol)):
+        if not (math.isfinite(tolerance) and tolerance >= 0):
+            return f"{name} must be finite and at least 0, got {tolerance}"
     return ""
 
 
@@ -180,7 +181,7 @@ def _pack(problem: PythonProblem) -> _Packed | str:
         expected = wire.encode(wanted)
     except (ValueError, TypeError) as fault:
         return f"the problem is not plain data: {fault}"
-    rules = wire.encode([problem.entry_point, problem.atol, problem.strict, len(cases)])
+    rules = wire.encode([problem.entry_point, *problem.comparison, len(cases)])
     digest = blake2b(b"".join((rules, *cases, expected)), digest_size=20).digest()
     room = 1 << 20
     while room < max(2 * len(expected), max(map(len, cases))):

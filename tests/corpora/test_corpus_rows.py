@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from code_samples import MBPP, ROWS, write, write_set
+from code_samples import MBPP, MBPP_PLUS_FLOATS, ROWS, write, write_set
 from makers import made
 from thinning import thinned
 
@@ -68,6 +68,12 @@ def test_values_that_json_has_not_are_python_literals(tmp_path: Path) -> None:
     write(tmp_path / "mbpp.jsonl", [MBPP | {"task_id": n, "test_list": [text]} for n, text in enumerate(tests)])
     (row,) = converted(tmp_path / "mbpp.jsonl", tmp_path / "out", judge="python_io")
     assert row.problem.cases[0].args == ((1, [2]),) and row.problem.cases[0].expected == {1, 2} and row.problem.strict
+
+
+def test_tolerances_are_written_and_read_again(tmp_path: Path) -> None:
+    write(tmp_path / "mbpp_plus.jsonl", [MBPP_PLUS_FLOATS])
+    (row,) = converted(tmp_path / "mbpp_plus.jsonl", tmp_path / "out", "prepare.candidates=[gold]", judge="python_io")
+    assert row.problem.comparison == (False, 1e-6, 1e-7)
 
 
 def test_one_row_a_candidate_of_each_kind(tmp_path: Path) -> None:

@@ -110,6 +110,59 @@ def test_tolerance(got, expected, close):
     assert equal(received(got), expected, atol=0.1) is close
 
 
+@pytest.mark.parametrize(
+    ("got", "expected", "close"),
+    [
+        (1e30 * (1 + 5e-8), 1e30, True),
+        (1e30 * (1 + 2e-7), 1e30, False),
+        (-4e9 - 100, -4e9, True),
+        (4e9, -4e9, False),
+        (10**20 + 1, 1e20, True),
+        (10**20 + 1, 10**20, False),
+        ([(1e9 + 1, "a")], [(1e9, "a")], True),
+        ({"a": [1e9 + 1]}, {"a": [1e9]}, True),
+        ({1e9 + 1: 1}, {1e9: 1}, False),
+        (complex(1e9 + 1, 1e9), complex(1e9, 1e9), True),
+        (complex(1e9 + 1e4, 1e9), complex(1e9, 1e9), False),
+        (1e-9, 0.0, False),
+        (0.0, 1e-9, False),
+        (math.inf, math.inf, True),
+        (1e308, math.inf, False),
+        (-math.inf, math.inf, False),
+        (complex(1, math.inf), complex(2, math.inf), False),
+        (math.nan, math.nan, True),
+        (1e9, math.nan, False),
+        (1.0, 10**400, False),
+        (True, 1.0, False),
+        ("1000000001.0", "1000000000.0", False),
+    ],
+)
+def test_relative_tolerance(got, expected, close):
+    assert equal(received(got), expected, rtol=1e-7) is close
+    assert equal(received(got), expected, atol=1e-12, rtol=1e-7) is close
+
+
+def test_the_tolerances_add_up():
+    assert equal(100.15, 100.0, atol=0.1, rtol=1e-3)
+    assert not equal(100.15, 100.0, atol=0.1) and not equal(100.15, 100.0, rtol=1e-3)
+    assert not equal(1, 1.0, strict=True, rtol=0.5) and equal(1.1, 1.0, strict=True, rtol=0.5)
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "close"),
+    [
+        ("1000000001.0 x", "1e9 x", True),
+        ("1000000001", "1000000000", False),
+        ("1000001000.0", "1e9", False),
+        ("1e9999", "2e9999", False),
+        ("5.0", "1e9999", False),
+        ("-1e9", "1e9", False),
+    ],
+)
+def test_relative_tolerance_of_output(got, expected, close):
+    assert same_output(got, expected, rtol=1e-7) is close
+
+
 OUTPUTS = [
     ("a", "a\n", True, False),
     ("a  \nb\t\n\n", "a\nb", True, False),

@@ -122,6 +122,7 @@ def test_entry_points(verifier, entry_point, code, bucket):
         (replace(THREE, entry_point="f\n"), "neither NAME nor CLASS.METHOD"),
         (replace(THREE, atol=float("nan")), "atol must be finite"),
         (replace(THREE, atol=-1.0), "atol must be finite"),
+        (replace(THREE, rtol=float("inf")), "rtol must be finite"),
         (PythonProblem("f", (Case((), {1: object()}),)), "not plain data"),
         (object(), "got a object"),
     ],

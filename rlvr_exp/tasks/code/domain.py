@@ -180,7 +180,7 @@ def content_of(problem: PytestProblem | PythonProblem) -> Any:
     parts = [
         (one.args, one.expected) if isinstance(one, Case) else (one.stdin, one.expected_stdout) for one in problem.cases
     ]
-    return [problem.entry_point, [*map(written, parts)], problem.atol, problem.strict, problem.limits]
+    return [problem.entry_point, [*map(written, parts)], *problem.comparison, problem.limits]
 
 
 def _no_form(judge: str, why: str) -> InputProblem:

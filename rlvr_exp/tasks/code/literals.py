@@ -24,10 +24,10 @@ def cases_of(statements: Iterable[ast.stmt], name: str) -> tuple[Case, ...]:
     return found
 
 
-def problem_of(entry_point: str, cases: tuple[Case, ...], atol: float = 0.0) -> PythonProblem:
+def problem_of(entry_point: str, cases: tuple[Case, ...], atol: float = 0.0, rtol: float = 0.0) -> PythonProblem:
     """The cases as a problem. Types are strict only where JSON lacks an expected value."""
     strict = not all(is_json(case.expected, tuples=True) for case in cases)
-    return PythonProblem(entry_point, cases, atol, strict)
+    return PythonProblem(entry_point, cases, atol, strict, rtol=rtol)
 
 
 def is_json(value: Any, tuples: bool = False) -> bool:

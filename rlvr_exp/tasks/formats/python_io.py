@@ -11,6 +11,8 @@ from rlvr_exp.tasks.formats.python import PythonFormat
 
 SHOWN = 3
 """Cases shown by a prompt that is written from a problem."""
+RTOL = 1e-7
+"""Relative tolerance of rows that give `atol` alone: the default of `numpy.testing.assert_allclose`, and EvalPlus's."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class PythonProblem:
 
     With an `entry_point` every case is a `Case`; without one the candidate is a program and every case a `StdinCase`.
     `strict` distinguishes tuples from lists (expected values from Python literals); without it they are equal (expected
-    values from JSON). A bool is never an int. `atol` compares floats within a tolerance.
+    values from JSON). A bool is never an int. Floats may differ by `atol + rtol * abs(expected)`.
     """
 
     entry_point: str
@@ -48,6 +50,12 @@ class PythonProblem:
     atol: float = 0.0
     strict: bool = False
     limits: Limits = Limits()
+    rtol: float = 0.0
+
+    @property
+    def comparison(self) -> tuple[bool, float, float]:
+        """The rules by which values are compared: `strict`, `atol`, `rtol`."""
+        return self.strict, self.atol, self.rtol
 
 
 class PythonIO(PythonFormat):
@@ -68,7 +76,7 @@ class PythonIO(PythonFormat):
         if len(set(strict)) > 1:
             raise Fault("cases: some have expected and some expected_py; use one of the two in all of a row's cases")
         found = cast(Any, tuple(case for case, _ in cases))
-        return PythonProblem(entry_point, found, _atol(fields), strict[0], limits_of(fields))
+        return PythonProblem(entry_point, found, strict=strict[0], limits=limits_of(fields), **tolerances_of(fields))
 
     def prompt(self, problem: PythonProblem) -> str:
         cases = problem.cases[:SHOWN]
@@ -135,10 +143,16 @@ def _has_one_of(where: str, case: Any, *keys: str) -> None:
         raise Fault(f"{where}: {' or '.join(keys)}: {fault}; give {'one of the two' if len(keys) > 1 else 'it'}")
 
 
-def _atol(fields: Fields) -> float:
-    value = fields.get("atol")
+def tolerances_of(fields: Fields) -> dict[str, float]:
+    """`atol` and `rtol` of a row, 0 by default; a row that gives `atol` alone has RTOL as well. Raises Fault."""
+    atol = _tolerance(fields, "atol", 0.0, LARGEST)
+    return {"atol": atol, "rtol": _tolerance(fields, "rtol", RTOL if atol else 0.0, 1)}
+
+
+def _tolerance(fields: Fields, key: str, default: float, largest: float) -> float:
+    value = fields.get(key)
     if value is None:
-        return 0.0
-    if type(value) not in (int, float) or not 0 <= value <= LARGEST:
-        raise Fault(wrong("atol", fields, f"a number from 0 to {LARGEST:g}"))
+        return default
+    if type(value) not in (int, float) or not 0 <= value <= largest:
+        raise Fault(wrong(key, fields, f"a number from 0 to {largest:g}"))
     return float(value)

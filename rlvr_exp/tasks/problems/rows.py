@@ -13,7 +13,7 @@ from rlvr_exp.tasks.code.names import taken
 from rlvr_exp.tasks.completion import syntax_fault
 from rlvr_exp.tasks.formats.fields import Fault
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem, PytestSuite
-from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, tolerances_of
 
 KEYS = "text, solution and tests"
 TESTS = 'a list of {"args": [...], "expected": ...}, or the text of a pytest file'
@@ -72,7 +72,7 @@ def problem_of(row: Row, split: str) -> ProblemRow:
         text,
         name,
         solution,
-        suite or PythonProblem(name, _cases(row, "tests")),
+        suite or PythonProblem(name, _cases(row, "tests"), **_tolerances(row)),
         _cases(row, "shown"),
         row.text("family", ProblemRow.family),
         row.real("difficulty", 0.0),
@@ -108,8 +108,20 @@ def _suite(row: Row) -> PytestProblem:
     try:
         return PytestSuite().read_problem({**row.values, "reference": row.text("solution")})
     except Fault as fault:
-        key, _, what = str(fault).partition(": ")
-        raise InputError(InputProblem(f"{row.where}, {key}", what, allowed=TESTS)) from fault
+        raise _refused(row, fault, TESTS) from fault
+
+
+def _tolerances(row: Row) -> dict[str, float]:
+    """`atol` and `rtol` for the comparison of calls. Raises InputError."""
+    try:
+        return tolerances_of(row.values)
+    except Fault as fault:
+        raise _refused(row, fault) from fault
+
+
+def _refused(row: Row, fault: Fault, allowed: str = "") -> InputError:
+    key, _, what = str(fault).partition(": ")
+    return InputError(InputProblem(f"{row.where}, {key}", what, allowed=allowed))
 
 
 def _cases(row: Row, key: str) -> tuple[Case, ...]:

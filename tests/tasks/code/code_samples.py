@@ -63,6 +63,12 @@ MBPP_PLUS = {
     "test_list": ["assert double(3) == 6"],
     "test": MBPP_PLUS_TEST,
 }
+MBPP_PLUS_FLOATS = MBPP_PLUS | {
+    "test": MBPP_PLUS_TEST.replace("[[3], [0], [(1, 2)]]", "[[1e30], [-0.1], [3]]")
+    .replace("[6, 0, (1, 2, 1, 2)]", "[2e30, -0.2, 6]")
+    .replace("    if out", "    if atol == 0 and isinstance(exp, float):\n        atol = 1e-6\n    if out")
+}
+"""Floats beside an int, as EvalPlus's tolerances are for."""
 CANITEDIT = {
     "id": 7,
     "name": "counter",

@@ -5,7 +5,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from code_samples import CANITEDIT, HUMAN_EVAL, MBPP, ROWS, SANITIZED, write, write_set
+from code_samples import (
+    CANITEDIT,
+    HUMAN_EVAL,
+    HUMAN_EVAL_PLUS,
+    MBPP,
+    MBPP_PLUS_FLOATS,
+    ROWS,
+    SANITIZED,
+    write,
+    write_set,
+)
 
 from rlvr_exp.config import compose
 from rlvr_exp.config import data as schema
@@ -17,6 +27,7 @@ from rlvr_exp.tasks.code.load import SETS
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.verifiers.base import Request, Verifier
+from rlvr_exp.verifiers.compare import equal
 
 ALL = [*ROWS, "quixbugs"]
 
@@ -93,6 +104,31 @@ def test_plain_arguments_and_values_become_cases(name: str, cases: tuple[Case, .
     domain = Code(str(write_set(tmp_path, name)), judge="rlvr_exp.verifiers.python_io.PythonIO")
     problem = only(domain).problem
     assert (problem.entry_point, problem.cases, problem.strict) == ("double", cases, False)
+
+
+ROUNDED = "def double(x):\n    return x * (2 + {}e-8)\n"
+"""Its floats differ from those of the gold by half of that part."""
+
+
+@pytest.mark.parametrize(("tenths", "outcome"), [(10, "passed"), (40, "failed")])
+def test_the_relative_tolerance_of_evalplus_is_that_of_its_sets(
+    tenths: int, outcome: str, tmp_path: Path, verifier: Verifier
+) -> None:
+    write(tmp_path / "mbpp_plus.jsonl", [MBPP_PLUS_FLOATS])
+    program = ROUNDED.format(tenths) + "\n\nwhole = double\ndouble = lambda x: 6 if x == 3 else whole(x)\n"
+    problem, part = only(Code(str(tmp_path), judge="python_io")).problem, 1 + tenths * 5e-9
+    found = [
+        equal(got, case.expected, *problem.comparison)
+        for got, case in zip((2e30 * part, -0.2 * part, 6), problem.cases, strict=True)
+    ]
+    assert all(found) is (outcome == "passed")
+    assert outcomes(verifier, only(Code(str(tmp_path))).problem, program) == [outcome]
+    floats = HUMAN_EVAL_PLUS | {"base_input": [[1e30], [-2.5]], "plus_input": [[[1.5, 1e30]]]}
+    nested = floats | {"canonical_solution": "    return [2 * y for y in x] if isinstance(x, list) else 2 * x\n"}
+    write(tmp_path / "plus" / "HumanEvalPlus.jsonl", [nested])
+    each = "\n\none = double\ndouble = lambda x: [one(y) for y in x] if isinstance(x, list) else one(x)\n"
+    problem = only(Code(str(tmp_path / "plus"))).problem
+    assert outcomes(verifier, problem, ROUNDED.format(tenths) + each) == [outcome]
 
 
 def test_what_has_no_cases_is_left_out_with_the_reason(tmp_path: Path) -> None:

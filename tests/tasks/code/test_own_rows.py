@@ -41,6 +41,15 @@ def ids(domain: Code) -> dict[str, list[str]]:
     return {name: [task.id for task in tasks] for name, tasks in domain.splits().items()}
 
 
+def test_cases_and_asserts_have_the_tolerances_of_their_row(tmp_path: Path) -> None:
+    case = {"prompt": "Halve.", "entry_point": "half", "cases": [{"args": [1], "expected": 0.5}]}
+    given = [case | {"atol": 0.1, "rtol": 0.01}, ROW | {"rtol": 0.02}]
+    domain = Code(str(written(tmp_path / "test.jsonl", given)), judge="python_io", draw_splits=False)
+    assert [task.problem.comparison for task in domain.splits()["test"]] == [(False, 0.1, 0.01), (False, 0.0, 0.02)]
+    with pytest.raises(InputError, match="line 1: rtol: got -1, allowed a number from 0 to 1"):
+        Code(str(written(tmp_path / "bad.jsonl", [case | {"rtol": -1}])), judge="python_io").splits()
+
+
 @pytest.mark.parametrize("judge", ["pytest", "python_io"])
 def test_ten_problems_have_three_splits_without_a_word_about_them(judge: str, tmp_path: Path) -> None:
     domain = Code(str(written(tmp_path / "toy.jsonl", rows(10))), judge=judge)

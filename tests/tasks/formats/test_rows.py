@@ -71,6 +71,21 @@ def test_tolerance_and_limits():
     assert problem(CALL | {"atol": None, "limits": None}).limits == Limits()
 
 
+@pytest.mark.parametrize(
+    ("given", "tolerances"),
+    [
+        ({}, (0.0, 0.0)),
+        ({"atol": 0}, (0.0, 0.0)),
+        ({"atol": 0.5}, (0.5, 1e-7)),
+        ({"atol": 0.5, "rtol": None}, (0.5, 1e-7)),
+        ({"atol": 0.5, "rtol": 0}, (0.5, 0.0)),
+        ({"rtol": 0.01}, (0.0, 0.01)),
+    ],
+)
+def test_a_row_with_an_absolute_tolerance_alone_has_a_small_relative_one(given, tolerances):
+    assert (problem(CALL | given).atol, problem(CALL | given).rtol) == tolerances
+
+
 def test_the_other_formats():
     files = PYTEST | {"files": {"data/x.txt": "1"}, "limits": {"wall_s": 3}}
     assert problem(files, "pytest") == PytestProblem("t", (("data/x.txt", "1"),), Limits(wall_s=3.0))
@@ -139,6 +154,8 @@ def test_a_key_that_is_missing_or_of_another_type_is_named(kind, key, wrong):
         ({"atol": -1}, "atol: got -1, allowed a number from 0"),
         ({"atol": float("nan")}, "atol: got NaN"),
         ({"atol": 10**400}, "atol: got 1000"),
+        ({"rtol": 2}, "rtol: got 2, allowed a number from 0 to 1"),
+        ({"rtol": True}, "rtol: got true"),
         ({"limits": {"cpu": 1}}, 'limits: got {"cpu": 1}, allowed an object with cpu_s, wall_s, memory_mb'),
         ({"limits": {"cpu_s": 0}}, "limits.cpu_s: got 0, allowed a number above 0"),
         ({"limits": {"cpu_s": True}}, "limits.cpu_s: got true"),
@@ -176,7 +193,7 @@ JSON = st.recursive(
     lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=5), below, max_size=3),
     max_leaves=8,
 )
-KEYS = sorted({key for row in ROWS.values() for key in row} | {"limits", "atol", "files", "tests"})
+KEYS = sorted({key for row in ROWS.values() for key in row} | {"limits", "atol", "rtol", "files", "tests"})
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])

@@ -56,6 +56,7 @@ def test_problems_of_ones_own_are_read_with_splits_that_follow_their_content(nam
         ({"solution": "twice = 3\n", "entry_point": None}, "entry_point: no name of a function"),
         ({"tests": [{"args": 3, "expected": 6}]}, r"tests\[0\].args: no arguments"),
         ({"tests": [[3, 6]]}, "tests: no calls"),
+        ({"atol": "x"}, "atol: got"),
         ({"shown": "f(3)"}, "shown: no calls"),
         ({"stages": {"plan": 3}}, "stages: no outputs"),
         ({"difficulty": "hard"}, "difficulty: not a number"),
@@ -67,6 +68,11 @@ def test_a_faulty_row_is_named_by_file_line_and_key(change, found, tmp_path: Pat
     path = written(tmp_path, ROW, row)
     with pytest.raises(InputError, match=f"{path}, line 2, {found}"):
         Problems(path=path, reasoning=STAGES).splits()
+
+
+def test_calls_have_the_tolerances_of_their_row(tmp_path: Path) -> None:
+    splits = Problems(path=written(tmp_path, ROW | {"atol": 0.1, "rtol": 0.01}), reasoning=STAGES).splits()
+    assert [task.problem.comparison for tasks in splits.values() for task in tasks] == [(False, 0.1, 0.01)]
 
 
 SUITE = "import pytest\nfrom solution import twice\n\n\ndef test_it():\n    assert twice(3) == 6\n"

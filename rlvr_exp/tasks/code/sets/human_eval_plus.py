@@ -27,10 +27,11 @@ BY_POLYNOMIAL = ("find_zero",)
 CLOSE = """
 from collections import Counter, OrderedDict, defaultdict
 from copy import deepcopy
-from math import inf, isclose, nan
+from math import inf, isfinite, nan
 
 _DICTS = (dict, Counter, OrderedDict, defaultdict)
 _SCALARS = {type(None), bool, int, float, complex, str, bytes}
+_NUMBERS = {bool, int, float}
 _PLAIN = (*_SCALARS, list, tuple, set, frozenset, *_DICTS)
 
 
@@ -58,13 +59,16 @@ def _close(got, wanted, atol):
         return True
     if atol == 0 and _floats(wanted):
         atol = 1e-6
-    if atol == 0 or isinstance(wanted, str) or type(got) not in _PLAIN:
-        return False
+    return atol != 0 and type(got) is type(wanted) and _near(got, wanted, atol)
+
+
+def _near(got, wanted, atol):
     if isinstance(wanted, (list, tuple)):
-        alike = isinstance(got, (list, tuple)) and len(got) == len(wanted)
-        return alike and all(_close(one, other, atol) for one, other in zip(got, wanted))
-    numbers = all(isinstance(value, (int, float)) for value in (got, wanted))
-    return numbers and isclose(got, wanted, rel_tol=1e-7, abs_tol=atol)
+        alike = type(got) in (list, tuple) and len(got) == len(wanted)
+        return alike and all(_near(one, other, atol) for one, other in zip(got, wanted))
+    if type(got) not in _NUMBERS or type(wanted) not in _NUMBERS:
+        return False
+    return got == wanted or (isfinite(wanted) and abs(got - wanted) <= atol + 1e-7 * abs(wanted))
 """
 
 

@@ -6,6 +6,8 @@ by task; this file holds them as Python, so it is read.
 Two faults of the test program are corrected. `np.allclose` stretches one side to the other's shape, so that an empty
 list is close to every number: here the shapes have to be equal. Three programs compute whether a result is right and
 assert nothing: here they assert it.
+
+EvalPlus compares floats within the task's `atol` (1e-6 where it is 0) and a relative 1e-7. Cases carry both.
 """
 
 import ast
@@ -23,7 +25,7 @@ from rlvr_exp.tasks.code.record import CodeRecord
 from rlvr_exp.tasks.code.sets.mbpp import split_of
 from rlvr_exp.tasks.completion import tree
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
-from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
+from rlvr_exp.tasks.formats.python_io import RTOL, Case, PythonProblem
 
 NAME = "mbpp_plus"
 KEYS = frozenset({"task_id", "code", "test_list", "test"})
@@ -77,7 +79,9 @@ def _cases(test: str, entry: str) -> tuple[PythonProblem | None, str]:
     except NoCases as reason:
         return None, str(reason)
     cases = tuple(Case(tuple(given), wanted) for given, wanted in zip(inputs, results, strict=True))
-    return problem_of(entry, cases, atol or (1e-6 if all(map(_floats, results)) else 0.0)), ""
+    if not atol and any(map(_floats, results)):
+        atol = 1e-6
+    return problem_of(entry, cases, atol, RTOL if atol else 0.0), ""
 
 
 def _assigned(body: Sequence[ast.stmt], name: str) -> list[Any]:
@@ -101,4 +105,6 @@ def _tolerance(loop: ast.stmt, entry: str) -> float:
 
 
 def _floats(value: Any) -> bool:
-    return isinstance(value, float) or (isinstance(value, list | tuple) and all(isinstance(x, float) for x in value))
+    """Whether it is a float, or a list or tuple of floats alone; an empty one holds none."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    return bool(parts) and all(isinstance(part, float) for part in parts)

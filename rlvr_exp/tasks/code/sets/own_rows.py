@@ -17,7 +17,7 @@ from rlvr_exp.tasks.completion import tree, unified
 from rlvr_exp.tasks.formats.domain import prompt_of
 from rlvr_exp.tasks.formats.fields import Fault, Fields, optional_text, wrong
 from rlvr_exp.tasks.formats.pytest_suite import PytestSuite
-from rlvr_exp.tasks.formats.python_io import PythonIO, PythonProblem
+from rlvr_exp.tasks.formats.python_io import PythonIO, PythonProblem, tolerances_of
 
 NAME = "rows"
 ANY = frozenset({"tests", "cases"})
@@ -73,6 +73,6 @@ def _cases(fields: Fields, gold: str, entry: str) -> tuple[PythonProblem | None,
     texts = [given] if isinstance(given, str) else given
     try:
         entry = entry or called(texts, gold) or next(iter(sorted(undefined(texts))), "")
-        return problem_of(entry, cases_of(statements_of(texts), entry)), ""
+        return problem_of(entry, cases_of(statements_of(texts), entry), **tolerances_of(fields)), ""
     except NoCases as reason:
         return None, str(reason)
