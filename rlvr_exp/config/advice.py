@@ -7,6 +7,7 @@ from typing import Any
 from rlvr_exp.config.adapter import recorded
 from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.checkpoint_facts import CheckpointFacts
+from rlvr_exp.config.devices import NAMED, device
 from rlvr_exp.config.model import continued, has_adapter
 from rlvr_exp.config.optimizer import SGD
 from rlvr_exp.config.rates import rate_in_words, usual_rate
@@ -17,6 +18,8 @@ from rlvr_exp.config.suited import facts_of
 
 ADAPTER_RATES = {True: (2e-5, 2e-4), False: (1e-5, 2e-5)}
 """Imitation or not: the rate below which an adapter hardly moves, and a usual rate of a large model's."""
+FITS = 0.97
+"""Devices of one name differ by so much in the memory that they report."""
 TOO_HIGH, TOO_LOW = 30, 1000
 """Factors away from the usual rate."""
 HIGHEST = {
@@ -45,10 +48,22 @@ def advice(config: Config) -> list[str]:
     found = list(
         extremes(lambda node, name: getattr(getattr(config, node), name, None) if reads(config, node) else None)
     )
-    found += _on_policy(config)
+    found += [*_on_device(config), *_on_policy(config)]
     for role in config.roles:
         found += [f"roles.{role}: {text}" for text in _on_policy(of_role(config, role)) if text not in found]
     return found
+
+
+def _on_device(config: Config) -> Iterator[str]:
+    """A run takes the devices of its machine, whatever it was planned for."""
+    name, here = config.parallel.device, device()
+    if config.run.dry or name not in NAMED:
+        return
+    if not here.cuda:
+        yield f"the plan is for {name}, and this run computes on a CPU: no GPU is on this machine"
+    elif here.memory_gib < FITS * NAMED[name].memory_gib:
+        found = f"{here.memory_gib:.1f} GiB, fewer than the {NAMED[name].memory_gib:.1f} of {name}"
+        yield f"the GPU of this machine has {found}: plan for it with parallel.device='' run.dry=true"
 
 
 def _on_policy(config: Config) -> Iterator[str]:

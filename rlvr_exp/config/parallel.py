@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rlvr_exp.config.devices import CPU, NAMED
 from rlvr_exp.config.options import option
 from rlvr_exp.core.errors import InputProblem
 
@@ -52,8 +53,12 @@ class Parallel:
     """Port on machine 0 at which all processes meet; 0: any free one, for one machine."""
     deepspeed: dict[str, Any] = field(default_factory=dict)
     """Further settings of DeepSpeed, by their own names."""
-    device_memory_gib: float = option(31.75, above=0)
-    """Memory of one device, for the table of the dry plan; a card sold as 32 GB has this much."""
+    device: str = option("", choices=("", CPU, *NAMED))
+    """The device that a plan (run.dry=true) is made for. The plan then chooses the type of the weights, the lengths and the
+    batches as a run on such devices does. Empty: the device of this machine. A run uses the devices of its machine."""
+    device_memory_gib: float = option(0.0, low=0)
+    """In a plan, GiB of one device if it is not in the list of `parallel.device`, or only a part of it. 0: the usual memory of
+    the device; of a CPU what is free now, shared by the processes."""
     link_gb_s: float = option(25.0, above=0)
     """GB/s that a device receives from the others, for the dry plan; PCIe 4 with 16 lanes has about 25."""
 

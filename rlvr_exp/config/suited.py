@@ -13,10 +13,9 @@ from rlvr_exp.config.adapter import Adapter, is_adapter
 from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.checkpoint_facts import CheckpointFacts, read_facts
 from rlvr_exp.config.checkpoint_files import tokenizer_folder
-from rlvr_exp.config.devices import Device, device
+from rlvr_exp.config.devices import Device, device, planned
 from rlvr_exp.config.model import Model, has_adapter
 from rlvr_exp.config.needs import weights_folder
-from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.config.rates import rate_in_words, size_in_words, usual_rate
 from rlvr_exp.config.run import Evaluation
 from rlvr_exp.config.schema_match import field_types, is_schema
@@ -180,13 +179,17 @@ class _Suiting:
 
     @cached_property
     def device(self) -> Device:
-        return device()
+        """A run takes the device of its machine, whatever it was planned for."""
+        if _given(self._tree, ("run", "dry"), False) is not True:
+            return device()
+        name, memory = (_given(self._tree, ("parallel", key)) for key in ("device", "device_memory_gib"))
+        size = float(memory) if isinstance(memory, int | float) and memory > 0 else 0.0
+        return planned(device(), str(name or ""), size)
 
     @property
     def _memory(self) -> float:
         """Bytes that weights and caches may take: of an accelerator most, of a machine's memory half."""
-        found = self.device.memory_gib or Parallel.device_memory_gib
-        return GIB * found * (0.9 if self.device.cuda else 0.5)
+        return GIB * self.device.memory_gib * (0.9 if self.device.cuda else 0.5)
 
     def _as_trained(self, option: str) -> tuple[Any, str] | None:
         """An option of the run of ours that wrote the checkpoint."""
@@ -200,7 +203,7 @@ class _Suiting:
             return known
         if not self.device.cuda:
             if UPDATED_32 * size <= self._memory:
-                return "float32", "no accelerator is here, and a CPU computes fastest in 32 bits"
+                return "float32", "a CPU computes fastest in 32 bits"
             return "bfloat16", f"{size_in_words(size)} in 32 bits would pass {gib:.0f} GiB of this machine"
         if not self.device.bfloat16:
             return "float32", "this accelerator has no fast bfloat16"

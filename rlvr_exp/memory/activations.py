@@ -8,10 +8,18 @@ from rlvr_exp.memory.workload import Workload
 
 HELD = 2**26
 """Logits that are held at the same time (rlvr_exp/algorithms/logprobs.py)."""
-PREFILL = 4096
+PREFILL = 2048
 """Prompt tokens of one pass of the sampler (rlvr_exp/rollouts/shared_prefix_decoder.py)."""
 TILE_TOKENS, TILE_VOCABULARY = 4096, 32768
 """One tile of TRL's fused head (trl/kernels/chunked_logprob.py and trl/trainer/utils.py)."""
+FOLDED, UNFOLDED = 3, 7.25
+"""float32 tensors of a tile's size that TRL holds beside it without Triton: in `_forward_tile` and in `_backward_tile` of the
+same file. A quarter is a tensor of booleans."""
+DRAWN = 28
+"""Bytes of a logit while a token is drawn: logits, less their largest, as shares, their sum in float64, and the rows of this
+sum (rlvr_exp/rollouts/draw.py)."""
+GUESSED = 2
+"""Tokens of a completion beside the drawn one whose logits a pass has, on average (rlvr_exp/rollouts/drafts.py)."""
 
 READERS = (("q_proj", "k_proj", "v_proj"), ("o_proj",), ("gate_proj", "up_proj"), ("down_proj",))
 """Matrices that read the same input."""
@@ -118,8 +126,7 @@ def tile(workload: Workload) -> float:
     inputs."""
     if held(workload):
         return workload.scored * workload.shape.vocabulary * (workload.width + 4 + 4)
-    columns = min(TILE_VOCABULARY, workload.shape.vocabulary)
-    return (min(TILE_TOKENS, workload.scored) * columns + workload.scored * workload.shape.hidden) * workload.width
+    return _tile(workload, FOLDED) + _headed(workload) * workload.shape.hidden * workload.width
 
 
 def head(workload: Workload) -> float:
@@ -129,8 +136,22 @@ def head(workload: Workload) -> float:
     if held(workload):
         weight = b * shape.vocabulary * shape.hidden if workload.adapter is None else 0
         return tile(workload) + workload.scored * shape.vocabulary * 4 + weight
-    weight = (4 + b) * shape.vocabulary * shape.hidden if workload.adapter is None else 0
-    return tile(workload) + workload.scored * shape.hidden * (4 + b) + weight
+    copied = 0 if workload.cpu and b == 4 else b  # It is in its own type already.
+    weight = (4 + copied) * shape.vocabulary * shape.hidden if workload.adapter is None else 0
+    inputs = _headed(workload) * shape.hidden * (4 + 2 * b)
+    return _tile(workload, UNFOLDED) + inputs + weight
+
+
+def _tile(workload: Workload, beside: float) -> float:
+    """A tile of logits. A GPU computes in place; a CPU holds so many float32 tensors beside it."""
+    columns = min(TILE_VOCABULARY, workload.shape.vocabulary)
+    rows = min(TILE_TOKENS, _headed(workload))
+    return rows * columns * (workload.width + (4 * beside if workload.cpu else 0))
+
+
+def _headed(workload: Workload) -> int:
+    """Positions whose logits the fused head computes: without Triton those of prompts, too."""
+    return workload.tokens if workload.cpu else workload.scored
 
 
 def cache_token(workload: Workload) -> int:
@@ -154,10 +175,17 @@ def decode(workload: Workload) -> float:
 
 def sampling_logits(workload: Workload) -> float:
     """Logits, in float32, less their largest as shares, and the float64 cumulative sum from which a token is drawn."""
+    rows = workload.sampling_batch.groups * workload.sampling_batch.size * workload.shape.vocabulary
+    if workload.cpu:
+        return rows * (1 + GUESSED) * (DRAWN - 4 + workload.width)
     extra = 4 if workload.width == 2 else 0
-    return (
-        workload.sampling_batch.groups
-        * workload.sampling_batch.size
-        * workload.shape.vocabulary
-        * (workload.width + extra + 4 + 8)
-    )
+    return rows * (workload.width + extra + 4 + 8)
+
+
+def packed(workload: Workload) -> float:
+    """The copy of the weights that a CPU samples with: all matrices and the head, and meanwhile the head's product with the
+    norm (rlvr_exp/rollouts/plain_forward.py). Weights of 16 bits are not copied."""
+    if not workload.cpu or workload.width != 4:
+        return 0.0
+    shape = workload.shape
+    return 4.0 * (shape.layers * shape.layer_matrices + 2 * shape.vocabulary * shape.hidden)

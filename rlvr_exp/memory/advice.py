@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from rlvr_exp.config.benchmark import Training
 from rlvr_exp.config.schema import Config
+from rlvr_exp.core import machine
 from rlvr_exp.memory import counts
 from rlvr_exp.memory.nearest import nearest
 from rlvr_exp.memory.phases import Lines
-from rlvr_exp.memory.reading import workload_of
-from rlvr_exp.memory.table import estimate, table, too_large
+from rlvr_exp.memory.reading import device_of, workload_of
+from rlvr_exp.memory.table import estimate, highest, table, too_large
 from rlvr_exp.memory.workload import GIB, Workload
 
 
@@ -22,14 +24,40 @@ def memory(config: Config) -> Iterator[str]:
     if workload is None:
         yield "memory: unknown: no config.json of this model, or of a family with a known shape, is here; set model.architecture.*"
         return
-    device, found = config.parallel.device_memory_gib, estimate(workload)
-    yield f"memory of {_devices(workload)}: {_plan(workload)}"
+    device, found = room(config), estimate(workload)
+    yield f"memory of {_devices(config, workload)}: {_plan(workload)}"
     yield from table(found, device)
     yield from _misfit(workload, found, device)
+    if isinstance(config.benchmark, Training):
+        yield of_sides(workload, device)
     if workload.partitions_weights:
         yield _without_gather(workload, config.parallel.link_gb_s)
     elif workload.processes > 1 and workload.quantization and workload.adapter:
         yield from _unquantized(workload, device, config.parallel.link_gb_s)
+
+
+def sides(workload: Workload) -> tuple[float, float]:
+    """GiB that benchmark=training holds at its highest while this trainer steps, and while trl.GRPOTrainer does. It keeps a
+    copy of the first weights beside both."""
+    return tuple((highest(one) + counts.weights(workload)) / GIB for one in (workload, workload.of_stock))  # type: ignore[return-value]
+
+
+def of_sides(workload: Workload, device: float) -> str:
+    """The line on memory of benchmark=training."""
+    ours, stock = sides(workload)
+    verdict = "fits" if max(ours, stock) <= device else "TOO MUCH"
+    return (
+        f"at the highest, this trainer takes {ours:.1f} GiB and trl.GRPOTrainer {stock:.1f}, with prompts of {workload.prompt} "
+        f"tokens and completions of {workload.completion}: {verdict} of {device:g} GiB"
+    )
+
+
+def room(config: Config) -> float:
+    """GiB that a process may use: the memory of its device; on a CPU its share of what is free on this machine."""
+    device = device_of(config)
+    if device.cuda or config.parallel.device_memory_gib:
+        return device.memory_gib
+    return round(machine.available() / GIB / config.parallel.processes, 1)
 
 
 def _misfit(workload: Workload, found: dict[str, Lines], device: float) -> Iterator[str]:
@@ -70,8 +98,18 @@ def _without_gather(workload: Workload, link: float) -> str:
     )
 
 
-def _devices(workload: Workload) -> str:
-    return f"each of {workload.processes} devices, all alike" if workload.processes > 1 else "the device"
+def _devices(config: Config, workload: Workload) -> str:
+    parallel = config.parallel
+    if not workload.cpu:
+        name = f" ({parallel.device})" if parallel.device else ""
+        return (
+            f"each of {workload.processes} devices{name}, all alike" if workload.processes > 1 else f"the device{name}"
+        )
+    if parallel.device_memory_gib:
+        return "the CPU"
+    free, most = machine.available() / GIB, machine.total() / GIB
+    shared = f", shared by {parallel.processes} processes" if parallel.processes > 1 else ""
+    return f"this machine, {free:.1f} of {most:.1f} GiB are free{shared}"
 
 
 def _plan(workload: Workload) -> str:

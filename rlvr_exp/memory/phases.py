@@ -14,6 +14,8 @@ Lines = dict[str, float]
 
 CONTEXT = 0.75 * GIB
 """CUDA context, cuBLAS and NCCL workspaces of one process."""
+LIBRARIES = 0.7 * GIB
+"""Code and data of Python, torch and the other libraries in a process on a CPU, with its tokenizer and tasks."""
 FRAGMENTATION = 0.05
 """Share of temporary bytes that the allocator holds beyond the requested ones."""
 
@@ -50,6 +52,7 @@ def rollout(workload: Workload) -> Lines:
         _standing(workload)
         | _opened(workload)
         | {
+            "packed weights": activations.packed(workload),
             "KV cache": activations.cache(workload),
             "activations": activations.decode(workload),
             "logits": activations.sampling_logits(workload),
@@ -127,7 +130,7 @@ PHASES: dict[str, Callable[[Workload], Lines]] = {
 }
 
 
-def reserve(lines: Lines) -> float:
+def reserve(lines: Lines, cpu: bool) -> float:
     """What a device needs beyond the tensors of a phase."""
     standing = sum(lines.get(name, 0.0) for name in ("weights", "reference", "value network"))
-    return CONTEXT + FRAGMENTATION * (sum(lines.values()) - standing)
+    return (LIBRARIES if cpu else CONTEXT) + FRAGMENTATION * (sum(lines.values()) - standing)

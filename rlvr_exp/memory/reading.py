@@ -7,12 +7,15 @@ from pathlib import Path
 from rlvr_exp.config.adapter import described
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.architecture import Architecture, read_architecture
+from rlvr_exp.config.batching import derive
+from rlvr_exp.config.devices import Device, device, planned
 from rlvr_exp.config.model import Model, base, continued, has_adapter
 from rlvr_exp.config.needs import EMBEDDED_MODELS, snapshots
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.scratch import LEARNED, LEAST, Scratch, scratch_shape
 from rlvr_exp.config.stages import reads
+from rlvr_exp.memory.lengths import lengths_of
 from rlvr_exp.memory.workload import WIDTH, Adapter, SamplingBatch, Workload
 
 
@@ -48,6 +51,11 @@ def _of_scratch(options: Scratch, folder: Path) -> Architecture:
     return scratch_shape(options, embedded).architecture(rows) if rows else Architecture()
 
 
+def device_of(config: Config) -> Device:
+    """The device that the memory table is for."""
+    return planned(device(), config.parallel.device, config.parallel.device_memory_gib)
+
+
 def workload_of(config: Config) -> Workload | None:
     """None: the shape is unknown. Where roles have models of their own, the largest stands for each. Raises ValueError for
     a config.json that cannot be read."""
@@ -56,8 +64,8 @@ def workload_of(config: Config) -> Workload | None:
     shape, dtype = shape_of(config.model)
     if not shape.known:
         return None
-    trains = reads(config, "optimizer")
-    prompt, completion, group, limit, share = _lengths(config)
+    trains, cpu = reads(config, "optimizer"), not device_of(config).cuda
+    prompt, completion, group, limit, share = _lengths(config, known=cpu)
     optimizer = config.optimizer
     return Workload(
         shape=shape,
@@ -67,7 +75,8 @@ def workload_of(config: Config) -> Workload | None:
         group=group,
         limit=limit,
         share=share,
-        sampling_batch=_sampling_batch(config, share),
+        sampling_batch=_sampling_batch(config, share, known=cpu),
+        cpu=cpu,
         quantization=config.model.quantization.replace("none", ""),
         adapter=_adapter(config.model, shape),
         frozen=_frozen(config.model.freeze, shape),
@@ -92,28 +101,52 @@ def _zero(config: Config) -> dict[str, float]:
     return {ours: float(given[theirs]) for ours, theirs in names.items() if theirs in given}
 
 
-def _lengths(config: Config) -> tuple[int, int, int, int, int]:
-    """Prompt, completion and group of the training batch, tokens of a pass, and groups of a process in a step."""
+def _lengths(config: Config, known: bool) -> tuple[int, int, int, int, int]:
+    """Prompt, completion and group of the training batch, tokens of a pass, and groups of a process in a step.
+
+    Args:
+        known: whether lengths are those of the data, as far as these can be read. A GPU is tried with the longest allowed.
+    """
     model, algorithm, world = config.model, config.algorithm, config.parallel.world
     completion = model.max_completion_tokens
     if reads(config, "algorithm") and isinstance(algorithm, SFT):
-        answer, share = min(completion, algorithm.max_sequence_tokens - 1), -(-algorithm.batch_size // world)
-        return algorithm.max_sequence_tokens - answer, answer, 1, algorithm.max_tokens_per_device, share
+        longest, tokens = algorithm.max_sequence_tokens, algorithm.max_tokens_per_device
+        share, size = (
+            -(-algorithm.batch_size // world),
+            derive(algorithm.batch_size, longest, tokens, world).micro_batch,
+        )
+        answer = min(completion, longest - 1)
+        prompt, answer = longest - answer, answer
+        if known and (read := lengths_of(config, "")) is not None and any(read.answers):
+            prompt, answer = read.example(share, size)
+        return prompt, answer, 1, size * (prompt + answer), share
     if reads(config, "algorithm") and isinstance(algorithm, ReinforcementLearning):
         share = -(-algorithm.prompts_per_step // world)
-        return model.max_prompt_tokens, completion, algorithm.group_size, algorithm.max_tokens_per_device, share
+        prompt = _prompt(config, "", share, known)
+        return prompt, completion, algorithm.group_size, algorithm.max_tokens_per_device, share
     return model.max_prompt_tokens, completion, 1, 1, 1
 
 
-def _sampling_batch(config: Config, share: int) -> SamplingBatch:
+def _prompt(config: Config, split: str, number: int, known: bool) -> int:
+    """Tokens of each of so many prompts of a split; "": of the split that is trained on."""
+    read = lengths_of(config, split) if known else None
+    return config.model.max_prompt_tokens if read is None else read.prompt(number)
+
+
+def _sampling_batch(config: Config, share: int, known: bool) -> SamplingBatch:
     """What is sampled at the same time, in training, in evaluation or by inference, whichever is larger."""
     model, algorithm, measured = config.model, config.algorithm, config.infer or config.evaluation
-    lengths = model.max_prompt_tokens, model.max_completion_tokens
     tasks = max(1, measured.batch_size // measured.samples)
-    found = [SamplingBatch(min(tasks, measured.tasks or tasks), measured.samples, *lengths)]
+    tasks = min(tasks, measured.tasks or tasks)
+    known = known and not getattr(measured, "input", "")
+    wanted = [(measured.split, tasks, measured.samples)]
     if reads(config, "algorithm") and isinstance(algorithm, ReinforcementLearning):
         at_once = max(1, (algorithm.rollout_batch_size or measured.batch_size) // algorithm.group_size)
-        found.append(SamplingBatch(min(share, at_once), algorithm.group_size, *lengths))
+        wanted.append(("", min(share, at_once), algorithm.group_size))
+    found = [
+        SamplingBatch(groups, size, _prompt(config, split, groups, known), model.max_completion_tokens)
+        for split, groups, size in wanted
+    ]
     return max(found, key=lambda sampling_batch: sampling_batch.tokens)
 
 

@@ -6,7 +6,7 @@ from rlvr_exp.memory.phases import PHASES, Lines, reserve
 from rlvr_exp.memory.workload import GIB, Workload
 
 MIB = 2**20
-RESERVE = "context, fragmentation"
+RESERVE, RESERVE_OF_CPU = "context, fragmentation", "libraries, allocator"
 SAMPLING_ALONE = ("load", "rollout")
 """Phases of a run that trains nothing."""
 
@@ -15,16 +15,18 @@ def estimate(workload: Workload) -> dict[str, Lines]:
     """Bytes of every line of every phase of the run; the reserve is a line too."""
     names = PHASES if workload.trains else SAMPLING_ALONE
     lines = {name: PHASES[name](workload) for name in names}
-    return {name: {**found, RESERVE: reserve(found)} for name, found in lines.items()}
+    last = RESERVE_OF_CPU if workload.cpu else RESERVE
+    return {name: {**found, last: reserve(found, workload.cpu)} for name, found in lines.items()}
 
 
 def table(found: dict[str, Lines], device_gib: float) -> Iterator[str]:
     """In GiB, or in MiB where every line but the reserve is small; lines that are zero everywhere are left out."""
     names = dict.fromkeys(name for lines in found.values() for name, size in lines.items() if size)
-    small = all(size < GIB for lines in found.values() for name, size in lines.items() if name != RESERVE)
+    reserves = (RESERVE, RESERVE_OF_CPU)
+    small = all(size < GIB for lines in found.values() for name, size in lines.items() if name not in reserves)
     unit, unit_name = (MIB, "MiB") if small else (GIB, "GiB")
     yield _row(unit_name, list(found))
-    for name in sorted(names, key=lambda name: name == RESERVE):
+    for name in sorted(names, key=reserves.__contains__):
         yield _row(name, [_number(lines.get(name, 0.0), unit) for lines in found.values()])
     totals = [sum(lines.values()) for lines in found.values()]
     yield _row("total", [_number(total, unit) for total in totals])
@@ -39,6 +41,11 @@ def _number(size: float, unit: int) -> str:
     if not size:
         return "-"
     return f"{size / unit:.2f}" if size >= 0.1 * unit else f"{size / unit:.4f}"
+
+
+def highest(workload: Workload) -> float:
+    """Bytes of the phase that holds the most."""
+    return max(sum(lines.values()) for lines in estimate(workload).values())
 
 
 def too_large(found: dict[str, Lines], device_gib: float) -> tuple[str, str] | None:

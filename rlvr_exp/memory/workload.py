@@ -1,9 +1,10 @@
 """The inputs that determine the memory of a device: a shape, a plan for it, and lengths. Read from a configuration,
 pure otherwise."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rlvr_exp.config.architecture import Architecture
+from rlvr_exp.config.batching import derive
 
 GIB = 2**30
 WIDTH = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -52,6 +53,8 @@ class Workload:
     """Groups that a process trains on in a step."""
     sampling_batch: SamplingBatch
     """The larger of the batches that training and evaluation sample at the same time."""
+    cpu: bool = False
+    """The process computes on a CPU and holds everything in the memory of the machine."""
     quantization: str = ""
     """"", "8bit" or "4bit"."""
     adapter: Adapter | None = None
@@ -75,6 +78,13 @@ class Workload:
     trains: bool = True
     roles: int = 1
     """Number of policies, each with an optimizer: adapters on the same base, or models."""
+
+    @property
+    def of_stock(self) -> "Workload":
+        """The same step by trl.GRPOTrainer, the other side of benchmark=training: each completion is a row with its prompt."""
+        rows, longest = self.share * self.group, self.prompt + self.completion
+        size = derive(rows, longest, self.limit).micro_batch
+        return replace(self, group=1, share=rows, limit=size * longest)
 
     @property
     def models(self) -> int:

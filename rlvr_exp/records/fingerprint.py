@@ -37,6 +37,7 @@ RESUME_MUTABLE = (
     "parallel.node",
     "parallel.address",
     "parallel.port",
+    "parallel.device",
     "parallel.device_memory_gib",
     "parallel.link_gb_s",
 )

@@ -6,18 +6,22 @@ configuration and the context and returns its report with its counts; a differen
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from hydra.utils import get_method
 
 from rlvr_exp.benchmarks.contest import Outcome, table
 from rlvr_exp.config import build
-from rlvr_exp.config.benchmark import GradientVariance, Landscape, Paired
+from rlvr_exp.config.benchmark import GradientVariance, Landscape, Paired, Training
 from rlvr_exp.config.stages import reads
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.summary import BENCHMARK
+
+STEPS = 8
+"""First steps of benchmark=training whose prompts are read for its memory."""
 
 
 def run(config: Any, context: RunContext) -> StageResult:
@@ -50,8 +54,36 @@ def _verdicts(config: Any, context: RunContext) -> tuple[Any, str, dict[str, Any
 
 def _training(config: Any, context: RunContext) -> tuple[Any, str, dict[str, Any]]:
     with _bench(config, context) as bench:
+        if isinstance(config.benchmark, Training):
+            _announce_memory(config, context, bench)
         pairs = build(config.benchmark).measure(bench, _progress(context))
     return pairs.to_dict(), pairs.text(), {line.name: line.ratio for line in pairs.lines()}
+
+
+def _announce_memory(config: Any, context: RunContext, bench: Any) -> None:
+    """Say what both sides hold at the highest, with the longest prompt of the first steps: stock pads every row to it.
+
+    Raises:
+        InputError: this machine has less memory.
+    """
+    from rlvr_exp.core import machine
+    from rlvr_exp.memory.advice import of_sides, room, sides
+    from rlvr_exp.memory.reading import workload_of
+    from rlvr_exp.memory.workload import GIB
+
+    here = replace(config, parallel=replace(config.parallel, device="", device_memory_gib=0.0))
+    workload = workload_of(here)
+    if workload is None:
+        return
+    tasks = [bench.curriculum.pick(place, 1)[0] for place in range(STEPS * config.algorithm.prompts_per_step)]
+    longest = max(len(bench.policy.encode_prompt(bench.domain.task_prompt(task))) for task in tasks)
+    workload, free = replace(workload, prompt=longest), room(here)
+    context.progress(kind="note", text=of_sides(workload, free))
+    most = machine.total() / GIB if workload.cpu else free
+    if (needed := max(sides(workload))) > most:
+        remedy = "fewer algorithm.prompts_per_step, shorter model.max_completion_tokens, or smaller algorithm.max_tokens_per_device"
+        what = "the comparison needs more memory than this machine has"
+        raise InputError(InputProblem("benchmark", what, f"{needed:.1f} GiB", f"{most:.1f} GiB", "", remedy))
 
 
 def _landscape(config: Any, context: RunContext) -> tuple[Any, str, dict[str, float]]:

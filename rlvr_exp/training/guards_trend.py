@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlvr_exp.core import machine
 from rlvr_exp.core.statistics import slope
 
 MB = 1 << 20
-CGROUP = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
 
 
 @dataclass(frozen=True)
@@ -97,18 +97,7 @@ def measure(directory: Path) -> dict[str, Use]:
     files, most = len(os.listdir("/proc/self/fd")), resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return {
-        "memory": Use(pages * os.sysconf("SC_PAGE_SIZE") / MB, memory_left() / MB),
+        "memory": Use(pages * os.sysconf("SC_PAGE_SIZE") / MB, machine.available() / MB),
         "files": Use(files, (most if most != resource.RLIM_INFINITY else float("inf")) - files),
         "disk": Use(disk.used / MB, disk.free / MB),
     }
-
-
-def memory_left() -> float:
-    """Bytes that this process may still allocate: the machine's, or the container's where that is less."""
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    there = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
-    try:
-        most, current = (path.read_text().strip() for path in CGROUP)
-    except OSError:
-        return there
-    return there if most == "max" else min(there, int(most) - int(current))

@@ -1,0 +1,41 @@
+"""On a CPU the memory plan has the lengths of the data; on a GPU, which a run tries with them, the longest allowed."""
+
+import pytest
+
+from rlvr_exp.config import compose
+from rlvr_exp.memory.lengths import Lengths, lengths_of
+from rlvr_exp.memory.reading import workload_of
+
+CPU, GPU = "parallel.device=cpu", "parallel.device=rtx5090"
+
+
+def test_more_prompts_have_a_shorter_mean_in_their_longest_batch() -> None:
+    lengths = Lengths([10] * 90 + [100] * 10, [0] * 100)
+    assert lengths.prompt(1) == 100 > lengths.prompt(8) > lengths.prompt(64) > lengths.prompt(100) == 19
+
+
+def test_the_longest_pass_of_a_batch_counts() -> None:
+    lengths = Lengths([10] * 100, [2] * 90 + [90] * 10)
+    longest, all_alike = sum(lengths.example(batch=32, size=4)), sum(lengths.example(batch=100, size=100))
+    assert longest == 100 and all_alike == pytest.approx(10 + 10.8, abs=1)
+
+
+def test_training_on_a_cpu_is_planned_with_the_prompts_of_its_data() -> None:
+    words = ["+stage=grpo", "model=tiny", "data=arc", "algorithm.prompts_per_step=2"]
+    config = compose([*words, CPU]).config
+    found, workload = lengths_of(config, ""), workload_of(config)
+    assert found is not None and max(found.prompts) <= config.model.max_prompt_tokens
+    assert workload.prompt == found.prompt(2) < config.model.max_prompt_tokens
+    assert workload_of(compose([*words, GPU]).config).prompt == config.model.max_prompt_tokens
+
+
+def test_imitation_on_a_cpu_is_planned_with_its_examples() -> None:
+    words = ["+stage=sft", "model=tiny", "data=arc", "algorithm.batch_size=8"]
+    on_cpu, on_gpu = (workload_of(compose([*words, device]).config) for device in (CPU, GPU))
+    assert on_cpu.tokens < on_gpu.tokens
+    assert len(on_cpu.groups) == len(on_gpu.groups) == 8
+
+
+def test_lengths_are_unknown_where_prompts_grow_or_the_tokenizer_is_not_here() -> None:
+    assert lengths_of(compose(["+stage=grpo", "model=llama8b", CPU]).config, "") is None
+    assert lengths_of(compose(["+stage=cascade", CPU]).config, "") is None
