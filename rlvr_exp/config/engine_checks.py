@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
-from rlvr_exp.config.devices import device
+from rlvr_exp.config.devices import device, planned
 from rlvr_exp.config.engine import Server, is_server, is_vllm
 from rlvr_exp.config.roles import role_names
 from rlvr_exp.config.schema import Config
@@ -52,7 +52,9 @@ def engine_missing(config: Config) -> Iterator[tuple[InputProblem, str]]:
             command = "pip install 'vllm>=0.31,<0.32'"
             remedy = f"{command}, or engine=local"
             yield InputProblem("engine", "the package vllm is not installed", "vllm", "", "", remedy), command
-        if not device().cuda:
+        parallel = config.parallel
+        here = planned(device(), parallel.device, parallel.device_memory_gib) if config.run.dry else device()
+        if not here.cuda:
             what, allowed = "vLLM samples on the GPU that trains, and there is none", "a CUDA device"
             yield InputProblem("engine", what, "vllm", allowed, "", "engine=local"), ""
 

@@ -20,6 +20,7 @@ from rlvr_exp.memory import activations, phases
 from rlvr_exp.memory.reading import workload_of
 from rlvr_exp.rollouts.shared_prefix_decoder import PREFILL_TOKENS
 
+
 def test_the_plan_has_the_constants_of_the_code() -> None:
     assert activations.HELD == logprobs.HELD
     assert activations.PREFILL == PREFILL_TOKENS
