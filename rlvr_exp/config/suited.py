@@ -10,12 +10,14 @@ from pathlib import Path as File
 from typing import Any
 
 from rlvr_exp.config.adapter import Adapter, is_adapter
+from rlvr_exp.config.architecture import Architecture
 from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.checkpoint_facts import CheckpointFacts, read_facts
 from rlvr_exp.config.checkpoint_files import tokenizer_folder
 from rlvr_exp.config.devices import Device, device, planned
 from rlvr_exp.config.model import Model, has_adapter
 from rlvr_exp.config.needs import weights_folder
+from rlvr_exp.config.packaged import is_converted
 from rlvr_exp.config.rates import rate_in_words, size_in_words, usual_rate
 from rlvr_exp.config.run import Evaluation
 from rlvr_exp.config.schema_match import field_types, is_schema
@@ -57,15 +59,17 @@ def suit(tree: Tree, chosen: Collection[str]) -> tuple[Setting, ...]:
     """
     stage = str(tree.values.get("stage"))
     named = "model" in chosen or tree.origin(("model", "name")).startswith(PRESETS)
-    if stage not in STAGES or STAGES[stage].inherits or named:
+    if stage not in STAGES or STAGES[stage].inherits:
         return ()
     found: list[Setting] = []
     for at in ((), *_roles(tree)):
-        if not _own(tree, at):
+        packaged = bool(_given(tree, (*at, "model", "package"))) and not _given(tree, (*at, "model", "path"))
+        if not packaged and (named or not _own(tree, at)):
             continue
-        if not at:
+        if not at and not packaged:
             _drop_preset(tree)
-        for setting in _Suiting(tree, stage, at).settings():
+        suiting = _Suiting(tree, stage, at)
+        for setting in suiting.of_stage() if packaged else suiting.settings():
             if not tree.origin(setting.path):
                 tree.put(setting.path, setting.value, f"suits {_named(tree, at)}: {setting.why}")
                 found.append(setting)
@@ -118,15 +122,23 @@ class _Suiting:
             return
         yield self._of_model("dtype", *self._dtype)
         yield self._of_model("chat_template", *self._template)
-        if self.trains:
-            facts, size = self.facts, self.facts.parameters
-            if size >= LARGE and not self._at:
-                why = f"{size_in_words(size)}: their activations are recomputed, for less memory"
-                yield self._of_model("gradient_checkpointing", True, why)
-            rate = usual_rate(facts.parameters, self.imitates, self.adapter)
-            yield Setting((*self._at, "optimizer", "lr"), rate, rate_in_words(size, self.imitates, self.adapter))
+        if self.trains and self.facts.parameters >= LARGE and not self._at:
+            why = f"{size_in_words(self.facts.parameters)}: their activations are recomputed, for less memory"
+            yield self._of_model("gradient_checkpointing", True, why)
         yield self._of_model("max_completion_tokens", *self._completion)
         yield self._of_model("max_prompt_tokens", *self._prompt)
+        yield from self.of_stage()
+        if not self._at:
+            yield self._batch
+
+    def of_stage(self) -> Iterator[Setting]:
+        """The settings that depend on the stage and the data too, which no preset can know."""
+        if "model" not in self._reads:
+            return
+        if self.trains:
+            size = self.facts.parameters
+            rate = usual_rate(size, self.imitates, self.adapter)
+            yield Setting((*self._at, "optimizer", "lr"), rate, rate_in_words(size, self.imitates, self.adapter))
         if self._at:
             return
         if self._style is not None:
@@ -134,7 +146,6 @@ class _Suiting:
         if self.imitates:
             tokens, why = self._prompt[0] + self._completion[0], "the longest prompt and completion together"
             yield Setting(("algorithm", "max_sequence_tokens"), tokens, why)
-        yield self._batch
 
     def _of_model(self, name: str, value: Any, why: str) -> Setting:
         return Setting((*self._at, "model", name), value, why)
@@ -165,9 +176,18 @@ class _Suiting:
         return Model(
             path=str(_given(self._tree, (*self._at, "model", "path"), "") or ""),
             name=str(_given(self._tree, (*self._at, "model", "name"), "") or ""),
+            package=str(_given(self._tree, (*self._at, "model", "package"), "") or ""),
+            architecture=self._architecture,
             adapter=adapter,
             tokenizer=str(self._option(("model", "tokenizer"), "")),
         )
+
+    @property
+    def _architecture(self) -> Architecture:
+        """A preset's shape; unknown if a value has a wrong type, which is reported when the tree is typed."""
+        given = _given(self._tree, (*self._at, "model", "architecture"), {})
+        known = field_types(Architecture)
+        return Architecture(**{name: value for name, value in given.items() if type(value) is known.get(name)})
 
     @property
     def adapter(self) -> bool:
@@ -294,6 +314,8 @@ class _Suiting:
 
 def facts_of(model: Model) -> CheckpointFacts:
     """The facts of a model node's checkpoint, as far as it is on this machine."""
+    if model.package and not model.path and not is_converted(model.package):
+        return CheckpointFacts(parameters=model.architecture.parameters, chat_template=True)
     weights = weights_folder(model) or File("/nonexistent")
     trained = File(model.path) if is_adapter(model.path) else weights
     return read_facts(weights, tokenizer_folder(model, weights), trained)

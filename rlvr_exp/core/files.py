@@ -26,6 +26,12 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def cache_home() -> Path:
+    """The folder `rlvr_exp` in the user's cache folder. A relative XDG_CACHE_HOME is ignored, as its specification says."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "rlvr_exp"
+
+
 def write_text(path: Path, text: str) -> None:
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -26,6 +26,7 @@ from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED
 from rlvr_exp.core.files import write_text
 from rlvr_exp.launch.children import Ended, child_environment, log_name, run_children
 from rlvr_exp.launch.console import Rows, carries_rows, message_stream, unread
+from rlvr_exp.launch.conversion import convert_packages
 from rlvr_exp.launch.progress import printable
 from rlvr_exp.launch.ranks import environments, every_device, of_node, remove_scratch
 from rlvr_exp.launch.resume import Start, begin, prepare
@@ -64,10 +65,11 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         inline: runs a stage in this process; None: in a child.
 
     Raises:
-        InputError: the directory cannot be claimed; nothing was written.
+        InputError: weights in a package cannot be converted, or the directory cannot be claimed; nothing was written.
     """
     config = checked.config
     root, directory = directory, of_node(config.parallel, directory)
+    convert_packages(config, message_stream(config))
     with claimed(directory, resuming=bool(config.run.resume)):
         begins = begin(checked, root)
         if begins.completed:

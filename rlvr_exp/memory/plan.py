@@ -9,8 +9,9 @@ from rlvr_exp.config.batching import derive, micro_batches, pieces
 from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.infer import STDIN
-from rlvr_exp.config.model import Model
+from rlvr_exp.config.model import Model, base
 from rlvr_exp.config.needs import EMBEDDED_MODELS, MissingArtifact, loads_weights
+from rlvr_exp.config.packaged import is_converted
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.select import Select, planned
@@ -192,6 +193,9 @@ def _read(config: Config) -> Iterator[str]:
 
 
 def _model_source(model: Model) -> str:
+    if model.package and not model.path:
+        done = "" if is_converted(model.package) else ", which the run converts first"
+        return f"the package {model.package}, as {base(model)}{done}"
     return model.path or model.name or str((EMBEDDED_MODELS / model.embedded).relative_to(EMBEDDED_MODELS.parents[2]))
 
 

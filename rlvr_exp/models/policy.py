@@ -98,7 +98,14 @@ def plain_prompt(system: str, text: str) -> str:
 
 
 def source(model) -> str:
-    """Where the weights of a `model` configuration node are, below any adapter: a folder or a name on the hub."""
+    """Where the weights of a `model` configuration node are, below any adapter: a folder or a name on the hub.
+
+    Weights in a package are converted if they are not yet; a run's parent process has already done so.
+    """
+    if model.package and not model.path:
+        from rlvr_exp.models.gguf import ensure_converted  # The package gguf is optional.
+
+        ensure_converted(model.package)
     place = base(model) or str(EMBEDDED_MODELS / model.embedded)
     return str(Path(place).resolve()) if Path(place).is_dir() else place
 

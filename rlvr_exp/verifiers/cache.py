@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rlvr_exp.config import verifier as node
+from rlvr_exp.core.files import cache_home
 from rlvr_exp.verifiers.base import Verdict
 from rlvr_exp.verifiers.store import Store
 
@@ -27,10 +28,8 @@ def key_of(known_by: bytes, content: bytes) -> bytes:
 
 
 def default_folder() -> Path:
-    """`rlvr_exp/verdicts` in the user's cache folder. A relative XDG_CACHE_HOME is ignored, as specified."""
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    root = Path(named) if os.path.isabs(named) else Path(os.path.expanduser("~")) / ".cache"
-    return root / "rlvr_exp" / "verdicts"
+    """`verdicts` in the user's cache folder of rlvr_exp."""
+    return cache_home() / "verdicts"
 
 
 class Cache:

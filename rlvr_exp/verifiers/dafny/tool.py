@@ -19,7 +19,7 @@ from pathlib import Path
 from rlvr_exp.config.images import Image, find_image
 from rlvr_exp.config.verifier import INSTALL_DAFNY
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.core.files import replacing
+from rlvr_exp.core.files import cache_home, replacing
 from rlvr_exp.sandbox.containers import Container, ContainerLimits
 from rlvr_exp.sandbox.tools import Lost, Program
 
@@ -153,8 +153,7 @@ def build(tool: Tool, source: Path) -> bytes:
     """
     text = source.read_bytes()
     key = hashlib.blake2b(text + tool.version.encode() + tool.library.encode(), digest_size=10).hexdigest()
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    built = Path(base, "rlvr_exp", "dafny", key, "warm.exe")
+    built = cache_home() / "dafny" / key / "warm.exe"
     if built.exists():
         return built.read_bytes()
     names = ("DafnyPipeline", "BoogieExecutionEngine", "BoogieCore", "BoogieBasetypes", "BoogieVCGeneration")
