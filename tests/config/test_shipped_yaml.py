@@ -47,6 +47,7 @@ FROM_PATH = (
     "trajectories",
     "edits",
     "edits_filtered",
+    "gguf",
     "merge",
 )
 NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}
