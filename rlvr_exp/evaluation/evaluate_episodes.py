@@ -21,6 +21,7 @@ def evaluate_episodes(
     seed: int,
     progress: Progress,
     answered: Callable[[Sequence[EvalSample]], None] | None = None,
+    begins: Callable[[int], None] | None = None,
 ) -> list[EvalSample]:
     """Sample `tasks` by the `evaluation` configuration node; each sample is an episode of its own.
 
@@ -31,6 +32,7 @@ def evaluate_episodes(
         progress: called with (tasks answered, all tasks, share of the verified completions that passed so far) after each
             batch.
         answered: called with all samples of a task, once it has them; the next tasks are sampled meanwhile.
+        begins: called with the number of episodes of each batch before it is sampled.
     """
     environment = runner.environment
     words = {task.id: first_prompt(environment, task) for task in tasks}
@@ -41,6 +43,8 @@ def evaluate_episodes(
     for start in range(0, len(ordered), per_batch):
         batch = ordered[start : start + per_batch]
         begun = [one for task in batch for one in _begun(environment, task, evaluation, seed)]
+        if begins:
+            begins(len(begun))
         for episode in runner.run(begun):
             one = _sample(environment, episode, words[episode.task.id])
             scored.setdefault(episode.task.id, []).append(one)

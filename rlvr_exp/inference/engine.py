@@ -24,6 +24,7 @@ from rlvr_exp.inference.scoring import logprob
 from rlvr_exp.inference.solution import Attempt, Solution
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.base import SamplingEngine
+from rlvr_exp.rollouts.engines.journaled import Journaled
 from rlvr_exp.rollouts.engines.local import LocalEngine
 from rlvr_exp.rollouts.rollout_loop import generate_and_verify
 from rlvr_exp.rollouts.run_episodes import TOO_LONG, EpisodeRunner, Player
@@ -73,7 +74,9 @@ class Engine:
         self._judges = verifier is not None
         self._executor = executor_of(self._verifier, "infer.vote") if options.vote else None
         beams = LocalEngine(Beams(options.width)) if options.decoding == "beam" else None
-        self._generate = partial(generate_and_verify, engine=beams or engine)
+        if beams is not None:
+            engine = engine.around(beams) if isinstance(engine, Journaled) else beams
+        self._generate = partial(generate_and_verify, engine=engine)
         self._draws = Draws(seed, "infer", greedy=options.decoding == "greedy")
         self._arc = domain if isinstance(domain, Arc) else Arc()
 

@@ -1,9 +1,9 @@
 """The progress of a run for a person: a bar on a terminal, plain lines elsewhere.
 
 Takes the events that the run's children send (JSON objects, see `Progress.event`) and draws them; owns no other state
-and writes no file. Plain lines contain no control characters and come at most every ten seconds or every tenth of the
-work; work of unknown length (imports, loading) is shown once it takes a second, and again every five seconds, as is
-work that has begun and done nothing yet.
+and writes no file. Plain lines contain no control characters. They show the beginning and the end of each kind of work, and
+one line a minute between them, with an estimate of the time left. Work of unknown length (imports, loading) is shown once
+it takes a second, and again every minute, as is work that has begun and done nothing yet.
 """
 
 import sys
@@ -14,9 +14,10 @@ from typing import Any, Protocol, TextIO
 
 from rlvr_exp.launch.console import Rows, unread
 
-EVERY_SECONDS, EVERY_SHARE = 10.0, 0.1
-SHOWN_AFTER, SHOWN_EVERY, TICK = 1.0, 5.0, 0.5
-"""Seconds after which work of unknown length is shown, and is shown again, and seconds between two looks at the clock."""
+EVERY_SECONDS = 60.0
+"""Seconds between two plain lines."""
+SHOWN_AFTER, TICK = 1.0, 0.5
+"""Seconds after which work of unknown length is shown, and seconds between two looks at the clock."""
 KINDS = ("step", "phase", "wait", "note", "alarm", "row", "reason")
 FIGURES = (
     *(("loss", "{:.4f}"), ("held-out loss", "{:.4f}"), ("reward", "{:.3f}"), ("success", "{:.1%}")),
@@ -29,7 +30,8 @@ that sampled."""
 class View(Protocol):
     """Draws. `text` is one line without control characters."""
 
-    def work(self, name: str, done: int, total: int, text: str) -> None: ...
+    def work(self, name: str, done: int, total: int, text: str, unit: str = "") -> None:
+        """So much of the named work is done. `unit`: what is counted."""
 
     def wait(self, name: str) -> None:
         """Work of unknown length has begun; it ends with the next call."""
@@ -71,7 +73,8 @@ class Progress:
         {"kind": "step", "step": 3, "total": 150, "reward": 0.31, "success": 0.25,
          "phases": {"generate": 0.8, "verify": 0.1, "update": 1.2}}, all but the step optional (see `FIGURES`), those of a
          role in "roles": {"writer": {"reward": 0.2}};
-        {"kind": "phase", "name": "evaluate before", "done": 128, "total": 400}, with the same figures;
+        {"kind": "phase", "name": "evaluate before", "done": 128, "total": 400}, with the same figures, and optionally the
+        "unit" of both numbers, "completions" that have ended where something else is counted, and "tokens_per_second";
         {"kind": "wait", "name": "load the policy"}, work of unknown length; {"kind": "note", "text": "..."};
         {"kind": "alarm", "text": "..."}, which goes to standard error; {"kind": "row", "row": {...}, "text": "..."}, an
         answer and its text for a person. {"kind": "reason", "text": "..."} is stored and not drawn.
@@ -96,7 +99,8 @@ class Progress:
             total = int(event.get("total", self._total))
             self._view.work(f"{self._stage} step", int(event["step"]), total, figures(event))
         elif kind == "phase":
-            self._view.work(printable(event["name"]), int(event["done"]), int(event["total"]), figures(event))
+            done, total, unit = int(event["done"]), int(event["total"]), printable(event.get("unit", ""))
+            self._view.work(printable(event["name"]), done, total, figures(event), unit)
         elif kind == "wait":
             self._view.wait(printable(event["name"]))
         elif kind == "note":
@@ -129,28 +133,47 @@ class Plain:
 
     def __init__(self, out: TextIO, clock: Callable[[], float]):
         self._out, self._clock, self._start = out, clock, clock()
-        self._name, self._share, self._time = "", 0.0, self._start
+        self._time = self._start
+        """Of the last line, or of the beginning of a wait."""
         self._waiting, self._shown = "", False
+        self._begun: dict[str, tuple[float, int]] = {}
+        """Of each kind of work: when it began, and what was done then."""
+        self._ended: dict[str, float] = {}
+        """When the end of each kind of work was last shown."""
 
     def wait(self, name: str) -> None:
-        self._waiting, self._shown, self._time, self._name = name, False, self._clock(), ""
+        self._waiting, self._shown, self._time = name, False, self._clock()
 
     def end_wait(self) -> None:
         self._waiting = ""
 
     def tick(self) -> None:
         now = self._clock()
-        if self._waiting and now - self._time >= (SHOWN_EVERY if self._shown else SHOWN_AFTER):
+        if self._waiting and now - self._time >= (EVERY_SECONDS if self._shown else SHOWN_AFTER):
             self._shown, self._time = True, now
             self.note(f"{self._waiting} ...  [{_clock_text(now - self._start)}]")
 
-    def work(self, name: str, done: int, total: int, text: str) -> None:
-        now, share = self._clock(), done / total if total else 0.0
-        self._waiting, self._shown = "" if done else f"{name} 0/{total}", True
-        due = now - self._time >= EVERY_SECONDS or share - self._share >= EVERY_SHARE - 1e-9 or 0 < total <= done
-        if name != self._name or due:
-            self._name, self._share, self._time = name, share, now
-            self.note("  ".join(filter(None, (f"{name} {done}/{total}", text, f"[{_clock_text(now - self._start)}]"))))
+    def work(self, name: str, done: int, total: int, text: str, unit: str = "") -> None:
+        now, head = self._clock(), f"{name} {done}/{total} {unit}".rstrip()
+        self._waiting, self._shown = "" if done else head, True
+        first = name not in self._begun
+        if first or done < self._begun[name][1]:  # It may begin anew, such as a measurement every few steps.
+            self._begun[name] = now, done
+        ended = 0 < total <= done and now - self._ended.get(name, -EVERY_SECONDS) >= EVERY_SECONDS
+        if first or ended or now - self._time >= EVERY_SECONDS:
+            self._time = now
+            if ended:
+                self._ended[name] = now
+            self.note("  ".join(filter(None, (head, text, self._times(name, done, total)))))
+
+    def _times(self, name: str, done: int, total: int) -> str:
+        """The time since the start, and an estimate of the time that the work still takes."""
+        now = self._clock()
+        began, before = self._begun[name]
+        left = ""
+        if before < done < total:
+            left = f", {_clock_text((now - began) / (done - before) * (total - done))} left"
+        return f"[{_clock_text(now - self._start)}{left}]"
 
     def note(self, text: str) -> None:
         if self._waiting:
@@ -169,7 +192,9 @@ def _bar(out: TextIO) -> View:
 
 def figures(event: Mapping[str, Any]) -> str:
     """The numbers of an event in words: `reward 0.310  success 25.0%  generate 0.8s  verify 0.1s`."""
-    words = [f"{name} {style.format(event[name])}" for name, style in FIGURES if event.get(name) is not None]
+    words = [f"{event['completions']:,} completions"] if event.get("completions") else []
+    words += [f"{event['tokens_per_second']:,.0f} tokens/s"] if event.get("tokens_per_second") else []
+    words += [f"{name} {style.format(event[name])}" for name, style in FIGURES if event.get(name) is not None]
     words += [f"{role}: {text}" for role, own in event.get("roles", {}).items() if (text := figures(own))]
     words += [f"{printable(name)} {seconds:.1f}s" for name, seconds in event.get("phases", {}).items()]
     return "  ".join(words)

@@ -46,10 +46,10 @@ class Bar:
     def tick(self) -> None:
         """The bar moves by itself."""
 
-    def work(self, name: str, done: int, total: int, text: str) -> None:
+    def work(self, name: str, done: int, total: int, text: str, unit: str = "") -> None:
         self.end_wait()
         if name not in self._tasks:
-            self._tasks[name] = self._progress.add_task(name, total=total or None)
+            self._tasks[name] = self._progress.add_task(f"{name}, {unit}" if unit else name, total=total or None)
         self._progress.figures = text
         self._progress.update(self._tasks[name], completed=done, total=total or None)
 

@@ -16,10 +16,11 @@ import yaml
 from rlvr_exp.config import Checked, Config, build
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.run import AUTO
-from rlvr_exp.config.stages import repeatable, resumable
+from rlvr_exp.config.stages import repeatable, resumable, trains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import STEP, OtherFormat, check_sound
 from rlvr_exp.launch.ranks import of_node
+from rlvr_exp.records.completion_journal import FOLDER as JOURNALS
 from rlvr_exp.records.directory import problem_with
 from rlvr_exp.records.fingerprint import MAX_STEPS, changed_data, differences, flat, trajectory_options
 from rlvr_exp.records.initial_weights import changed_initial_weights, initial_weights
@@ -132,8 +133,10 @@ def prepare(start: Start, directory: Path, root: Path) -> None:
 
 
 def _restart(checked: Checked, root: Path) -> Start:
-    """Restart a run that stopped before its first checkpoint; any other content is not ours to overwrite."""
-    if checked.config.run.resume != AUTO:
+    """Restart a run that stopped before its first checkpoint; any other content is not ours to overwrite. The completions
+    of a measurement that it stopped in are in their journal, and stay there."""
+    journaled = (root / JOURNALS).is_dir()
+    if checked.config.run.resume != AUTO and trains(checked.config.stage) and not journaled:
         remedy = f"run.resume=auto run.dir={root} starts over"
         raise InputError(InputProblem("run.resume", "holds no checkpoint", str(root), "a run with one", "", remedy))
     problem = problem_with(root)
@@ -146,7 +149,8 @@ def _restart(checked: Checked, root: Path) -> Start:
         raise InputError(*found)
     if not repeatable(checked.config.stage):  # A chain or a study, whose own runs are there.
         return Start(notes=("the run goes on with what is there",))
-    return Start(notes=("the run stopped without a checkpoint: it starts over",))
+    kept = "; completions that have ended are not sampled again" if journaled else ""
+    return Start(notes=(f"the run stopped without a checkpoint: it starts over{kept}",))
 
 
 def _written(root: Path) -> dict[str, Any]:

@@ -94,13 +94,15 @@ class _RolloutLoop:
         """(request, sample) of each verification, in the order of submission."""
         self._parsed: dict[tuple[int, int], Completion] = {}
         """Completions that wait for their verdicts, by request and sample."""
+        self._asked: dict[tuple[int, int], float] = {}
+        """When each of them was asked for; earlier than this batch for one that an earlier process has sampled."""
         self.done: dict[tuple[int, int], Completion] = {}
 
     def verifier_requests(self) -> Iterator[Request]:
         """A verification request for each completion as it ends."""
         for one in self._engine.draw(self._policy, self._domain, self._requests, self._sampling):
             place, found = (one.request, one.sample), self._completion(one)
-            self._parsed[place] = found
+            self._parsed[place], self._asked[place] = found, time.perf_counter() - found.drawn
             verdict = TRUNCATED if one.verdict is None and found.truncated else one.verdict
             if verdict is not None:
                 self.record_verdict(place, verdict)
@@ -112,12 +114,13 @@ class _RolloutLoop:
 
     def _completion(self, one: Drawn) -> Completion:
         task = self._requests[one.request].task
-        drawn = time.perf_counter() - self._began
+        drawn = time.perf_counter() - self._began if one.seconds is None else one.seconds
         parsed = self._domain.parse(one.text, task) if one.verdict is None else Candidate(None, one.verdict.log)
         return Completion(task, one.sample, one.sampled, one.text, parsed, drawn=drawn)
 
     def record_verdict(self, place: tuple[int, int], verdict: Verdict) -> None:
-        self.done[place] = replace(self._parsed.pop(place), verdict=verdict, seconds=time.perf_counter() - self._began)
+        seconds = time.perf_counter() - self._asked.pop(place)
+        self.done[place] = replace(self._parsed.pop(place), verdict=verdict, seconds=seconds)
 
     def seconds(self) -> dict[str, float]:
         return {"generate": self._generated - self._began, "verify": time.perf_counter() - self._generated}

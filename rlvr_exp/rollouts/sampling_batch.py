@@ -137,6 +137,8 @@ class SamplingBatch:
                 break
             rows = rows[(guesses[rows, depth] == drawn.ids[start[rows] + depth]) & ~self._ended[rows]]
         taken = self._drawn[live] - before
+        if self._sampling.watch is not None:
+            self._sampling.watch.drew(int(taken.sum()))
         if self._drafts is not None:
             self._remember(
                 np.repeat(live, taken), np.repeat(self._drawn[live] - np.cumsum(taken), taken) + np.arange(taken.sum())

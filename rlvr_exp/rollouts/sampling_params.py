@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from rlvr_exp.core.seeds import Key
 from rlvr_exp.episodes.types import TokenSample
@@ -13,6 +14,16 @@ from rlvr_exp.tasks.base import Domain
 
 SampleKey = Sequence[Key] | None
 """The random key of a completion, e.g. (run seed, "rollout", step, index, task id, sample); None: greedy."""
+
+
+class Watch(Protocol):
+    """Is told how the completions of a batch come along. Both calls are optional for an engine."""
+
+    def drew(self, tokens: int) -> None:
+        """So many tokens were sampled, in the thread that iterates over the completions."""
+
+    def ended(self, one: Any) -> None:
+        """A completion (rlvr_exp.rollouts.engines.base.Drawn) has ended and may wait to be fetched; in any thread."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,7 @@ class SamplingParams:
     """Ends a completion that the domain calls complete; it needs `decode`."""
     drafts: int = MOST
     """The most tokens of a completion that are guessed for one pass (rlvr_exp.rollouts.drafts); what is sampled is the same."""
+    watch: Watch | None = None
 
     @classmethod
     def of(

@@ -1,13 +1,14 @@
 """Collect what a teacher does with tasks: a policy of ours, an endpoint, or the data's golds, action by action, each verified.
 
-Trajectories are written batch by batch; the same command with the same output goes on after those that are there.
+Trajectories are written batch by batch, and the completions of a batch in progress are in a journal beside them; the same
+command with the same output goes on after both.
 """
 
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -25,8 +26,11 @@ from rlvr_exp.episodes.gold_teacher import gold_trajectories
 from rlvr_exp.episodes.trajectory import Trajectory, counts, step_of
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.records import manifest
+from rlvr_exp.records.completion_journal import CompletionJournal, journal_beside
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.resumable_jsonl import ResumableJsonl
+from rlvr_exp.rollouts.engines.base import SamplingEngine
+from rlvr_exp.rollouts.engines.journaled import Journaled
 from rlvr_exp.rollouts.engines.server import COST
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner
 from rlvr_exp.stages.shared.components import (
@@ -48,8 +52,8 @@ from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.execution import KeepsOutputs
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
-Teach = Callable[[Sequence[tuple[Task, int]]], list[Trajectory]]
-"""Shows tasks, each with the index of a sample, in their order."""
+Teach = Callable[[Sequence[tuple[Task, int]], SamplingEngine | None], list[Trajectory]]
+"""Shows tasks, each with the index of a sample, in their order; completions are sampled by the given engine."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,12 @@ class _Teacher:
     teach: Teach
     who: Any
     """What tells it from others: its weights, or its served name."""
-    counted: Callable[[], Mapping[str, float]] = dict
-    """What its engine has counted so far."""
+    engine: SamplingEngine | None = None
+    """What samples for it; None: nothing is sampled."""
+
+    def counted(self) -> Mapping[str, float]:
+        """What its engine has counted so far."""
+        return {} if self.engine is None else self.engine.metrics()
 
 
 class TrajectoryFile(ResumableJsonl):
@@ -78,8 +86,10 @@ def run(config: Config, context: RunContext) -> StageResult:
     with opened as teacher:
         tasks = _tasks(config, teacher.domain)
         target = Path(config.collect.output or context.directory / "trajectories.jsonl")
-        with TrajectoryFile(target, _provenance(config, tasks, teacher, context)) as out:
-            return _Collecting(config, context, out, teacher).run(tasks)
+        provenance = _provenance(config, tasks, teacher, context)
+        journal = journal_beside(target, provenance)
+        with TrajectoryFile(target, provenance) as out, closing(journal):
+            return _Collecting(config, context, out, teacher, journal).run(tasks)
 
 
 @contextmanager
@@ -89,7 +99,7 @@ def _golds(config: Config, context: RunContext) -> Iterator[_Teacher]:
         check_verifier_match(verifier, _tasks(config, domain))
         kept = KeepsOutputs(verifier, "verifier", remember=False)
         yield _Teacher(
-            domain, verifier, lambda asked: gold_trajectories(domain, kept, [task for task, _ in asked]), "golds"
+            domain, verifier, lambda asked, _: gold_trajectories(domain, kept, [task for task, _ in asked]), "golds"
         )
 
 
@@ -109,12 +119,14 @@ def _policy(config: Config, context: RunContext) -> Iterator[_Teacher]:
         check_verifier_match(verifier, _tasks(config, domain))
         components = RunComponents(domain, policies, verifier, (), engine)
         manifest.update(context.directory, device=device(), model=model_section(policies, engine))
-        runner = runner_of(environment, components, config, config.collect, config.collect.batch_size)
-        weights = sampled_weights(policies, engine)
         name = "endpoint" if is_server(config.engine) else "policy"
-        yield _Teacher(
-            domain, verifier, lambda asked: _played(runner, domain, config.seed, name, asked), weights, engine.metrics
-        )
+
+        def teach(asked: Sequence[tuple[Task, int]], batch: SamplingEngine | None) -> list[Trajectory]:
+            played = replace(components, engine=batch or engine)
+            runner = runner_of(environment, played, config, config.collect, config.collect.batch_size)
+            return _played(runner, domain, config.seed, name, asked)
+
+        yield _Teacher(domain, verifier, teach, sampled_weights(policies, engine), engine)
 
 
 def _played(
@@ -173,8 +185,11 @@ def _provenance(config: Config, tasks: Sequence[Task], teacher: _Teacher, contex
 class _Collecting:
     """A pass over the tasks; trajectories that are there are counted and not repeated."""
 
-    def __init__(self, config: Config, context: RunContext, out: TrajectoryFile, teacher: _Teacher):
+    def __init__(
+        self, config: Config, context: RunContext, out: TrajectoryFile, teacher: _Teacher, journal: CompletionJournal
+    ):
         self._options, self._context, self._out, self._teacher = config.collect, context, out, teacher
+        self._journal = journal
         self._done: dict[str, int] = {}
         self._known: set[str] = set()
         self._passed: dict[str, list[float]] = defaultdict(list)
@@ -188,27 +203,28 @@ class _Collecting:
         """Raises Interrupted and GuardStop with all that is done written."""
         asked = [(task, sample) for task in tasks for sample in range(self._options.samples)]
         left = [one for one in asked if f"{one[0].id}#{one[1]}" not in self._known]
-        if self._before:
-            self._context.progress(
-                kind="note", text=f"resuming after the {self._before} trajectories of {self._out.path}"
-            )
+        batch = self._batch(len(asked))
+        if self._before or (batch and batch.kept):
+            kept = f" and the {batch.kept} completions of {self._journal.path}" if batch and batch.kept else ""
+            text = f"resuming after the {self._before} trajectories of {self._out.path}{kept}"
+            self._context.progress(kind="note", text=text)
         if left:
             self._show(len(asked))
         for start in range(0, len(left), self._options.batch_size):
             self._check_budget()
-            shown = [one.row() for one in self._teacher.teach(left[start : start + self._options.batch_size])]
+            shown = self._shown(left[start : start + self._options.batch_size], batch, len(asked))
             rows = [row for row in shown if row["outcome"] != "no_verdict"]
             self._unanswered += len(shown) - len(rows)
             for row in rows:
                 self._out.write(row)
             self._count(rows)
+            if batch:
+                batch.episodes_end()
             with suppress(Interrupted):
                 self._show(len(asked))
             if self._context.interrupted and len(self._known) + self._unanswered < len(asked):
-                raise Interrupted(
-                    f"stopped after {len(self._known)} of {len(asked)} trajectories; {self._out.path}. "
-                    "The same command with this collect.output continues there"
-                )
+                raise self._stopped(len(asked))
+        self._journal.remove()
         self._context.metrics = self._metrics()
         means = [fmean(one) for one in self._passed.values()]
         if not means:
@@ -222,6 +238,34 @@ class _Collecting:
             text = f"{self._unanswered} trajectories were broken off without a verdict and are not written: the same command asks for them again"
             self._context.progress(kind="note", text=text)
         return StageResult(after={"collect_success": rate}, metrics=self._context.metrics)
+
+    def _batch(self, total: int) -> Journaled | None:
+        """The teacher's engine with a journal. Progress counts trajectories: how many actions they have is not known."""
+
+        def report(done: int, _: int, rate: float | None) -> None:
+            self._context.progress(
+                kind="phase",
+                name="collect",
+                done=len(self._known),
+                total=total,
+                completions=done,
+                tokens_per_second=rate,
+            )
+
+        return None if self._teacher.engine is None else Journaled(self._teacher.engine, self._journal, 0, report)
+
+    def _shown(self, asked: Sequence[tuple[Task, int]], batch: Journaled | None, total: int) -> list[dict[str, Any]]:
+        try:
+            return [one.row() for one in self._teacher.teach(asked, batch)]
+        except Interrupted as stop:
+            raise self._stopped(total) from stop
+
+    def _stopped(self, total: int) -> Interrupted:
+        self._context.metrics = self._metrics()
+        return Interrupted(
+            f"stopped after {len(self._known)} of {total} trajectories; {self._out.path}. "
+            "The same command with this collect.output continues there and samples no completion again that has ended"
+        )
 
     def _show(self, total: int) -> None:
         self._context.progress(kind="phase", name="collect", done=len(self._known), total=total)

@@ -1,12 +1,13 @@
 """Solve tasks with a policy: from a file, standard input or the data; answers as JSON lines, in the order of the tasks.
 
 Every problem that can be detected early is reported before the first task is started. Answers are written batch by
-batch; the same command with the same output continues after the existing answers.
+batch, and the completions of a batch in progress are in a journal beside them; the same command with the same output
+continues after both.
 """
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,10 @@ from rlvr_exp.launch.standard_input import NAME as KEPT_INPUT
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.answer_file import AnswerFile
+from rlvr_exp.records.completion_journal import CompletionJournal, journal_beside
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.rollouts.engines.base import SamplingEngine
+from rlvr_exp.rollouts.engines.journaled import Journaled
 from rlvr_exp.stages.shared.components import (
     device,
     held_out_order,
@@ -74,9 +77,11 @@ def run(config: Config, context: RunContext) -> StageResult:
         if verifier is not None:
             check_verifier_match(verifier, (ask.task for ask in inputs.asks))
         description = None if verifier is None else checked_description(verifier, context)
-        engine = engine_of(config, policies, verifier, domain, stages, sampler)
         target = Path(config.infer.output or context.directory / "answers.jsonl")
-        with AnswerFile(target, _provenance(config, inputs, policies, sampler, description)) as out:
+        provenance = _provenance(config, inputs, policies, sampler, description)
+        batch = _Solving(sampler, verifier, inputs.asks, journal_beside(target, provenance), context, config)
+        engine = engine_of(config, policies, verifier, domain, stages, batch.sampler)
+        with AnswerFile(target, provenance) as out:
             manifest.update(
                 context.directory,
                 input={"source": inputs.source, "hash": inputs.content, "tasks": len(inputs.asks)},
@@ -85,7 +90,7 @@ def run(config: Config, context: RunContext) -> StageResult:
                 model=model_section(policies, sampler),
                 verifier=description,
             )
-            return _Solving(engine, sampler, verifier, inputs.asks, out, context, config).run()
+            return batch.run(engine, out)
 
 
 def inference_inputs(config: Config, directory: Path, domain: Domain) -> InferenceInputs:
@@ -141,56 +146,61 @@ class _Solving:
 
     def __init__(
         self,
-        engine: Engine,
         sampler: SamplingEngine,
         verifier: Verifier | None,
         asks: Sequence[InferenceTask],
-        out: AnswerFile,
+        journal: CompletionJournal,
         context: RunContext,
         config: Config,
     ):
-        self._engine, self._verifier, self._out, self._context = engine, verifier, out, context
-        self._sampler = sampler
+        self._verifier, self._asks, self._journal, self._context = verifier, asks, journal, context
         self._total, self._options = len(asks), config.infer
-        self._counts, self._began = summary_of(config), time.monotonic()
-        done = {_key(row["id"]) for row in map(self._counted, out.existing())}
-        self._before = len(done)
-        self._left = [ask for ask in asks if _key(ask.id) not in done]
+        self.sampler = Journaled(sampler, journal, self._total * self._options.samples, self._report)
+        """To be asked for the completions."""
+        self._counts, self._began, self._before = summary_of(config), time.monotonic(), 0
 
-    def run(self) -> StageResult:
+    def run(self, engine: Engine, out: AnswerFile) -> StageResult:
         """Answer all tasks. Raises Interrupted and GuardStop, with `context.metrics` set."""
-        if self._before:
-            self._context.progress(kind="note", text=f"resuming after the {self._before} answers of {self._out.path}")
-        self._progress()
+        done = {_key(row["id"]) for row in map(self._counted, out.existing())}
+        self._before, left = len(done), [ask for ask in self._asks if _key(ask.id) not in done]
+        self.sampler.skip(self._before * self._options.samples)
+        if self._before or self.sampler.kept:
+            kept = f" and the {self.sampler.kept} completions of {self._journal.path}" if self.sampler.kept else ""
+            self._context.progress(kind="note", text=f"resuming after the {self._before} answers of {out.path}{kept}")
         size = self._options.at_once
-        for start in range(0, len(self._left), size):
-            try:
-                self._answer(self._left[start : start + size])
-            except Interrupted as stop:  # An engine that waits for answers sees it in the middle of a batch.
-                raise self._stopped() from stop
-            self._progress()
-            if self._context.interrupted and self._counts.tasks < self._total:
-                raise self._stopped()
-        text = f"{self._counts.text()}; answers: {self._out.path}"
+        with closing(self._journal):
+            for start in range(0, len(left), size):
+                try:
+                    self._answer(engine, left[start : start + size], out)
+                except Interrupted as stop:
+                    raise self._stopped(out) from stop
+                if self._context.interrupted and self._counts.tasks < self._total:
+                    raise self._stopped(out)
+        self._journal.remove()
+        with suppress(Interrupted):  # All is written.
+            self.sampler.show()
+        text = f"{self._counts.text()}; answers: {out.path}"
         self._context.progress(kind="note", text=text)
         rates = self._counts.rates(self._options.max_attempts, self._options.samples, self._options.voted)
         self._context.metrics = self._metrics()
         return StageResult(after=rates, metrics=self._context.metrics)
 
-    def _stopped(self) -> Interrupted:
+    def _stopped(self, out: AnswerFile) -> Interrupted:
         return Interrupted(
-            f"stopped after {self._counts.tasks} of {self._total} tasks; answers so far: {self._out.path}. "
-            "The same command with this infer.output continues there"
+            f"stopped after {self._counts.tasks} of {self._total} tasks; answers so far: {out.path}. "
+            "The same command with this infer.output continues there and samples no completion again that has ended"
         )
 
-    def _answer(self, asks: Sequence[InferenceTask]) -> None:
+    def _answer(self, engine: Engine, asks: Sequence[InferenceTask], out: AnswerFile) -> None:
+        self.sampler.episodes_begin(len(asks) * self._options.samples)
         try:
-            for solution in self._engine.solve_all(asks):
+            for solution in engine.solve_all(asks):
                 row = solution.row()
-                self._out.write(row)
+                out.write(row)
                 self._counted(row)
                 if not self._options.output:
                     self._context.progress(kind="row", row=row, text=in_words(row))
+            self.sampler.episodes_end()
         finally:
             self._context.metrics = self._metrics()
 
@@ -198,9 +208,10 @@ class _Solving:
         self._counts.add(row)
         return row
 
-    def _progress(self) -> None:
-        with suppress(Interrupted):  # `run` sees it too, once completed answers are written.
-            self._context.progress(kind="phase", name="infer", done=self._counts.tasks, total=self._total)
+    def _report(self, done: int, total: int, rate: float | None) -> None:
+        self._context.progress(
+            kind="phase", name="infer", done=done, total=total, unit="completions", tokens_per_second=rate
+        )
 
     def _metrics(self) -> dict[str, Any]:
         seconds = time.monotonic() - self._began
@@ -209,7 +220,7 @@ class _Solving:
         return {
             **self._counts.metrics(),
             **judged,
-            **self._sampler.metrics(),
+            **self.sampler.metrics(),
             "system/answers_from_before": self._before,
             "time/infer": seconds,
             "time/tasks_per_second": rate,

@@ -25,9 +25,9 @@ def plain(events, total=150):
     return out.getvalue().splitlines()
 
 
-def test_fast_steps_give_one_line_a_tenth():
+def test_fast_steps_give_their_first_and_their_last_line():
     lines = plain({**STEP, "step": step} for step in range(1, 151))
-    assert [line.split()[2] for line in lines] == ["1/150", *(f"{step}/150" for step in range(16, 151, 15)), "150/150"]
+    assert [line.split()[2] for line in lines] == ["1/150", "150/150"]
     assert lines[0].startswith("grpo step 1/150  reward 0.310  success 25.0%  generate 0.8s  verify 0.1s  [0:0")
 
 
@@ -44,15 +44,46 @@ def test_a_reader_that_goes_away_does_not_end_the_run():
     out.close()
 
 
-def test_slow_steps_give_a_line_every_ten_seconds():
+def test_slow_work_gives_a_line_a_minute_with_the_time_left():
+    """Also where a measurement comes between the steps, again and again."""
     out, now = io.StringIO(), [0.0]
     view = Plain(out, lambda: now[0])
-    for step in range(1, 41):
+    for step in range(1, 101):
         now[0] = step * 3.0
-        view.work("grpo step", step, 10_000, "")
-    shown = [int(line.split()[2].split("/")[0]) for line in out.getvalue().splitlines()]
-    assert shown == [1, 5, 9, 13, 17, 21, 25, 29, 33, 37]
-    assert out.getvalue().splitlines()[-1].endswith("[1:51]")
+        view.work("grpo step", step, 100, "")
+        for done in (0, 5, 10) if step % 4 == 0 else ():
+            view.work("evaluate held-out", done, 10, "", "completions")
+    lines = out.getvalue().splitlines()
+    assert lines[:3] == [
+        "grpo step 1/100  [0:03]",
+        "evaluate held-out 0/10 completions  [0:12]",
+        "evaluate held-out 10/10 completions  [0:12]",
+    ]
+    steps = [line for line in lines if line.startswith("grpo step")]
+    assert [int(line.split()[2].split("/")[0]) for line in steps] == [1, 24, 44, 64, 84, 100]
+    assert steps[1] == "grpo step 24/100  [1:12, 3:48 left]" and steps[-1] == "grpo step 100/100  [5:00]"
+    assert len(lines) <= 3 + 2 * 5
+
+
+def test_the_time_left_counts_from_what_an_earlier_process_has_done():
+    out, now = io.StringIO(), [0.0]
+    view = Plain(out, lambda: now[0])
+    for done in (400, 410, 420):
+        view.work("held out", done, 540, "", "completions")
+        now[0] += 60.0
+    assert out.getvalue().splitlines()[-1] == "held out 420/540 completions  [2:00, 12:00 left]"
+
+
+@pytest.mark.parametrize("tty", [False, True])
+def test_a_batch_shows_its_completions_and_their_tokens_a_second(tty):
+    out = io.StringIO()
+    progress = Progress(0, "evaluate", tty=tty, out=out)
+    event = {"kind": "phase", "name": "held out", "done": 37, "total": 540, "unit": "completions"}
+    progress.event(event | {"tokens_per_second": 1234.5, "success": None})
+    progress.event({"kind": "phase", "name": "collect", "done": 3, "total": 9, "completions": 21})
+    progress.close()
+    for shown in ("held out", "37/540", "completions", "1,234 tokens/s", "21 completions"):
+        assert shown in out.getvalue()
 
 
 def test_every_phase_shows_its_start_and_its_end():
@@ -63,36 +94,36 @@ def test_every_phase_shows_its_start_and_its_end():
     ]  # fmt: skip
 
 
-def test_work_of_unknown_length_is_shown_after_a_second_and_every_five_until_it_ends():
+def test_work_of_unknown_length_is_shown_after_a_second_and_every_minute_until_it_ends():
     out, now = io.StringIO(), [0.0]
     view = Plain(out, lambda: now[0])
     view.wait("imports")
     view.work("check golds", 0, 16, "")  # at once: nothing was waited for
     view.wait("load the policy")
-    for second in range(1, 25):
+    for second in range(1, 150):
         now[0] = float(second)
         view.tick()
     view.work("evaluate before", 0, 16, "")
     assert [line.split("  [")[0] for line in out.getvalue().splitlines()] == [
-        "check golds 0/16", *["load the policy ..."] * 5, "evaluate before 0/16"
+        "check golds 0/16", *["load the policy ..."] * 3, "evaluate before 0/16"
     ]  # fmt: skip
-    shown = [line[-6:] for line in out.getvalue().splitlines()[1:6]]
-    assert shown == ["[0:01]", "[0:06]", "[0:11]", "[0:16]", "[0:21]"]
+    shown = [line[-6:] for line in out.getvalue().splitlines()[1:4]]
+    assert shown == ["[0:01]", "[1:01]", "[2:01]"]
 
 
 def test_work_that_has_done_nothing_yet_is_no_silence():
     out, now = io.StringIO(), [0.0]
     view = Plain(out, lambda: now[0])
     view.work("check golds", 0, 16, "")
-    for second in range(1, 12):
+    for second in range(1, 122):
         now[0] = float(second)
         view.tick()
     view.work("check golds", 16, 16, "success 100.0%")
-    now[0] = 60.0
+    now[0] = 600.0
     view.tick()
     assert out.getvalue().splitlines() == [
-        "check golds 0/16  [0:00]", "check golds 0/16 ...  [0:05]", "check golds 0/16 ...  [0:10]",
-        "check golds 16/16  success 100.0%  [0:11]",
+        "check golds 0/16  [0:00]", "check golds 0/16 ...  [1:00]", "check golds 0/16 ...  [2:00]",
+        "check golds 16/16  success 100.0%  [2:01]",
     ]  # fmt: skip
 
 

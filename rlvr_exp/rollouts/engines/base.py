@@ -39,6 +39,8 @@ class Drawn:
     text: str
     verdict: Verdict | None = None
     """Of a completion that never came, because the prompt is too long or the engine did not answer; None: it is there."""
+    seconds: float | None = None
+    """Of a completion that an earlier process has sampled: how long that took. None: it was sampled just now."""
 
 
 class SamplingEngine(Protocol):

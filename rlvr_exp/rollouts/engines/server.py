@@ -107,10 +107,17 @@ class ServerEngine(options.Server):
             raise GuardStop(f"engine {self.url}: {fault}. Remedy: {remedy}") from fault
 
     async def _all(self, draw: _Draw, emit: Emit) -> None:
+        watch = draw.sampling.watch
+
+        def ended(one: Drawn) -> None:
+            if watch is not None:
+                watch.ended(one)
+            emit(one)
+
         try:
             async with self._client, asyncio.TaskGroup() as group:
                 for ask in self._asks(draw.requests):
-                    group.create_task(self._answer(draw, ask, emit))
+                    group.create_task(self._answer(draw, ask, ended))
         except ExceptionGroup as several:
             raise several.exceptions[0] from several
 

@@ -1,14 +1,18 @@
 """Success on held-out tasks: before and after training, written into the run directory, and between steps."""
 
+import shutil
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.select import Select, planned
 from rlvr_exp.config.stages import trains
 from rlvr_exp.core.errors import InputError, Interrupted
+from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.evaluation.ballots import EvaluationVote
 from rlvr_exp.evaluation.bits import gold_costs, with_gold_costs
@@ -22,20 +26,25 @@ from rlvr_exp.evaluation.saved import save, saved_rates
 from rlvr_exp.evaluation.strata import strata_rates
 from rlvr_exp.evaluation.text_similarity import metrics_by_role
 from rlvr_exp.launch.data_check import excess_problems, no_vote
+from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.records import manifest
+from rlvr_exp.records.completion_journal import FOLDER, CompletionJournal
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.rollout_files import EvalSample, When
 from rlvr_exp.report.task_index import save_task_index
 from rlvr_exp.report.task_table import save_task_table
-from rlvr_exp.rollouts.distributed import broadcast_object
+from rlvr_exp.rollouts.distributed import broadcast_object, rank
+from rlvr_exp.rollouts.engines.journaled import Journaled
 from rlvr_exp.stages.shared.components import RunComponents, held_out_tasks
+from rlvr_exp.stages.shared.engine_setup import sampled_weights
 from rlvr_exp.stages.shared.environments import evaluation_runner
-from rlvr_exp.tasks.base import HasEditTests, HoldsBackCases
+from rlvr_exp.tasks.base import HasEditTests, HoldsBackCases, Task
 from rlvr_exp.training.loop import Measurement
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
 from rlvr_exp.verifiers.execution import executor_of
 from rlvr_exp.verifiers.line_coverage import LineCoverageRunner
 
+UNIT = "completions"
 SUCCESS = ("pass_at_1", "pass_at_1_greedy")
 
 
@@ -52,7 +61,11 @@ def evaluate_and_save(components: RunComponents, config, context: RunContext, wh
     scored = _scored(components, config, context, when)
     if when == "before" or not context.before:  # Once a run: the tasks are the same.
         _note_too_long(scored, config, context)
-    return _save(components, context, when, scored, config.evaluation)
+    rates = _save(components, context, when, scored, config.evaluation)
+    journal_path(context, when).unlink(missing_ok=True)
+    if when == "after" and rank() == 0:  # What other measurements of the run have left, too.
+        shutil.rmtree(context.directory / FOLDER, ignore_errors=True)
+    return rates
 
 
 def _scored(components: RunComponents, config, context: RunContext, when: When) -> list[EvalSample]:
@@ -74,10 +87,7 @@ def _measured(components: RunComponents, config, context: RunContext, when: When
     name = f"evaluate {when}" if trains(config.stage) else "held out"
     context.progress(kind="wait", name=name)
 
-    def progress(done: int, total: int, success: float | None) -> None:
-        context.progress(kind="phase", name=name, done=done, total=total, success=success)
-
-    runner = evaluation_runner(components, config)
+    tasks, options = components.held_out, config.evaluation
     with phase(EVALUATE), ExitStack() as stack:
         extras = _extras(components, config, stack)
 
@@ -85,14 +95,76 @@ def _measured(components: RunComponents, config, context: RunContext, when: When
             for extra in extras.values():
                 extra.answered(samples)
 
-        scored = evaluate_episodes(runner, components.held_out, config.evaluation, config.seed, progress, answered)
+        journal = CompletionJournal(journal_path(context, when), weights_of(components))
+        scored = evaluated(components, config, context, name, journal, tasks, options, answered)
         for what, extra in extras.items():
             context.progress(kind="wait", name=f"{name}: {what}")
             scored = extra.marked(scored)
         if config.evaluation.bits:
             context.progress(kind="wait", name=f"{name}: bits of the golds")
-            scored = with_gold_costs(scored, gold_costs(components.policy, components.domain, components.held_out))
+            scored = with_gold_costs(scored, gold_costs(components.policy, components.domain, tasks))
     return scored
+
+
+def evaluated(
+    components: RunComponents,
+    config,
+    context: RunContext,
+    name: str,
+    journal: CompletionJournal,
+    tasks: Sequence[Task],
+    options,
+    answered: Callable[[Sequence[EvalSample]], None] | None = None,
+    interrupts: bool = True,
+) -> list[EvalSample]:
+    """The samples of `evaluate_episodes`, with each completion in the journal when it ends and its progress shown.
+
+    Args:
+        interrupts: whether a requested stop ends it.
+
+    Raises:
+        Interrupted: a stop was requested; what the journal holds is not sampled again by a run that resumes this one.
+    """
+    success: float | None = None
+
+    def report(done: int, total: int, rate: float | None) -> None:
+        with nullcontext() if interrupts else suppress(Interrupted):
+            context.progress(
+                kind="phase", name=name, done=done, total=total, unit=UNIT, tokens_per_second=rate, success=success
+            )
+
+    def progress(done: int, total: int, share: float | None) -> None:
+        nonlocal success
+        success = share
+        engine.show()
+
+    engine = Journaled(components.engine, journal, len(tasks) * (options.samples + options.greedy), report)
+    if engine.kept:
+        context.progress(kind="note", text=f"{name}: {engine.kept} completions are known from {journal.path}")
+    runner = evaluation_runner(replace(components, engine=engine), config, options)
+    with closing(journal):
+        try:
+            return evaluate_episodes(runner, tasks, options, config.seed, progress, answered, engine.episodes_begin)
+        except Interrupted as stop:
+            raise Interrupted(
+                f"{stop}; {engine.done} completions are kept, run.resume={context.directory} goes on"
+            ) from stop
+
+
+def journal_path(context: RunContext, name: str) -> Path:
+    """In the run directory for every rank: what the other ranks write elsewhere is removed at their end."""
+    own = (
+        context.directory.parents[1] / FOLDER / f"{name}.rank{rank()}" if rank() else context.directory / FOLDER / name
+    )
+    return own.with_name(f"{own.name}.jsonl")
+
+
+def weights_of(components: RunComponents) -> str:
+    """A hash of what samples. All ranks call this together."""
+    with ExitStack() as stack:
+        for policy in components.policies.values() if not is_server(components.engine) else ():
+            stack.enter_context(gathered_weights(policy.model))
+        return content_hash(sampled_weights(components.policies, components.engine))
 
 
 def _extras(components: RunComponents, config, stack: ExitStack) -> dict[str, EvaluationVote | EvaluationExcess]:
@@ -173,14 +245,15 @@ def held_out_success(components: RunComponents, config, context: RunContext, wan
     tasks, _ = apart(components.domain, tasks, components.held_out)
     manifest.update(context.directory, select={"split": wanted.split, "tasks": len(tasks), "every_steps": every})
 
-    def progress(done: int, total: int, success: float | None) -> None:
-        with suppress(Interrupted):  # The step ends first, with a checkpoint.
-            context.progress(kind="phase", name="evaluate held-out", done=done, total=total, success=success)
-
     def now() -> Mapping[str, float]:
-        start, runner = time.perf_counter(), evaluation_runner(components, config, options)
-        with phase(EVALUATE):
-            scored = evaluate_episodes(runner, tasks, options, config.seed, progress)
+        start, weights = time.perf_counter(), weights_of(components)
+        # By weights: a run that resumes from an earlier step comes to the same weights again, after measuring others.
+        journal = CompletionJournal(journal_path(context, f"selection_{weights[:8]}"), weights)
+        with phase(EVALUATE):  # After a requested stop the step ends first, with a checkpoint.
+            scored = evaluated(
+                components, config, context, "evaluate held-out", journal, tasks, options, interrupts=False
+            )
+        journal.remove()
         rates = rates_from(scored, SUCCESS)
         return {f"held_out/{name}": rate.value for name, rate in rates.items()} | {
             "time/held_out": time.perf_counter() - start
