@@ -136,7 +136,9 @@ class Served:
         self.asked += [(one.task.id, len(one.keys)) for one in wanted]
         verdicts = [None, Verdict("failed", "prompt_too_long", log="long"), Verdict("no_verdict", log="lost")]
         found = [
-            Drawn(at, sample, TokenCount(3, False, (-0.5,)), f"{one.task.id}", verdicts[sample % (3 if self.lost else 2)])
+            Drawn(
+                at, sample, TokenCount(3, False, (-0.5,)), f"{one.task.id}", verdicts[sample % (3 if self.lost else 2)]
+            )
             for at, one in enumerate(wanted)
             for sample in range(len(one.keys))
         ]

@@ -141,7 +141,10 @@ def test_evaluate_measures_a_checkpoint_against_a_run(run, tmp_path):
     same = summary["metrics"]["difference/pass_at_1"]
     assert (same["value"], same["won"], same["lost"], same["n"]) == (0.0, 0, 0, 16)
     assert f"change against {run}, paired by task:" in done.stdout and "pass_at_1: +0.0 points" in done.stdout
-    assert re.search(r"held out (\d+)/\1 completions  [\d,]+ tokens/s  success", done.stdout) and "evaluate after" not in done.stdout
+    assert (
+        re.search(r"held out (\d+)/\1 completions  [\d,]+ tokens/s  success", done.stdout)
+        and "evaluate after" not in done.stdout
+    )
     tables = [(folder / "evaluation" / "tasks.csv").read_text().splitlines() for folder in (run, tmp_path / "measured")]
     for table in tables:
         assert len(table) == 17 and [float(line.split(",")[2]) for line in table[1:]] == sorted(

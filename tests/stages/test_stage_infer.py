@@ -156,7 +156,7 @@ def test_a_split_of_the_data_is_solved(start):
     rows = answers(start.context.directory / "answers.jsonl")
     assert len(rows) == 3 == found.metrics["tasks"] and set(found.after) == {"pass_at_attempt_1", "pass_at_attempt_2"}
     assert [event["row"] for event in start.events if event["kind"] == "row"] == rows
-    assert start.events[-2]["done"] == 3
+    assert start.events[-2]["done"] == start.events[-2]["total"] >= 6, "and the second attempts"
 
 
 def words_in(folder):
