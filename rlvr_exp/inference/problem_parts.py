@@ -8,6 +8,7 @@ from rlvr_exp.episodes.environments.reasoning import InStages, before
 from rlvr_exp.episodes.environments.solving import Solving
 from rlvr_exp.episodes.episode import Episode
 from rlvr_exp.inference.problem_solution import SampledProgram, WrittenTest
+from rlvr_exp.tasks.completion import without_thoughts
 
 
 def parts_of(environment: InStages, episode: Episode, end: int, judged: bool) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def critiques_of(environment: Solving, episode: Episode, end: int) -> dict[str, 
     """By stage, of the chain that ends with a turn."""
     chain = [*reversed(before(episode, end)), end]
     found = {
-        environment.stage_of(episode, index): episode.turns[place].completion.text.strip()
+        environment.stage_of(episode, index): without_thoughts(episode.turns[place].completion.text).strip()
         for index in chain
         for place in environment.critiques_of(episode, index)
     }

@@ -1,22 +1,54 @@
-"""Python inside a completion: fences, chatter around code, and faults of text that is no Python. Never runs or repairs
-it.
+"""The one reader of what a model writes: thoughts, fenced blocks and unfenced code, for all domains.
 
-Shared by the domains whose answers are Python. A completion cut off inside its code stays a fault: only lines outside
-any function are dropped.
+Every reader begins with `without_thoughts`, then looks at `fenced_blocks`, then at the text outside them. Nothing here runs or
+repairs a program: of a completion cut off inside its code only lines outside any function are dropped.
 """
 
 import ast
+import builtins
 import re
+import symtable
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.bindings import bound_names
 
-FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
-CODE_START = re.compile(r"(?:def|class|import)\s+\w|from\s+[\w.]+\s+import\b|@\w|[A-Za-z_]\w*\s*=[^=]")
-_MARK, _BARE = re.compile(r"^[ \t]*```[^\n`]*$"), re.compile(r"^[ \t]*```[ \t]*$")
-_MOST_MARKS = 24
-"""Limit of fence marks, counted from the end: pairs of them are tried, so their number is bounded."""
+OPENING = "<think>\n"
+"""Begins the text of a completion whose thoughts the chat template has opened (rlvr_exp.models.policy)."""
+CODE_START = re.compile(r"(?:def|class|import)\s+\w|async\s+def\s+\w|from\s+[\w.]+\s+import\b|@\w|[A-Za-z_]\w*\s*=[^=]")
+_TAG = re.compile(r"<(/?)think>")
+_QUOTED = re.compile(r"""(?<![\w\\])[rRbBfFuU]{0,2}(["'`])(?:(?!\1)[^\\]|\\.)*+\1""")
+_MARK = re.compile(r"([ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?)(`{3,}|~{3,})(.*)", re.DOTALL)
+_LANGUAGE = re.compile(r"[A-Za-z][\w+#-]*[ \t]*")
+_DEEPER = 3
+"""A fence indented further than this beyond the opening fence is part of the block, as in Markdown: the docstring of a function shows
+an example."""
+_WORDS = 4
+"""Words after a fence that are prose and no language."""
+_MARKDOWN = ("markdown", "md")
+_ASIDE = frozenset("bash sh shell zsh console terminal powershell cmd text txt plaintext output stdout".split())
+"""Languages of blocks beside an answer: how to run it, and its output."""
+_MOST_CUTS = 50
+"""Limit of lines at which a tail of words is cut: each costs a parse."""
+
+
+# Text.
+
+
+def unified(text: str) -> str:
+    """The text with one kind of line end."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def dedent(block: str) -> str:
+    """Undo an indentation that all lines share, as in a fence within a list."""
+    lines = block.split("\n")
+    filled = [line for line in lines if line.strip()]
+    margin = min((len(line) - len(line.lstrip(" ")) for line in filled), default=0)
+    return "\n".join(line[margin:] for line in lines)
 
 
 def syntax_fault(source: str) -> tuple[int, str] | None:
@@ -38,23 +70,310 @@ def tree(source: str) -> ast.Module:
         return ast.parse(source)
 
 
-def unified(text: str) -> str:
-    """The text with one kind of line end."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+def fenced(program: str, language: str) -> str:
+    """A program as a completion that is one code block."""
+    return f"```{language}\n{program.strip(chr(10))}\n```"
 
 
-def dedent(block: str) -> str:
-    """Undo an indentation that all lines share, as in a fence within a list."""
-    lines = block.split("\n")
-    filled = [line for line in lines if line.strip()]
-    margin = min((len(line) - len(line.lstrip(" ")) for line in filled), default=0)
-    return "\n".join(line[margin:] for line in lines)
+# Thoughts.
+
+
+def without_thoughts(completion: str) -> str:
+    """The answer of a completion: its text with plain line ends, without a byte-order mark and without thoughts.
+
+    Thoughts reach from `<think>` to `</think>`, or to the end if they are never closed. A `</think>` without an opening ends
+    thoughts that the chat template has opened: all text before it is thought. The words may be part of an answer: tags in quotes,
+    in a fenced block or in a valid Python program are no thoughts.
+    """
+    text = unified(completion).removeprefix("\ufeff")
+    if _TAG.search(text) is None or syntax_fault(text) is None:
+        return text
+    kept = _apart(text)
+    return kept if kept == text else re.sub(r"\A(?:[ \t]*\n)+", "", kept)
+
+
+def _apart(text: str) -> str:
+    kept: list[str] = []
+    begin = offset = words = 0  # `words`: opening tags since `begin` that are words of the answer.
+    inside = False
+    fence: _Mark | None = None
+    for number, line in enumerate(text.split("\n")):
+        tags = _tags(line) if "think>" in line else []
+        for tag in tags:
+            before = line[: tag.start()]
+            if fence and not inside and _closing(before, fence):
+                fence = None
+            if inside:
+                if tag[1]:
+                    inside, begin, words, fence = False, offset + tag.end(), 0, None
+            elif not tag[1]:
+                if fence is None and _opens_thoughts(before):
+                    kept.append(text[begin : offset + tag.start()])
+                    inside = True
+                else:
+                    words += 1
+            elif _ends_thoughts(before, line[tag.end() :], fence is not None, words):
+                kept, begin, words, fence = [], offset + tag.end(), 0, None
+            else:
+                words = max(0, words - 1)
+        if not inside:
+            rest = line[tags[-1].end() :] if tags and offset + tags[-1].end() == begin else line
+            mark = _mark(rest, number)
+            if fence is None:
+                fence = mark
+            elif mark and mark.closes(fence):
+                fence = None
+        offset += len(line) + 1
+    return "".join([*kept, "" if inside else text[begin:]])
+
+
+def _tags(line: str) -> list[re.Match[str]]:
+    """The tags of a line outside quotes."""
+    spans = [match.span() for match in _QUOTED.finditer(line)]
+    found, place = [], 0
+    for tag in _TAG.finditer(line):
+        while place < len(spans) and spans[place][1] < tag.end():
+            place += 1
+        if place == len(spans) or spans[place][0] > tag.start():
+            found.append(tag)
+    return found
+
+
+def _opens_thoughts(before: str) -> bool:
+    """By the line up to the tag: thoughts begin a line, or follow a sentence. A docstring of unfenced code is indented."""
+    return len(before) - len(before.lstrip()) <= _DEEPER and (not before.strip() or before.rstrip()[-1] in ".!?>*")
+
+
+def _ends_thoughts(before: str, after: str, fenced_in: bool, words: int) -> bool:
+    """Whether a closing tag outside thoughts ends those of the template: it begins or ends a line, or the prose around it goes on."""
+    begins = not before.strip() and len(before) <= _DEEPER
+    if fenced_in or words:
+        return begins and not (fenced_in and words)
+    return begins or not before.strip() or not after.strip() or not before[0].isspace()
+
+
+def _closing(line: str, fence: "_Mark") -> bool:
+    mark = _mark(line, 0)
+    return mark is not None and mark.closes(fence)
+
+
+# Fences.
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of an answer."""
+
+    text: str
+    """Its lines, without the indentation of the block."""
+    tag: str
+    """The language after the opening fence, in lower case; empty: none."""
+    start: int
+    """Index of its first line in the answer."""
+    end: int
+    """Index of the closing fence, or of the line after the block."""
+    closed: bool
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """A line with a fence."""
+
+    line: int
+    fence: str
+    indent: int
+    info: str
+    inline: bool = False
+    """Words stand before it: `The code is: ```python`. It only opens."""
+
+    def closes(self, opening: "_Mark") -> bool:
+        return not self.info and self.reaches(opening)
+
+    def reaches(self, opening: "_Mark") -> bool:
+        """Whether it is a fence of the same level and no line of the opening's block."""
+        same = self.fence[0] == opening.fence[0] and len(self.fence) >= len(opening.fence)
+        return same and self.indent <= opening.indent + _DEEPER and not self.inline
+
+    @property
+    def tag(self) -> str:
+        match = re.match(r"[^\w]*([\w+#-]*)", self.info)
+        return match[1].lower() if match else ""
+
+
+def fenced_blocks(text: str, cut: Callable[[str], bool] | None = None, deeper: int = 2) -> list[Block]:
+    """The blocks with content in a text without thoughts, in order.
+
+    A fence is three or more backticks or tildes, in a list too; the closing fence is at least as long. A fence with a language only
+    opens. The last block may lack its closing fence, and a closing fence its opening one, which makes no block.
+
+    Args:
+        cut: whether a text ends inside a literal, so that the next fence is a part of it. The work is bounded: at most some ten
+            times the text is looked at.
+        deeper: levels of blocks inside blocks of Markdown.
+    """
+    lines = text.split("\n")
+    marks = [mark for number, line in enumerate(lines) if (mark := _mark(line, number))]
+    balance = _balance(marks)
+    left = 10 * len(text) + 50_000
+    found: list[Block] = []
+    at = 0
+    while at < len(marks):
+        opening, at = marks[at], at + 1
+        if not opening.info and balance[at - 1] % 2 and _is_lone(lines, opening):
+            continue
+        ends: list[tuple[int, int, bool]] = []  # Possible ends: line, next mark, whether a fence closes the block.
+        for place in range(at, len(marks)):
+            mark = marks[place]
+            if not mark.reaches(opening):
+                continue
+            ends.append((mark.line, place + 1, True) if not mark.info else (mark.line, place, False))
+            content = _content(lines, opening, mark.line, True) if cut else ""
+            left -= len(content)
+            if cut is None or left < 0 or not cut(content):
+                break
+        else:
+            if not ends or not (cut and cut(_content(lines, opening, len(lines), False))):
+                ends.append((len(lines), len(marks), False))
+            else:
+                ends = ends[:1]
+        end, following, closed = ends[-1]
+        if not opening.info and not closed and end < len(lines):
+            continue  # A fence with a language follows: this one has closed a block without an opening.
+        at = following
+        content = _content(lines, opening, end, closed)
+        inner = _inner(content, opening, cut, deeper)
+        start = opening.line + 1
+        if inner:
+            found += [replace(one, start=one.start + start, end=one.end + start) for one in inner]
+        elif content.strip():
+            found.append(Block(content, opening.tag, start, end, closed))
+    return found
+
+
+def _mark(line: str, number: int) -> _Mark | None:
+    if "```" not in line and "~~~" not in line:
+        return None
+    if match := _MARK.match(line):
+        indent, fence, info = match[1].expandtabs(4), match[2], match[3].strip()
+        if fence[0] == "`" and "`" in info:
+            return None
+        return _Mark(number, fence, len(indent), "" if len(info.split()) >= _WORDS else info)
+    before, fence, info = line.partition("```")
+    info = info.lstrip("`")
+    if fence and before.strip() and before.count("`") == 0 and _LANGUAGE.fullmatch(info):
+        return _Mark(number, fence, 0, info.strip(), inline=True)
+    return None
+
+
+def _balance(marks: Sequence[_Mark]) -> list[int]:
+    """Of each mark how many fences without a language are left beyond those that close a block with one."""
+    found, bare = [], 0
+    for mark in reversed(marks):
+        bare += 1 if not mark.info else -1
+        found.append(bare)
+    return found[::-1]
+
+
+def _is_lone(lines: Sequence[str], mark: _Mark) -> bool:
+    """Whether a fence looks like the end of what is before it: right after a line of it, with nothing right after."""
+    before = lines[mark.line - 1].strip() if mark.line else ""
+    after = lines[mark.line + 1].strip() if mark.line + 1 < len(lines) else ""
+    return bool(before) and not before.endswith(":") and not after
+
+
+def _content(lines: Sequence[str], opening: _Mark, end: int, closed: bool) -> str:
+    rows = list(lines[opening.line + 1 : end])
+    if not closed:  # The closing fence may stand at the end of the last line of code.
+        run = opening.fence
+        glued = (number for number, row in enumerate(rows) if row.rstrip().endswith(run) and row.count(run) == 1)
+        last = next((number for number in glued if rows[number].strip(f" \t{run[0]}")), None)
+        if last is not None:
+            rows = [*rows[:last], rows[last].rstrip().rstrip(run[0])]
+    rows = [row[min(opening.indent, len(row) - len(row.lstrip(" \t"))) :] for row in rows]
+    return dedent("\n".join(rows)) + "\n"
+
+
+def _inner(content: str, opening: _Mark, cut: Callable[[str], bool] | None, deeper: int) -> list[Block]:
+    """The blocks inside a block of Markdown, or inside a longer fence without a language that begins with one."""
+    first = _mark(content.lstrip("\n").split("\n", 1)[0], 0)
+    if deeper and (opening.tag in _MARKDOWN or (not opening.info and first is not None)):
+        return fenced_blocks(content, cut, deeper - 1)
+    return []
+
+
+def last_block(text: str, tags: Collection[str] = ()) -> Block | None:
+    """The block that is the answer, of any language: the last with a tag of `tags`, else the last that shows no command or output."""
+    found = fenced_blocks(text)
+    tagged = [block for block in found if block.tag in tags]
+    own = [block for block in found if block.tag not in _ASIDE]
+    return next(iter((tagged or own or found)[::-1]), None)
+
+
+def answer_text(text: str, tags: Collection[str] = ()) -> str:
+    """The answer in a text without thoughts, in a language that cannot be told from chatter: the block of `last_block`, else the
+    complete text before a closing fence."""
+    block = last_block(text, tags)
+    return block.text.rstrip("\n") if block else before_lone_fence(text)
+
+
+def before_lone_fence(text: str) -> str:
+    """A text without blocks up to a closing fence without an opening one."""
+    lines = text.split("\n")
+    place = next(
+        (number for number, line in enumerate(lines) if (mark := _mark(line, number)) and not mark.inline), None
+    )
+    return text if place is None or not "".join(lines[:place]).strip() else "\n".join(lines[:place]) + "\n"
+
+
+def block_closes(text: str, accepts: Callable[[str], bool], python: bool = True) -> bool:
+    """Whether a completion so far ends with the fence that closes a block that is accepted; nothing ends inside thoughts, nor
+    with a command or an output.
+
+    Args:
+        python: the block is a program in Python, whose literals may hold fences.
+    """
+    last = _mark(unified(text).rstrip(" \t\n").rpartition("\n")[2], 0)
+    if last is None or last.info:
+        return False
+    answer = without_thoughts(text).rstrip(" \t\n")
+    block = next(iter(fenced_blocks(answer, _ends_in_string if python else None)[::-1]), None)
+    if block is None or not block.closed or block.end != answer.count("\n") or block.tag in _ASIDE:
+        return False
+    return accepts(block.text)
+
+
+# Python.
+
+
+def whole_program(completion: str, wanted: str = "") -> Candidate:
+    """The complete program in a completion: nothing is cut from code, not even calls at its end.
+
+    An answer that is Python is taken unchanged. Else the last fenced block that defines what is wanted counts, else unfenced code
+    that does, then the last that defines a function or class, then the last that is Python. A block is preceded by the imports
+    and definitions of earlier blocks of the answer that it needs.
+
+    Args:
+        wanted: the name of the function or class that is asked for, or of its method (`Class.method`), if it is known.
+    """
+    text = without_thoughts(completion)
+    if not text.strip():
+        return Candidate(None, "no program in the answer")
+    if syntax_fault(text) is None:
+        return Candidate(text)
+    return _PythonAnswer(text, wanted.partition(".")[0]).program()
+
+
+def defines(block: str, name: str = "") -> bool:
+    """Whether a text is Python with a function or a class; with one of this name, if one is given."""
+    return syntax_fault(block) is None and _defines(tree(block), name)
 
 
 def cut_tail(lines: list[str]) -> tuple[list[str], tuple[int, str] | None]:
     """Drop the tail from an unindented line that is no Python, repeatedly: words after the code."""
     fault = syntax_fault("\n".join(lines))
-    while fault is not None and 1 < fault[0] <= len(lines) and not _own(lines[fault[0] - 1]):
+    for _ in range(_MOST_CUTS):
+        if fault is None or not 1 < fault[0] <= len(lines) or _own(lines[fault[0] - 1]):
+            break
         lines = lines[: fault[0] - 1]
         fault = syntax_fault("\n".join(lines))
     return lines, fault
@@ -65,79 +384,252 @@ def _own(line: str) -> bool:
     return line[:1] in (" ", "\t") or CODE_START.match(line) is not None
 
 
-def whole_program(completion: str, wanted: str = "") -> Candidate:
-    """The complete program in a completion: nothing is cut from code, not even calls at its end.
+def _ends_in_string(text: str) -> bool:
+    fault = syntax_fault(text)
+    return fault is not None and fault[1].startswith("unterminated triple-quoted")
 
-    A completion that is Python is taken unchanged. Else the last fenced block that defines what is wanted, the last that
-    defines a function or class, or the last that is Python; a block may itself hold fence marks, as in a docstring. Without
-    any, the text from its first line of code on, without the words after it.
+
+def _defines(module: ast.Module, name: str = "") -> bool:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return any(isinstance(node, kinds) and name in ("", node.name) for node in module.body) or (
+        name != "" and any(_assigns(node, name) for node in module.body)
+    )
+
+
+def _are_tests(module: ast.Module) -> bool:
+    """Whether all that a program defines are tests: what they test is no part of them."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    defined = [node for node in module.body if isinstance(node, kinds)]
+    return bool(defined) and all(
+        node.name.startswith("test_")
+        or (isinstance(node, ast.ClassDef) and any("TestCase" in ast.dump(base) for base in node.bases))
+        for node in defined
+    )
+
+
+def _assigns(node: ast.stmt, name: str) -> bool:
+    """Whether a statement gives a function its name: `double = lambda x: 2 * x`."""
+    return isinstance(node, (ast.Assign, ast.AnnAssign)) and name in bound_names([node])
+
+
+@dataclass(frozen=True)
+class _Code:
+    """A part of an answer that is Python."""
+
+    text: str
+    line: int
+    """Index of its first line in the answer."""
+    aside: bool = False
+    """Its language is another."""
+    mended: bool = False
+    """Words after it were dropped."""
+
+    @cached_property
+    def module(self) -> ast.Module:
+        return tree(self.text)
+
+    @property
+    def acts(self) -> bool:
+        """Whether it is more than a value, as an output is."""
+        plain = (ast.Constant, ast.Name, ast.Tuple, ast.List, ast.Dict, ast.UnaryOp, ast.BinOp)
+        return any(not isinstance(node, ast.Expr) or not isinstance(node.value, plain) for node in self.module.body)
+
+
+class _PythonAnswer:
+    """An answer that is not Python as it stands.
 
     Args:
-        wanted: the name of the function or class that is asked for, where it is known.
+        text: without thoughts.
+        name: of what is wanted; empty: not known.
     """
-    text = unified(completion)
-    if not text.strip():
-        return Candidate(None, "no program in the answer")
-    if syntax_fault(text) is None:
-        return Candidate(text)
-    blocks = _blocks(text.split("\n"))
-    if blocks:
-        defining = [block for block in blocks if _defines(block)]
-        named = [block for block in defining if wanted and _defines(block, wanted)]
-        return Candidate((named or defining or blocks)[-1])
-    return _unfenced(text)
+
+    def __init__(self, text: str, name: str):
+        self._text, self._name = text, name
+        self._blocks = fenced_blocks(text, _ends_in_string)
+        self._fault = ""
+
+    def program(self) -> Candidate:
+        blocks = [code for block in self._blocks if (code := self._code_of(block))]
+        outside = [code for code in [self._outside()] if code]
+        found = self._chosen(blocks, outside)
+        if found is None:
+            return Candidate(None, self._fault or "no program in the answer")
+        if _are_tests(found.module) and not _defines(found.module, self._name or "-"):
+            return Candidate(found.text)
+        return Candidate(_with_needed(found, [code for code in blocks if code.line < found.line]))
+
+    def _chosen(self, blocks: Sequence[_Code], outside: Sequence[_Code]) -> _Code | None:
+        whole = [code for code in blocks if not code.mended]
+        groups = [*([whole, blocks, outside] if self._name else []), whole, blocks, outside]
+        names = [*[self._name] * (3 if self._name else 0), "", "", ""]
+        for codes, name in zip(groups, names, strict=True):
+            if named := [code for code in codes if _defines(code.module, name)]:
+                return named[-1]
+        own = [code for code in whole if code.acts and not code.aside]
+        acting = own or [code for code in outside if code.acts] or whole or list(outside)
+        return acting[-1] if acting else None
+
+    def _code_of(self, block: Block) -> _Code | None:
+        if syntax_fault(block.text) is None:
+            return _Code(block.text, block.start, block.tag in _ASIDE)
+        return self._first_code(block.text.split("\n"), block.start)
+
+    def _outside(self) -> _Code | None:
+        """The program between the blocks: from a first line of code on, without the words after it."""
+        lines = self._text.split("\n")
+        for block in self._blocks:
+            lines[block.start - 1 : block.end + block.closed] = [""] * (block.end + block.closed - block.start + 1)
+        return self._first_code(lines, 0) if any(line.strip() for line in lines) else None
+
+    def _first_code(self, lines: list[str], offset: int) -> _Code | None:
+        """From the first line of code on, or failing that (chatter can look like code) from the definition on."""
+        starts = [number for number, line in enumerate(lines) if CODE_START.match(line)]
+        defining = re.compile(rf"(?:async\s+)?(?:def|class)\s+{re.escape(self._name) if self._name else ''}")
+        named = [number for number in starts if defining.match(lines[number])]
+        for start in dict.fromkeys([*starts[:1], *named[:1]] or [0]):
+            kept, fault = cut_tail(lines[start:])
+            if fault is None and any(line.strip() for line in kept):
+                return _Code("\n".join(kept).rstrip("\n") + "\n", offset + start, mended=True)
+            if fault is not None:
+                self._fault = (
+                    self._fault if self._fault and not starts else f"line {offset + start + fault[0]}: {fault[1]}"
+                )
+        return None
 
 
-def fenced(program: str, language: str) -> str:
-    """A program as a completion that is one code block."""
-    return f"```{language}\n{program.strip(chr(10))}\n```"
+def suite_blocks(text: str) -> str:
+    """The test file in the fenced blocks of a text without thoughts: all blocks with tests, after what they need of others; empty:
+    there are no blocks."""
+    found = fenced_blocks(text, _ends_in_string)
+    tests = [block for block in found if "def test" in block.text or "TestCase" in block.text]
+    main = "\n".join(block.text for block in tests or found)
+    if syntax_fault(main) is not None:
+        return main
+    others = [
+        _Code(block.text, block.start) for block in found if block not in tests and syntax_fault(block.text) is None
+    ]
+    return _with_needed(_Code(main, len(text)), others) if tests else main
 
 
-def block_closes(text: str, accepts: Callable[[str], bool]) -> bool:
-    """Whether a completion so far ends with the fence that closes a block that is accepted; nothing ends inside thoughts."""
-    lines = unified(text).rstrip(" \t\n").split("\n")
-    if lines[-1].strip() != "```" or ("<think>" in text and "</think>" not in text):
-        return False
-    marks = [number for number, line in enumerate(lines[:-1]) if _MARK.match(line)][-_MOST_MARKS:]
-    return any(accepts(dedent("\n".join(lines[mark + 1 : -1])) + "\n") for mark in marks)
+# What a block needs of earlier ones.
 
 
-def defines(block: str) -> bool:
-    """Whether a text is Python with a function or a class."""
-    return syntax_fault(block) is None and _defines(block)
+@dataclass(frozen=True)
+class _Definition:
+    """A statement of an earlier block that binds names."""
+
+    place: int
+    """In the order of the answer."""
+    code: _Code
+    node: ast.stmt
+    binds: frozenset[str]
+
+    @cached_property
+    def text(self) -> str:
+        first = min([self.node.lineno, *(mark.lineno for mark in getattr(self.node, "decorator_list", ()))])
+        return "\n".join(self.code.text.split("\n")[first - 1 : self.node.end_lineno])
+
+    @property
+    def runs_at_once(self) -> bool:
+        """Whether what it reads has to be there before it."""
+        return not isinstance(self.node, (ast.FunctionDef, ast.AsyncFunctionDef))
 
 
-def _blocks(lines: Sequence[str]) -> list[str]:
-    """Every fenced block that is Python, in order: from an opening mark to the nearest bare mark that completes it. A mark
-    with a language only opens; one that opens no Python takes its closing mark with it, which opens nothing then."""
-    marks = [number for number, line in enumerate(lines) if _MARK.match(line)][-_MOST_MARKS:]
-    found, at = [], 0
-    while at < len(marks):
-        opening, at = marks[at], at + 1
-        bare = [place for place in range(at, len(marks)) if _BARE.match(lines[marks[place]])]
-        for closing in (*bare, len(marks)):
-            end = marks[closing] if closing < len(marks) else len(lines)
-            block = dedent("\n".join(lines[opening + 1 : end])) + "\n"
-            if block.strip() and syntax_fault(block) is None:
-                found.append(block)
-                at = closing + 1
-                break
-        else:
-            at += bare[:1] == [at]
+def _with_needed(main: _Code, earlier: Sequence[_Code]) -> str:
+    """The program after the imports and definitions of earlier blocks that it needs, in the order of the answer.
+
+    Needed are names that the program reads and does not bind. So calls, tests and examples of earlier blocks are left behind, which
+    would run before the program, and so are earlier drafts of its functions.
+    """
+    needed, own = _names(main.text)
+    fixtures = {node.arg for node in ast.walk(main.module) if isinstance(node, ast.arg)} - own
+    known = [one for one in _definitions(earlier) if not (one.runs_at_once and _names(one.text)[0] & own)]
+    taken: dict[int, _Definition] = {}
+    of_fixtures = {name for one in known if "fixture" in one.text.partition("def ")[0] for name in one.binds}
+    wanted = [(name, len(known)) for name in sorted(needed | (fixtures & of_fixtures))]
+    asked = set(wanted)
+    while wanted:
+        name, place = wanted.pop()
+        found = [one for one in known if name in one.binds and (one.place < place or place == len(known))]
+        found = found or [one for one in known if name in one.binds]
+        if found and found[-1].place not in taken:
+            last = taken[found[-1].place] = found[-1]
+            more = {(free, last.place) for free in _names(last.text)[0] - own} - asked
+            asked |= more
+            wanted += sorted(more)
+    if not taken:
+        return main.text
+    parts = [_taken_of(code, [one for _, one in sorted(taken.items()) if one.code is code]) for code in earlier]
+    whole = "\n".join([*filter(None, parts), main.text])
+    whole = whole if "__future__" not in whole else _futures_first(whole)
+    return whole if syntax_fault(whole) is None else main.text
+
+
+def _definitions(codes: Sequence[_Code]) -> list[_Definition]:
+    """Imports, functions, classes and variables at the top level; also those in a `try` or an `if`, but for a program's own run."""
+    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
+    found: list[_Definition] = []
+    for code in codes:
+        for node in code.module.body:
+            whole = isinstance(node, (ast.Try, ast.If)) and "__name__" not in ast.dump(node)
+            binds = set(bound_names([node])) if whole or isinstance(node, kinds) else set()
+            if isinstance(node, (ast.Assign, ast.AnnAssign)):  # An example may have called its list `list`.
+                binds -= set(dir(builtins))
+            if binds:
+                found.append(_Definition(len(found), code, node, frozenset(binds)))
     return found
 
 
-def _defines(block: str, name: str = "") -> bool:
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return any(isinstance(node, kinds) and name in ("", node.name) for node in tree(block).body)
+def _names(source: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The global names that a program reads and does not bind, and those that it binds."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module = symtable.symtable(source, "answer", "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset(), frozenset()
+    bound = {one.get_name() for one in module.get_symbols() if one.is_assigned() or one.is_imported()}
+    read = {
+        one.get_name()
+        for table in _tables(module)
+        for one in table.get_symbols()
+        if one.is_referenced() and one.is_global()
+    }
+    return frozenset(read - bound), frozenset(bound)
 
 
-def _unfenced(text: str) -> Candidate:
-    match = FENCE.search(text)
-    block, offset = (dedent(match[1]), text.count("\n", 0, match.start(1))) if match else (text, 0)
-    lines = block.split("\n")
-    start = next((number for number, line in enumerate(lines) if CODE_START.match(line)), 0)
-    kept, fault = cut_tail(lines[start:])
-    if fault is not None:
-        return Candidate(None, f"line {offset + start + fault[0]}: {fault[1]}")
-    return Candidate("\n".join(kept).rstrip("\n") + "\n")
+def _tables(module: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+    stack = [module]
+    while stack:
+        table = stack.pop()
+        stack += table.get_children()
+        yield table
+
+
+def _taken_of(code: _Code, taken: Sequence[_Definition]) -> str:
+    """The block as it is written if all of it is taken."""
+    if not taken:
+        return ""
+    if len(taken) == len(code.module.body):
+        return code.text
+    futures = [node for node in code.module.body if _is_future(node)]
+    parts = [*(ast.unparse(node) for node in futures if all(node is not one.node for one in taken))]
+    return "\n".join([*parts, *(one.text for one in taken)]) + "\n"
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
+def _futures_first(text: str) -> str:
+    """Imports of `__future__` have to begin a program."""
+    lines, futures = text.split("\n"), list[str]()
+    try:
+        body = tree(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    for node in body:
+        if _is_future(node) and node.end_lineno:
+            futures.append(ast.unparse(node))
+            lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
+    return "\n".join([*dict.fromkeys(futures), *lines])

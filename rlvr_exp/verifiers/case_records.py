@@ -3,6 +3,7 @@
 Reads the records of the harness `calls`, compares, and notes the first fault in words. Never raises for their content.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from rlvr_exp.sandbox import wire
@@ -39,6 +40,7 @@ class CaseRecords:
         """The first case without a report."""
         self._problem, self._closed = problem, False
         self._outputs: list[Any] = [None] * len(problem.cases)
+        self._raised: list[tuple[str, ...]] = [()] * len(problem.cases)
         try:
             for frame in frames(records):
                 self._take(wire.decode(frame))
@@ -49,6 +51,11 @@ class CaseRecords:
     def outputs(self) -> tuple[Any, ...]:
         """The value of each case; None where none was returned."""
         return tuple(self._outputs)
+
+    @property
+    def raised(self) -> tuple[tuple[str, ...], ...]:
+        """The built-in classes of the exception of each case; empty where none was raised."""
+        return tuple(self._raised)
 
     def call(self, index: int) -> str:
         """A case in words: its input or its call."""
@@ -64,8 +71,8 @@ class CaseRecords:
             self._closed, self.finished = True, self.next == len(self._problem.cases)
         elif record[0] == "value" and len(record) == 3:
             self._value(self._case(record[1]), record[2])
-        elif record[0] == "error" and len(record) == 4 and type(record[3]) is str:
-            self._error(record[1], record[2], record[3][:_MAX_TEXT])
+        elif record[0] == "error" and len(record) >= 4 and all(type(one) is str for one in record[3:]):
+            self._error(record[1], record[2], record[3][:_MAX_TEXT], record[4:])
         else:
             raise ValueError("not a record")
 
@@ -95,7 +102,7 @@ class CaseRecords:
             return ": its output is not UTF-8 text"
         return f": {differing_output(got, case.expected_stdout, *rules)}"
 
-    def _error(self, index: Any, kind: Any, text: str) -> None:
+    def _error(self, index: Any, kind: Any, text: str, names: Sequence[str]) -> None:
         if type(kind) is not str or kind not in BUCKETS:
             raise ValueError("an unknown error")
         if type(index) is int and index == LOADING and self.next == 0:
@@ -103,6 +110,7 @@ class CaseRecords:
             self._note(BUCKETS[kind], text)
         else:
             case = self._case(index)
+            self._raised[case] = tuple(names)
             self._note(BUCKETS[kind], f"case {case}: {text}")
 
     def _note(self, bucket: str, log: str) -> None:

@@ -10,10 +10,12 @@ every character. With a tolerance lines are compared word by word, and two numbe
 
 import cmath
 import re
+from dataclasses import replace
 from typing import Any
 
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.wire import Bag, Pairs
+from rlvr_exp.tasks.problems.calls import Approx
 
 _NUMBERS = (int, float, complex)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,400}", re.ASCII)
@@ -35,6 +37,18 @@ def equal(got: Any, expected: Any, strict: bool = False, atol: float = 0.0, rtol
     if kind in (set, frozenset):
         return _sets_equal(got, expected, strict)
     return type(got) is kind and got == expected
+
+
+def near(got: Any, expected: Approx) -> bool:
+    """Whether a value is about what `pytest.approx` expects: numbers within the tolerance, in the same structure."""
+    wanted = expected.value
+    if isinstance(wanted, (list, tuple)):
+        alike = type(got) in (list, tuple) and len(got) == len(wanted)
+        return alike and all(near(one, replace(expected, value=other)) for one, other in zip(got, wanted, strict=True))
+    if isinstance(wanted, dict):
+        alike = type(got) is dict and got.keys() == wanted.keys()
+        return alike and all(near(got[key], replace(expected, value=other)) for key, other in wanted.items())
+    return type(got) in _NUMBERS and (got == wanted or _within(got, wanted, expected.tolerance(wanted), 0.0))
 
 
 def lines_of(text: str) -> list[str]:

@@ -20,6 +20,8 @@ class Execution:
     outputs: tuple[Any, ...]
     """What it returned on each case as plain data, or printed; None where it returned nothing or did not return. Empty where
     it was not run."""
+    raised: tuple[tuple[str, ...], ...] = ()
+    """By case the built-in classes of the exception that it raised, the narrowest first; empty if it raised none."""
 
 
 class Executor(ABC):

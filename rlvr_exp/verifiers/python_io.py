@@ -103,7 +103,7 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
 
         def read(done: JobResult) -> Execution:
             records = _records(request.problem, done)
-            return Execution(_judge(request.problem, done, records).verdict, records.outputs)
+            return Execution(_judge(request.problem, done, records).verdict, records.outputs, records.raised)
 
         return then(self._pool.submit(prepared.payload), read)
 

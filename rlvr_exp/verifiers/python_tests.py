@@ -1,7 +1,7 @@
 """Verifies tests in the form of calls: each first against a reference, those that hold of it then against other programs.
 
 A test that the reference fails is invalid. A program is caught by a valid test on which it returns something else than the
-reference, or nothing. Reference and programs run in the sandbox on the arguments alone, all of a text's at once; values are compared
+reference, or nothing; of a test of an exception on which it raises none of its kind. Reference and programs run in the sandbox on the arguments alone, all of a text's at once; values are compared
 here. Problems with a test file are `pytest`'s and all others `python_io`'s, which it judges as those do.
 
 The verdict of tests: `passed` where every line is a valid test and, with programs, some program is caught. Its measures are `validity`
@@ -22,9 +22,9 @@ from rlvr_exp.config import verifier as options
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
-from rlvr_exp.tasks.problems.calls import CallsProblem, WrittenTests, calls_of, read_tests
+from rlvr_exp.tasks.problems.calls import Approx, CallsProblem, Raises, WrittenTests, calls_of, read_tests
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
-from rlvr_exp.verifiers.compare import equal
+from rlvr_exp.verifiers.compare import equal, near
 from rlvr_exp.verifiers.execution import Execution, Executor
 from rlvr_exp.verifiers.futures import completed_future, gathered, then
 from rlvr_exp.verifiers.python_io import PythonIO
@@ -40,7 +40,7 @@ class PythonTests(Verifier, Executor, options.PythonTests):
     """Judges `CallsProblem`s, and all that `PythonIO` and `PytestSuite` judge."""
 
     name = "python_tests"
-    version = f"2+{PythonIO.version}+{PytestSuite.version}"
+    version = f"3+{PythonIO.version}+{PytestSuite.version}"
     row_format = "python_io"
     also_judges = ("pytest",)
 
@@ -134,11 +134,11 @@ def _judged(tests: WrittenTests, calls: Sequence[Case], runs: Sequence[Execution
     count = len(tests.cases)
     at = {repr(call.args): place for place, call in enumerate(calls)}
     places = [at[repr(case.args)] for case in tests.cases]
-    right, *others = ([outputs[place] for place in places] for outputs in (_outputs(run, len(calls)) for run in runs))
-    valid = [_same(right[place], case.expected) for place, case in enumerate(tests.cases)]
-    # What a valid test expects is what the reference returned, as the test writes it: outputs are compared with plain data.
+    # What a valid test expects is what the reference did, as the test writes it: outputs are compared with plain data.
     wanted = [case.expected for case in tests.cases]
-    catches = [[valid[place] and not _same(given[place], wanted[place]) for place in range(count)] for given in others]
+    holds = [[_holds(run, place, len(calls), one) for place, one in zip(places, wanted, strict=True)] for run in runs]
+    valid, others = holds[0], holds[1:]
+    catches = [[valid[place] and not given[place] for place in range(count)] for given in others]
     return Execution(_verdict(tests, valid, catches), (tuple(valid), tuple(map(tuple, catches))))
 
 
@@ -156,11 +156,11 @@ def _verdict(tests: WrittenTests, valid: Sequence[bool], catches: Sequence[Seque
     return Verdict("failed", "wrong_answer", passed=held, total=lines, log=log, measures=measures)
 
 
-def _outputs(run: Execution, count: int) -> Sequence[Any]:
-    """What a program returned on each call; None where it did not."""
-    return run.outputs if len(run.outputs) == count else (None,) * count
-
-
-def _same(got: Any, wanted: Any) -> bool:
-    """None is no value: it stands for a call that returned nothing."""
-    return got is not None and wanted is not None and equal(got, wanted)
+def _holds(run: Execution, place: int, count: int, wanted: Any) -> bool:
+    """Whether a program did on a call what a test expects; None is no value: it stands for a call that returned nothing."""
+    if len(run.outputs) != count or wanted is None:
+        return False
+    if isinstance(wanted, Raises):
+        return bool(set(wanted.names).intersection(run.raised[place]))
+    got = run.outputs[place]
+    return got is not None and (near(got, wanted) if isinstance(wanted, Approx) else equal(got, wanted))

@@ -124,7 +124,7 @@ class DafnyDomain(Domain, DafnyDataOptions):
 
     def is_complete(self, text: str) -> bool:
         """A bare completion is its body: complete with the brace that closes it; one in words with the fence around it."""
-        return closed(text) if self.prompt.style == "bare" else block_closes(text, closed)
+        return closed(text) if self.prompt.style == "bare" else block_closes(text, closed, python=False)
 
     def similarity_pair(self, completion: str, task: Task) -> tuple[str, str]:
         """Tokens, so that comments and blanks do not count; for a completion without a body its own words."""

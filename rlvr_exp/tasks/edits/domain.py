@@ -86,7 +86,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         if why := _why_not(row):
             return why
         gold = wording.gold_of(row, self.target, self.prompt) if self.target == "text" else None
-        read = gold and wording.answer_in(gold, self.target, self.prompt, row.before).text
+        read = gold and wording.answer_in(gold, self.target, self.prompt, row.before, row.language).text
         return UNREAD if gold and read != row.after else ""
 
     def no_training(self) -> str:
@@ -127,7 +127,8 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         return Alike(self.contents)
 
     def parse(self, completion: str, task: Task) -> Candidate:
-        return wording.answer_in(completion, self.target, self.prompt, task.inputs.row.before)
+        row = task.inputs.row
+        return wording.answer_in(completion, self.target, self.prompt, row.before, row.language)
 
     def gold_completion(self, task: Task) -> str | None:
         return wording.gold_of(task.inputs.row, self.target, self.prompt)
@@ -170,7 +171,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         """In words: with the fence that closes a block, or the tag that closes the last part."""
         if self._tagged:
             return text.rstrip().endswith(("</state_update>",))
-        return bool(self.stop_text) and block_closes(text, lambda block: bool(block.strip()))
+        return bool(self.stop_text) and block_closes(text, lambda block: bool(block.strip()), python=False)
 
     @cached_property
     def _rows(self) -> list[EditRow]:

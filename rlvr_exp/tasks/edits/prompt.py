@@ -5,13 +5,12 @@ text, `->` an action. `instruct` says the same in words.
 """
 
 import json
-import re
 
 import yaml
 
 from rlvr_exp.config.edits import EditPrompt as Wording
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.completion import FENCE, dedent, fenced, unified
+from rlvr_exp.tasks.completion import answer_text, fenced, without_thoughts
 from rlvr_exp.tasks.edits.action import is_done
 from rlvr_exp.tasks.edits.line_ends import ended_as, lines_as
 from rlvr_exp.tasks.edits.rows import EditRow
@@ -34,13 +33,7 @@ ASKS = {
         "action is `done`."
     ),
 }
-_TAGGED = re.compile(r"<action>(.*?)</action>", re.DOTALL)
-_THOUGHTS = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
-_APART = re.compile(
-    r"^[ \t]*<think>.*?(?:</think>|\Z)|\A(?:(?!<think>).)*(?:^[ \t]*</think>|</think>[ \t]*$)", re.DOTALL | re.MULTILINE
-)
-"""Thoughts that begin a line, or that a chat template has opened and that end one: between tags any are, but a rule or a program may
-hold the words."""
+_ACTION = ("<action>", "</action>")
 
 
 def write(row: EditRow, instruction: str, target: str, options: Wording) -> str:
@@ -73,24 +66,30 @@ def gold_of(row: EditRow, target: str, options: Wording) -> str | None:
     return "\n".join(f"<{name}>\n{text.strip(chr(10))}\n</{name}>" for name, text in parts.items() if text)
 
 
-def answer_in(completion: str, target: str, options: Wording, before: str) -> Candidate:
+def answer_in(completion: str, target: str, options: Wording, before: str, language: str = "") -> Candidate:
     """The action or the text in a completion: of tags the last action; in words the last fenced block, else all of it.
-    Thoughts are no part of an answer of any style."""
-    text = _APART.sub("", unified(completion))
-    if target == "action" and (tagged := _TAGGED.findall(_THOUGHTS.sub("", text))):
-        return _found(_inside(tagged[-1]), target)
+    Thoughts are no part of an answer of any style.
+
+    Args:
+        language: of the text; empty if it is not known.
+    """
+    text = without_thoughts(completion)
+    tags = ("json", "yaml", "yml") if target == "action" else (language,)
+    if target == "action" and (tagged := _last_action(text)) is not None:
+        return _found(answer_text(tagged, tags), target)
     if options.style == "bare" or (target == "action" and options.answer == "tags"):
         return _found(text, target, before)
-    return _found(_inside(text), target, before)
+    return _found(answer_text(text, tags), target, before)
 
 
 def _shown(text: str, language: str, options: Wording) -> str:
     return text if options.style == "bare" else f"```{language}\n{text}\n```"
 
 
-def _inside(text: str) -> str:
-    blocks = [dedent(match[1]) for match in FENCE.finditer(text) if match[1].strip()]
-    return blocks[-1] if blocks else text
+def _last_action(text: str) -> str | None:
+    end = text.rfind(_ACTION[1])
+    start = text.rfind(_ACTION[0], 0, max(0, end))
+    return None if start < 0 else text[start + len(_ACTION[0]) : end]
 
 
 def _found(text: str, target: str, before: str = "") -> Candidate:

@@ -48,6 +48,7 @@ class AstGrep(Format):
     problem = AstGrepProblem
     keys = ("language", "before")
     candidate_key = answer = "action"
+    languages = ("json", "yaml", "yml")
 
     def read_problem(self, fields: Fields) -> AstGrepProblem:
         tests = optional_text(fields, "tests") or ""

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.completion import FENCE, dedent, unified
+from rlvr_exp.tasks.completion import answer_text, without_thoughts
 from rlvr_exp.tasks.formats.fields import Fields, text_of
 
 
@@ -20,6 +20,8 @@ class Format(ABC):
     """The key of a row's candidate: a row to solve has none, or its candidate is ignored."""
     answer: str
     """What a completion answers with, in a word."""
+    languages: tuple[str, ...] = ()
+    """Languages of a fenced block that is an answer."""
     is_python = False
     """Candidates are Python programs."""
 
@@ -40,12 +42,14 @@ class Format(ABC):
         """A prompt written from the problem alone. It shows what verifies the row: a few cases, the tests, the text
         after the edit."""
 
-    def parse(self, completion: str) -> Candidate:
-        """The candidate in a completion: the last fenced block with content, else the full text, since code other than
-        Python cannot be told from chatter."""
-        text = unified(completion)
-        blocks = [dedent(match[1]) for match in FENCE.finditer(text) if match[1].strip()]
-        found = (blocks[-1] if blocks else text).strip("\n")
+    def parse(self, completion: str, problem: Any = None) -> Candidate:
+        """The candidate in a completion: the last fenced block of the answer's language, else the last block, else the full text,
+        since code other than Python cannot be told from chatter.
+
+        Args:
+            problem: None if it is not known.
+        """
+        found = answer_text(without_thoughts(completion), self.languages).strip("\n")
         return Candidate(found + "\n") if found.strip() else Candidate(None, f"no {self.answer} in the answer")
 
     @abstractmethod

@@ -32,6 +32,7 @@ class Dafny(Format):
     keys = ("program",)
     candidate_key = "candidate"
     answer = "program"
+    languages = ("dafny", "dfy")
 
     def read_problem(self, fields: Fields) -> DafnyProblem:
         return DafnyProblem(text_of(fields, "program"), limits_of(fields), keep=optional_text(fields, "keep"))

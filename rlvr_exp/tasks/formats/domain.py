@@ -38,4 +38,4 @@ class RowDomain(Domain):
         return task.inputs
 
     def parse(self, completion: str, task: Task) -> Candidate:
-        return self._format.parse(completion)
+        return self._format.parse(completion, task.problem)

@@ -19,8 +19,8 @@ class PythonFormat(Format):
     candidate_key, answer = "code", "program"
     is_python = True
 
-    def parse(self, completion: str) -> Candidate:
-        return whole_program(completion)
+    def parse(self, completion: str, problem: Any = None) -> Candidate:
+        return whole_program(completion, getattr(problem, "entry_point", ""))
 
     def fault(self, problem: Any, text: str) -> str:
         found = syntax_fault(text)

@@ -1,10 +1,16 @@
-"""Tests in the form of calls, a line each: `f([1, 2], 'a') == [2]`. Arguments and value are literals, so that a test can look into nothing."""
+"""Tests in the form of calls, a line each: `f([1, 2], 'a') == [2]`. Arguments and value are literals, so that a test can look into nothing.
+
+The value may be `pytest.approx(0.3)`, and a call may stand in `with pytest.raises(ValueError):`.
+"""
 
 import ast
-from collections.abc import Sequence
+import builtins
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rlvr_exp.tasks.completion import fenced_blocks, syntax_fault, without_thoughts
 from rlvr_exp.tasks.formats.python_io import Case
 
 MOST_LINES = 32
@@ -13,6 +19,53 @@ LONGEST = 500
 """Characters of a line."""
 DEEPEST = 64
 """How deep the values of a test may be nested."""
+_LOOKED_AT = 4 * MOST_LINES
+"""Lines of a block among which a test is searched."""
+_JOINED = 12
+"""The most lines of one test."""
+_LIST_MARK = re.compile(r"(?:[-*+•]|\(?\d{1,3}[.):])\s+")
+_SCAFFOLD = re.compile(r"import pytest|from pytest import .*|def test\w*\(\)(\s*->\s*None)?:|\"{3}.*\"{3}|'{3}.*'{3}")
+_ERRORS = {
+    name: kind.__name__
+    for name, kind in vars(builtins).items()
+    if isinstance(kind, type) and issubclass(kind, Exception)
+}
+"""Exceptions that a test may name: a class of the program's own it cannot know."""
+
+
+@dataclass(frozen=True)
+class Raises:
+    """Expected of a call that raises one of these built-in exceptions."""
+
+    names: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"pytest.raises({self.names[0] if len(self.names) == 1 else '(' + ', '.join(self.names) + ')'})"
+
+
+@dataclass(frozen=True)
+class Approx:
+    """Expected of a call that returns about this number, or these numbers; the tolerances are those of `pytest.approx`."""
+
+    value: Any
+    rel: float | None = None
+    abs: float | None = None
+
+    def __repr__(self) -> str:
+        given = [f"{name}={value!r}" for name, value in (("rel", self.rel), ("abs", self.abs)) if value is not None]
+        return f"pytest.approx({', '.join([repr(self.value), *given])})"
+
+    def tolerance(self, number: float) -> float:
+        """The greater of both tolerances; `rel` is 1e-6 and `abs` 1e-12 by default, but for `rel` if `abs` is given alone."""
+        if self.abs is not None and self.rel is None:
+            return self.abs
+        return max((1e-6 if self.rel is None else self.rel) * abs(number), 1e-12 if self.abs is None else self.abs)
+
+
+def test_text(name: str, case: Case) -> str:
+    """A test in a line: a call with its value, or with the exception that it raises."""
+    call = f"{name}({', '.join(map(repr, case.args))})"
+    return f"with {case.expected!r}: {call}" if isinstance(case.expected, Raises) else f"{call} == {case.expected!r}"
 
 
 @dataclass(frozen=True)
@@ -54,12 +107,14 @@ class WrittenTests:
 
 
 def read_tests(text: str, entry_point: str) -> WrittenTests:
-    """Every line that is not empty is a test or faulty; a line may begin with `assert`."""
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    """The tests in an answer: of its fenced blocks with tests, else of all its lines, without thoughts.
+
+    A line is a test or faulty. It may begin with `assert` or the mark of a list, and stand in backticks. Comments, imports of pytest
+    and of the function, heads of test functions and words that lead to a list of tests are no lines.
+    """
     found: dict[str, Case] = {}
     faulty, repeated = 0, []
-    for place, line in enumerate(lines):
-        case = _case(line, entry_point) if place < MOST_LINES else None
+    for line, case in _chosen(without_thoughts(text), entry_point):
         if case is None:
             faulty += 1
         elif repr(case.args) in found:
@@ -69,20 +124,165 @@ def read_tests(text: str, entry_point: str) -> WrittenTests:
     return WrittenTests(tuple(found.values()), faulty, tuple(repeated))
 
 
+def _chosen(text: str, entry_point: str) -> Iterator[tuple[str, Case | None]]:
+    blocks = fenced_blocks(text)
+    lines = text.split("\n")
+    own = [block for block in blocks if _any_test(block.text.split("\n"), entry_point)]
+    if own:
+        lines = [line for block in own for line in block.text.split("\n")]
+    elif blocks:
+        outside = list(lines)
+        for block in blocks:
+            outside[block.start - 1 : block.end + block.closed] = [""] * (block.end + block.closed - block.start + 1)
+        lines = outside if _any_test(outside, entry_point) else [line for line in lines if not _is_fence(line)]
+    else:
+        lines = [line for line in lines if not _is_fence(line)]
+    return _tests(lines, entry_point, MOST_LINES)
+
+
+def _is_fence(line: str) -> bool:
+    return line.lstrip().startswith(("```", "~~~")) and not line.strip("`~ \t")
+
+
+def _any_test(lines: Sequence[str], entry_point: str) -> bool:
+    return any(case for _, case in _tests(lines[:_LOOKED_AT], entry_point, _LOOKED_AT))
+
+
+def _tests(lines: Sequence[str], entry_point: str, most: int) -> Iterator[tuple[str, Case | None]]:
+    """Each line that counts with its test; those after `most` are faulty."""
+    imported = re.compile(rf"from [\w.]+ import (?:.*\W)?{re.escape(entry_point)}\b.*")
+    at = count = 0
+    while at < len(lines):
+        line, at = _bare(lines[at], entry_point), at + 1
+        if (
+            not line
+            or line.startswith("#")
+            or _SCAFFOLD.fullmatch(line)
+            or imported.fullmatch(line)
+            or _leads(line, entry_point)
+        ):
+            continue
+        count += 1
+        joined = 0
+        case = _case(line, entry_point) if count <= most else None
+        if case is None and count <= most:
+            joined, case = _joined(line, lines[at : at + _JOINED], entry_point)
+        yield " ".join([line, *(one.strip() for one in lines[at : at + joined])]), case
+        at += joined
+
+
+def _bare(line: str, entry_point: str) -> str:
+    """A line without the mark of a list, emphasis and the words around its inline code."""
+    line = _LIST_MARK.sub("", line.strip(), count=1) if _LIST_MARK.match(line.strip()) else line.strip()
+    spans = line.split("`")[1::2] if "`" in line else []
+    line = next((span.strip() for span in spans if f"{entry_point}(" in span), line)
+    return line.strip("*").strip().rstrip(",;")
+
+
+def _leads(line: str, entry_point: str) -> bool:
+    """Whether a line is words before tests, such as `Edge cases:`."""
+    return (
+        line.endswith(":")
+        and f"{entry_point}(" not in line
+        and len(line) <= LONGEST
+        and syntax_fault(f"{line} 0") is not None
+    )
+
+
+def _joined(line: str, following: Sequence[str], entry_point: str) -> tuple[int, Case | None]:
+    """A test that goes on: the number of further lines, and the test."""
+    if line.startswith("with ") and line.endswith(":"):
+        body = [number for number, one in enumerate(following, 1) if one.strip()][:1]
+        number = body[0] if body and following[body[0] - 1][:1].isspace() else 0
+        return number, _case(f"{line} {following[number - 1].strip()}", entry_point) if number else None
+    for number, one in enumerate(following, 1):
+        if sum(map(line.count, "([{")) <= sum(map(line.count, ")]}")) or len(line) > LONGEST:
+            break
+        line = f"{line} {one.strip()}"
+        if (case := _case(line, entry_point)) is not None:
+            return number, case
+    return 0, None
+
+
 def _case(line: str, entry_point: str) -> Case | None:
     """The test of a line; None where it is none."""
     if len(line) > LONGEST:
         return None
     try:
-        (statement,) = ast.parse(line.removeprefix("assert "), mode="exec").body
+        (statement,) = ast.parse(line).body
         match statement:
-            case ast.Expr(ast.Compare(ast.Call(ast.Name(name), args, []), [ast.Eq()], [expected])):
-                given = tuple(ast.literal_eval(one) for one in args)
-                case = Case(given, ast.literal_eval(expected))
-                return case if name == entry_point and _is_data((given, case.expected), DEEPEST) else None
+            case ast.Expr(ast.Call(func, [kind, ast.Name(name), *args], [])) if _is_of_pytest(func, "raises"):
+                case = _raising(kind, ast.Call(ast.Name(name), args, []), entry_point)
+            case ast.With([ast.withitem(ast.Call(func, [kind], []))], [ast.Expr(call)]) if _is_of_pytest(
+                func, "raises"
+            ):
+                case = _raising(kind, call, entry_point)
+            case ast.Assert(test) | ast.Expr(test):
+                case = _returning(test, entry_point)
+            case _:
+                case = None
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        pass  # No test: the caller counts it.
+        return None  # No test: the caller counts it.
+    return case
+
+
+def _raising(kind: ast.expr, call: ast.expr, entry_point: str) -> Case | None:
+    kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
+    names = tuple(_ERRORS.get(one.id, "") if isinstance(one, ast.Name) else "" for one in kinds)
+    args = _arguments(call, entry_point)
+    return Case(args, Raises(names)) if names and all(names) and args is not None else None
+
+
+def _returning(test: ast.expr, entry_point: str) -> Case | None:
+    match test:
+        case ast.Compare(left, [ast.Eq()], [right]):
+            call, wanted = (left, right) if _arguments(left, entry_point) is not None else (right, left)
+        case ast.Compare(call, [ast.Is()], [ast.Constant(bool() | None) as wanted]):
+            pass
+        case _:
+            return None
+    args, expected = _arguments(call, entry_point), _expected(wanted)
+    return Case(args, expected) if args is not None and _is_data(expected, DEEPEST - 1) else None
+
+
+def _arguments(call: ast.expr, entry_point: str) -> tuple[Any, ...] | None:
+    """The literal arguments of a call of the function; None: it is none, or they are no data."""
+    match call:
+        case ast.Call(ast.Name(name), args, []) if name == entry_point:
+            given = tuple(ast.literal_eval(one) for one in args)
+            return given if _is_data(given, DEEPEST - 1) else None
     return None
+
+
+def _expected(wanted: ast.expr) -> Any:
+    """Raises ValueError for what is no literal."""
+    match wanted:
+        case ast.Call(func, [value], keywords) if _is_of_pytest(func, "approx"):
+            limits = {str(one.arg): ast.literal_eval(one.value) for one in keywords}
+            number = ast.literal_eval(value)
+            if limits.keys() - {"rel", "abs"} or not all(_is_number(one) and one >= 0 for one in limits.values()):
+                raise ValueError("an unknown tolerance")
+            if not _are_numbers(number):
+                raise ValueError("no numbers")
+            return Approx(number, **limits)
+    return ast.literal_eval(wanted)
+
+
+def _is_of_pytest(func: ast.expr, name: str) -> bool:
+    match func:
+        case ast.Attribute(ast.Name("pytest"), found) | ast.Name(found):
+            return found == name
+    return False
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _are_numbers(value: Any) -> bool:
+    """Numbers as `pytest.approx` takes them: one, or a list, tuple or dict of them."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else [value]
+    return all(map(_is_number, parts))
 
 
 def _is_data(value: Any, left: int) -> bool:

@@ -15,12 +15,12 @@ from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.tasks.base import Candidate, Task, WritesTests
-from rlvr_exp.tasks.completion import block_closes, defines, fenced, unified, whole_program
+from rlvr_exp.tasks.completion import block_closes, defines, fenced, whole_program, without_thoughts
 from rlvr_exp.tasks.content import text_key
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
 from rlvr_exp.tasks.problems import prompt as wording
 from rlvr_exp.tasks.problems import tester
-from rlvr_exp.tasks.problems.calls import CallsProblem, read_tests
+from rlvr_exp.tasks.problems.calls import CallsProblem, read_tests, test_text
 from rlvr_exp.tasks.problems.rows import ProblemRow, call_text, content
 from rlvr_exp.tasks.problems.source import EMBEDDED, ERRORS, Source, keys_of, read
 from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots
@@ -101,7 +101,7 @@ class Problems(WritesTests, options.Problems):
     def output(self, completion: str, task: Task) -> str:
         if self.is_code(task.inputs.stage):
             return whole_program(completion, task.inputs.row.entry_point).text or ""
-        return unified(completion).strip("\n")
+        return without_thoughts(completion).strip("\n")
 
     @cached_property
     def tester(self) -> "Problems":
@@ -132,7 +132,7 @@ class Problems(WritesTests, options.Problems):
 
     def tests_in(self, text: str, task: Task) -> Sequence[str]:
         name = task.inputs.row.entry_point
-        return [call_text(name, case) for case in read_tests(text, name).cases]
+        return [test_text(name, case) for case in read_tests(text, name).cases]
 
     def repeated_tests(self, text: str, task: Task) -> Sequence[str]:
         return read_tests(text, task.inputs.row.entry_point).repeated
@@ -144,7 +144,7 @@ class Problems(WritesTests, options.Problems):
         return tester.feedback(tester.LAST_CODE, program, {tester.FAILED: failed})
 
     def tests_feedback(self, text: str, faults: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
-        return tester.feedback(tester.LAST_TESTS, text, faults)
+        return tester.feedback(tester.LAST_TESTS, without_thoughts(text), faults)
 
     def demonstrations(self, task: Task) -> Sequence[Task]:
         """A solver's: the problem at each stage whose output is known, after the good outputs of those before it. A tester's: the

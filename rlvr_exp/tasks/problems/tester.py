@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from itertools import chain
 
 from rlvr_exp.core.seeds import uniform
-from rlvr_exp.tasks.completion import tree
+from rlvr_exp.tasks.completion import fenced_blocks, tree, without_thoughts
 from rlvr_exp.tasks.mutants import chosen
 from rlvr_exp.tasks.problems.rows import ProblemRow, call_text
 
@@ -21,6 +21,7 @@ FITS, MISSES = "ok", "wrong: "
 LAST_CODE, LAST_TESTS = "last code", "last tests"
 """Headings of what was given before, where it is told what was wrong with it."""
 FAILED = "failed tests"
+_FIRST_WORD = re.compile(r"(?:[^\w]|_)*(?:\d+[.)]\s+(?:[^\w]|_)*)?([^\W_]+(?:['\u2019]\w+)?)")
 
 
 def critique_of(stage: str) -> str:
@@ -34,9 +35,16 @@ def good_tests(row: ProblemRow) -> str | None:
 
 
 def approves(text: str) -> bool | None:
-    """Whether a critique says that the output fits; None: it says neither."""
-    said = text.strip()
-    return True if said == FITS else False if said.startswith(MISSES.strip()) else None
+    """Whether a critique says that the output fits, by its first word; None: it says neither.
+
+    Case, punctuation and Markdown do not count, nor do thoughts before it and a fence around it.
+    """
+    said = without_thoughts(text)
+    blocks = fenced_blocks(said)
+    if blocks and not any(line.strip() for line in said.split("\n")[: blocks[0].start - 1]):
+        said = blocks[0].text
+    word = _FIRST_WORD.match(said)
+    return {"ok": True, "wrong": False}.get(word[1].lower()) if word else None
 
 
 def feedback(heading: str, text: str, faults: Mapping[str, Sequence[str]]) -> dict[str, str]:

@@ -6,13 +6,11 @@ reports it as unsound. The result is runnable, not right: a hostile writer's sui
 
 import ast
 import builtins
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+-]*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)
-_OPEN_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*$", re.MULTILINE)
-_PYTHON = ("", "python", "py", "python3", "pytest")
+from rlvr_exp.tasks.completion import before_lone_fence, suite_blocks, unified, without_thoughts
+
 _RUNNERS = ("pytest.main", "unittest.main", "sys.exit", "exit", "quit", "os._exit", "os.abort")
 _LINES = 400
 """Longest text at whose ends chatter is searched for line by line."""
@@ -35,7 +33,7 @@ def sanitise_tests(text: str, names: Collection[str] = ()) -> Sanitised:
     place: it is taken out, and the name imported.
     """
     changes: list[str] = []
-    code = _code(text.replace("\r\n", "\n").lstrip("\ufeff"), changes)
+    code = _code(unified(text).removeprefix("\ufeff"), changes)
     tree = _parsed(code)
     if isinstance(tree, str):
         return Sanitised(code, tuple(changes), tree)
@@ -54,15 +52,17 @@ def shadowed_names(text: str, names: Collection[str]) -> tuple[str, ...]:
 
 
 def _code(text: str, changes: list[str]) -> str:
-    blocks = [match[3] for match in _FENCE.finditer(text) if match[2].lower() in _PYTHON]
-    if blocks:
+    answer = without_thoughts(text)
+    if answer != text:
+        changes.append("thoughts left out")
+    if not isinstance(_parsed(answer), str):
+        return answer
+    if found := suite_blocks(answer):
         changes.append("taken out of its fences")
-        with_tests = [block for block in blocks if "def test" in block or "TestCase" in block]
-        return "\n".join(with_tests or blocks)
-    if (opened := _OPEN_FENCE.search(text)) is not None:  # cut off before it closed, or closed without opening
-        after = text[opened.end() + 1 :]
+        return found
+    text = before_lone_fence(answer)
+    if text != answer:
         changes.append("an unpaired fence left out")
-        text = after if "def test" in after else text[: opened.start()]
     if not isinstance(_parsed(text), str):
         return text
     lines = text.split("\n")

@@ -3,12 +3,13 @@
 Shared by the harness of functions and that of programs, inside the candidate's own process: robust against objects with
 their own `__str__`, `__class__` or metaclass's `__name__`, yet trusted by nobody. Standard library only.
 
-Records, encoded with `wire`: ["value", case, value], ["error", case, kind, text], ["done"]. Case LOADING stands for
-the time before the first case; kinds are `parse`, `resolve`, `exception`, `memory`, `output`, `type`, `timeout`.
+Records, encoded with `wire`: ["value", case, value], ["error", case, kind, text, *names], ["done"]. Case LOADING
+stands for the time before the first case; names are the built-in classes of an exception; kinds are `parse`, `resolve`, `exception`, `memory`, `output`, `type`, `timeout`.
 """
 
+import builtins
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rlvr_exp.sandbox import wire
@@ -23,6 +24,11 @@ _ONE_BY_ONE = (
 )
 _SYNTAX_ERRORS = (SyntaxError, IndentationError, TabError)
 _name_of = type.__dict__["__name__"].__get__
+_bases_of = type.__dict__["__mro__"].__get__
+_BUILT_IN = {
+    id(kind): name for name, kind in vars(builtins).items() if isinstance(kind, type) and kind.__name__ == name
+}
+"""By identity, which a candidate's metaclass cannot answer for."""
 
 
 class CaseTimeout(BaseException):
@@ -42,8 +48,8 @@ class Reporter:
         """Send a value. Raises wire.NotPlain, wire.TooLarge."""
         self._record(["value", case, value])
 
-    def error(self, case: int, kind: str, text: str) -> None:
-        self._record(["error", case, kind, text[:_MAX_TEXT]])
+    def error(self, case: int, kind: str, text: str, names: Sequence[str] = ()) -> None:
+        self._record(["error", case, kind, text[:_MAX_TEXT], *names])
 
     def done(self) -> None:
         self._record(["done"])
@@ -51,7 +57,8 @@ class Reporter:
     def fault(self, case: int, fault: BaseException) -> None:
         """Send an exception of the candidate's code; to be called while it is handled."""
         kind = "memory" if isinstance(fault, MemoryError) else "exception"
-        self.error(case, kind, self.describe(fault))
+        names = [_BUILT_IN[id(one)] for one in _bases_of(type(fault)) if id(one) in _BUILT_IN]
+        self.error(case, kind, self.describe(fault), names if kind == "exception" else ())
 
     def describe(self, fault: BaseException) -> str:
         """Type, text, and the last line of the candidate's own code on the way to it."""
