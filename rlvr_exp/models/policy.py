@@ -31,6 +31,7 @@ from rlvr_exp.models.freezing import freeze
 from rlvr_exp.models.quantization import quantizer, settle
 from rlvr_exp.models.random_weights import random_network
 from rlvr_exp.models.scratch import scratch_config
+from rlvr_exp.tasks.completion import OPENING
 
 OTHER = "name a folder that from_pretrained loads, or copy this one here a second time"
 SHOWN = 3
@@ -83,13 +84,28 @@ class Policy:
         return len(self.encode_prompt(text)) <= limit
 
     def encode_completion(self, text: str) -> list[int]:
-        """Token ids of an answer, with the token that ends it."""
+        """Token ids of an answer, with the token that ends it. An answer without thoughts ends those that the prompt opens."""
+        if self.opening:
+            begun = text.startswith(self.opening) or "</think>" in text
+            text = text.removeprefix(self.opening) if begun else f"\n</think>\n\n{text}"
         return self.tokenizer(text, add_special_tokens=False).input_ids + [self.eos_ids[0]]
 
+    @cached_property
+    def opening(self) -> str:
+        """The start of the thoughts that the chat template opens at the end of a prompt; empty if it opens none."""
+        if not self.chat:
+            return ""
+        message = [{"role": "user", "content": "-"}]
+        prompt = self.tokenizer.apply_chat_template(
+            message, add_generation_prompt=True, tokenize=False, enable_thinking=self.thinking
+        )
+        return OPENING if prompt.rstrip().endswith(OPENING.strip()) else ""
+
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of a completion, without its end."""
+        """The text of a completion, without its end. A reader has not seen the prompt, so that thoughts begin with their tag even
+        if the prompt holds it."""
         end = next((index for index, token in enumerate(ids) if token in self.eos_ids), len(ids))
-        return self.tokenizer.decode(ids[:end], skip_special_tokens=True)
+        return self.opening + self.tokenizer.decode(ids[:end], skip_special_tokens=True)
 
 
 def plain_prompt(system: str, text: str) -> str:

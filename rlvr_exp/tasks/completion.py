@@ -23,6 +23,8 @@ _TAG = re.compile(r"<(/?)think>")
 _QUOTED = re.compile(r"""(?<![\w\\])[rRbBfFuU]{0,2}(["'`])(?:(?!\1)[^\\]|\\.)*+\1""")
 _MARK = re.compile(r"([ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?)(`{3,}|~{3,})(.*)", re.DOTALL)
 _LANGUAGE = re.compile(r"[A-Za-z][\w+#-]*[ \t]*")
+_LABEL = re.compile(r"\A\s*python3?[ \t]*\n(?=.*\S)")
+"""The language without its fence."""
 _DEEPER = 3
 """A fence indented further than this beyond the opening fence is part of the block, as in Markdown: the docstring of a function shows
 an example."""
@@ -89,7 +91,10 @@ def without_thoughts(completion: str) -> str:
     if _TAG.search(text) is None or syntax_fault(text) is None:
         return text
     kept = _apart(text)
-    return kept if kept == text else re.sub(r"\A(?:[ \t]*\n)+", "", kept)
+    if kept == text:
+        return text
+    filled = re.sub(r"\A(?:[ \t]*\n)+", "", kept).rstrip(" \t\n")
+    return filled + "\n" * (filled != "" and kept.endswith("\n"))
 
 
 def _apart(text: str) -> str:
@@ -289,6 +294,8 @@ def _content(lines: Sequence[str], opening: _Mark, end: int, closed: bool) -> st
         last = next((number for number in glued if rows[number].strip(f" \t{run[0]}")), None)
         if last is not None:
             rows = [*rows[:last], rows[last].rstrip().rstrip(run[0])]
+        while rows and not rows[-1].strip():
+            rows.pop()
     rows = [row[min(opening.indent, len(row) - len(row.lstrip(" \t"))) :] for row in rows]
     return dedent("\n".join(rows)) + "\n"
 
@@ -356,6 +363,7 @@ def whole_program(completion: str, wanted: str = "") -> Candidate:
         wanted: the name of the function or class that is asked for, or of its method (`Class.method`), if it is known.
     """
     text = without_thoughts(completion)
+    text = _LABEL.sub("", text, count=1)
     if not text.strip():
         return Candidate(None, "no program in the answer")
     if syntax_fault(text) is None:
