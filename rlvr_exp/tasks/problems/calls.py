@@ -62,7 +62,7 @@ class Approx:
         return max((1e-6 if self.rel is None else self.rel) * abs(number), 1e-12 if self.abs is None else self.abs)
 
 
-def test_text(name: str, case: Case) -> str:
+def line_of(name: str, case: Case) -> str:
     """A test in a line: a call with its value, or with the exception that it raises."""
     call = f"{name}({', '.join(map(repr, case.args))})"
     return f"with {case.expected!r}: {call}" if isinstance(case.expected, Raises) else f"{call} == {case.expected!r}"

@@ -20,7 +20,7 @@ from rlvr_exp.tasks.content import text_key
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
 from rlvr_exp.tasks.problems import prompt as wording
 from rlvr_exp.tasks.problems import tester
-from rlvr_exp.tasks.problems.calls import CallsProblem, read_tests, test_text
+from rlvr_exp.tasks.problems.calls import CallsProblem, line_of, read_tests
 from rlvr_exp.tasks.problems.rows import ProblemRow, call_text, content
 from rlvr_exp.tasks.problems.source import EMBEDDED, ERRORS, Source, keys_of, read
 from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots
@@ -132,7 +132,7 @@ class Problems(WritesTests, options.Problems):
 
     def tests_in(self, text: str, task: Task) -> Sequence[str]:
         name = task.inputs.row.entry_point
-        return [test_text(name, case) for case in read_tests(text, name).cases]
+        return [line_of(name, case) for case in read_tests(text, name).cases]
 
     def repeated_tests(self, text: str, task: Task) -> Sequence[str]:
         return read_tests(text, task.inputs.row.entry_point).repeated
