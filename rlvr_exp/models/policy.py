@@ -45,7 +45,8 @@ class Policy:
     model: PreTrainedModel | PeftModel
     tokenizer: PreTrainedTokenizerBase
     eos_ids: tuple[int, ...]
-    """Every token that ends a completion; the tokenizer's own comes first."""
+    """Every token that ends a completion. Imitation learns the first one: of chat, the chat template's end of a turn; of plain
+    text, the tokenizer's eos."""
     chat: bool
     """Whether prompts are wrapped by the tokenizer's chat template."""
     thinking: bool
@@ -69,7 +70,22 @@ class Policy:
                     messages, add_generation_prompt=True, return_dict=False, enable_thinking=self.thinking
                 )
             )
-        return self.tokenizer(plain_prompt(self.system, text)).input_ids
+        ids = self.tokenizer(plain_prompt(self.system, text)).input_ids
+        return ids[:-1] if self.appends_eos else ids
+
+    @cached_property
+    def appends_eos(self) -> bool:
+        """Whether the tokenizer ends every text with its eos, after which a model would begin something else."""
+        return self.tokenizer("a").input_ids[-1] == self.tokenizer.eos_token_id
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """What differs from the tokenizer's own settings, in one line each."""
+        if self.appends_eos and not self.chat:
+            yield f"the tokenizer appends {self.tokenizer.eos_token} to every text; prompts are sent without it"
+        if self.eos_ids[0] != self.tokenizer.eos_token_id:
+            end = self.tokenizer.convert_ids_to_tokens(self.eos_ids[0])
+            yield f"answers end with {end}, the chat template's end of a turn; the tokenizer's eos is {self.tokenizer.eos_token}"
 
     @cached_property
     def _markup_tokens(self) -> int | None:
@@ -154,7 +170,8 @@ def load_base(model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None = 
     network.config.pad_token_id = network.generation_config.pad_token_id = tokenizer.pad_token_id
     longest = getattr(network.config, "max_position_embeddings", sys.maxsize)  # ALiBi has no longest length.
     chat = model.chat_template == "always" or (model.chat_template == "auto" and tokenizer.chat_template is not None)
-    ends = _eos_ids(network, tokenizer)
+    ends = _eos_ids(network, tokenizer, chat)
+    network.generation_config.eos_token_id = list(ends)  # A checkpoint stops by itself in plain generate.
     freeze(network, model.freeze)
     policy = Policy(network, tokenizer, ends, chat, model.thinking, longest, model.system)
     _check_system(policy)
@@ -282,8 +299,30 @@ def _from_scratch(model, origin: str, seed: int, own_tokenizer: PreTrainedTokeni
     return AutoModelForCausalLM.from_config(architecture, dtype=dtype, attn_implementation=attention)
 
 
-def _eos_ids(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
-    """The tokenizer's end token, then every other that the model declares (an end-of-turn token, for one)."""
+def _eos_ids(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, chat: bool) -> tuple[int, ...]:
+    """The end of a turn in chat, the tokenizer's eos, then every other end that the model declares."""
     declared = network.generation_config.eos_token_id
     declared = [declared] if isinstance(declared, int) else list(declared or [])
-    return tuple(dict.fromkeys([tokenizer.eos_token_id, *declared]))
+    turn = [end] if chat and (end := turn_end(tokenizer)) is not None else []
+    return tuple(dict.fromkeys([*turn, tokenizer.eos_token_id, *declared]))
+
+
+def turn_end(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """Return the id of the token with which the chat template ends an assistant's turn.
+
+    It is the first special or added token that the rendered template writes after the content. None if the template ends a
+    turn by other means, such as plain words: then the tokenizer's eos ends answers.
+    """
+    content = "CONTENT"
+    conversation = [{"role": "user", "content": "a"}, {"role": "assistant", "content": content}]
+    try:
+        text = tokenizer.apply_chat_template(conversation, tokenize=False)
+    except TemplateError as fault:
+        raise InputError(
+            InputProblem("model.chat_template", "the tokenizer's chat template fails", str(fault))
+        ) from fault
+    _, shown, rest = text.rpartition(content)
+    if not shown:
+        return None
+    known = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
+    return next((token for token in tokenizer(rest, add_special_tokens=False).input_ids if token in known), None)

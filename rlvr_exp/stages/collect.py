@@ -114,7 +114,7 @@ def _policy(config: Config, context: RunContext) -> Iterator[_Teacher]:
         raise InputError(InputProblem("environment", what, environment.name, "environment=edits"))
     engine = start_engine(config, context)
     context.progress(kind="wait", name="load the policy")
-    policies = load_policies(config, engine, domain)
+    policies = load_policies(config, engine, domain, context)
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_verifier_match(verifier, _tasks(config, domain))
         components = RunComponents(domain, policies, verifier, (), engine)

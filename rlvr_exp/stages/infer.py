@@ -72,7 +72,7 @@ def run(config: Config, context: RunContext) -> StageResult:
     if config.infer.vote:
         check_vote(inputs.asks)
     sampler = start_engine(config, context)
-    policies = load_policies(config, sampler, domain)
+    policies = load_policies(config, sampler, domain, context)
     with _judging(config) as verifier:
         if verifier is not None:
             check_verifier_match(verifier, (ask.task for ask in inputs.asks))

@@ -1,6 +1,7 @@
 """A policy whose weights an endpoint holds: what prompts and their lengths need of it, and nothing more."""
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torch import nn
@@ -15,6 +16,11 @@ class ServedPolicy(Policy):
     def encode_prompt(self, text: str) -> list[int]:
         """No ids without a tokenizer."""
         return [] if self.tokenizer is None else super().encode_prompt(text)
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """None: the endpoint renders prompts and ends answers itself."""
+        return iter(())
 
 
 def served_policy(model, chat: bool) -> ServedPolicy:

@@ -83,7 +83,7 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
     held_out = held_out_tasks(domain, config.evaluation)
     engine = start_engine(config, context)
     context.progress(kind="wait", name="load the policy")
-    policies = load_policies(config, engine, domain)
+    policies = load_policies(config, engine, domain, context)
     context.progress(kind="wait", name="start the verifier")
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_verifier_match(verifier, all_tasks(domain))
@@ -124,9 +124,16 @@ def _model_section(
     return model_section(policies, engine)
 
 
-def load_policies(config, engine: SamplingEngine, domain: Domain) -> dict[str, Policy]:
+def load_policies(config, engine: SamplingEngine, domain: Domain, context: RunContext) -> dict[str, Policy]:
     """The policy of each role: the only one, or one for each role of the environment. Of the domain's train split a
     tokenizer is made where `model.scratch` says so."""
+    found = _load_policies(config, engine, domain)
+    for note in dict.fromkeys(note for policy in found.values() for note in policy.notes):
+        context.progress(kind="note", text=note)
+    return found
+
+
+def _load_policies(config, engine: SamplingEngine, domain: Domain) -> dict[str, Policy]:
     if is_server(engine):
         return {POLICY: served_policy(config.model, engine.features.chat)}
     roles = role_names(config)
