@@ -63,7 +63,7 @@ def suit(tree: Tree, chosen: Collection[str]) -> tuple[Setting, ...]:
         return ()
     found: list[Setting] = []
     for at in ((), *_roles(tree)):
-        packaged = bool(_given(tree, (*at, "model", "package"))) and not _given(tree, (*at, "model", "path"))
+        packaged = bool(_given(tree, (*at, "model", "package")))
         if not packaged and (named or not _own(tree, at)):
             continue
         if not at and not packaged:

@@ -170,3 +170,14 @@ def test_a_larger_model_never_has_the_larger_rate(one: int, other: int, imitates
     assert usual_rate(small, imitates, False) <= (IMITATION_HIGH if imitates else HIGH) and usual_rate(
         small, imitates, True
     ) > usual_rate(small, imitates, False)
+
+
+@pytest.mark.parametrize("at", ["", "model.path="])
+def test_a_packaged_model_takes_the_rate_of_the_stage_and_worded_prompts(tmp_path: Path, at: str) -> None:
+    """Its preset cannot know either; a checkpoint trained from it is treated alike."""
+    words = ["model=smollm2", *([f"{at}{checkpoint(tmp_path, 134_515_008, 8192)}"] if at else [])]
+    assert chosen("+stage=grpo", *words) == {"optimizer.lr": 1.1e-5, "data.prompt.style": "instruct"}
+    imitated = chosen("+stage=sft", *words)
+    assert imitated["optimizer.lr"] == 1.1e-4 and imitated["algorithm.max_sequence_tokens"] == 1024 + 256
+    assert chosen("+stage=grpo", *words, "optimizer.lr=1e-6") == {"data.prompt.style": "instruct"}
+    assert "optimizer.lr" not in chosen("+stage=evaluate", *words)
