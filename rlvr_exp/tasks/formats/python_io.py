@@ -2,7 +2,7 @@
 
 import ast
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from rlvr_exp.tasks.code.prompt import CodeInputs, write
 from rlvr_exp.tasks.formats.fields import Fault, Fields, kind_of, short, wrong
@@ -143,7 +143,14 @@ def _has_one_of(where: str, case: Any, *keys: str) -> None:
         raise Fault(f"{where}: {' or '.join(keys)}: {fault}; give {'one of the two' if len(keys) > 1 else 'it'}")
 
 
-def tolerances_of(fields: Fields) -> dict[str, float]:
+class Tolerances(TypedDict):
+    """Of a problem: how far floats may differ from the expected values."""
+
+    atol: float
+    rtol: float
+
+
+def tolerances_of(fields: Fields) -> Tolerances:
     """`atol` and `rtol` of a row, 0 by default; a row that gives `atol` alone has RTOL as well. Raises Fault."""
     atol = _tolerance(fields, "atol", 0.0, LARGEST)
     return {"atol": atol, "rtol": _tolerance(fields, "rtol", RTOL if atol else 0.0, 1)}

@@ -13,7 +13,7 @@ from rlvr_exp.tasks.code.names import taken
 from rlvr_exp.tasks.completion import syntax_fault
 from rlvr_exp.tasks.formats.fields import Fault
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem, PytestSuite
-from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, tolerances_of
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, Tolerances, tolerances_of
 
 KEYS = "text, solution and tests"
 TESTS = 'a list of {"args": [...], "expected": ...}, or the text of a pytest file'
@@ -111,7 +111,7 @@ def _suite(row: Row) -> PytestProblem:
         raise _refused(row, fault, TESTS) from fault
 
 
-def _tolerances(row: Row) -> dict[str, float]:
+def _tolerances(row: Row) -> Tolerances:
     """`atol` and `rtol` for the comparison of calls. Raises InputError."""
     try:
         return tolerances_of(row.values)
