@@ -24,7 +24,6 @@ from rlvr_exp.core.files import write_text
 from rlvr_exp.core.statistics import wilson
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.rollout_files import evaluation_path
-from rlvr_exp.stages.shared.verifier_setup import build_verifier
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.code.files import read_rows
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
@@ -105,7 +104,7 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
     judged = list(dict.fromkeys((one.task, one.candidate) for one in programs))
     context.progress(kind="note", text=f"{len(programs)} programs of {len(compared)} tasks, {len(judged)} different")
     context.progress(kind="phase", name="verdicts", done=0, total=2)
-    with build_verifier(config) as verifier:
+    with build(config.verifier, sandbox=config.sandbox, cache=config.cache) as verifier:
         verdicts = verifier.verify([Request(compared[name].problem, candidate) for name, candidate in judged])
     ours = dict(zip(judged, verdicts, strict=True))
     context.progress(kind="phase", name="EvalPlus", done=1, total=2)
