@@ -9,9 +9,10 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlvr_exp.config.stages import trains
+from rlvr_exp.config.stages import measures, trains
 from rlvr_exp.core.errors import BAD_INPUT, DONE, GUARD, GuardStop, InputError, InputProblem, Interrupted, RlvrError
 from rlvr_exp.launch.program import start_program
+from rlvr_exp.records.completion_journal import FOLDER as JOURNALS
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.summary import read_summary
 
@@ -42,7 +43,8 @@ def run_command(command: Command, context: RunContext) -> None:
     Raises:
         RlvrError: it did not end well; of the kind of its exit code.
     """
-    resume = ["run.resume=auto"] if trains(command.stage) else []
+    resumes = trains(command.stage) or (measures(command.stage) and (command.directory / JOURNALS).is_dir())
+    resume = ["run.resume=auto"] if resumes else []
     if not resume and command.directory.exists():
         shutil.rmtree(command.directory)  # What a stopped link of this chain has left: such a stage begins anew.
     words = [*command.words, f"run.dir={command.directory}", *resume]

@@ -149,6 +149,11 @@ def repeatable(stage: str) -> bool:
     return trains(stage) or stage in ("evaluate", "benchmark")
 
 
+def measures(stage: str) -> bool:
+    """Whether a run of the stage is one measurement: it resumes within it, by its directory alone, and can be complete."""
+    return stage == "evaluate"
+
+
 def imitates(stage: str) -> bool:
     """Whether a stage trains on answers and not on rewards."""
     return stage in STAGES and STAGES[stage].algorithm is SFT

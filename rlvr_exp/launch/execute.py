@@ -128,10 +128,9 @@ def _told(checked: Checked) -> list[str]:
 
 
 def _nothing_left(root: Path, begins: Start) -> Outcome:
-    print(
-        f"completed already, after {begins.step} steps: {root}. A larger algorithm.max_steps continues from there",
-        flush=True,
-    )
+    steps = f", after {begins.step} steps" if begins.step else ""
+    more = ". A larger algorithm.max_steps continues from there" if begins.step else ""
+    print(f"completed already{steps}: {root}{more}", flush=True)
     return Outcome(root, DONE, read_summary(root) or {})
 
 

@@ -6,7 +6,7 @@ difference, and nothing in the directory is changed. Never imports torch.
 """
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,20 @@ import yaml
 from rlvr_exp.config import Checked, Config, build
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.run import AUTO
-from rlvr_exp.config.stages import repeatable, resumable, trains
+from rlvr_exp.config.stages import measures, repeatable, resumable
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import STEP, OtherFormat, check_sound
 from rlvr_exp.launch.ranks import of_node
 from rlvr_exp.records.completion_journal import FOLDER as JOURNALS
 from rlvr_exp.records.directory import problem_with
-from rlvr_exp.records.fingerprint import MAX_STEPS, changed_data, differences, flat, trajectory_options
+from rlvr_exp.records.fingerprint import (
+    MAX_STEPS,
+    changed_data,
+    differences,
+    flat,
+    run_fingerprint,
+    trajectory_options,
+)
 from rlvr_exp.records.initial_weights import changed_initial_weights, initial_weights
 from rlvr_exp.records.manifest import PACKAGES, versions
 from rlvr_exp.records.rollout_files import rollout_steps
@@ -136,7 +143,8 @@ def _restart(checked: Checked, root: Path) -> Start:
     """Restart a run that stopped before its first checkpoint; any other content is not ours to overwrite. The completions
     of a measurement that it stopped in are in their journal, and stay there."""
     journaled = (root / JOURNALS).is_dir()
-    if checked.config.run.resume != AUTO and trains(checked.config.stage) and not journaled:
+    named, measured = checked.config.run.resume != AUTO, measures(checked.config.stage)
+    if named and not measured and not journaled:
         remedy = f"run.resume=auto run.dir={root} starts over"
         raise InputError(InputProblem("run.resume", "holds no checkpoint", str(root), "a run with one", "", remedy))
     problem = problem_with(root)
@@ -147,6 +155,12 @@ def _restart(checked: Checked, root: Path) -> Start:
     theirs, ours = trajectory_options(_written(root)), trajectory_options(resolved(checked))
     if found := list(differences(theirs, ours)):
         raise InputError(*found)
+    if measured and (read_summary(root) or {}).get("status") == COMPLETED:
+        found = _changed(checked.config, run_fingerprint(root))
+        if not found:
+            return Start(completed=True)
+        if named:
+            raise InputError(*found)
     if not repeatable(checked.config.stage):  # A chain or a study, whose own runs are there.
         return Start(notes=("the run goes on with what is there",))
     kept = "; completions that have ended are not sampled again" if journaled else ""
@@ -162,15 +176,27 @@ def _check_fit(checked: Checked, checkpoint: Path, manifest: Mapping[str, Any]) 
     and where its step is past ours."""
     ours = resolved(checked)
     found = list(differences(manifest["config"], trajectory_options(ours)))
-    if not any(problem.where.startswith("data.") for problem in found):
-        found += changed_data(manifest["data"], data_fingerprints(checked.config))
-    if not any(problem.where.startswith("model.") for problem in found):
-        found += changed_initial_weights(manifest.get("start", {}), initial_weights(checked.config))
+    found += _changed(checked.config, manifest, [problem.where.partition(".")[0] for problem in found])
     steps = ours["algorithm"]["max_steps"]
     if steps < manifest["step"]:
         found.append(InputProblem(MAX_STEPS, "the checkpoint is past it", str(steps), f"{manifest['step']} or more"))
     if found:
         raise InputError(*found)
+
+
+def _changed(config: Config, about: Mapping[str, Any], differ: Sequence[str] = ()) -> list[InputProblem]:
+    """Splits of the data and files of the initial weights that have other contents than those that the run began with.
+
+    Args:
+        about: the run's fingerprint.
+        differ: nodes with other options, whose contents are not compared.
+    """
+    found: list[InputProblem] = []
+    if "data" not in differ:
+        found += changed_data(about["data"], data_fingerprints(config))
+    if "model" not in differ:
+        found += changed_initial_weights(about.get("start", {}), initial_weights(config))
+    return found
 
 
 def data_fingerprints(config: Config) -> dict[str, str]:

@@ -26,7 +26,7 @@ from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.engines import journaled, local
 from rlvr_exp.rollouts.sampler import sample_groups
 from rlvr_exp.rollouts.sampling_params import SamplingParams
-from rlvr_exp.stages import evaluate, infer
+from rlvr_exp.stages import collect, evaluate, infer
 
 SMALL = ["model.max_completion_tokens=24", "sandbox.workers=1"]
 MEASURE = ["+stage=evaluate", *SMALL, "evaluation.tasks=4", "evaluation.samples=3", "verifier.validate=0"]
@@ -102,6 +102,11 @@ def test_an_evaluation_of_an_endpoint_goes_on_without_asking_again(tmp_path, sto
         assert len(endpoint.completions()) - asked == ALL - 6, "what was answered is not asked for again"
         assert "6 completions are known from" in said and f"held out {ALL}/{ALL} completions" in said
         assert not (tmp_path / "run" / "journal").exists()
+        asked, before = len(endpoint.seen), (tmp_path / "run" / "evaluation" / "after.jsonl.gz").read_bytes()
+        again = start(program, tmp_path, "run.resume=run")
+        assert "completed already: run" in ended(again) and again.returncode == 0
+        assert len(endpoint.seen) == asked
+        assert (tmp_path / "run" / "evaluation" / "after.jsonl.gz").read_bytes() == before
         whole = start(program, tmp_path, *words, "run.dir=whole")
         assert ended(whole) and whole.returncode == 0
     assert measured(tmp_path / "run") == measured(tmp_path / "whole")
@@ -131,7 +136,7 @@ class Stage:
 
         def listen(event):
             self.events.append(event)
-            if event.get("unit") == "completions" and event["done"] >= after:
+            if event.get("completions", event.get("done", 0)) >= after:
                 context.interrupted = True
 
         context = RunContext(self.folder / name, listen)
@@ -174,6 +179,26 @@ def test_answers_are_continued_within_a_batch(stage, tmp_path):
     stage(infer, [*SOLVE, f"infer.output={out}"], "again")
     assert stage.sampled == 9 - kept and stage.progress[0] == (9 + kept, 18)
     assert out.read_bytes() == whole and not journal.exists()
+
+
+@pytest.mark.slow
+def test_trajectories_of_several_turns_are_continued_within_a_batch(stage, tmp_path):
+    """A later turn follows from turns of the journal as from those that were just sampled."""
+    pytest.importorskip("ast_grep_py")
+    words = ["+stage=collect", *SMALL, "collect.split=practice", "collect.tasks=4", "collect.samples=2"]
+    words += ["collect.batch_size=8", "model.max_completion_tokens=48"]
+    out, journal = tmp_path / "out.jsonl", tmp_path / "out.jsonl.journal"
+    words += [f"collect.output={out}"]
+    stage(collect, words, "whole")
+    turns, whole = stage.sampled, out.read_bytes()
+    assert turns > 8
+    out.unlink()
+    with pytest.raises(Interrupted, match="stopped after 0 of 8 trajectories"):
+        stage(collect, words, "run", after=(turns + 8) // 2)
+    kept = len(lines(journal)) - 1
+    assert not out.read_bytes() and 8 < kept < turns
+    stage(collect, words, "again")
+    assert out.read_bytes() == whole and stage.sampled == turns - kept and not journal.exists()
 
 
 def test_an_evaluation_is_resumed_by_name_and_training_only_if_it_stopped_in_a_measurement(tmp_path):
