@@ -33,6 +33,8 @@ _WORDS = 4
 _MARKDOWN = ("markdown", "md")
 _ASIDE = frozenset("bash sh shell zsh console terminal powershell cmd text txt plaintext output stdout".split())
 """Languages of blocks beside an answer: how to run it, and its output."""
+_MOST_ENDS = 4
+"""Limit of ends of thoughts after which the rest is tried as a program, whose literals may hold tags."""
 _MOST_CUTS = 50
 """Limit of lines at which a tail of words is cut: each costs a parse."""
 
@@ -99,7 +101,7 @@ def without_thoughts(completion: str) -> str:
 
 def _apart(text: str) -> str:
     kept: list[str] = []
-    begin = offset = words = 0  # `words`: opening tags since `begin` that are words of the answer.
+    begin = offset = words = ends = 0  # `words`: opening tags since `begin` that are words of the answer.
     inside = False
     fence: _Mark | None = None
     for number, line in enumerate(text.split("\n")):
@@ -111,6 +113,9 @@ def _apart(text: str) -> str:
             if inside:
                 if tag[1]:
                     inside, begin, words, fence = False, offset + tag.end(), 0, None
+                    ends += 1
+                    if ends <= _MOST_ENDS and syntax_fault(text[begin:]) is None:
+                        return "".join([*kept, text[begin:]])
             elif not tag[1]:
                 if fence is None and _opens_thoughts(before):
                     kept.append(text[begin : offset + tag.start()])
@@ -371,9 +376,9 @@ def whole_program(completion: str, wanted: str = "") -> Candidate:
     return _PythonAnswer(text, wanted.partition(".")[0]).program()
 
 
-def defines(block: str, name: str = "") -> bool:
-    """Whether a text is Python with a function or a class; with one of this name, if one is given."""
-    return syntax_fault(block) is None and _defines(tree(block), name)
+def defines(block: str, names: Collection[str] = ("",)) -> bool:
+    """Whether a text is Python with a function or a class of one of these names, of which the empty one is any."""
+    return syntax_fault(block) is None and _defines(tree(block), names)
 
 
 def cut_tail(lines: list[str]) -> tuple[list[str], tuple[int, str] | None]:
@@ -393,15 +398,16 @@ def _own(line: str) -> bool:
 
 
 def _ends_in_string(text: str) -> bool:
-    fault = syntax_fault(text)
+    fault = syntax_fault(text) if '"""' in text or "'''" in text else None
     return fault is not None and fault[1].startswith("unterminated triple-quoted")
 
 
-def _defines(module: ast.Module, name: str = "") -> bool:
+def _defines(module: ast.Module, names: Collection[str] = ("",)) -> bool:
+    """Whether it has a function or a class of one of these names, or gives one of them to a value: `double = lambda x: 2 * x`."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return any(isinstance(node, kinds) and name in ("", node.name) for node in module.body) or (
-        name != "" and any(_assigns(node, name) for node in module.body)
-    )
+    defined = {node.name for node in module.body if isinstance(node, kinds)}
+    assigned = bound_names(node for node in module.body if isinstance(node, (ast.Assign, ast.AnnAssign)))
+    return bool(defined) if "" in names else not (defined | assigned.keys()).isdisjoint(names)
 
 
 def _are_tests(module: ast.Module) -> bool:
@@ -413,11 +419,6 @@ def _are_tests(module: ast.Module) -> bool:
         or (isinstance(node, ast.ClassDef) and any("TestCase" in ast.dump(base) for base in node.bases))
         for node in defined
     )
-
-
-def _assigns(node: ast.stmt, name: str) -> bool:
-    """Whether a statement gives a function its name: `double = lambda x: 2 * x`."""
-    return isinstance(node, (ast.Assign, ast.AnnAssign)) and name in bound_names([node])
 
 
 @dataclass(frozen=True)
@@ -462,7 +463,7 @@ class _PythonAnswer:
         found = self._chosen(blocks, outside)
         if found is None:
             return Candidate(None, self._fault or "no program in the answer")
-        if _are_tests(found.module) and not _defines(found.module, self._name or "-"):
+        if _are_tests(found.module) and not (self._name and _defines(found.module, [self._name])):
             return Candidate(found.text)
         return Candidate(_with_needed(found, [code for code in blocks if code.line < found.line]))
 
@@ -471,7 +472,7 @@ class _PythonAnswer:
         groups = [*([whole, blocks, outside] if self._name else []), whole, blocks, outside]
         names = [*[self._name] * (3 if self._name else 0), "", "", ""]
         for codes, name in zip(groups, names, strict=True):
-            if named := [code for code in codes if _defines(code.module, name)]:
+            if named := [code for code in codes if _defines(code.module, [name])]:
                 return named[-1]
         own = [code for code in whole if code.acts and not code.aside]
         acting = own or [code for code in outside if code.acts] or whole or list(outside)

@@ -1,22 +1,26 @@
 """Shapes of answers, as instruct models write them, in every domain that reads such answers."""
 
 import textwrap
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 from dafny_samples import MAX
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rlvr_exp.config.edits import EditPrompt
 from rlvr_exp.tasks.arc.parse_program import extract
 from rlvr_exp.tasks.base import Task
-from rlvr_exp.tasks.completion import OPENING, whole_program
+from rlvr_exp.tasks.completion import OPENING, block_closes, defines, syntax_fault, whole_program, without_thoughts
 from rlvr_exp.tasks.dafny.parse_body import body_of
 from rlvr_exp.tasks.edits.prompt import answer_in
 from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.tasks.formats.domain import RowDomain
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.tasks.problems.calls import line_of, read_tests
+from rlvr_exp.tasks.problems.tester import approves
 from rlvr_exp.verifiers.suite.sanitise import sanitise_tests
 
 PROGRAM, DRAFT = "def solve(x):\n    return 2 * x\n", "def solve(x):\n    return not x\n"
@@ -198,28 +202,252 @@ def marked(shape: str) -> list[tuple[str, bool]]:
     ]
 
 
-DRAFTED, DRAFTED_SHAPE = "a draft before", "```python\nD```\nThat is wrong. Better:\n```python\nR```\n"
+DRAFTED = {"a draft before": "```python\nD```\nThat is wrong. Better:\n```python\nR```\n"}
 """Of tests all blocks count."""
-CASES = [
-    *((shape, name) for shape in UNFENCED.items() for name in ALL),
-    *((shape, name) for shape in FENCED.items() for name in WITH_BLOCKS),
-    *(((DRAFTED, DRAFTED_SHAPE), name) for name in WITH_BLOCKS if name not in ("suite", "tests")),
-    *((shape, name) for shape in PYTHON_SHAPES.items() for name in PYTHON),
+TABLE = [
+    *((name, shape, tuple(ALL)) for name, shape in UNFENCED.items()),
+    *((name, shape, tuple(WITH_BLOCKS)) for name, shape in FENCED.items()),
+    *((name, shape, tuple(PYTHON)) for name, shape in PYTHON_SHAPES.items()),
+    *((name, shape, tuple({*WITH_BLOCKS} - {"suite", "tests"})) for name, shape in DRAFTED.items()),
 ]
 
 
 def test_the_table_has_eighty_shapes() -> None:
-    assert len({*UNFENCED.values(), *FENCED.values(), *NO_ANSWER.values(), *PYTHON_SHAPES.values()}) >= 80
+    assert len({*(shape for _, shape, _ in TABLE), *NO_ANSWER.values()}) >= 80
 
 
-@pytest.mark.parametrize(("shape", "name"), CASES, ids=[f"{name}: {shape[0]}" for shape, name in CASES])
-def test_the_right_answer_is_read(shape: tuple[str, str], name: str) -> None:
-    answers = ALL[name]
-    wanted = ACTION if name == "edit tags" else answers.right
-    assert (answers.read(filled(shape[1], answers)) or "").strip() == wanted.strip()
+@pytest.mark.parametrize(("name", "shape", "domains"), TABLE, ids=[name for name, _, _ in TABLE])
+def test_the_right_answer_is_read(name: str, shape: str, domains: tuple[str, ...]) -> None:
+    read = {one: (ALL[one].read(filled(shape, ALL[one])) or "").strip() for one in domains}
+    assert read == {one: (ACTION if one == "edit tags" else ALL[one].right).strip() for one in domains}
 
 
-@pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("shape", NO_ANSWER.values(), ids=NO_ANSWER)
-def test_thoughts_alone_are_no_answer(shape: str, name: str) -> None:
-    assert not (ALL[name].read(filled(shape, ALL[name])) or "").strip()
+def test_thoughts_alone_are_no_answer(shape: str) -> None:
+    read = {name: answers.read(filled(shape, answers)) for name, answers in ALL.items()}
+    assert not {name: text for name, text in read.items() if (text or "").strip()}
+
+
+CODE_OF_ITS_OWN = {
+    "tags in a string": 'import re\n\n\ndef solve(x):\n    return re.sub(r"<think>.*?</think>", "", x)\n',
+    "a closing tag in a string": 'def solve(x):\n    return x.split("</think>")[-1]\n',
+    "tags in a docstring": 'def solve(x):\n    """Remove <think> and </think>.\n\n    <think>\n    </think>\n    """\n    return x\n',
+    "tags at the start of a line": 'def solve(x):\n    return x + """\n<think>\n</think>\n"""\n',
+    "fences in a docstring": 'def solve(x):\n    """Double.\n\n    ```python\n    solve(1)\n    ```\n    """\n    return 2 * x\n',
+    "fences at the start of a line": 'def solve(x):\n    """\n```\nsolve(1)\n```\n    """\n    return 2 * x\n',
+    "a fence in a string": 'def solve(x):\n    return f"```python\\n{x}\\n```"\n',
+}
+
+
+@pytest.mark.parametrize("code", CODE_OF_ITS_OWN.values(), ids=CODE_OF_ITS_OWN)
+@pytest.mark.parametrize(
+    "shape", ["R", "```python\nR```\n", "So:\n```\nR```\nDone.", "<think>\nHm.\n</think>\nR", "```python\nR"]
+)
+def test_a_program_may_hold_tags_and_fences(code: str, shape: str) -> None:
+    assert program(shape.replace("R", code)) == code
+
+
+NEEDED = {
+    "an import": ("import math\n", "def solve(x):\n    return math.floor(x)\n", "import math\n\n"),
+    "one import of two": ("import os\nimport math\n", "def solve(x):\n    return math.floor(x)\n", "import math\n\n"),
+    "a helper with its import": (
+        "import math\n\n\ndef half(x):\n    return math.floor(x / 2)\n\n\nprint(half(3))\n",
+        "def solve(x):\n    return half(x)\n",
+        "import math\ndef half(x):\n    return math.floor(x / 2)\n\n",
+    ),
+    "a constant": ("LIMIT = 9\n", "def solve(x):\n    return x % LIMIT\n", "LIMIT = 9\n\n"),
+    "a draft and its helper": (
+        "def half(x):\n    return x / 2\n\n\ndef solve(x):\n    return half(x)\n",
+        "def solve(x):\n    return x // 2\n",
+        "",
+    ),
+    "a test": ("def test_solve():\n    assert solve(1) == 2\n", "def solve(x):\n    return 2 * x\n", ""),
+    "a call": ("x = solve(2)\nprint(x)\n", "def solve(x):\n    return 2 * x\n", ""),
+    "an import of the future": (
+        "from math import pi\n",
+        "from __future__ import annotations\n\n\ndef solve(x):\n    return pi * x\n",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("earlier", "main", "kept"), NEEDED.values(), ids=NEEDED)
+def test_a_program_has_what_it_needs_of_earlier_blocks(earlier: str, main: str, kept: str | None) -> None:
+    for name in ("solve", ""):
+        found = whole_program(f"First:\n```python\n{earlier}```\nThen:\n```python\n{main}```\nDone.", name).text
+        assert found is not None and syntax_fault(found) is None
+        assert found == f"{kept}{main}" if kept is not None else "pi" in found.partition("def")[0]
+
+
+def test_sampling_ends_with_a_block_that_the_reader_takes() -> None:
+    helper, right = "```python\ndef half(x):\n    return x / 2\n```", f"```python\n{PROGRAM}```"
+
+    def ends(text: str) -> bool:
+        return block_closes(text, lambda block: defines(block, ["solve"]))
+
+    assert ends(right) and ends(f"{helper}\n{right}") and ends(f"<think>\n{right}\n</think>\n{right}")
+    assert (
+        not ends(helper)
+        and not ends(f"<think>\n{right}")
+        and not ends(f"{OPENING}{right}")
+        and not ends(f"{PROGRAM}```")
+    )
+    assert not ends(f"````python\n{PROGRAM}```") and ends(f"````python\n{PROGRAM}````")
+
+
+CRITIQUES = {
+    True: [
+        "ok",
+        "OK",
+        "Ok.",
+        "ok, it fits",
+        "**OK**",
+        "`ok`",
+        "- ok",
+        "1. OK",
+        "> ok",
+        "OK: fits",
+        "```\nok\n```",
+        "# Ok",
+    ],
+    False: [
+        "wrong: sign",
+        "**wrong**: sign",
+        "Wrong - sign",
+        "WRONG",
+        "*Wrong.* It is",
+        "```text\nwrong: x\n```",
+        '"wrong"',
+    ],
+    None: ["", "okay", "not ok", "It is ok.", "wrongly", "The plan is wrong", "<think>ok</think>", "<think>\nok"],
+}
+
+
+@pytest.mark.parametrize(("said", "text"), [(said, text) for said, texts in CRITIQUES.items() for text in texts])
+def test_a_critique_is_read_by_its_first_word(said: bool | None, text: str) -> None:
+    assert approves(text) is said and approves(f"<think>\nok or wrong?\n</think>\n\n{text}\n") is said
+
+
+WRITTEN = {
+    "numbered": "1. solve(1) == 2\n2) solve(2) == 4",
+    "bulleted": "- solve(1) == 2\n* `solve(2) == 4`: doubles\n",
+    "asserts with messages": "assert solve(1) == 2, 'one'\nassert (solve(2) == 4)",
+    "comments": "# one\nsolve(1) == 2  # two\n\n# two\nsolve(2) == 4",
+    "words before a list": "Here are the tests:\n\n1. `solve(1) == 2`\n2. `solve(2) == 4`",
+    "a test file": "```python\nimport pytest\nfrom solution import solve\n\ndef test_solve():\n    assert solve(1) == 2\n    assert solve(2) == 4\n```",
+    "a list of fences": "1. One:\n   ```python\n   solve(1) == 2\n   ```\n2. Two:\n   ```\n   solve(2) == 4\n   ```",
+    "the program before": f"```python\n{PROGRAM}```\nTests:\n```python\nsolve(1) == 2\nsolve(2) == 4\n```",
+    "a call on several lines": "solve(\n    1,\n) == 2\nsolve(2) == 4",
+}
+
+
+@pytest.mark.parametrize("text", WRITTEN.values(), ids=WRITTEN)
+def test_tests_are_read_as_models_write_them(text: str) -> None:
+    assert written_tests(text) in (TESTS.strip(), TESTS.strip().replace("solve(1)", "solve(1,)"))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("with pytest.raises(ValueError):\n    solve(-1)", "with pytest.raises(ValueError): solve(-1)"),
+        ("with raises((KeyError, IOError)): solve(-1)", "with pytest.raises((KeyError, OSError)): solve(-1)"),
+        ("pytest.raises(TypeError, solve, 'a')", "with pytest.raises(TypeError): solve('a')"),
+        ("assert solve(0.1) == pytest.approx(0.2)", "solve(0.1) == pytest.approx(0.2)"),
+        ("solve(1) == approx([2.0], abs=0.1)", "solve(1) == pytest.approx([2.0], abs=0.1)"),
+        ("with pytest.raises(ValueError, match='x'):\n    solve(-1)", None),
+        ("with pytest.raises(MyError):\n    solve(-1)", None),
+        ("with pytest.raises(ValueError):\n    solve(open('x'))", None),
+        ("with open('x'):\n    solve(1)", None),
+        ("solve(1) == pytest.approx(solve(1))", None),
+        ("solve(1) == pytest.approx('a')", None),
+    ],
+)
+def test_exceptions_and_tolerances_are_tests(text: str, line: str | None) -> None:
+    found = read_tests(text, "solve")
+    assert [line_of("solve", case) for case in found.cases] == ([line] if line else []) and found.lines == 1
+    again = read_tests(line or "", "solve")
+    assert again.cases == found.cases, "a test is read as it was written out"
+
+
+WORDS = st.text("ab .,:;'\"()=\n", max_size=60).map(lambda text: "".join(f"I {line}\n" for line in text.split("\n")))
+FENCES = st.sampled_from([("```python\n", "```"), ("~~~\n", "~~~~"), ("`````py\n", "`````"), ("```\n", "```")])
+
+
+@given(
+    before=WORDS,
+    after=WORDS,
+    thought=WORDS,
+    fence=FENCES,
+    drafted=st.booleans(),
+    code=st.sampled_from([PROGRAM, *CODE_OF_ITS_OWN.values()]),
+)
+def test_a_program_is_read_in_any_fence_among_any_words(
+    before: str, after: str, thought: str, fence: tuple[str, str], drafted: bool, code: str
+) -> None:
+    draft = f"{fence[0]}{DRAFT}{fence[1]}\n" if drafted else DRAFT
+    text = f"<think>\n{thought}{draft}\n</think>\n{before}\n{fence[0]}{code}{fence[1]}\n{after}"
+    assert program(text) == code
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "<think>",
+                "</think>",
+                "```",
+                "~~~~",
+                "```python",
+                "\n",
+                "\r",
+                " ",
+                "    ",
+                "def solve(x):",
+                "return 1",
+                '"""',
+                "'",
+                "`",
+                "- ",
+                "1. ",
+                "solve(1) == 2",
+                "with pytest.raises(ValueError):",
+                "import a",
+                "\ufeff",
+                "\x00",
+            ]
+        ),
+        max_size=30,
+    ).map("".join)
+)
+def test_no_text_breaks_a_reader(text: str) -> None:
+    for answers in ALL.values():
+        answers.read(text)
+    approves(text)
+    found = whole_program(text)
+    assert (found.text is None) == bool(found.fault) and (found.text is None or syntax_fault(found.text) is None)
+    assert "<think>" not in without_thoughts(f"{text}\n</think>\nx = 1").partition("x = 1")[2]
+
+
+HOSTILE = [
+    "<think>",
+    "</think>\n",
+    "```\n",
+    "```python\n",
+    "```\n(\n",
+    '```\n"""\n',
+    "~~~\n```\n",
+    "def f(x):\n",
+    "\"\\'",
+    "solve(1\n",
+    "- 1. `",
+]
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_the_time_of_a_hostile_text_grows_with_its_length(unit: str) -> None:
+    def seconds(size: int) -> float:
+        text, began = unit * (size // len(unit)), time.process_time()
+        program(text), read_tests(text, "solve"), block_closes(text, defines)
+        return time.process_time() - began
+
+    assert seconds(16_000) < 12 * max(seconds(4_000), 0.02)

@@ -214,3 +214,51 @@ def test_tests_that_are_judged_together_have_the_verdicts_that_they_have_apart_a
         (one.outputs, one.verdict.measures) for one in apart
     ]
     assert [one.verdict.outcome for one in found] == [one.verdict.outcome for one in apart]
+
+
+RAISING = """
+class Own(ValueError):
+    pass
+
+
+def f(x):
+    if x < 0:
+        raise Own("negative")
+    return x / 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "valid"),
+    [
+        ("with pytest.raises(ValueError): f(-1)", True),
+        ("with pytest.raises((KeyError, Exception)):\n    f(-1)", True),
+        ("with pytest.raises(KeyError): f(-1)", False),
+        ("with pytest.raises(ValueError): f(1)", False),
+        ("f(1) == pytest.approx(0.333333333)", True),
+        ("f(1) == pytest.approx(0.33, abs=0.01)", True),
+        ("f(1) == pytest.approx(0.33)", False),
+        ("f(1) == pytest.approx([0.33])", False),
+        ("f(-1) == pytest.approx(0.33)", False),
+    ],
+)
+def test_exceptions_and_tolerances_are_judged_as_by_pytest(verifier, line, valid) -> None:
+    assert judged(verifier, line, reference=RAISING).outputs[0] == (valid,)
+
+
+def test_a_program_that_raises_another_exception_or_none_is_caught(verifier) -> None:
+    none = "def f(x):\n    return x / 3\n"
+    other = RAISING.replace("(ValueError)", "(KeyError)")
+    forged = RAISING.replace(
+        "class Own(ValueError)", "class ValueError(Exception):\n    pass\n\n\nclass Own(ValueError)"
+    )
+    rough = RAISING.replace("x / 3", "round(x / 3, 1)")
+    found = judged(
+        verifier,
+        "with pytest.raises(ValueError): f(-1)\nf(1) == pytest.approx(0.3333333)",
+        RAISING, none, other, forged, rough, "def f(x):\n    raise SystemExit\n", reference=RAISING,
+    )  # fmt: skip
+    assert found.outputs[0] == (True, True)
+    assert found.outputs[1] == (
+        (False, False), (True, False), (True, False), (True, False), (False, True), (True, True),
+    )  # fmt: skip

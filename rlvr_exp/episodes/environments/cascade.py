@@ -20,6 +20,7 @@ from rlvr_exp.episodes.environments.retry import feedback, follows, retried, too
 from rlvr_exp.episodes.episode import Episode, Judge, Request, Sample, Turn
 from rlvr_exp.episodes.types import PENDING, Completion, RewardBreakdown, TokenCount
 from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.completion import without_thoughts
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
 from rlvr_exp.verifiers.dafny.body_rules import body_violation
@@ -144,7 +145,8 @@ class Cascade(Environment):
                 last = episode.turns[chain[-1]]
                 if len(chain) < self._widths.attempts and follows(last.completion) and not episode.children(chain[-1]):
                     task, verdict = last.completion.task, last.completion.verdict
-                    prompt = self._domain.annotator.retry_prompt(task, last.completion.text, feedback(verdict))
+                    previous = without_thoughts(last.completion.text)
+                    prompt = self._domain.annotator.retry_prompt(task, previous, feedback(verdict))
                     keys = (retried(episode.turns[chain[0]].key, len(chain)),)
                     yield Sample(ANNOTATOR, task, prompt, keys, chain[-1], learn=False)
 

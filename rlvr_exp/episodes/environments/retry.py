@@ -8,6 +8,7 @@ from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.episode import POLICY, Episode, Sample
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.tasks.base import Domain
+from rlvr_exp.tasks.completion import without_thoughts
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
 
 FAILED = ("failed", "rejected")
@@ -46,7 +47,8 @@ class Retry(Environment, options.Retry):
 
     def _retry(self, episode: Episode, index: int, attempt: int) -> Sample:
         turn, task = episode.turns[index], episode.task
-        prompt = self._domain.retry_prompt(task, turn.completion.text, feedback(turn.completion.verdict))
+        previous = without_thoughts(turn.completion.text)
+        prompt = self._domain.retry_prompt(task, previous, feedback(turn.completion.verdict))
         if self._best:
             keys = tuple(episode.draws.key(task, attempt + 1, sample) for sample in episode.samples)
         else:

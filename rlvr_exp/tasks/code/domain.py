@@ -83,12 +83,20 @@ class Code(HasEditTests, options.Code):
         return None if task.gold is None else fenced(task.gold, "python")
 
     def is_complete(self, text: str) -> bool:
-        """With the fence that closes a block with a function or a class, as the prompt requests it."""
-        return block_closes(text, defines)
+        """With the fence that closes a block with what some task asks for: another block may be a helper, before the answer."""
+        return block_closes(text, lambda block: defines(block, self._names))
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """What tasks ask for, the empty name among them if the data do not say it."""
+        return frozenset(self._entry_point(record).partition(".")[0] for record in self._records)
 
     def entry_point(self, task: Task) -> str:
         """The function that a task asks for: the set says it, or its tests and its gold do; empty where nothing does."""
-        record = self._record_of[task.id]
+        return self._entry_point(self._record_of[task.id])
+
+    @staticmethod
+    def _entry_point(record: CodeRecord) -> str:
         given = record.entry_point or (record.cases.entry_point if record.cases else "")
         return given or (taken(record.tests.tests, record.gold or "") if record.tests else "")
 

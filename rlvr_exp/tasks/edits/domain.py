@@ -17,7 +17,7 @@ from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.tasks.base import Candidate, ContinuesEdits, EditWithTests, HasEditTests, Task
 from rlvr_exp.tasks.code.load import evaluation_only
-from rlvr_exp.tasks.completion import block_closes
+from rlvr_exp.tasks.completion import block_closes, without_thoughts
 from rlvr_exp.tasks.content import program_key, text_key
 from rlvr_exp.tasks.edits import prompt as wording
 from rlvr_exp.tasks.edits.action import DONE, is_done
@@ -170,7 +170,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
     def is_complete(self, text: str) -> bool:
         """In words: with the fence that closes a block, or the tag that closes the last part."""
         if self._tagged:
-            return text.rstrip().endswith(("</state_update>",))
+            return without_thoughts(text).rstrip().endswith("</state_update>")
         return bool(self.stop_text) and block_closes(text, lambda block: bool(block.strip()), python=False)
 
     @cached_property

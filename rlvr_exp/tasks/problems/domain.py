@@ -51,6 +51,8 @@ class Problems(WritesTests, options.Problems):
         self._source = Path(self.path) if self.path else EMBEDDED
         self.problem_format = "" if self.path else "python_io"
         self.stop_text = "" if self.prompt.style == "bare" else "`"
+        self._names: set[str] = set()
+        """Functions that tasks ask for."""
 
     @property
     def stages(self) -> Sequence[str]:
@@ -206,8 +208,8 @@ class Problems(WritesTests, options.Problems):
         return fenced(text, "python")
 
     def is_complete(self, text: str) -> bool:
-        """In words: with the fence that closes a block with a function."""
-        return bool(self.stop_text) and block_closes(text, defines)
+        """In words: with the fence that closes a block with the function of some task; another block may be a helper."""
+        return bool(self.stop_text) and block_closes(text, lambda block: defines(block, self._names))
 
     def _critiques(self, task: Task, known: Mapping[str, str]) -> list[Task]:
         """Of the output of one stage and, where the family has another problem, of that one's at a stage; by the row's id."""
@@ -259,6 +261,7 @@ class Problems(WritesTests, options.Problems):
 
     def task(self, row: ProblemRow) -> Task:
         """A row as the role is asked it."""
+        self._names.add(row.entry_point.partition(".")[0])
         code = self.stages[-1]
         if self.role == TESTER:
             wanted = CallsProblem(row.entry_point, row.solution, row.wrong)
