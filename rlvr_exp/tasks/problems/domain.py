@@ -209,7 +209,7 @@ class Problems(WritesTests, options.Problems):
 
     def is_complete(self, text: str) -> bool:
         """In words: with the fence that closes a block with the function of some task; another block may be a helper."""
-        return bool(self.stop_text) and block_closes(text, lambda block: defines(block, self._names))
+        return bool(self.stop_text) and block_closes(text, lambda block: defines(block, self._names or ("",)))
 
     def _critiques(self, task: Task, known: Mapping[str, str]) -> list[Task]:
         """Of the output of one stage and, where the family has another problem, of that one's at a stage; by the row's id."""
