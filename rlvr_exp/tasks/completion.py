@@ -33,6 +33,8 @@ _WORDS = 4
 _MARKDOWN = ("markdown", "md")
 _ASIDE = frozenset("bash sh shell zsh console terminal powershell cmd text txt plaintext output stdout".split())
 """Languages of blocks beside an answer: how to run it, and its output."""
+_MOST_PROGRAMS = 8
+"""Limit of programs that are read between words of an unfenced answer."""
 _MOST_ENDS = 4
 """Limit of ends of thoughts after which the rest is tried as a program, whose literals may hold tags."""
 _MOST_CUTS = 50
@@ -368,7 +370,7 @@ def whole_program(completion: str, wanted: str = "") -> Candidate:
         wanted: the name of the function or class that is asked for, or of its method (`Class.method`), if it is known.
     """
     text = without_thoughts(completion)
-    text = _LABEL.sub("", text, count=1)
+    text = dedent(_LABEL.sub("", text, count=1))
     if not text.strip():
         return Candidate(None, "no program in the answer")
     if syntax_fault(text) is None:
@@ -459,13 +461,14 @@ class _PythonAnswer:
 
     def program(self) -> Candidate:
         blocks = [code for block in self._blocks if (code := self._code_of(block))]
-        outside = [code for code in [self._outside()] if code]
+        outside = self._outside()
         found = self._chosen(blocks, outside)
         if found is None:
             return Candidate(None, self._fault or "no program in the answer")
         if _are_tests(found.module) and not (self._name and _defines(found.module, [self._name])):
             return Candidate(found.text)
-        return Candidate(_with_needed(found, [code for code in blocks if code.line < found.line]))
+        before = sorted((code for code in (*blocks, *outside) if code.line < found.line), key=lambda code: code.line)
+        return Candidate(_with_needed(found, before))
 
     def _chosen(self, blocks: Sequence[_Code], outside: Sequence[_Code]) -> _Code | None:
         whole = [code for code in blocks if not code.mended]
@@ -475,20 +478,28 @@ class _PythonAnswer:
             if named := [code for code in codes if _defines(code.module, [name])]:
                 return named[-1]
         own = [code for code in whole if code.acts and not code.aside]
-        acting = own or [code for code in outside if code.acts] or whole or list(outside)
-        return acting[-1] if acting else None
+        acting = own[-1:] or [code for code in outside if code.acts] or whole[-1:] or outside
+        return acting[0] if acting else None
 
     def _code_of(self, block: Block) -> _Code | None:
         if syntax_fault(block.text) is None:
             return _Code(block.text, block.start, block.tag in _ASIDE)
         return self._first_code(block.text.split("\n"), block.start)
 
-    def _outside(self) -> _Code | None:
-        """The program between the blocks: from a first line of code on, without the words after it."""
+    def _outside(self) -> list[_Code]:
+        """The programs between the blocks, each from a first line of code on to the next line of words."""
         lines = self._text.split("\n")
         for block in self._blocks:
             lines[block.start - 1 : block.end + block.closed] = [""] * (block.end + block.closed - block.start + 1)
-        return self._first_code(lines, 0) if any(line.strip() for line in lines) else None
+        found: list[_Code] = []
+        at = 0
+        while len(found) < _MOST_PROGRAMS and any(line.strip() for line in lines[at:]):
+            code = self._first_code(lines[at:], at)
+            if code is None:
+                break
+            found.append(code)
+            at = code.line + code.text.count("\n")
+        return found
 
     def _first_code(self, lines: list[str], offset: int) -> _Code | None:
         """From the first line of code on, or failing that (chatter can look like code) from the definition on."""

@@ -178,6 +178,8 @@ PYTHON_SHAPES = {
     "fence at the end of the code": "```python\ndef solve(x):\n    return 2 * x```\nDone.",
     "words in the block": "```python\nR\nThis doubles its argument.\n```\n",
     "unfenced after a fenced example": "```\n4 8\n```\nR",
+    "an unfenced draft before": "First:\n\nD\nThat is wrong. Better:\n\nR\nIt doubles its argument.",
+    "indented": "I",
 }
 
 
