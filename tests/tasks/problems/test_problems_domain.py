@@ -140,6 +140,7 @@ def test_the_gold_of_every_stage_that_is_known_is_shown_to_imitation(tmp_path: P
     gold = in_words.gold_completion(other)
     assert gold.startswith("```python\n") and in_words.parse(gold, other).text == ROW["solution"]
     assert in_words.is_complete(gold) and not domain.is_complete(gold)
+    assert in_words.splits() and in_words.is_complete(gold)
     assert not in_words.is_complete("```python\ndef helper(x):\n    return x\n```"), "the function may follow"
     plan = "<think>\n```python\ndef twice(x): ...\n```\n</think>\n\n1. double it\n"
     assert in_words.output(plan, shown[0]) == in_words.parse(plan, shown[0]).text == "1. double it"
