@@ -219,7 +219,7 @@ def _dry(checked: "Checked") -> int:
 
         _say(study_plan(config))
         return DONE
-    _say(plan(config, missing_artifacts(config), checked.settings, differing(checked)))
+    _say(plan(config, missing_artifacts(config), checked.settings, differing(checked), checked.left_out))
     return DONE
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rlvr_exp.config.architecture import Architecture, read_architecture
 from rlvr_exp.config.checkpoint_files import has_template, json_of
 from rlvr_exp.core.sealed import NAME, marks
 
@@ -40,7 +41,7 @@ class CheckpointFacts:
 def read_facts(weights: Path, tokenizer: Path, trained: Path) -> CheckpointFacts:
     """
     Args:
-        weights: folder of the model below any adapter.
+        weights: folder of the model below any adapter; its config.json is enough.
         tokenizer: folder of its tokenizer.
         trained: folder of the checkpoint, an adapter's too: of ours it records its run.
     """
@@ -51,13 +52,21 @@ def read_facts(weights: Path, tokenizer: Path, trained: Path) -> CheckpointFacts
     keys = _first(values, ("num_key_value_heads",)) or heads
     width = _first(values, ("head_dim",)) or (hidden // heads if heads else 0)
     return CheckpointFacts(
-        _parameters(weights, BYTES.get(stored, 2)),
+        _shape(weights).parameters or _parameters(weights, BYTES.get(stored, 2)),
         _first(values, CONTEXT),
         2 * layers * keys * width,
         stored,
         has_template(tokenizer),
         _run(trained),
     )
+
+
+def _shape(folder: Path) -> Architecture:
+    """Unknown for a family without a shape and a file that cannot be read."""
+    try:
+        return read_architecture(folder)[0]
+    except (OSError, ValueError, KeyError, TypeError):
+        return Architecture()
 
 
 def _run(folder: Path) -> Mapping[str, Any]:

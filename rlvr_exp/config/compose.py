@@ -4,7 +4,9 @@ Hydra's own parser reads the words and its defaults list chooses the YAML files;
 Hydra stops at the first error. Pure: writes nothing, and imports nothing heavy.
 """
 
+import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.core_plugins.structured_config_source import StructuredConfigSource
 from hydra._internal.defaults_list import Overrides, _create_defaults_list
 from hydra._internal.sources_registry import SourcesRegistry
-from hydra.core.default_element import ConfigDefault, ResultDefault
+from hydra.core.default_element import ConfigDefault, GroupDefault, ResultDefault
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
@@ -27,6 +29,7 @@ from rlvr_exp.config.inherit import inherit_resumed, inherit_run_config, resumed
 from rlvr_exp.config.names import suggest
 from rlvr_exp.config.overrides import apply, no_effect
 from rlvr_exp.config.paths import conf_directory
+from rlvr_exp.config.replaced import give_way, keep_shapes, share_model
 from rlvr_exp.config.roles import choose_for_roles, complete_roles, spread_roles
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.schema_match import SchemaMatcher, option_named
@@ -59,6 +62,8 @@ def compose_lenient(words: Sequence[str]) -> Checked:
     tree = groups.load(choices, parsed)
     if tree is None:
         return Checked(Config(), Tree(), {}, _distinct(parsed.problems))
+    files = set(tree.origins.values())
+    share_model(tree, {override.key_or_group for override in parsed.overrides})
     inherit = inherit_resumed if resumed else inherit_run_config
     parsed.searchpath += [folder for folder in inherit(tree, choices, values) if folder not in parsed.searchpath]
     values = apply(tree, choose_for_roles(tree, values, groups.option), parsed.problems)
@@ -67,12 +72,26 @@ def compose_lenient(words: Sequence[str]) -> Checked:
     if problem := _foreign_stage(tree.values.get("stage"), choices):
         return Checked(Config(), tree, {}, _distinct([*parsed.problems, problem]))
     spread_roles(tree)
-    settings = suit(tree, {choice.key_or_group for choice in choices})
-    complete_roles(tree)
-    checked = check(tree)
+    keep_shapes(tree, groups.shapes)
+    named = {choice.key_or_group for choice in choices}
+    given = {
+        one.key_or_group: str(one.input_line) for one in choices if one.key_or_group not in ("stage", "experiment")
+    }
+    fewer = [word for word in words if word not in given.values()]
+    checked, left_out = _complete(tree, named), list[str]()
+    while lines := give_way(tree, files, given, checked.problems, lambda: compose_lenient(fewer).problems):
+        checked, left_out = _complete(tree, named), [*left_out, *lines]
     effects = no_effect([*choices, *values], tree.values.get("stage"), given_choice(tree))
     problems = _distinct([*parsed.problems, *effects, *checked.problems])
-    return Checked(checked.config, tree, checked.secrets, problems, settings)
+    return replace(checked, problems=problems, left_out=tuple(left_out))
+
+
+def _complete(tree: Tree, chosen: set[str]) -> Checked:
+    """The checked configuration of a tree, with the settings that suit its checkpoint."""
+    own = copy.deepcopy(tree)
+    settings = suit(own, chosen)
+    complete_roles(own)
+    return replace(check(own), settings=settings)
 
 
 def near_option(words: Sequence[str], name: str) -> str:
@@ -136,12 +155,15 @@ class Groups:
         return self._repository.get_group_options(group)
 
     def option(self, group: str, name: str) -> dict[str, Any] | None:
-        """The values of an option's file; None where there is none, or where it chooses options of other groups too."""
+        """The values of an option's file; None where there is none, or where it chooses options of other groups than
+        `parallel`, which is the run's."""
         found: Any = self._repository.load_config(f"{group}/{name}")
         if found is None:
             return None
         tree, own = Tree(), OmegaConf.to_container(found.config, resolve=False)
         for entry in found.defaults_list or [ConfigDefault(path="_self_")]:
+            if isinstance(entry, GroupDefault) and str(entry.group).strip("/") == "parallel":
+                continue
             below = (
                 own
                 if entry.is_self()
@@ -153,6 +175,15 @@ class Groups:
                 return None
             tree.merge({str(key): value for key, value in below.items()}, "")
         return tree.values
+
+    def shapes(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """The file and the architecture of each preset of a model, by the model's name."""
+        found = {}
+        for option in self.options("model"):
+            model = (self.option("model", option) or {}).get("model") or {}
+            if model.get("name") and model.get("architecture"):
+                found[str(model["name"])] = (f"conf/model/{option}.yaml", model["architecture"])
+        return found
 
     def separate(self, parsed: ParsedOverrides) -> tuple[list[Override], list[Override]]:
         """Group choices that can be made, and value overrides; what can be neither becomes a problem."""
@@ -212,7 +243,7 @@ class Groups:
         """Merge the files that the choices select, in Hydra's order; None, and a problem, when one cannot be read."""
         tree = Tree()
         try:
-            for entry in self._defaults(choices):
+            for entry in self._defaults(choices, {override.key_or_group for override in parsed.overrides}):
                 loaded = self._loader._load_single_config(entry, self._repository)
                 content: Any = OmegaConf.to_container(loaded.config, resolve=False)
                 tree.merge(content, self._file(loaded.provider, entry.config_path))
@@ -221,10 +252,18 @@ class Groups:
             return None
         return tree
 
-    def _defaults(self, choices: list[Override]) -> list[ResultDefault]:
-        """The files to merge, lowest first: the groups' own, the stage, what else was added, the experiment."""
+    def _defaults(self, choices: list[Override], words: set[str]) -> list[ResultDefault]:
+        """The files to merge, lowest first: the groups' own, the stage, what else was added, the experiment.
+
+        Args:
+            words: all keys and groups of the command line.
+        """
         ranks = {"stage": 0, "experiment": 2}
         ordered = sorted(choices, key=lambda choice: ranks.get(choice.key_or_group, 1))
+        stage = next((str(choice.value()) for choice in choices if choice.key_or_group == "stage"), "")
+        if stage in STAGES and not STAGES[stage].shared and not any(one.key_or_group == "parallel" for one in choices):
+            # A model's preset names the processes that train it, and this stage runs in one.
+            ordered.append(OverridesParser.create().parse_override("parallel=single"))
         overrides = Overrides(self._repository, ordered)
         # Hydra expands the last choice first; what an experiment interpolates has to be known by then. All but the stage
         # under a separate name: a preset may choose other data, and Hydra takes one value for a group's name.
@@ -233,9 +272,28 @@ class Groups:
             overrides.known_choices["stage" if name == "stage" else f"chosen_{name}"] = str(
                 next(given, self.default.get(name))
             )
+        model, usual = self._chosen_model(choices, words), self.default["optimizer"]
+        overrides.known_choices["chosen_model"] = model
+        for name in self.options("optimizer"):  # A stage's choice for the embedded model is none for another one.
+            overrides.known_choices[f"embedded_{name}"] = name if model == self.default["model"] else usual
         found, _ = _create_defaults_list(self._repository, "config", overrides, prepend_hydra=False, skip_missing=False)
         overrides.ensure_overrides_used()
         overrides.ensure_deletions_used()
+        return found
+
+    def _chosen_model(self, choices: list[Override], words: set[str]) -> str:
+        """The option of `model` that the command line or its experiment names, else the default's; `own`: a checkpoint."""
+        if "model" not in words and words & {"model.path", "model.name"}:
+            return "own"
+        found = self.default["model"]
+        for choice in sorted(choices, key=lambda choice: choice.key_or_group == "model"):
+            if choice.key_or_group == "experiment":
+                for name in choice.value() if isinstance(choice.value(), list) else [choice.value()]:
+                    entries = getattr(self._repository.load_config(f"experiment/{name}"), "defaults_list", None) or ()
+                    chosen = [entry.value for entry in entries if getattr(entry, "group", "") in ("/model", "model")]
+                    found = str(chosen[-1]) if chosen else found
+            elif choice.key_or_group == "model":
+                found = str(choice.value())
         return found
 
     def _file(self, provider: str, config_path: str | None) -> str:

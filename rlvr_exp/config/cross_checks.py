@@ -1,7 +1,7 @@
 """Checks across nodes: combinations that cannot work."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from rlvr_exp.config.algorithm import RLOO
@@ -9,7 +9,7 @@ from rlvr_exp.config.benchmark import DafnyUniversal, GradientVariance, Landscap
 from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.engine_checks import engine_problems
-from rlvr_exp.config.environment import ADVERSARIAL, EDIT_STEPS, SINGLE_TURN
+from rlvr_exp.config.environment import ADVERSARIAL, EDIT_STEPS, REASONING, SINGLE_TURN
 from rlvr_exp.config.infer_checks import of_answers
 from rlvr_exp.config.model import has_adapter
 from rlvr_exp.config.parallel import SHARDING
@@ -49,6 +49,8 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         yield from _data_of_cascade(config)
     if reads(config, "evaluation") and reads(config, "environment"):
         yield from _of_turns(config)
+    if reads(config, "environment") and getattr(config.environment, "_target_", "") in (ADVERSARIAL, REASONING):
+        yield from _data_of_reasoning(config)
     yield from scratch_problems(config)
     if reads(config, "evaluation") and config.evaluation.bits:
         yield from _of_bits(config)
@@ -109,7 +111,7 @@ def _of_learner(config: Config) -> Iterator[InputProblem]:
     turns = getattr(config.environment, "_target_", SINGLE_TURN)
     learns_in_turns = reads(config, "environment") and turns != SINGLE_TURN and config.stage != "srl"
     if learns_in_turns and _queues(algorithm):
-        what, remedy = "groups of episodes with several turns do not wait for later steps", "algorithm=grpo_batch"
+        what, remedy = "groups of episodes with several turns do not wait for later steps", _without_queues(algorithm)
         got, allowed = algorithm._target_, "zero_variance=keep or mask, rollout_steps=1"
         yield InputProblem("algorithm", what, got, allowed, "", f"{remedy}, or environment=single_turn")
     if config.cascade is not None and algorithm is not None:
@@ -149,6 +151,13 @@ def _data_of_cascade(config: Config) -> Iterator[InputProblem]:
         yield InputProblem(
             "data", "a cascade writes and annotates Dafny", config.data._target_, "data=dafny", "", "data=dafny"
         )
+
+
+def _data_of_reasoning(config: Config) -> Iterator[InputProblem]:
+    if not hasattr(config.data, "reasoning"):
+        what, target = "has no stages of reasoning", getattr(config.data, "_target_", "")
+        remedy = "data=problems, which reads the rows of data=code that have a solution; or environment=single_turn"
+        yield InputProblem("data", what, target, "data=problems", "", remedy)
 
 
 def _of_cascade(config: Config, cascade: Cascade) -> Iterator[InputProblem]:
@@ -202,7 +211,7 @@ def _of_self_play(config: Config, options: SelfPlay) -> Iterator[InputProblem]:
 def _waiting(algorithm: Any) -> Iterator[InputProblem]:
     """What waits for later steps, which roles that learn from the same cascades cannot."""
     if _queues(algorithm):
-        what, remedy = "groups of a cascade do not wait: both roles learn from one step's", "algorithm=grpo_batch"
+        what, remedy = "groups of a cascade do not wait: both roles learn from one step's", _without_queues(algorithm)
         yield InputProblem(
             "algorithm", what, algorithm._target_, "zero_variance=keep or mask, rollout_steps=1", "", remedy
         )
@@ -211,6 +220,17 @@ def _waiting(algorithm: Any) -> Iterator[InputProblem]:
         yield InputProblem(
             "algorithm.reference_sync_steps", what, str(algorithm.reference_sync_steps), "0", "", "drop it"
         )
+
+
+def _without_queues(algorithm: Any) -> str:
+    """The words that change what queues."""
+    resamples = getattr(algorithm, "zero_variance", "") == "resample"
+    words = ["algorithm.zero_variance=keep"] * resamples
+    usual = {spec.name: spec.default for spec in fields(algorithm)}.get("resample_budget")
+    if resamples and algorithm.resample_budget != usual:
+        words.append(f"algorithm.resample_budget={usual}")
+    words += ["algorithm.rollout_steps=1"] * (getattr(algorithm, "rollout_steps", 1) > 1)
+    return " ".join(words)
 
 
 def _queues(algorithm: Any) -> bool:

@@ -99,13 +99,15 @@ UNTOLD = ("stage", "seed", "run")
 
 
 def differing(checked: Checked) -> list[str]:
-    """What differs from the stage alone, as words of a command line; what was chosen for a checkpoint is no difference."""
+    """What differs from the stage alone, as words of a command line, without what was chosen for a checkpoint and a model's
+    shape, which the memory plan shows."""
     ours, plain = resolved(checked), resolved(compose_lenient([f"+stage={checked.config.stage}"]))
     chosen = {setting.path for setting in checked.settings}
     found = []
     for name, value in ours.items():
         if name not in UNTOLD and value != plain.get(name):
-            found += [text for path, text in _differing(value, plain.get(name), (name,)) if path not in chosen]
+            lines = _differing(value, plain.get(name), (name,))
+            found += [text for path, text in lines if path not in chosen and path[:2] != ("model", "architecture")]
     return found
 
 

@@ -283,12 +283,11 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
         yield from (MissingArtifact(problem, "", unusable=True) for problem in checkpoint_problems(model, weights))
     if is_adapter(model.path):
         yield from _adapter_and_base(model)
-    elif model.path:
-        if not _is_checkpoint(Path(model.path), model.from_scratch):
-            yield MissingArtifact(_no_checkpoint(model), "")
-    elif model.package:
+    elif model.path and not _is_checkpoint(Path(model.path), model.from_scratch):
+        yield from _without_weights(model)
+    elif model.package and not model.path:
         return
-    elif model.name and not model.random_weights:
+    elif model.name and not model.path and not model.random_weights:
         if not any(_is_checkpoint(folder, model.from_scratch) for folder in snapshots(model.name)):
             command = f"hf download {model.name}"
             remedy = f"{command}, or model.path=DIR for a local checkpoint"
@@ -297,7 +296,7 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
             yield MissingArtifact(
                 InputProblem("model.name", "the weights are not on this machine", model.name, "", "", remedy), command
             )
-    elif not _is_checkpoint(EMBEDDED_MODELS / model.embedded, model.from_scratch):
+    elif model.is_embedded and not _is_checkpoint(EMBEDDED_MODELS / model.embedded, model.from_scratch):
         remedy = "reinstall rlvr_exp, or model.path=DIR for a local checkpoint"
         place = EMBEDDED_MODELS / model.embedded
         yield MissingArtifact(InputProblem("model", "the embedded model is missing", str(place), "", "", remedy), "")
@@ -305,12 +304,33 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
 
 def weights_folder(model: Model) -> Path | None:
     """The folder on this machine that holds the weights, below any adapter; None where there is none."""
-    named = base(model)
+    return next((folder for folder in _folders(model) if _is_checkpoint(folder, model.from_scratch)), None)
+
+
+def config_folder(model: Model) -> Path | None:
+    """The folder on this machine that describes the model below any adapter: with its weights, or its config.json alone,
+    from which a run can be planned."""
+    described = (folder for folder in _folders(model) if _is_checkpoint(folder, True))
+    return weights_folder(model) or next(described, None)
+
+
+def _folders(model: Model) -> list[Path]:
+    """Where the model below any adapter may be."""
     if model.is_embedded:
-        folders = [EMBEDDED_MODELS / model.embedded]
-    else:
-        folders = [Path(named), *snapshots(named)] if named else []
-    return next((folder for folder in folders if _is_checkpoint(folder, model.from_scratch)), None)
+        return [EMBEDDED_MODELS / model.embedded]
+    return [Path(named), *snapshots(named)] if (named := base(model)) else []
+
+
+def _without_weights(model: Model) -> Iterator[MissingArtifact]:
+    """A folder without weights: a plan needs no more than its config.json and tokenizer."""
+    folder = Path(model.path)
+    if not _is_checkpoint(folder, True):
+        yield MissingArtifact(_no_checkpoint(model), "")
+        return
+    yield from (MissingArtifact(problem, "", unusable=True) for problem in checkpoint_problems(model, folder))
+    command = f"hf download OWNER/MODEL --local-dir {model.path}"
+    what, allowed = "the weights are missing", ", ".join(WEIGHTS)
+    yield MissingArtifact(InputProblem("model.path", what, model.path, allowed, "", command), command)
 
 
 def _no_checkpoint(model: Model) -> InputProblem:

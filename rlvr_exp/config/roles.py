@@ -77,7 +77,7 @@ def choose_for_roles(
             others.append(override)
         else:
             for name, values in _nodes_of(chosen, path[2]).items():
-                tree.put((*path[:2], name), values, "command line")
+                tree.put((*path[:2], name), values, f"conf/{path[2]}/{override.value()}.yaml")
     return others
 
 
@@ -210,8 +210,11 @@ def _of_base(config: Any, where: str, own: Model | None) -> Iterator[InputProble
     """Roles with adapters share their base."""
     if own is None or not (has_adapter(own) or has_adapter(config.model)):
         return
-    for spec in fields(Model):
-        given, top = getattr(own, spec.name), getattr(config.model, spec.name)
-        if given != top and spec.name not in OF_A_ROLE:
-            what, remedy = "roles with adapters share one base", f"model.{spec.name}, or no adapters"
-            yield InputProblem(f"{where}.model.{spec.name}", what, str(given), str(top), "", remedy)
+    both = own, config.model
+    differing = [spec.name for spec in fields(Model) if len({repr(getattr(one, spec.name)) for one in both}) > 1]
+    names = {"embedded"} if own.is_embedded and config.model.is_embedded else {"path", "name"}
+    for name in [name for name in differing if name in names] or differing:
+        if name not in (*OF_A_ROLE, "embedded") or name in names:
+            given, top = getattr(own, name), getattr(config.model, name)
+            what, remedy = "roles with adapters share one base", f"model.{name}, or no adapters"
+            yield InputProblem(f"{where}.model.{name}", what, str(given), str(top), "", remedy)

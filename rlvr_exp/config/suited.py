@@ -4,7 +4,7 @@ stays; the embedded model's preset is no setting for another model.
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path as File
 from typing import Any
@@ -16,7 +16,7 @@ from rlvr_exp.config.checkpoint_facts import CheckpointFacts, read_facts
 from rlvr_exp.config.checkpoint_files import tokenizer_folder
 from rlvr_exp.config.devices import Device, device, planned
 from rlvr_exp.config.model import Model, has_adapter
-from rlvr_exp.config.needs import weights_folder
+from rlvr_exp.config.needs import config_folder
 from rlvr_exp.config.packaged import is_converted
 from rlvr_exp.config.rates import rate_in_words, size_in_words, usual_rate
 from rlvr_exp.config.run import Evaluation
@@ -313,9 +313,12 @@ class _Suiting:
 
 
 def facts_of(model: Model) -> CheckpointFacts:
-    """The facts of a model node's checkpoint, as far as it is on this machine."""
+    """The facts of a model node's checkpoint, as far as its files are on this machine or its shape is given."""
     if model.package and not model.path and not is_converted(model.package):
         return CheckpointFacts(parameters=model.architecture.parameters, chat_template=True)
-    weights = weights_folder(model) or File("/nonexistent")
+    weights = config_folder(model) or File("/nonexistent")
     trained = File(model.path) if is_adapter(model.path) else weights
-    return read_facts(weights, tokenizer_folder(model, weights), trained)
+    facts, shape = read_facts(weights, tokenizer_folder(model, weights), trained), model.architecture
+    if facts.parameters or not shape.known:
+        return facts
+    return replace(facts, parameters=shape.parameters, cached=2 * shape.layers * shape.kv_heads * shape.head_dim)

@@ -38,6 +38,8 @@ class Checked:
     problems: tuple[InputProblem, ...] = ()
     settings: tuple[Setting, ...] = ()
     """What was chosen for a checkpoint that no preset names."""
+    left_out: tuple[str, ...] = ()
+    """Values of YAML files that do not fit the groups chosen on the command line."""
 
 
 def check(tree: Tree) -> Checked:

@@ -123,8 +123,9 @@ def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start
 
 
 def _told(checked: Checked) -> list[str]:
-    """The settings that were chosen for a checkpoint, and advice."""
-    return [f"chosen: {one}" for one in checked.settings] + [f"advice: {text}" for text in advice(checked.config)]
+    """The settings that were chosen for a checkpoint, values that were left out, and advice."""
+    chosen = [f"chosen: {one}" for one in checked.settings] + [f"left out: {text}" for text in checked.left_out]
+    return chosen + [f"advice: {text}" for text in advice(checked.config)]
 
 
 def _nothing_left(root: Path, begins: Start) -> Outcome:

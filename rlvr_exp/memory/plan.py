@@ -27,16 +27,22 @@ WRITTEN = ("config.yaml", "manifest.json", "log.txt", "summary.json", "report.ht
 
 
 def plan(
-    config: Config, needs: list[MissingArtifact], settings: Sequence[Setting] = (), differing: Sequence[str] = ()
+    config: Config,
+    needs: list[MissingArtifact],
+    settings: Sequence[Setting] = (),
+    differing: Sequence[str] = (),
+    left_out: Sequence[str] = (),
 ) -> str:
     """The plan as text, one `name: value` per line, followed by the memory of each device as a table.
 
     Args:
         settings: what was chosen for the checkpoint.
         differing: options that differ from those of the stage alone.
+        left_out: values of an experiment that do not fit the groups chosen on the command line.
     """
     lines = [f"{name and name + ':':<12} {text}" for name, text in _lines(config, needs)]
     lines += [f"{'chosen:':<12} {setting}" for setting in settings]
+    lines += [f"{'left out:':<12} {text}" for text in left_out]
     lines += [f"{'differs:':<12} {text}" for text in differing]
     lines += [f"{'advice:':<12} {text}" for text in advice(config)]
     if loads_weights(config):

@@ -9,8 +9,8 @@ from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.architecture import Architecture, read_architecture
 from rlvr_exp.config.batching import derive
 from rlvr_exp.config.devices import Device, device, planned
-from rlvr_exp.config.model import Model, base, continued, has_adapter
-from rlvr_exp.config.needs import EMBEDDED_MODELS, snapshots
+from rlvr_exp.config.model import Model, continued, has_adapter
+from rlvr_exp.config.needs import config_folder
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.scratch import LEARNED, LEAST, Scratch, scratch_shape
@@ -30,9 +30,7 @@ def shape_of(model: Model) -> tuple[Architecture, str]:
     """
     if model.random_weights:
         return model.architecture, "bfloat16" if model.dtype == "auto" else model.dtype
-    named = base(model)
-    folders = [EMBEDDED_MODELS / model.embedded] if model.is_embedded else [Path(named), *snapshots(named)]
-    folder = next((path for path in folders if (path / "config.json").is_file()), folders[0])
+    folder = config_folder(model) or Path("/nonexistent")
     try:
         found, stored = read_architecture(folder)
     except (OSError, ValueError, KeyError) as fault:

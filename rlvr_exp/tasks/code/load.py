@@ -83,8 +83,9 @@ def _choose(path: Path, wanted: str) -> tuple[ModuleType, list[Path]]:
         raise InputError(_unclear(path, wanted, found), *faults[:SHOWN])
     ((reader, files),) = found.items()
     if reader is own_rows:
-        if faults:
-            raise InputError(*faults[:SHOWN])
+        problems = [first_row(file) for file in files if own_rows.of_problems(first_row(file).values)]
+        if faults or problems:
+            raise InputError(*map(_of_problems, problems), *faults[:SHOWN])
         return reader, files
     named = sorted(files, key=lambda file: reader.FILES.index(file.name) if file.name in reader.FILES else 99)
     if len(files) > 1 and named[0].name not in reader.FILES:
@@ -118,6 +119,12 @@ def _unclear(path: Path, wanted: str, found: dict[ModuleType, list[Path]]) -> In
     what = "no code set is here" if wanted == AUTO else f"no file of {wanted} is here"
     remedy = "a set's folder or file in its original format, or rows of your own: prompt, and tests or cases"
     return InputProblem("data.path", what, str(path), ", ".join(SETS), remedy=remedy)
+
+
+def _of_problems(row: Row) -> InputProblem:
+    what, allowed = "a row of data=problems: it has a text and no prompt", "prompt, and tests or cases"
+    remedy = "data=problems for stages of reasoning and +stage=adversarial; else call the text prompt"
+    return InputProblem(row.where, what, ", ".join(row.values), allowed, "", remedy)
 
 
 def _files(path: Path) -> list[Path]:

@@ -11,7 +11,7 @@ from rlvr_exp.tasks.code.record import EITHER
 from rlvr_exp.tasks.code.sets import own_rows
 from rlvr_exp.tasks.problems.rows import ProblemRow
 
-NO_REFERENCE = "no solution to be the reference"
+NO_REFERENCE = "no solution to be the reference, without which data=code can train"
 NO_FUNCTION = "no function that its tests call"
 
 
@@ -29,9 +29,7 @@ def set_at(path: Path, fractions: tuple[float, float], seed: int) -> Code | None
 
 
 def _is_problem(file: Path) -> bool:
-    """Whether a file's rows are problems: what others call a prompt, they call a text."""
-    values = first_row(file).values
-    return "text" in values and "prompt" not in values
+    return own_rows.of_problems(first_row(file).values)
 
 
 def rows_of(code: Code) -> tuple[dict[str, list[ProblemRow]], dict[str, str]]:

@@ -26,6 +26,11 @@ CONTENT = ("prompt", "tests", "cases", "entry_point", "solution")
 NO_TESTS = "it has cases and no tests"
 
 
+def of_problems(fields: Fields) -> bool:
+    """Whether a row is one of `data=problems`, which calls a prompt a text."""
+    return "text" in fields and "prompt" not in fields
+
+
 def read(row: Row) -> CodeRecord:
     try:
         return _record(row.values, split_of(row))
