@@ -267,7 +267,7 @@ class Groups:
         overrides = Overrides(self._repository, ordered)
         # Hydra expands the last choice first; what an experiment interpolates has to be known by then. All but the stage
         # under a separate name: a preset may choose other data, and Hydra takes one value for a group's name.
-        for name in ("stage", "data", "model", *STAGE_GROUPS):
+        for name in ("stage", "data", *STAGE_GROUPS):
             given = (choice.value() for choice in choices if choice.key_or_group == name)
             overrides.known_choices["stage" if name == "stage" else f"chosen_{name}"] = str(
                 next(given, self.default.get(name))
@@ -283,12 +283,13 @@ class Groups:
 
     def _chosen_model(self, choices: list[Override], words: set[str]) -> str:
         """The option of `model` that the command line or its experiment names, else the default's; `own`: a checkpoint."""
-        if "model" not in words and words & {"model.path", "model.name"}:
+        if "model" not in words and words & {"model.path", "model.name", "model.package"}:
             return "own"
         found = self.default["model"]
         for choice in sorted(choices, key=lambda choice: choice.key_or_group == "model"):
             if choice.key_or_group == "experiment":
-                for name in choice.value() if isinstance(choice.value(), list) else [choice.value()]:
+                given: Any = choice.value()
+                for name in given if isinstance(given, list) else [given]:
                     entries = getattr(self._repository.load_config(f"experiment/{name}"), "defaults_list", None) or ()
                     chosen = [entry.value for entry in entries if getattr(entry, "group", "") in ("/model", "model")]
                     found = str(chosen[-1]) if chosen else found

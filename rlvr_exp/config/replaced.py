@@ -39,10 +39,10 @@ def give_way(
     found = {}
     for problem in problems:
         path = tuple(problem.where.split("."))
-        origins = {origin for leaf, origin in tree.origins.items() if leaf[: len(path)] == path}
+        origins = sorted({origin for leaf, origin in tree.origins.items() if leaf[: len(path)] == path})
         unwritten = [one in files and not _written(_group(one), path[0], chosen) for one in origins]
         if chosen and len(path) > 1 and unwritten and all(unwritten):
-            found[path] = (problem, sorted(origins))
+            found[path] = (problem, origins)
     known = {problem.where for problem in without()} if found else set()
     lines = []
     for path, (problem, origins) in found.items():
@@ -84,15 +84,15 @@ def keep_shapes(tree: Tree, shapes: Callable[[], Mapping[str, tuple[str, dict[st
     """
     for at in _models(tree):
         named = {key: str(_given(tree, (*at, key)) or "") for key in SOURCES}
-        origins = {path: tree.origin(path) for path in tree.origins if path[:-1] == (*at, "architecture")}
-        presets = {path for path, origin in origins.items() if _group(origin) == "model"}
+        shape_origins = {path: tree.origin(path) for path in tree.origins if path[:-1] == (*at, "architecture")}
+        presets = {path for path, origin in shape_origins.items() if _group(origin) == "model"}
         of_preset = {_group(tree.origin((*at, key))) == "model" for key, value in named.items() if value}
         if of_preset == {True} or not any(named.values()):
             continue
         for path in presets:
             tree.remove(path)
         file, shape = shapes().get(base(Model(**named)), ("", {}))
-        if shape and len(presets) == len(origins):
+        if shape and len(presets) == len(shape_origins):
             tree.merge(shape, f"the shape in {file}", (*at, "architecture"))
 
 
