@@ -91,7 +91,9 @@ def keep_shapes(tree: Tree, shapes: Callable[[], Mapping[str, tuple[str, dict[st
             continue
         for path in presets:
             tree.remove(path)
-        file, shape = shapes().get(base(Model(**named)), ("", {}))
+        file, shape = shapes().get(
+            base(Model(path=named["path"], package=named["package"], name=named["name"])), ("", {})
+        )
         if shape and len(presets) == len(shape_origins):
             tree.merge(shape, f"the shape in {file}", (*at, "architecture"))
 
