@@ -29,7 +29,7 @@ from rlvr_exp.config.inherit import inherit_resumed, inherit_run_config, resumed
 from rlvr_exp.config.names import suggest
 from rlvr_exp.config.overrides import apply, no_effect
 from rlvr_exp.config.paths import conf_directory
-from rlvr_exp.config.replaced import give_way, keep_shapes, share_model
+from rlvr_exp.config.replaced import SOURCES, give_way, keep_shapes, share_model
 from rlvr_exp.config.roles import choose_for_roles, complete_roles, spread_roles
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.schema_match import SchemaMatcher, option_named
@@ -274,8 +274,10 @@ class Groups:
             )
         model, usual = self._chosen_model(choices, words), self.default["optimizer"]
         overrides.known_choices["chosen_model"] = model
-        for name in self.options("optimizer"):  # A stage's choice for the embedded model is none for another one.
-            overrides.known_choices[f"embedded_{name}"] = name if model == self.default["model"] else usual
+        embedded = model != "own" and not {*SOURCES} & {*((self.option("model", model) or {}).get("model") or {})}
+        overrides.known_choices["policy"] = "embedded" if embedded else "loaded"
+        for name in self.options("optimizer"):  # What a stage or an experiment chooses for an embedded model alone.
+            overrides.known_choices[f"embedded_{name}"] = name if embedded else usual
         found, _ = _create_defaults_list(self._repository, "config", overrides, prepend_hydra=False, skip_missing=False)
         overrides.ensure_overrides_used()
         overrides.ensure_deletions_used()

@@ -47,7 +47,7 @@ def give_way(
     lines = []
     for path, (problem, origins) in found.items():
         if problem.where not in known:
-            words = " ".join(chosen.values())
+            words = chosen.get(path[0]) or " ".join(chosen.values())
             lines.append(f"{dotted(path)}={tree.get(path)} ({', '.join(origins)}): {problem.what}, under {words}")
             tree.remove(path)
     return lines

@@ -74,8 +74,8 @@ def words_for(file: str) -> list[list[str]]:
         return [["+stage=grpo"]]
     if group == "stage":
         return [[f"+stage={option}", *NEEDED.get(option, [])]]
-    if group.startswith("stage/"):  # What a stage says about the embedded model.
-        return [[f"+{group.replace('/', '=')}", f"model={option}"]]
+    if group.startswith("stage/"):  # What a stage says about an embedded model.
+        return [[f"+{group.replace('/', '=')}"]]
     if group == "experiment":
         stages = MADE_FOR.get(option, STAGES)
         return [
