@@ -1,0 +1,54 @@
+"""The page from a laptop to two GPUs: its rows are a data set, its commands compose, and its figures are those of the plan."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from program import ENVIRONMENT, PROGRAM
+
+import rlvr_exp
+from rlvr_exp.config import compose
+from rlvr_exp.memory.reading import workload_of
+from rlvr_exp.memory.table import estimate
+from rlvr_exp.memory.workload import GIB
+from rlvr_exp.tasks.code.domain import Code
+
+PAGE = (Path(rlvr_exp.__file__).parent / "docs" / "laptop_to_gpus.md").read_text(encoding="utf-8")
+COMMANDS = {
+    re.sub(r"\W*run\.dry=true", " plan", one): shlex.split(one)
+    for one in re.findall(r"^    python -m rlvr_exp (.*)$", PAGE, re.MULTILINE)
+}
+PLAN = next(words for words in COMMANDS.values() if "run.dry=true" in words)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (rows,) = re.findall(r"```jsonl\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "mine.jsonl").write_text(rows)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_rows_of_the_page_are_ten_tasks_for_pytest(folder: Path) -> None:
+    assert sum(Code(str(folder / "mine.jsonl"), judge="pytest").sizes().values()) == 10
+
+
+def test_the_commands_of_the_page_compose(folder: Path) -> None:
+    found = {name: compose(words).config for name, words in COMMANDS.items() if "run.resume=seven" not in words}
+    assert [config.stage for config in found.values()] == ["validate", "grpo", "grpo", "grpo", "evaluate"]
+    assert [config.parallel.processes for config in found.values()] == [1, 2, 1, 2, 1]
+
+
+def test_the_plan_fits_and_the_page_has_its_figure(folder: Path) -> None:
+    config = compose(PLAN).config
+    highest = max(sum(lines.values()) / GIB for lines in estimate(workload_of(config)).values())
+    assert config.parallel.device == "rtx5090" and f"{highest:.1f} of 31.3 GiB" in PAGE and highest < 31.3
+
+
+@pytest.mark.slow
+def test_the_commands_for_a_laptop_run_as_they_stand(folder: Path) -> None:
+    for words in [words for words in COMMANDS.values() if "+stage=validate" in words or "run.dry=true" in words]:
+        done = subprocess.run([*PROGRAM, *words], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{words}{done.stdout}{done.stderr}"
