@@ -19,6 +19,7 @@ from rlvr_exp.config.infer import STDIN, Infer
 from rlvr_exp.config.model import Model, base
 from rlvr_exp.config.optimizer import AdamW8bit
 from rlvr_exp.config.packaged import install_command, is_converted, package_problem
+from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.prepare import EditSets
 from rlvr_exp.config.report import Report
@@ -68,6 +69,10 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         yield MissingArtifact(
             InputProblem("optimizer", "bitsandbytes is not installed", "adamw_8bit", "", "", remedy), command
         )
+    if config.parallel.strategy in SHARDING and find_spec("deepspeed") is None:
+        command = "pip install 'rlvr_exp[deepspeed]'"
+        what, remedy = "needs the package deepspeed", f"{command}, or parallel=ddp"
+        yield MissingArtifact(InputProblem("parallel.strategy", what, "not installed", "", "", remedy), command)
     judges = reads(config, "verifier") and (config.infer is None or config.infer.verify)
     if judges and isinstance(config.verifier, DafnyVerifierOptions):
         yield from dafny_missing(config.verifier)

@@ -1,12 +1,10 @@
 """Whether a run can start on this machine: its inputs exist, its packages are installed, its directory is free."""
 
 from collections.abc import Iterator
-from importlib.util import find_spec
 
 from rlvr_exp.config import Config, build
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.config.options import SCHEMAS
-from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.launch.baseline_check import baseline_problems
@@ -31,9 +29,6 @@ def preflight_problems(config: Config, fetchable: bool) -> Iterator[InputProblem
     yield from store_problems(config)
     if problem := problem_before(config):
         yield problem
-    if config.parallel.strategy in SHARDING and find_spec("deepspeed") is None:
-        remedy = "pip install 'rlvr_exp[deepspeed]', or parallel=ddp"
-        yield InputProblem("parallel.strategy", "needs the package deepspeed", "not installed", "", "", remedy)
 
 
 def _problems_of(node: object) -> tuple[InputProblem, ...]:

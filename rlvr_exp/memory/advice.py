@@ -22,7 +22,9 @@ def memory(config: Config) -> Iterator[str]:
         yield f"memory: unknown: {fault}"
         return
     if workload is None:
-        yield "memory: unknown: no config.json of this model, or of a family with a known shape, is here; set model.architecture.*"
+        model = config.model.path or config.model.name or "this model"
+        yield f"memory: unknown: the shape of {model} is not known. Pass model.path=DIR, a folder with its config.json (no weights needed),"
+        yield "or all of model.architecture: layers, hidden, heads, kv_heads, head_dim, intermediate, vocabulary"
         return
     device, found = room(config), estimate(workload)
     yield f"memory of {_devices(config, workload)}: {_plan(workload)}"

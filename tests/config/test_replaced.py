@@ -8,10 +8,12 @@ from checkpoint_samples import checkpoint
 from test_shipped_yaml import MADE_FOR, NEEDED
 from thinning import thinned
 
-from rlvr_exp.config import compose
+from rlvr_exp.config import compose, needs
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.describe import group_options
+from rlvr_exp.config.suited import facts_of
 from rlvr_exp.core.errors import InputProblem
+from rlvr_exp.memory.reading import shape_of
 
 GROUPS = group_options()
 MODELS = [name for name in GROUPS["model"] if name != "served"]  # `served` is for engine=server.
@@ -138,3 +140,29 @@ def test_the_remedy_of_groups_that_wait_holds_under_an_experiment() -> None:
     remedy = problem.remedy.partition(", or")[0]
     assert remedy.startswith("algorithm.zero_variance=keep ")
     assert compose_lenient([*words, *remedy.split()]).problems == ()
+
+
+def test_a_plan_for_gpus_needs_no_deepspeed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(needs, "find_spec", lambda name: None if name == "deepspeed" else name)
+    config = compose(["+stage=grpo", "model=qwen_coder_7b"]).config
+    fetched = {need.problem.where: need.command for need in needs.missing_artifacts(config) if not need.unusable}
+    assert fetched == {
+        "model.name": f"hf download {CODER}",
+        "parallel.strategy": "pip install 'rlvr_exp[deepspeed]'",
+    }
+
+
+def test_a_folder_without_weights_is_planned_with_one_size_and_its_context(tmp_path: Path) -> None:
+    shape = {"hidden_size": 64, "intermediate_size": 128, "vocab_size": 99, "num_key_value_heads": 2, "head_dim": 16}
+    folder = checkpoint(tmp_path, model_type="llama", context=2048, **shape)
+    (folder / "model.safetensors").unlink()
+    (folder / "tokenizer.json").write_text("{}")
+    checked = compose(["+stage=grpo", f"model.path={folder}"])
+    assert checked.config.model.max_completion_tokens == 512 and "a context of 2048" in str(checked.settings)
+    assert "unknown size" not in str(checked.settings) and "not known" not in str(checked.settings)
+    (need,) = needs.missing_artifacts(checked.config)
+    assert (
+        need.problem.what == "the weights are missing" and need.command.startswith("hf download") and not need.unusable
+    )
+    assert facts_of(checked.config.model).parameters == shape_of(checked.config.model)[0].parameters > 0
