@@ -176,13 +176,13 @@ def _machine_problems(checked: "Checked") -> Iterator[InputProblem]:
     """What would keep a faulty configuration from starting besides its faults: in nodes that have none, since a default
     stands in for what is refused."""
     from rlvr_exp.config.stages import STAGES
-    from rlvr_exp.launch.preflight import preflight_problems
+    from rlvr_exp.stages.shared.start import start_problems
 
     config = checked.config
     faulty = {_node(problem.where) for problem in checked.problems}
     unusable = any(getattr(config, name, "") is None for name in faulty)
     if config.stage in STAGES and not unusable and not {"stage", "roles"} & faulty:
-        found = preflight_problems(config, config.run.dry)
+        found = start_problems(config, config.run.dry)
         yield from (problem for problem in found if _node(problem.where) not in faulty)
 
 
@@ -199,16 +199,17 @@ def _single(line: CommandLine) -> int:
         _say(annotated(checked))
         return DONE
     if checked.config.run.dry:
-        return _dry(checked)
+        return _dry(checked, line.words)
     _refuse_what_cannot_run([checked.config])
     return _run(checked, line.words, _directory(checked.config)).code
 
 
-def _dry(checked: "Checked") -> int:
+def _dry(checked: "Checked", words: Sequence[str]) -> int:
     from rlvr_exp.config.describe import differing
     from rlvr_exp.config.needs import missing_artifacts
     from rlvr_exp.launch.resume import begin, directory_of
     from rlvr_exp.memory.plan import plan
+    from rlvr_exp.stages.shared.sample_size import sample_size
 
     config = checked.config
     _refuse_what_cannot_run([config], fetchable=True)
@@ -219,7 +220,9 @@ def _dry(checked: "Checked") -> int:
 
         _say(study_plan(config))
         return DONE
-    _say(plan(config, missing_artifacts(config), checked.settings, differing(checked), checked.left_out))
+    notes = sample_size(config, words)
+    needs, differs = missing_artifacts(config), differing(checked)
+    _say(plan(config, needs, checked.settings, differs, checked.left_out, notes))
     return DONE
 
 
@@ -229,9 +232,9 @@ def _refuse_what_cannot_run(configs: Sequence["Config"], fetchable: bool = False
     Raises:
         InputError: with every problem. `fetchable`: a plan may lack what can be fetched.
     """
-    from rlvr_exp.launch.preflight import preflight_problems
+    from rlvr_exp.stages.shared.start import start_problems
 
-    problems = [problem for config in configs for problem in preflight_problems(config, fetchable)]
+    problems = [problem for config in configs for problem in start_problems(config, fetchable)]
     if problems:
         raise InputError(*dict.fromkeys(problems))
 
@@ -249,9 +252,13 @@ def _directory(config: "Config") -> Path:
 
 
 def _run(checked: "Checked", words: Sequence[str], directory: Path) -> "Outcome":
+    from rlvr_exp.launch.console import message_stream
     from rlvr_exp.launch.execute import execute
     from rlvr_exp.launch.inline import inline_environment
+    from rlvr_exp.stages.shared.sample_size import sample_size
 
+    for name, text in sample_size(checked.config, words):
+        print(f"{name}: {text}", file=message_stream(checked.config), flush=True)
     command = ["python", "-m", "rlvr_exp", *words]
     if not checked.config.run.inline:
         return execute(checked, command, directory, None)
@@ -277,7 +284,8 @@ def _sweep(line: CommandLine) -> int:
         raise InputError(InputProblem("--cfg", "shows one job", "with --multirun", "", "", "drop one of the two"))
     configs = [job.checked.config for job in jobs]
     if any(config.run.dry for config in configs):
-        return max(_dry(job.checked) for job in jobs)
+        _refuse_what_cannot_run(configs, fetchable=True)
+        return max(_dry(job.checked, job.words) for job in jobs)
     if any(config.run.trial for config in configs):
         raise InputError(
             InputProblem("run.trial", "measures one run", "with --multirun", "", "", "drop one of the two")

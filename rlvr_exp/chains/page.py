@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from rlvr_exp.config.scales import counted
 from rlvr_exp.report.differences import ABSENT, differences
 
 LESSONS = "## Lessons"
@@ -85,7 +86,7 @@ def _rates(one: Link) -> Iterator[tuple[str, ...]]:
 def _rate(rate: Any) -> str:
     if not isinstance(rate, Mapping):
         return ""
-    return f"{rate['value']:.1%} [{rate['low']:.1%}, {rate['high']:.1%}], {rate['n']} tasks"
+    return f"{rate['value']:.1%} [{rate['low']:.1%}, {rate['high']:.1%}], {counted(rate['n'])}"
 
 
 def _checkpoints(root: Path, one: Link) -> Iterator[tuple[str, ...]]:

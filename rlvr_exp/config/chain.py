@@ -1,7 +1,7 @@
 """Options of the `chain` group: runs that follow one another, each with what those before it have left."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -74,6 +74,34 @@ class Links(Chain):
                 remedy = ", ".join(self._lacks(self.links[name]) for name in absent if name in self.links)
                 yield InputProblem(where, "names no earlier run", ", ".join(absent), ", ".join(known), "", remedy)
             known.append(name)
+        if lacking := [name for name, words in self.runs.items() if self._reads_left_out(words)]:
+            what = "not given, and these runs read what the runs that need it would write"
+            yield InputProblem("path", what, ", ".join(lacking), "a folder or a file", "", "chain.path=DIR")
+
+    def _reads_left_out(self, words: list[str]) -> bool:
+        """Whether words name a file in the chain's directory that only runs without `path` or `endpoint` would write."""
+        left_out = [self.links[name] for name in self.links.keys() - self.runs.keys()]
+        return any(
+            _among(file, left_out) and not _among(file, self.runs.values())
+            for word in words
+            if not _writes(word) and (file := _file(word))
+        )
+
+
+def _among(file: str, commands: Iterable[list[str]]) -> bool:
+    """Whether one of the commands writes the file, a file in that folder, or the folder around it."""
+    written = [_file(word) for words in commands for word in words if _writes(word) and _file(word)]
+    return any(f"{one}/".startswith(f"{file}/") or f"{file}/".startswith(f"{one}/") for one in written)
+
+
+def _writes(word: str) -> bool:
+    return word.partition("=")[0].endswith(".output")
+
+
+def _file(word: str) -> str:
+    """The file in the chain's directory that a word names; empty: none."""
+    value = word.partition("=")[2]
+    return value.removeprefix("{chain}/") if value.startswith("{chain}/") else ""
 
 
 def _places(words: list[str]) -> set[str]:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.architecture import Architecture, read_architecture
-from rlvr_exp.config.checkpoint_files import has_template, json_of
+from rlvr_exp.config.chat_template import has_template
+from rlvr_exp.config.checkpoint_files import context_of
+from rlvr_exp.core.files import json_of
 from rlvr_exp.core.sealed import NAME, marks
 
-CONTEXT = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len")
 LAYERS, HIDDEN = ("num_hidden_layers", "n_layer", "n_layers"), ("hidden_size", "n_embd", "d_model")
 HEADS = ("num_attention_heads", "n_head", "n_heads")
 """Keys of a public config.json, by family."""
@@ -53,7 +54,7 @@ def read_facts(weights: Path, tokenizer: Path, trained: Path) -> CheckpointFacts
     width = _first(values, ("head_dim",)) or (hidden // heads if heads else 0)
     return CheckpointFacts(
         _shape(weights).parameters or _parameters(weights, BYTES.get(stored, 2)),
-        _first(values, CONTEXT),
+        context_of(values),
         2 * layers * keys * width,
         stored,
         has_template(tokenizer),

@@ -1,19 +1,32 @@
 """Whether a folder's model and tokenizer can be loaded, as far as its files show. Reads headers and never weights, so that
 a damaged or foreign folder is known before anything starts."""
 
+import ast
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.model import Model, continued
+from rlvr_exp.config.architecture import read_architecture
+from rlvr_exp.config.chat_template import has_template, template_problems
+from rlvr_exp.config.model import Model, continued, has_adapter
+from rlvr_exp.config.names import suggest
+from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.core.errors import InputProblem
+from rlvr_exp.core.files import json_of
 
 TOKENIZERS = ("tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tekken.json")
 """Files with a vocabulary, one of which every tokenizer has."""
 INDEX = "model.safetensors.index.json"
 HEADER_LIMIT = 100_000_000
 """Bytes that a header of the format has at most."""
+CONTEXT = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len")
+"""Keys of the context length in a config.json, by family."""
+TABLE = "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES"
+"""The table in Transformers of the model types that AutoModelForCausalLM loads."""
 
 
 def checkpoint_problems(model: Model, folder: Path) -> Iterator[InputProblem]:
@@ -22,8 +35,101 @@ def checkpoint_problems(model: Model, folder: Path) -> Iterator[InputProblem]:
     for name, what in _faults(folder, [] if model.from_scratch else [*_weights(folder)]):
         remedy = "name another checkpoint, or copy this one here a second time"
         yield InputProblem(where, what, str(folder / name), "", "", remedy)
+    values = json_of(folder / "config.json") or {}
+    yield from _of_kind(model, values, folder, where)
+    if model.scratch == Scratch():
+        yield from _of_context(model, context_of(values))
+        yield from _of_layers(model, folder)
     of_words = "model.tokenizer" if model.tokenizer else where
     yield from _tokenizer_problems(model, tokenizer_folder(model, folder), folder, of_words)
+
+
+def _of_kind(model: Model, values: Mapping[str, Any], folder: Path, where: str) -> Iterator[InputProblem]:
+    """A model that is no causal language model, by its config.json."""
+    kind, named = values.get("model_type"), values.get("architectures")
+    names = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
+    own_code = model.trust_remote_code and "AutoModelForCausalLM" in (values.get("auto_map") or {})
+    what = ""
+    if values.get("is_encoder_decoder") is True:
+        what = "an encoder-decoder model"
+    elif names and all(name.endswith("ForMaskedLM") for name in names) and not values.get("is_decoder"):
+        what = "a masked language model"
+    elif isinstance(kind, str) and kind not in causal_types() and not own_code:
+        what = f"a model of type {kind!r}, which Transformers cannot load as a causal language model"
+    if what:
+        remedy = "name the folder of a decoder, such as Llama, Qwen or Mistral"
+        if "auto_map" in values and not own_code:
+            remedy += ", or model.trust_remote_code=true to run the code that comes with it"
+        got = f"{folder} ({', '.join(names) or kind or 'config.json'})"
+        yield InputProblem(where, what, got, "a causal language model", "", remedy)
+
+
+@cache
+def causal_types() -> frozenset[str]:
+    """The model types that the installed Transformers loads as causal language models, read from its source: importing it
+    takes many seconds."""
+    place = find_spec("transformers")
+    file = Path(str(place and place.origin)).parent / "models" / "auto" / "modeling_auto.py"
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == TABLE and isinstance(node.value, ast.Call):
+            return frozenset(name for name, _ in ast.literal_eval(node.value.args[0]))
+    raise RuntimeError(f"{file} has no table {TABLE}: this version of Transformers is not supported")
+
+
+def context_of(values: Mapping[str, Any]) -> int:
+    """Tokens of the longest prompt with its completion, by a config.json; 0 if it does not say."""
+    text = values.get("text_config")
+    values = {**values, **text} if isinstance(text, dict) else values
+    return next((value for name in CONTEXT if isinstance(value := values.get(name), int) and value > 0), 0)
+
+
+def _of_context(model: Model, context: int) -> Iterator[InputProblem]:
+    """Lengths that leave the prompt or the completion no token."""
+    if not context:
+        return
+    room = {"max_prompt_tokens": "completion", "max_completion_tokens": "prompt"}
+    for name, other in room.items():
+        if (given := getattr(model, name)) >= context:
+            what = f"the model's context of {context} tokens leaves no room for a {other}"
+            remedy = (
+                f"model.{name}={context // (2 if name == 'max_prompt_tokens' else 4)}, or a model with a longer context"
+            )
+            yield InputProblem(f"model.{name}", what, str(given), f"at most {context - 1}", "", remedy)
+
+
+def _of_layers(model: Model, folder: Path) -> Iterator[InputProblem]:
+    """Patterns of model.freeze and targets of an adapter that match nothing, for the families with a known shape."""
+    try:
+        shape, _ = read_architecture(folder)
+    except (ValueError, KeyError):  # A damaged config.json is a problem of its own.
+        return
+    if not shape.known:
+        return
+    names = [*dict.fromkeys([*(name for name, _ in shape.named()), "lm_head.weight"])]
+    for pattern in model.freeze:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            yield frozen_nothing(pattern, names)
+    if model.freeze and all(any(fnmatchcase(name, pattern) for pattern in model.freeze) for name in names):
+        yield nothing_left(model.freeze)
+    ends = sorted(shape.matrices())
+    for target in model.adapter.targets if has_adapter(model) and not continued(model) else ():
+        if target.rpartition(".")[2] not in ends:
+            yield no_layer(target, ends)
+
+
+def frozen_nothing(pattern: str, names: Sequence[str]) -> InputProblem:
+    example = suggest(pattern, names) or suggest(pattern.strip("*") or pattern, names)
+    allowed = "parameter names, * and [..] as in a shell: " + ", ".join(list(names)[:3]) + ", ..."
+    return InputProblem("model.freeze", "fits no parameter", pattern, allowed, example)
+
+
+def nothing_left(patterns: Sequence[str]) -> InputProblem:
+    return InputProblem("model.freeze", "nothing is left to train", str(list(patterns)), remedy="freeze fewer layers")
+
+
+def no_layer(target: str, ends: Sequence[str]) -> InputProblem:
+    what = "no linear layer has this name"
+    return InputProblem("model.adapter.targets", what, target, ", ".join(ends), suggest(target, ends))
 
 
 def tokenizer_folder(model: Model, weights: Path) -> Path:
@@ -79,6 +185,7 @@ def _tokenizer_problems(model: Model, folder: Path, weights: Path, where: str) -
         yield tokenizer_too_large(where, last, rows)
     if model.chat_template == "always" and not has_template(folder):
         yield no_template(folder)
+    yield from template_problems(model, folder)
 
 
 def tokenizer_too_large(where: str, last: int, rows: int) -> InputProblem:
@@ -100,19 +207,3 @@ def _last_id(folder: Path) -> int | None:
     added = [token["id"] for token in values.get("added_tokens") or []]
     listed = vocabulary.values() if isinstance(vocabulary, dict) else range(len(vocabulary))
     return max([*listed, *added], default=None)
-
-
-def has_template(folder: Path) -> bool:
-    """Whether a tokenizer's folder has a chat template."""
-    if any(folder.glob("chat_template.*")) or (folder / "additional_chat_templates").is_dir():
-        return True
-    return bool((json_of(folder / "tokenizer_config.json") or {}).get("chat_template"))
-
-
-def json_of(path: Path) -> dict[str, Any] | None:
-    """The object in a file; None where it cannot be read or holds none."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return values if isinstance(values, dict) else None

@@ -30,8 +30,8 @@ class Local:
 class Server:
     """An OpenAI-compatible endpoint, which holds the weights; for evaluate and infer."""
 
-    url: str = "http://localhost:8000/v1"
-    """Address of the endpoint, up to /v1, without credentials."""
+    url: str = ""
+    """Address of the endpoint, up to /v1, without credentials. A run needs one."""
     model: str = ""
     """Name of the served model; empty: the only one that the server lists."""
     api: str = option("auto", choices=("auto", "chat", "completions"))
@@ -58,7 +58,7 @@ class Server:
     def problems(self) -> list[InputProblem]:
         found = []
         remedy = "engine.url=http://HOST:PORT/v1"
-        if not _is_address(self.url):
+        if self.url and not _is_address(self.url):  # No address at all is reported before a run starts.
             found.append(InputProblem("url", "no address", masked(self.url), "http:// or https://, HOST", "", remedy))
         elif (parts := urlsplit(self.url)).username or parts.password or parts.query or parts.fragment:
             remedy = f"{remedy}, and the key in a variable: engine.api_key_env=NAME"

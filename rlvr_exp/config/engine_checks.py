@@ -36,7 +36,8 @@ def _has_prices(engine: Any) -> bool:
 
 
 def engine_missing(config: Config) -> Iterator[tuple[InputProblem, str]]:
-    """What the engine needs and this machine lacks, with the command that fetches it; empty: only a person can."""
+    """What the engine needs and this machine lacks, with what supplies it: a command, or another machine; empty: only the
+    user can."""
     if not reads(config, "engine"):
         return
     if is_server(config.engine):
@@ -56,7 +57,7 @@ def engine_missing(config: Config) -> Iterator[tuple[InputProblem, str]]:
         here = planned(device(), parallel.device, parallel.device_memory_gib) if config.run.dry else device()
         if not here.cuda:
             what, allowed = "vLLM samples on the GPU that trains, and there is none", "a CUDA device"
-            yield InputProblem("engine", what, "vllm", allowed, "", "engine=local"), ""
+            yield InputProblem("engine", what, "vllm", allowed, "", "engine=local"), "run it on a machine with a GPU"
 
 
 def _of_server(config: Config, engine: Server) -> Iterator[InputProblem]:

@@ -44,9 +44,7 @@ class MissingArtifact:
 
     problem: InputProblem
     command: str
-    """The command that fetches it; empty: only a person can."""
-    unusable: bool = False
-    """Something is there that no run can use: a plan refuses it, too."""
+    """What supplies it, so that a plan goes on without it: a command, or another machine; empty: only the user can."""
 
 
 def missing_artifacts(config: Config) -> list[MissingArtifact]:
@@ -194,7 +192,7 @@ def _solutions(options: Solutions) -> Iterator[MissingArtifact]:
     if not getattr(options, name):
         allowed = {"path": "a store of solutions", "run": "a run directory", "input": "a file"}[name]
         problem = InputProblem(f"solutions.{name}", "not given", "nothing", allowed, "", f"solutions.{name}=PATH")
-        yield MissingArtifact(problem, "", unusable=True)
+        yield MissingArtifact(problem, "")
     elif options.action in LOOKS and not Path(options.path).exists():
         where, allowed = "solutions.path", "a store of solutions"
         yield MissingArtifact(InputProblem(where, "not there", options.path, allowed, "", "correct the path"), "")
@@ -272,7 +270,7 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
         try:
             check_if_ours(folder)
         except InputError as fault:
-            yield from (MissingArtifact(problem, "", unusable=True) for problem in fault.problems)
+            yield from (MissingArtifact(problem, "") for problem in fault.problems)
             return
     if model.quantization != "none" and find_spec("bitsandbytes") is None:
         command = "pip install bitsandbytes"
@@ -285,7 +283,7 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
             InputProblem("model.adapter.path", what, model.adapter.path, allowed, "", "correct the path"), ""
         )
     if weights := weights_folder(model):
-        yield from (MissingArtifact(problem, "", unusable=True) for problem in checkpoint_problems(model, weights))
+        yield from (MissingArtifact(problem, "") for problem in checkpoint_problems(model, weights))
     if is_adapter(model.path):
         yield from _adapter_and_base(model)
     elif model.path and not _is_checkpoint(Path(model.path), model.from_scratch):

@@ -48,3 +48,8 @@ def scale_of(metric: str) -> Scale:
     if metric == BITS:
         return Scale(math.inf, less_is_better=True)
     return Scale(less_is_better=True) if metric in EXCESS_CODE else RATE
+
+
+def counted(count: int, what: str = "task") -> str:
+    """A number of things in words: 1 task, 2 tasks."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -12,12 +12,10 @@ from operator import mul
 from statistics import fmean, variance
 from typing import NamedTuple
 
-from rlvr_exp.core.statistics import CONFIDENCE, Estimate, mean_interval
+from rlvr_exp.core.statistics import CONFIDENCE, POWER, Estimate, mean_interval
 
 Values = Sequence[Sequence[float]]
 """By seed, then by task."""
-POWER = 0.8
-"""Share of repeated studies in which the smallest difference that is reported would be found."""
 TRIMMED = 0.25
 """Share of the values that an interquartile mean leaves out at either end."""
 MOST_FREEDOM = 1000.0

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 CONFIDENCE, LEVEL = 0.95, 0.05
 """Of intervals; and of tests: what has a p of at most this is beyond chance."""
+POWER = 0.8
+"""Share of repeated studies in which the smallest difference that is reported would be found."""
 NORMAL = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 """Standard errors from a mean to either end of its normal interval."""
 
@@ -260,3 +262,27 @@ def pass_at_k(samples: int, passed: int, k: int) -> float:
     if samples - passed < k:
         return 1.0
     return 1.0 - math.prod(1.0 - k / i for i in range(samples - passed + 1, samples + 1))
+
+
+def t_quantile(level: float, freedom: int) -> float:
+    """Student's quantile for a level above 1/2 and whole degrees of freedom, without scipy, which a plan does not load: by
+    bisection of the closed form of Abramowitz and Stegun (1964), 26.7.3 and 26.7.4."""
+    if freedom > 1000:
+        return NormalDist().inv_cdf(level)
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _t_share(middle, freedom) < 2 * level - 1 else (low, middle)
+    return math.sqrt(freedom) * math.tan(low)
+
+
+def _t_share(angle: float, freedom: int) -> float:
+    """The chance that |T| is at most sqrt(freedom) * tan(angle)."""
+    odd = freedom % 2
+    term, total = (math.cos(angle), 0.0) if odd else (1.0, 0.0)
+    for number in range(2 if odd else 1, freedom, 2):
+        total += term
+        term *= number / (number + 1) * math.cos(angle) ** 2
+    if not odd:
+        return math.sin(angle) * total
+    return 2 / math.pi * (angle + math.sin(angle) * total)

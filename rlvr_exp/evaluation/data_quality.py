@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rlvr_exp.config.scales import counted
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.tasks.code.weak import WEAK
@@ -96,7 +97,7 @@ def report(findings: Sequence[CandidateResult], left_out: Mapping[str, str]) -> 
 
 
 def _line(name: str, hoped: int, of: int, rate: Rate | None) -> str:
-    shown = f"{rate.value:.1%} [{rate.low:.1%}, {rate.high:.1%}], {rate.n} tasks" if rate else "none tried"
+    shown = f"{rate.value:.1%} [{rate.low:.1%}, {rate.high:.1%}], {counted(rate.n)}" if rate else "none tried"
     return f"| {name} | {hoped} | {of} | {shown} |"
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rlvr_exp.config.scales import counted
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.records.rollout_files import RolloutRow
@@ -82,9 +83,9 @@ class Rescored:
         """Success over all steps by the old verdicts and by the new; a side without any verdict is left out."""
         whole: dict[str, _Task] = defaultdict(_Task)
         for tasks in self._steps.values():
-            for name, counted in tasks.items():
+            for name, count in tasks.items():
                 for side in ("old", "new"):
-                    mine, theirs = getattr(whole[name], side), getattr(counted, side)
+                    mine, theirs = getattr(whole[name], side), getattr(count, side)
                     mine[0], mine[1] = mine[0] + theirs[0], mine[1] + theirs[1]
         return _rates(whole)
 
@@ -137,7 +138,7 @@ def _plain(rates: Mapping[str, Rate]) -> dict[str, Any]:
 
 
 def _shown(rate: Rate) -> str:
-    return f"{rate.value:.1%} [{rate.low:.1%}, {rate.high:.1%}], {rate.n} tasks"
+    return f"{rate.value:.1%} [{rate.low:.1%}, {rate.high:.1%}], {counted(rate.n)}"
 
 
 def _place(shown: str) -> tuple[int, str]:

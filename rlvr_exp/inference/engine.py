@@ -19,9 +19,9 @@ from rlvr_exp.episodes.episode import POLICY, Draws, Episode
 from rlvr_exp.episodes.types import TokenCount, unsampled
 from rlvr_exp.evaluation.ballots import Polls, Voted
 from rlvr_exp.inference.beams import Beams
-from rlvr_exp.inference.inputs import InferenceTask, check_vote, from_row, voting_domain
 from rlvr_exp.inference.scoring import logprob
 from rlvr_exp.inference.solution import Attempt, Solution
+from rlvr_exp.launch.inference_inputs import InferenceTask, check_vote, from_row, voting_domain
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.engines.journaled import Journaled
@@ -81,7 +81,7 @@ class Engine:
         self._arc = domain if isinstance(domain, Arc) else Arc()
 
     def solve(self, task: InferenceTask | Task | Fields) -> Solution:
-        """Solve one task: a row (see rlvr_exp.inference.inputs), or a Task of the engine's domain.
+        """Solve one task: a row (see rlvr_exp.launch.inference_inputs), or a Task of the engine's domain.
 
         Raises:
             InputError: the row is not a task, or a Task was given and no domain.

@@ -17,11 +17,11 @@ from rlvr_exp.episodes.environments.retry import rank, too_long
 from rlvr_exp.episodes.environments.solving import Solving
 from rlvr_exp.episodes.episode import Episode
 from rlvr_exp.inference.engine import Engine
-from rlvr_exp.inference.inputs import InferenceTask
 from rlvr_exp.inference.problem_parts import parts_of
 from rlvr_exp.inference.problem_rows import task_of
 from rlvr_exp.inference.problem_solution import ProblemSolution
 from rlvr_exp.inference.solution import Attempt, Solution
+from rlvr_exp.launch.inference_inputs import InferenceTask
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.role_policies import acting
 from rlvr_exp.rollouts.engines.base import SamplingEngine

@@ -8,8 +8,8 @@ from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.environments.retry import rank, too_long
 from rlvr_exp.episodes.episode import POLICY, Episode
 from rlvr_exp.inference.engine import Engine
-from rlvr_exp.inference.inputs import InferenceTask
 from rlvr_exp.inference.solution import Attempt, Solution
+from rlvr_exp.launch.inference_inputs import InferenceTask
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner

@@ -2,7 +2,7 @@
 golds are for."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from rlvr_exp.config import Config, build
 from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.reward import FieldSimilarity, StringSimilarity
+from rlvr_exp.config.scales import counted
 from rlvr_exp.config.stages import STAGES, reads, trains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.base import Domain, HasEditTests, HoldsBackCases, Task
@@ -179,7 +180,21 @@ def domain_of(config: Config) -> Domain | None:
     """The domain; None where its data are not here, or its class is a user's own, which may import anything."""
     if not reads(config, "data") or config.data._target_ not in SCHEMAS:
         return None
-    return None if config.data.path and not Path(config.data.path).exists() else build(config.data)
+    if not config.data.path:
+        return _embedded(repr(config.data), lambda: build(config.data))
+    return build(config.data) if Path(config.data.path).exists() else None
+
+
+_EMBEDDED: dict[str, Domain] = {}
+
+
+def _embedded(options: str, make: Callable[[], Domain]) -> Domain:
+    """The domain of embedded tasks, read once for all checks of a command; the last two are kept."""
+    if options not in _EMBEDDED:
+        for first in [*_EMBEDDED][:-1]:
+            del _EMBEDDED[first]
+        _EMBEDDED[options] = make()
+    return _EMBEDDED[options]
 
 
 @dataclass(frozen=True)
@@ -208,6 +223,13 @@ def splits_of(config: Config) -> Splits | None:
     return found
 
 
+def measured_tasks(config: Config, sizes: Mapping[str, int]) -> int:
+    """How many tasks an evaluation measures, of splits of these sizes."""
+    wanted = config.evaluation
+    there = max(0, sizes.get(wanted.split, 0) - wanted.skip)
+    return min(there, wanted.tasks or there)
+
+
 def splits_in(domain: Domain, config: Config) -> Splits:
     """The splits of a domain, for the stage of the configuration. Raises InputError where the data are faulty."""
     sizes = domain.sizes()
@@ -231,7 +253,7 @@ def no_split(
         left_out: number of tasks that are in no split, by reason.
         further: a remedy that the domain knows.
     """
-    there = ", ".join(f"{split} ({count} tasks)" for split, count in sizes.items())
+    there = ", ".join(f"{split} ({counted(count)})" for split, count in sizes.items())
     what = f"no tasks in split {' and '.join(map(repr, names))}"
     remedy = "name another split, or other data" + (", or a verifier that judges those left out" if left_out else "")
     remedy += f", or {further}" if further else ""
@@ -241,7 +263,7 @@ def no_split(
 def shown(left_out: Mapping[str, int]) -> str:
     """Tasks that are in no split, as text: their number and the first reasons."""
     first = [f"{reason.splitlines()[0]} ({count})" for reason, count in list(left_out.items())[:SHOWN]]
-    return f"{sum(left_out.values())} tasks left out: {'; '.join(first)}" if left_out else ""
+    return f"{counted(sum(left_out.values()))} left out: {'; '.join(first)}" if left_out else ""
 
 
 def _needed(config: Config) -> list[str]:

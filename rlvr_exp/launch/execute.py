@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 from rlvr_exp.config import Checked, Config, to_yaml
 from rlvr_exp.config.advice import advice
-from rlvr_exp.config.scales import scale_of
+from rlvr_exp.config.scales import counted, scale_of
 from rlvr_exp.config.stages import STAGES, reads, repeatable
 from rlvr_exp.config.tree import dotted
 from rlvr_exp.core import checksums
@@ -247,6 +247,6 @@ def _print_outcome(code: int, log: Path, page: Path | None, summary: dict[str, A
         before = summary["before"].get(metric)
         value, low, high = (scale_of(metric).shown(rate[key]) for key in ("value", "low", "high"))
         rose = f"{scale_of(metric).shown(before['value'])} -> " if before else ""
-        print(f"{metric}: {rose}{value} [{low}, {high}], {rate['n']} tasks", file=out)
+        print(f"{metric}: {rose}{value} [{low}, {high}], {counted(rate['n'])}", file=out)
     if page is not None:
         print(f"completed: {page}", file=out, flush=True)

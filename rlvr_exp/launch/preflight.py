@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from rlvr_exp.config import Config, build
+from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.stages import reads
@@ -17,8 +18,11 @@ CHECKED_BY_BUILDING = ("reward", "tracking")
 
 
 def preflight_problems(config: Config, fetchable: bool) -> Iterator[InputProblem]:
-    """Every problem that prevents the start. `fetchable`: artifacts that are not here yet do not count."""
-    yield from (need.problem for need in missing_artifacts(config) if need.unusable or not fetchable)
+    """Every problem that prevents the start. `fetchable`: what a command can fetch is no problem yet, as in a plan."""
+    yield from missing_problems(config, fetchable)
+    if reads(config, "engine") and is_server(config.engine) and not config.engine.url:
+        allowed, remedy = "http:// or https://, HOST, up to /v1", "engine.url=http://localhost:8000/v1"
+        yield InputProblem("engine.url", "not given", "nothing", allowed, "", remedy)
     for name in CHECKED_BY_BUILDING:
         node = getattr(config, name)
         # A user's own class may import anything; it reports problems when the stage builds it.
@@ -29,6 +33,11 @@ def preflight_problems(config: Config, fetchable: bool) -> Iterator[InputProblem
     yield from store_problems(config)
     if problem := problem_before(config):
         yield problem
+
+
+def missing_problems(config: Config, fetchable: bool) -> Iterator[InputProblem]:
+    """What is missing on this machine."""
+    return (need.problem for need in missing_artifacts(config) if not (fetchable and need.command))
 
 
 def _problems_of(node: object) -> tuple[InputProblem, ...]:

@@ -1,6 +1,6 @@
 """The plan that run.dry=true prints: what a run would do, hold in memory, read and write. Starts nothing."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rlvr_exp.config.advice import advice
@@ -13,12 +13,13 @@ from rlvr_exp.config.model import Model, base
 from rlvr_exp.config.needs import EMBEDDED_MODELS, MissingArtifact, loads_weights
 from rlvr_exp.config.packaged import is_converted
 from rlvr_exp.config.roles import of_role, role_names
+from rlvr_exp.config.scales import counted
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.select import Select, planned
 from rlvr_exp.config.solutions import GROWS, Solutions
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.config.suited import Setting
-from rlvr_exp.launch.data_check import shown, splits_of
+from rlvr_exp.launch.data_check import measured_tasks, shown, splits_of
 from rlvr_exp.launch.resume import directory_of, steps_of
 from rlvr_exp.memory.advice import memory
 from rlvr_exp.memory.choices import choices
@@ -32,6 +33,7 @@ def plan(
     settings: Sequence[Setting] = (),
     differing: Sequence[str] = (),
     left_out: Sequence[str] = (),
+    notes: Sequence[tuple[str, str]] = (),
 ) -> str:
     """The plan as text, one `name: value` per line, followed by the memory of each device as a table.
 
@@ -39,8 +41,10 @@ def plan(
         settings: what was chosen for the checkpoint.
         differing: options that differ from those of the stage alone.
         left_out: values of an experiment that do not fit the groups chosen on the command line.
+        notes: further lines, name and text.
     """
     lines = [f"{name and name + ':':<12} {text}" for name, text in _lines(config, needs)]
+    lines += [f"{name + ':':<12} {text}" for name, text in notes]
     lines += [f"{'chosen:':<12} {setting}" for setting in settings]
     lines += [f"{'left out:':<12} {text}" for text in left_out]
     lines += [f"{'differs:':<12} {text}" for text in differing]
@@ -58,8 +62,11 @@ def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, 
     elif reads(config, "data"):
         limit = f", the first {config.data.limit} of each split" if config.data.limit else ""
         yield "tasks", f"{config.data._target_} from {config.data.path or 'the embedded corpus'}{limit}"
-    if config.infer is None or not config.infer.input:
-        yield from _splits(config)
+    splits = splits_of(config) if config.infer is None or not config.infer.input else None
+    if splits is not None:
+        yield "splits", ", ".join(f"{name} {count}" for name, count in splits.sizes.items())
+        yield from (("", text) for text in (splits.note, shown(splits.left_out)) if text)
+    sizes = {} if splits is None else splits.sizes
     if reads(config, "model") and config.replay is None:
         yield from choices(config)
     if is_server(config.engine):
@@ -69,25 +76,15 @@ def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, 
     if reads(config, "optimizer"):
         yield from _training(config)
     if reads(config, "evaluation") and config.benchmark is None:
-        yield "evaluation", _evaluation(config)
+        yield "evaluation", _evaluation(config, sizes)
     if STAGES[config.stage].algorithm is not None:
-        yield "best step", _selection(planned(config))
+        yield "best step", _selection(planned(config), sizes)
     if config.run.resume:
         yield "begins", _beginning(config)
     yield "reads", ", ".join(_read(config)) or "nothing"
     yield "writes", f"{directory_of(config) or 'outputs/DATE/TIME_' + config.stage}: {', '.join(_written(config))}"
     for need in needs:
-        otherwise = f"{need.problem.what}; {need.problem.remedy}"
-        yield "to fetch", f"{need.problem.got}: {need.command or otherwise.removesuffix('; ')}"
-
-
-def _splits(config: Config) -> Iterator[tuple[str, str]]:
-    """The splits of the data and their tasks. Raises InputError where the data are faulty or lack a split."""
-    found = splits_of(config)
-    if found is None:
-        return
-    yield "splits", ", ".join(f"{name} {count}" for name, count in found.sizes.items())
-    yield from (("", text) for text in (found.note, shown(found.left_out)) if text)
+        yield "to fetch", f"{need.problem.got}: {need.command}"
 
 
 def _training(config: Config) -> Iterator[tuple[str, str]]:
@@ -138,23 +135,33 @@ def _passes(config: Config) -> str:
     return f"of at most {limit} tokens, {count} on each process at the longest lengths, fewer at shorter ones"
 
 
-def _evaluation(config: Config) -> str:
+def _evaluation(config: Config, sizes: Mapping[str, int]) -> str:
+    """`sizes`: tasks of the splits; empty if the data cannot be read here."""
     wanted = config.evaluation
-    tasks = f"{wanted.tasks} tasks" if wanted.tasks else "all tasks"
+    tasks = f"at most {counted(wanted.tasks)}" if wanted.tasks else "all tasks"
+    if sizes:
+        unproved = "at most " if getattr(config.data, "usable", "") == "check" else ""
+        tasks = unproved + counted(measured_tasks(config, sizes))
     tasks += f" after the first {wanted.skip}" if wanted.skip else ""
     greedy = " and greedily" if wanted.greedy else ""
     twice = reads(config, "algorithm") and not config.model.from_scratch
     when = "before and after" if twice else "once"
-    return f"{tasks} of {wanted.split!r}, {wanted.samples} samples each{greedy}, {when}"
+    samples = "1 sample" if wanted.samples == 1 else f"{wanted.samples} samples"
+    return f"{tasks} of {wanted.split!r}, {samples} each{greedy}, {when}"
 
 
-def _selection(wanted: Select) -> str:
+def _selection(wanted: Select, sizes: Mapping[str, int]) -> str:
     if not wanted.active:
         return "none is looked for, the run ends with its last"
     by = f"{'highest' if wanted.mode == 'max' else 'lowest'} {wanted.metric}"
     if not wanted.every_steps:
         return by
-    return f"{by}, every {wanted.every_steps} steps on {wanted.tasks} tasks of {wanted.split!r}, {wanted.samples} samples each"
+    tasks = (
+        counted(min(wanted.tasks, sizes[wanted.split]))
+        if sizes.get(wanted.split)
+        else f"at most {counted(wanted.tasks)}"
+    )
+    return f"{by}, every {wanted.every_steps} steps on {tasks} of {wanted.split!r}, {wanted.samples} samples each"
 
 
 def _inference(config: Config) -> Iterator[tuple[str, str]]:

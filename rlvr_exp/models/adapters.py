@@ -18,8 +18,8 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from rlvr_exp.config.adapter import Adapter, recorded
+from rlvr_exp.config.checkpoint_files import no_layer
 from rlvr_exp.config.model import continued
-from rlvr_exp.config.names import suggest
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import derive
@@ -188,14 +188,8 @@ def _targets(network: nn.Module, wanted: Sequence[str]) -> list[str]:
     ends = sorted({name.rpartition(".")[2] for name in names})
     lost = [end for end in wanted if not any(f".{name}".endswith(f".{end}") for name in names)]
     if lost:
-        raise InputError(*(_no_layer(end, ends) for end in lost))
+        raise InputError(*(no_layer(end, ends) for end in lost))
     return list(wanted) or ends
-
-
-def _no_layer(end: str, ends: Sequence[str]) -> InputProblem:
-    return InputProblem(
-        "model.adapter.targets", "no linear layer has this name", end, ", ".join(ends), suggest(end, ends)
-    )
 
 
 @contextmanager

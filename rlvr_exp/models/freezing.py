@@ -5,8 +5,8 @@ from fnmatch import fnmatchcase
 
 from torch import nn
 
-from rlvr_exp.config.names import suggest
-from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.config.checkpoint_files import frozen_nothing, nothing_left
+from rlvr_exp.core.errors import InputError
 
 
 def freeze(network: nn.Module, patterns: Sequence[str]) -> int:
@@ -20,19 +20,10 @@ def freeze(network: nn.Module, patterns: Sequence[str]) -> int:
     names = dict(network.named_parameters(remove_duplicate=False))
     lost = [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)]
     if lost:
-        raise InputError(*(_fits_nothing(pattern, names) for pattern in lost))
+        raise InputError(*(frozen_nothing(pattern, [*names]) for pattern in lost))
     frozen = [value for name, value in names.items() if any(fnmatchcase(name, pattern) for pattern in patterns)]
     for value in frozen:
         value.requires_grad_(False)
     if not any(value.requires_grad for value in names.values()):
-        problem = InputProblem(
-            "model.freeze", "nothing is left to train", str(list(patterns)), remedy="freeze fewer layers"
-        )
-        raise InputError(problem)
+        raise InputError(nothing_left(patterns))
     return len({id(value) for value in frozen})
-
-
-def _fits_nothing(pattern: str, names: Sequence[str]) -> InputProblem:
-    example = suggest(pattern, names) or suggest(pattern.strip("*") or pattern, names)
-    allowed = "parameter names, * and [..] as in a shell: " + ", ".join(list(names)[:3]) + ", ..."
-    return InputProblem("model.freeze", "fits no parameter", pattern, allowed, example)

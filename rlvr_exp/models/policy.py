@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from rlvr_exp.config.adapter import Adapter
+from rlvr_exp.config.chat_template import no_system
 from rlvr_exp.config.checkpoint_files import no_template, tokenizer_folder, tokenizer_too_large
 from rlvr_exp.config.model import base, continued, has_adapter
 from rlvr_exp.config.needs import EMBEDDED_MODELS
@@ -249,7 +250,7 @@ def _check_system(policy: Policy) -> None:
     """Raises InputError where a system message would reach no prompt."""
     if policy.system and (fault := _system_fault(policy)):
         other = "plain prompts: model.chat_template=never" if policy.chat else "another tokenizer: model.tokenizer=DIR"
-        raise InputError(InputProblem("model.system", "would reach no prompt", fault, "", "", f"drop it, or {other}"))
+        raise InputError(no_system(fault, other))
 
 
 def _system_fault(policy: Policy) -> str:

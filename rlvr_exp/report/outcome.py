@@ -8,7 +8,9 @@ from html import escape
 from typing import Any
 
 from rlvr_exp.config.excess_code import EXCESS_CODE
-from rlvr_exp.config.scales import BITS, scale_of
+from rlvr_exp.config.sample_size import FEW as FEW_TASKS
+from rlvr_exp.config.sample_size import detectable
+from rlvr_exp.config.scales import BITS, counted, scale_of
 from rlvr_exp.config.stages import STAGES, trains
 from rlvr_exp.config.voting import read_voted
 from rlvr_exp.report.curves import words
@@ -172,10 +174,18 @@ def _counted(names: Sequence[str], before: Rates, after: Rates, both: bool) -> s
     held_out = "Held out: " if any(map(is_success, names)) else ""
     up_to = f", up to {samples[-1]} samples a task" if samples[-1] > 1 else ""
     paired = "; the change is paired task by task" if both else ""
+    few = _few(tasks[0], samples[-1], "pass_at_1_greedy" in names) if held_out else ""
     return (
-        f'<p class="note">{held_out}{_range(tasks)} tasks{up_to}. Ranges are 95% intervals over tasks{paired}. What got'
+        f'<p class="note">{held_out}{_range(tasks)} {"task" if tasks == [1] else "tasks"}{up_to}.{few} Ranges are 95% intervals over tasks{paired}. What got'
         " no verdict enters no rate.</p>"
     )
+
+
+def _few(tasks: int, samples: int, greedy: bool) -> str:
+    """A warning about few tasks; '' of enough."""
+    if tasks >= FEW_TASKS:
+        return ""
+    return f" <b>{counted(tasks)} can show little: {detectable(tasks, samples, greedy)}.</b> study=cross_validation measures every task."
 
 
 def _range(numbers: Sequence[int]) -> str:

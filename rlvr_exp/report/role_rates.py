@@ -84,6 +84,8 @@ def _rate(rate: Any, counted: bool) -> str:
     if not rate:
         return '<span class="none">not measured</span>'
     if counted:
-        return f"<b>{rate['value']:.2f}</b> <small>{rate['low']:.2f} to {rate['high']:.2f}; {rate['n']} tasks</small>"
+        return (
+            f"<b>{rate['value']:.2f}</b> <small>{rate['low']:.2f} to {rate['high']:.2f}; {counted(rate['n'])}</small>"
+        )
     value, low, high = (100 * rate[key] for key in ("value", "low", "high"))
-    return f"<b>{value:.1f}%</b> <small>{low:.1f} to {high:.1f}; {rate['n']} tasks</small>"
+    return f"<b>{value:.1f}%</b> <small>{low:.1f} to {high:.1f}; {counted(rate['n'])}</small>"

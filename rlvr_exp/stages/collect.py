@@ -18,7 +18,7 @@ import torch
 from rlvr_exp.config import Config, build
 from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.model import OF_PROMPTS
-from rlvr_exp.core.errors import GuardStop, InputError, InputProblem, Interrupted
+from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.episodes.episode import Draws, Episode
@@ -39,15 +39,15 @@ from rlvr_exp.stages.shared.components import (
     in_first_process,
     load_policies,
     model_section,
-    split_tasks,
 )
 from rlvr_exp.stages.shared.domain import build_domain
 from rlvr_exp.stages.shared.engine_setup import sampled_weights, start_engine
 from rlvr_exp.stages.shared.environments import runner_of
+from rlvr_exp.stages.shared.stage_checks import check_shown, collected_tasks, in_steps
 from rlvr_exp.stages.shared.verifier_match import check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.stages.verify import decides
-from rlvr_exp.tasks.base import ContinuesEdits, Domain, Task
+from rlvr_exp.tasks.base import ContinuesEdits, Task
 from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.execution import KeepsOutputs
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
@@ -84,7 +84,7 @@ class TrajectoryFile(ResumableJsonl):
 def run(config: Config, context: RunContext) -> StageResult:
     opened = _golds(config, context) if config.collect.teacher == "golds" else _policy(config, context)
     with opened as teacher:
-        tasks = _tasks(config, teacher.domain)
+        tasks = collected_tasks(config, teacher.domain)
         target = Path(config.collect.output or context.directory / "trajectories.jsonl")
         provenance = _provenance(config, tasks, teacher, context)
         journal = journal_beside(target, provenance)
@@ -94,9 +94,9 @@ def run(config: Config, context: RunContext) -> StageResult:
 
 @contextmanager
 def _golds(config: Config, context: RunContext) -> Iterator[_Teacher]:
-    domain = _in_steps(build_domain(config, context, in_first_process))
+    domain = in_steps(build_domain(config, context, in_first_process))
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
-        check_verifier_match(verifier, _tasks(config, domain))
+        check_verifier_match(verifier, collected_tasks(config, domain))
         kept = KeepsOutputs(verifier, "verifier", remember=False)
         yield _Teacher(
             domain, verifier, lambda asked, _: gold_trajectories(domain, kept, [task for task, _ in asked]), "golds"
@@ -107,16 +107,14 @@ def _golds(config: Config, context: RunContext) -> Iterator[_Teacher]:
 def _policy(config: Config, context: RunContext) -> Iterator[_Teacher]:
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
-    domain = _in_steps(build_domain(config, context, in_first_process))
+    domain = in_steps(build_domain(config, context, in_first_process))
     environment = build(config.environment, domain=domain)
-    if not environment.keeps_outputs:
-        what = "shows no text that an action has made"
-        raise InputError(InputProblem("environment", what, environment.name, "environment=edits"))
+    check_shown(environment)
     engine = start_engine(config, context)
     context.progress(kind="wait", name="load the policy")
     policies = load_policies(config, engine, domain, context)
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
-        check_verifier_match(verifier, _tasks(config, domain))
+        check_verifier_match(verifier, collected_tasks(config, domain))
         components = RunComponents(domain, policies, verifier, (), engine)
         manifest.update(context.directory, device=device(), model=model_section(policies, engine))
         name = "endpoint" if is_server(config.engine) else "policy"
@@ -141,27 +139,6 @@ def _trajectory(episode: Episode, domain: ContinuesEdits, teacher: str) -> Traje
     shown = [turn.completion for turn in episode.turns]
     steps = [step_of(domain.state(one.task), one.text, one.candidate.text, one.verdict, one.tokens) for one in shown]
     return Trajectory(episode.task.id, episode.samples[0], teacher, steps, domain.described(episode.task))
-
-
-def _in_steps(domain: Domain) -> ContinuesEdits:
-    if not isinstance(domain, ContinuesEdits):
-        raise InputError(InputProblem("data", "these tasks are not done in steps", domain.name, "data=edits"))
-    return domain
-
-
-def _tasks(config: Config, domain: ContinuesEdits) -> list[Task]:
-    """Raises InputError where the split has none, or none has a gold that is wanted."""
-    options = config.collect
-    tasks = split_tasks(domain, options.split)
-    if options.teacher == "golds":
-        tasks = [task for task in tasks if domain.gold_steps(task)]
-    if not tasks:
-        what, remedy = "no task has an action to show", "rows with an `action`, or collect.teacher=policy"
-        raise InputError(InputProblem("collect.teacher", what, f"split {options.split}", "", "", remedy))
-    if options.skip >= len(tasks):
-        what, allowed = "leaves out every task", f"less than {len(tasks)}"
-        raise InputError(InputProblem("collect.skip", what, str(options.skip), allowed))
-    return list(tasks[options.skip : options.skip + options.tasks if options.tasks else None])
 
 
 def _provenance(config: Config, tasks: Sequence[Task], teacher: _Teacher, context: RunContext) -> dict[str, Any]:

@@ -73,10 +73,7 @@ def compare(directories: Sequence[Path]) -> Comparison:
     Raises:
         InputError: names every directory without a finished run and its missing files.
     """
-    problems = [problem for directory in directories for problem in _lacking(directory)]
-    if problems:
-        raise InputError(*problems)
-    runs = [_read(directory) for directory in directories]
+    runs = read_finished(directories)
     return Comparison(
         runs=_names(directories),
         options=rows_of([run.options for run in runs], only_differing=True),
@@ -85,6 +82,14 @@ def compare(directories: Sequence[Path]) -> Comparison:
         differences=_differences(runs),
         arms=_arms(runs),
     )
+
+
+def read_finished(directories: Sequence[Path]) -> list[Finished]:
+    """Raises InputError: as `compare`."""
+    problems = [problem for directory in directories for problem in _lacking(directory)]
+    if problems:
+        raise InputError(*problems)
+    return [_read(directory) for directory in directories]
 
 
 def _lacking(directory: Path) -> list[InputProblem]:

@@ -16,7 +16,6 @@ from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.group import GroupAlgorithm
 from rlvr_exp.algorithms.rloo import RLOO
 from rlvr_exp.config import Config, build
-from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
 from rlvr_exp.records import manifest
@@ -28,6 +27,7 @@ from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.rollouts.rollout_loop import verified
 from rlvr_exp.stages.shared.domain import build_domain
 from rlvr_exp.stages.shared.replay_update import UpdateReplay, replay_update
+from rlvr_exp.stages.shared.stage_checks import check_replayed
 from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description
 from rlvr_exp.tasks.base import Domain, Task
@@ -59,7 +59,7 @@ def run(config: Config, context: RunContext) -> StageResult:
     logged = source.step(options.step)
     domain = build_domain(config, context)
     tasks = {task.id: task for task in all_tasks(domain)}
-    _check_tasks(logged, tasks)
+    check_replayed(logged, tasks)
     algorithm: Algorithm = build(config.algorithm, max_completion_tokens=config.model.max_completion_tokens)
     reward: Reward = build(config.reward)
     left_out = left_out_of(algorithm)
@@ -97,15 +97,6 @@ def left_out_of(algorithm: Algorithm) -> dict[str, str]:
     else:
         return {}
     return {"advantage": why, "fate": why}
-
-
-def _check_tasks(rows: Sequence[RolloutRow], tasks: dict[str, Task]) -> None:
-    missing = sorted({row.completion.task.id for row in rows} - tasks.keys())
-    if missing:
-        what = f"{len(missing)} tasks of the step are not in it"
-        raise InputError(
-            InputProblem("data", what, missing[0], "the data of the run", "", "data.path=DIR, data.limit=0")
-        )
 
 
 def _parsed(logged: Completion, domain: Domain, tasks: dict[str, Task]) -> Completion:

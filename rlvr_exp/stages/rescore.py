@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config import Config
-from rlvr_exp.core.errors import InputError, InputProblem, Interrupted, RlvrError
+from rlvr_exp.core.errors import Interrupted, RlvrError
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.episodes.types import TRUNCATED
 from rlvr_exp.evaluation.rescored import Rescored, change
@@ -26,6 +26,7 @@ from rlvr_exp.records.resumable_jsonl import ResumableJsonl, shown
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.run_reader import RunReader
 from rlvr_exp.stages.shared.domain import build_domain
+from rlvr_exp.stages.shared.stage_checks import check_rescored
 from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.stages.verify import decides
@@ -56,7 +57,7 @@ def run(config: Config, context: RunContext) -> StageResult:
     source = RunReader(Path(config.rescore.run))
     domain = build_domain(config, context)
     tasks = {task.id: task for task in all_tasks(domain)}
-    fingerprint, total = source.fingerprint(), _checked(source, tasks)
+    fingerprint, total = source.fingerprint(), check_rescored(source, tasks)
     with build_verifier(config) as verifier:
         check_verifier_match(verifier, tasks.values())
         description = checked_description(verifier, context)
@@ -67,21 +68,6 @@ def run(config: Config, context: RunContext) -> StageResult:
             manifest.update(context.directory, verifier=description, input=described, output=str(target))
             judging = Rescoring(domain, verifier, tasks, out, context, total, config.verifier.max_no_verdict_rate)
             return judging.run(source.rows())
-
-
-def _checked(source: RunReader, tasks: Mapping[str, Task]) -> int:
-    """The number of rows. Raises InputError where the data lacks a row's task: its verdict would be for another
-    problem."""
-    total, missing = 0, dict[str, int]()
-    for row in source.rows():
-        total += 1
-        if (task := row.completion.task.id) not in tasks:
-            missing[task] = missing.get(task, 0) + 1
-    if missing:
-        what = f"{sum(missing.values())} rollouts answer tasks that the data has not"
-        got = f"{len(missing)} tasks, first {next(iter(missing))}"
-        raise InputError(InputProblem("data", what, got, "the data of the run", "", "data.path=DIR, data.limit=0"))
-    return total
 
 
 class Rescoring:

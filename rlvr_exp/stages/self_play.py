@@ -14,8 +14,7 @@ from rlvr_exp.algorithms.examples import Examples, example
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.sft import ImitationTrainer
 from rlvr_exp.config import build
-from rlvr_exp.config.self_play import HINDSIGHT
-from rlvr_exp.core.errors import InputError, InputProblem, Interrupted
+from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.models.policy import Policy
@@ -31,9 +30,10 @@ from rlvr_exp.stages.shared.components import RunComponents, build_components, n
 from rlvr_exp.stages.shared.fit import Training, fit, open_tracker
 from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, selection
 from rlvr_exp.stages.shared.self_play_feed import STORE, Imitation, SelfPlayFeed
+from rlvr_exp.stages.shared.stage_checks import check_self_play
 from rlvr_exp.stages.shared.task_order import curriculum_of, example_order, mixed_tasks
 from rlvr_exp.stages.shared.trial import on_trial
-from rlvr_exp.tasks.base import RelabelsTasks, Task
+from rlvr_exp.tasks.base import Task
 from rlvr_exp.training.sft_learner import SFTLearner
 from rlvr_exp.training.step_clock import StepClock
 from rlvr_exp.verifiers.execution import KeepsOutputs, executor_of
@@ -63,14 +63,7 @@ def run(config, context: RunContext) -> StageResult:
 def check_domain(components: RunComponents, config) -> None:
     """Raises InputError where the data or the verifier cannot do what the options ask for."""
     executor_of(components.verifier, "verifier")
-    if components.domain.problem_format not in ("", "python_io"):
-        what = "a round keeps programs by what they return"
-        raise InputError(InputProblem("data", what, f"data={components.domain.name}", "data=arc", "", "data=arc"))
-    wanted = [kind for kind in HINDSIGHT if getattr(config.self_play, kind)]
-    if wanted and not isinstance(components.domain, RelabelsTasks):
-        what, where = "the domain does not say how a task is relabelled", f"self_play.{wanted[0]}"
-        remedy = " ".join(f"self_play.{kind}=0" for kind in wanted)
-        raise InputError(InputProblem(where, what, components.domain.name, "data=arc", "", remedy))
+    check_self_play(config, components.domain)
 
 
 def store_path(config, context: RunContext) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config import Config, build
-from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
+from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.core.files import write_text
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.run_reader import RunReader
@@ -20,7 +20,7 @@ from rlvr_exp.solutions.rows import checked_rows, read_rows, write_rows
 from rlvr_exp.solutions.store import BATCH, Query, SolutionStore
 from rlvr_exp.solutions.summary import as_text, keeping_of, query_of
 from rlvr_exp.stages.shared.solved_rollouts import solved
-from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.stages.shared.stage_checks import check_export
 
 LISTED = 20
 """Solutions of a list without `solutions.limit`."""
@@ -55,8 +55,7 @@ def export(config: Config, context: RunContext) -> Done:
 
 def _export_sft(config: Config, context: RunContext, found: list[Solution]) -> Done:
     domain = build(config.data)
-    if not isinstance(domain, Arc):
-        raise InputError(InputProblem("data", "rows for imitation are of ARC tasks", domain.name, "data=arc"))
+    check_export(domain)
     target = Path(config.solutions.output or context.directory / "sft")
     counts = write_folder(target, domain.splits(), found)
     text = (

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.config.scales import scale_of
+from rlvr_exp.config.scales import counted, scale_of
 from rlvr_exp.core.statistics import Estimate
 from rlvr_exp.evaluation.finding import of_few_seeds
 from rlvr_exp.report.plots import intervals
@@ -84,7 +84,7 @@ def _sentence(name: str, between: Contrast, metric: str, wording: Wording) -> st
     good = (between.value.value > 0) != scale.less_is_better
     what = (wording.above if good else wording.below) if between.sure else NOTHING
     seeds, smallest = between.value.seeds, f"{scale.number(between.value.smallest)} {scale.unit}"
-    counted = f"{between.value.n} tasks, {seeds} {'seed' if seeds == 1 else 'seeds'}"
+    counts = f"{counted(between.value.n)}, {seeds} {'seed' if seeds == 1 else 'seeds'}"
     found = "" if between.sure else f"; one of {smallest} would have been found in 80 of 100 such studies"
     few = of_few_seeds(seeds, "an interval" if between.sure else "such a figure")
-    return f"{name}: {what}, {wording.name} {mean} {scale.unit} [{low}, {high}], {counted}{found}{few}."
+    return f"{name}: {what}, {wording.name} {mean} {scale.unit} [{low}, {high}], {counts}{found}{few}."

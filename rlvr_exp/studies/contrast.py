@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from rlvr_exp.config.scales import scale_of
+from rlvr_exp.config.scales import counted, scale_of
 from rlvr_exp.core.crossed import crossed_mean, holm
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.statistics import LEVEL, Estimate
@@ -137,7 +137,7 @@ def difference_in_words(what: str, one: Contrast) -> str:
     mean, low, high = points(one)
     unsure = "" if one.sure else "no difference was found, "
     few = of_few_seeds(one.value.seeds, "an interval" if one.sure else "such a figure")
-    return f"{what}: {unsure}{mean:+.1f} points [{low:+.1f}, {high:+.1f}], {one.value.n} tasks{few}."
+    return f"{what}: {unsure}{mean:+.1f} points [{low:+.1f}, {high:+.1f}], {counted(one.value.n)}{few}."
 
 
 def undecidable(arms: Mapping[str, Values], metric: str = "") -> str:

@@ -119,7 +119,18 @@ def test_the_engine_is_part_of_what_identifies_a_run():
 
 def test_the_plan_names_the_endpoint_and_weighs_nothing(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert main(["+stage=evaluate", "engine=server", "engine.model=big", "run.dry=true"]) == 0
+    assert (
+        main(
+            [
+                "+stage=evaluate",
+                "engine=server",
+                "engine.url=http://localhost:8000/v1",
+                "engine.model=big",
+                "run.dry=true",
+            ]
+        )
+        == 0
+    )
     said = capsys.readouterr().out
     assert "http://localhost:8000/v1, big: 16 requests at once, each up to 5 times" in said
     assert "memory of" not in said and "the server's own" in said

@@ -4,7 +4,7 @@ from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
 from rlvr_exp.episodes.environments.cascade import ROLES
 from rlvr_exp.inference.cascade_engine import CascadeEngine
-from rlvr_exp.inference.inputs import tasks_of_domain
+from rlvr_exp.launch.inference_inputs import tasks_of_domain
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.rollouts.engines.local import LocalEngine
 from rlvr_exp.tasks.dafny.domain import DafnyDomain

@@ -83,7 +83,7 @@ def test_a_tokenizer_that_does_not_fit_is_refused_by_its_own_name(plain: Path, t
         (need,) = missing_artifacts(
             compose(["+stage=evaluate", f"model.path={plain}", f"model.tokenizer={folder}"]).config
         )
-        assert need.problem.where == "model.tokenizer" and need.unusable
+        assert need.problem.where == "model.tokenizer" and not need.command
 
 
 def test_a_run_begins_with_the_files_of_its_tokenizer(plain: Path, words: Path) -> None:

@@ -31,6 +31,7 @@ from rlvr_exp.stages.shared.domain import build_domain
 from rlvr_exp.stages.shared.engine_setup import start_engine
 from rlvr_exp.stages.shared.gold_check import check_golds, check_references
 from rlvr_exp.stages.shared.screening import unfit
+from rlvr_exp.stages.shared.stage_checks import check_skip
 from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description
 from rlvr_exp.tasks.base import Domain, Task
@@ -177,13 +178,8 @@ def held_out_tasks(domain: Domain, evaluation) -> tuple[Task, ...]:
         InputError: none are left.
     """
     tasks = held_out_order(split_tasks(domain, evaluation.split))
-    found = tasks[evaluation.skip :][: evaluation.tasks or None]
-    if not found:
-        got, allowed = str(evaluation.skip), f"at most {len(tasks) - 1} of split {evaluation.split!r}"
-        raise InputError(
-            InputProblem("evaluation.skip", "leaves no task to measure on", got, allowed, remedy="skip fewer")
-        )
-    return tuple(found)
+    check_skip(evaluation, len(tasks))
+    return tuple(tasks[evaluation.skip :][: evaluation.tasks or None])
 
 
 def held_out_order(tasks: Sequence[Task]) -> list[Task]:

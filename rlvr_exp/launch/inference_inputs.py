@@ -18,9 +18,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hydra.utils import get_class
+
+from rlvr_exp.config import Config
+from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.names import suggest
+from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.launch.data_check import no_vote
+from rlvr_exp.launch.data_check import domain_of, no_vote, problem_formats, verifier_mismatch
 from rlvr_exp.tasks.arc.domain import Arc, to_task
 from rlvr_exp.tasks.arc.load import record_of
 from rlvr_exp.tasks.base import Domain, HoldsBackCases, Task
@@ -111,6 +116,28 @@ def _entries(path: Path, shown: str) -> Iterator[tuple[str, dict[str, Any] | byt
         # A file of one task, as ARC is published, is named by its file.
         named = {"id": path.name.split(".json")[0]} if isinstance(value, dict) else {}
         yield f"{shown}, entry {number}", named | entry
+
+
+def input_problems(config: Config) -> Iterator[InputProblem]:
+    """What keeps the rows of `infer.input` from being solved, for a file that is there. Standard input is read once the run
+    has begun."""
+    options = config.infer
+    if options.input in ("", STDIN) or not Path(options.input).is_file():
+        return
+    try:
+        domain = domain_of(config)
+        items, _ = from_file(Path(options.input), domain if isinstance(domain, Arc) else Arc(), options.input)
+        items = select_tasks(items, options.ids, options.tasks)
+        if options.vote:
+            check_vote(items)
+    except InputError as fault:
+        yield from fault.problems
+        return
+    if options.verify and config.verifier._target_ in SCHEMAS:
+        verifier = get_class(config.verifier._target_)
+        forms = problem_formats(item.task for item in items)
+        if problem := verifier_mismatch(verifier.row_format or verifier.name, forms, verifier.also_judges):
+            yield problem
 
 
 def tasks_of_domain(tasks: Iterable[Task], domain: Domain) -> list[InferenceTask]:

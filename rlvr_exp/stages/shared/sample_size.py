@@ -1,0 +1,71 @@
+"""How small a difference the held-out tasks of a run can show, said before the run starts, and what helps if they are few."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from rlvr_exp.config import Config
+from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.sample_size import FEW, detectable
+from rlvr_exp.config.scales import counted
+from rlvr_exp.config.stages import reads, trains
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.launch.data_check import domain_of, measured_tasks
+from rlvr_exp.stages.shared.start import start_problems
+
+FOLDS = 5
+OF_THE_RUN = ("run.", "seed=", "evaluation.remember=", "evaluation.split=", "evaluation.skip=", "data.fold", "executor")
+"""Words of a run that its cross-validation does not take over: it decides these itself."""
+
+
+def sample_size(config: Config, words: Sequence[str]) -> list[tuple[str, str]]:
+    """Name and text of each line on the size of the held-out set; nothing if the stage measures no policy or its data cannot be
+    read here. `words`: the run's command."""
+    if not reads(config, "evaluation") or config.benchmark is not None:
+        return []
+    try:
+        domain = domain_of(config)
+        tasks = measured_tasks(config, domain.sizes()) if domain is not None else 0
+    except InputError:  # Faulty data are refused before.
+        return []
+    if not tasks:
+        return []
+    lines = [("detectable", detectable(tasks, config.evaluation.samples, config.evaluation.greedy))]
+    if tasks < FEW:
+        lines += [("warning", text) for text in _warnings(config, tasks, words)]
+    return lines
+
+
+def _warnings(config: Config, tasks: int, words: Sequence[str]) -> Iterator[str]:
+    verb = "is" if tasks == 1 else "are"
+    yield f"only {counted(tasks)} of split {config.evaluation.split!r} {verb} measured: its rates and differences will be uncertain"
+    if not trains(config.stage):
+        yield f"measure {FEW} tasks or more: bring more data, or name a larger split by evaluation.split"
+        return
+    command = cross_validation(config, words)
+    if command is None:
+        yield f"bring more data: these tasks cannot be cut into folds for study=cross_validation, and {FEW} tasks or more are needed"
+    else:
+        yield f"a cross-validation measures every task once, by a training for each fold: {shlex.join(command)}"
+
+
+def cross_validation(config: Config, words: Sequence[str]) -> list[str] | None:
+    """The command of a cross-validation of the run that can start on this machine; None: there is none."""
+    domain = domain_of(config)
+    if domain is None or not domain.makes_folds:
+        return None
+    kept = [word for word in words if not word.startswith(OF_THE_RUN)]
+    first = [word for word in kept if word.startswith("+stage=")]
+    others = [word for word in kept if word not in first]
+    for folds in range(min(FOLDS, sum(domain.sizes().values())), 1, -1):
+        own = [f"study.command={_listed(first)}", f"study.words={_listed(others)}", f"study.folds={folds}"]
+        command = ["+stage=study", "study=cross_validation", *(word for word in own if not word.endswith("=[]"))]
+        checked = compose_lenient(command)
+        if not checked.problems and not any(start_problems(checked.config, True)):
+            return ["python", "-m", "rlvr_exp", *command]
+    return None
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Words as a list on the command line, each in quotes."""
+    quoted = (word.replace("\\", "\\\\").replace('"', '\\"') for word in words)
+    return "[" + ",".join(f'"{word}"' for word in quoted) + "]"
