@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from rlvr_exp.config.model import Model
 from rlvr_exp.core.errors import InputProblem
@@ -104,7 +104,7 @@ def _compiled(template: str) -> Any:
     class Generation(Extension):
         """The block that marks an assistant's words; it renders as what it contains."""
 
-        tags: ClassVar[set[str]] = {"generation"}
+        tags = {"generation"}  # noqa: RUF012 As jinja2 declares it.
 
         def parse(self, parser: Any) -> Any:
             line = next(parser.stream).lineno

@@ -122,7 +122,7 @@ def input_problems(config: Config) -> Iterator[InputProblem]:
     """What keeps the rows of `infer.input` from being solved, for a file that is there. Standard input is read once the run
     has begun."""
     options = config.infer
-    if options.input in ("", STDIN) or not Path(options.input).is_file():
+    if options is None or options.input in ("", STDIN) or not Path(options.input).is_file():
         return
     try:
         domain = domain_of(config)
@@ -134,7 +134,7 @@ def input_problems(config: Config) -> Iterator[InputProblem]:
         yield from fault.problems
         return
     if options.verify and config.verifier._target_ in SCHEMAS:
-        verifier = get_class(config.verifier._target_)
+        verifier: Any = get_class(config.verifier._target_)
         forms = problem_formats(item.task for item in items)
         if problem := verifier_mismatch(verifier.row_format or verifier.name, forms, verifier.also_judges):
             yield problem

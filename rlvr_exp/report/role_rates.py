@@ -85,7 +85,7 @@ def _rate(rate: Any, counted: bool) -> str:
         return '<span class="none">not measured</span>'
     if counted:
         return (
-            f"<b>{rate['value']:.2f}</b> <small>{rate['low']:.2f} to {rate['high']:.2f}; {counted(rate['n'])}</small>"
+            f"<b>{rate['value']:.2f}</b> <small>{rate['low']:.2f} to {rate['high']:.2f}; {in_number(rate['n'])}</small>"
         )
     value, low, high = (100 * rate[key] for key in ("value", "low", "high"))
-    return f"<b>{value:.1f}%</b> <small>{low:.1f} to {high:.1f}; {counted(rate['n'])}</small>"
+    return f"<b>{value:.1f}%</b> <small>{low:.1f} to {high:.1f}; {in_number(rate['n'])}</small>"

@@ -25,8 +25,7 @@ def start_problems(config: Config, fetchable: bool) -> Iterator[InputProblem]:
     """Every problem that prevents the start. `fetchable`: what a command can fetch is no problem yet, as in a plan."""
     yield from preflight_problems(config, fetchable)
     yield from stage_problems(config)
-    if config.infer is not None:
-        yield from input_problems(config)
+    yield from input_problems(config)
     if config.stage == "chain" and not config.chain.problems():
         yield from _of_links(config, fetchable)
     if config.stage == "study" and not config.study.problems():
