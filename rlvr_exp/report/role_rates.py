@@ -80,12 +80,12 @@ def _title(name: str) -> str:
     return TITLES.get(plain, words(plain)) + (", greedy" if plain != name else "")
 
 
-def _rate(rate: Any, counted: bool) -> str:
+def _rate(rate: Any, of_counts: bool) -> str:
     if not rate:
         return '<span class="none">not measured</span>'
-    if counted:
+    if of_counts:
         return (
-            f"<b>{rate['value']:.2f}</b> <small>{rate['low']:.2f} to {rate['high']:.2f}; {in_number(rate['n'])}</small>"
+            f"<b>{rate['value']:.2f}</b> <small>{rate['low']:.2f} to {rate['high']:.2f}; {counted(rate['n'])}</small>"
         )
     value, low, high = (100 * rate[key] for key in ("value", "low", "high"))
-    return f"<b>{value:.1f}%</b> <small>{low:.1f} to {high:.1f}; {in_number(rate['n'])}</small>"
+    return f"<b>{value:.1f}%</b> <small>{low:.1f} to {high:.1f}; {counted(rate['n'])}</small>"
