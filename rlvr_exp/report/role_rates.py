@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from rlvr_exp.config.scales import counted
 from rlvr_exp.core.measures import GREEDY, is_count
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import WHENS, RunData
