@@ -330,7 +330,7 @@ def _without_weights(model: Model) -> Iterator[MissingArtifact]:
     if not _is_checkpoint(folder, True):
         yield MissingArtifact(_no_checkpoint(model), "")
         return
-    yield from (MissingArtifact(problem, "", unusable=True) for problem in checkpoint_problems(model, folder))
+    yield from (MissingArtifact(problem, "") for problem in checkpoint_problems(model, folder))
     command = f"hf download OWNER/MODEL --local-dir {model.path}"
     what, allowed = "the weights are missing", ", ".join(WEIGHTS)
     yield MissingArtifact(InputProblem("model.path", what, model.path, allowed, "", command), command)
