@@ -1,8 +1,9 @@
 """Log-probabilities of drawn tokens under the distribution that they were drawn from.
 
 Temperature divides the logits; where top-k, top-p or min-p left only some tokens, the probabilities of those are
-renormalised: log p(t) = z_t / tau - log sum over the kept k of exp(z_k / tau). Logits are computed only where a token is
-predicted. Where there are too many to hold at once, the trainer's fused head computes them tile by tile.
+renormalised: log p(t) = z_t / tau - log sum over the kept k of exp(z_k / tau). Logits are computed only for positions that
+predict a token. On CPUs a plain head is algorithms.fused_head; elsewhere, if there are too many logits to hold at once, TRL's
+fused head computes them tile by tile.
 """
 
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 
+from rlvr_exp.algorithms.fused_head import Drawn, kept, plain_head, scoring
 from rlvr_exp.algorithms.packing import ModelRows
 from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED, attending, block_mask
 
@@ -39,6 +41,7 @@ def score(
     entropy: bool = False,
     implementation: str = SDPA_PACKED,
     top: bool = False,
+    fused: bool = True,
     **options: Any,
 ) -> Scores:
     """Score the tokens of the rows.
@@ -47,15 +50,16 @@ def score(
         model: a causal language model with TRL's fused head, wrapped or not.
         kept_token_ids: (m, K) the ids kept when each token was drawn, padded with -1; a row of -1 alone keeps all.
         implementation: how a packed row is attended to.
+        fused: compute the head by algorithms.fused_head if the model has a plain one.
         options: further arguments of the model.
     """
     inputs = {"input_ids": rows.input_ids, "position_ids": rows.position_ids, "use_cache": False, **options}
     if rows.layout is None:
         inputs["attention_mask"] = rows.attention_mask
-        return _headed(model, rows, inputs, temperature, kept_token_ids, entropy, top)
+        return _headed(model, rows, inputs, temperature, kept_token_ids, entropy, top, fused)
     with attending(model, implementation):
         seen = _seen(rows, implementation)
-        return _headed(model, rows, {**inputs, **seen}, temperature, kept_token_ids, entropy, top)
+        return _headed(model, rows, {**inputs, **seen}, temperature, kept_token_ids, entropy, top, fused)
 
 
 def _seen(rows: ModelRows, implementation: str) -> dict[str, Any]:
@@ -76,7 +80,15 @@ def _headed(
     kept_token_ids: torch.Tensor | None,
     entropy: bool,
     top: bool,
+    fused: bool,
 ) -> Scores:
+    head = plain_head(model) if fused else None
+    if head is not None:
+        with scoring(head, Drawn(rows.scored, rows.labels, temperature, kept_token_ids, entropy, top)):
+            output = model(**inputs)
+        logprobs, *others = output.logits[0].unbind(-1)
+        entropies = others[0] if entropy else None
+        return Scores(logprobs, entropies, others[-1].bool() if top else None, output)
     vocabulary = model_config(model).get_text_config().vocab_size
     if kept_token_ids is None and len(rows.labels) * vocabulary > HELD:
         output = model(**inputs, shift_labels=rows.shifted_labels(), fused_lm_head=True)
@@ -107,7 +119,7 @@ def token_logprobs(
     """
     logits = logits.float() if temperature == 1.0 else logits.float() / temperature
     if kept_token_ids is not None:
-        logits = logits.masked_fill(~_kept(kept_token_ids, logits.shape[-1]), -torch.inf)
+        logits = logits.masked_fill(~kept(kept_token_ids, logits.shape[-1]), -torch.inf)
     scores = logits.log_softmax(-1)
     logprobs = scores.gather(-1, labels[:, None]).squeeze(-1)
     if not entropy:
@@ -115,14 +127,6 @@ def token_logprobs(
     # Excluded tokens have probability 0 and log-probability -inf; their term is 0.
     terms = scores.exp() * scores.masked_fill(scores.isneginf(), 0.0)
     return logprobs, -terms.sum(-1)
-
-
-def _kept(kept_token_ids: torch.Tensor, vocabulary: int) -> torch.Tensor:
-    """(m, vocabulary) booleans from (m, K) ids padded with -1."""
-    kept = torch.zeros((len(kept_token_ids), vocabulary + 1), dtype=torch.bool, device=kept_token_ids.device)
-    kept.scatter_(1, kept_token_ids.where(kept_token_ids >= 0, vocabulary), True)
-    kept = kept[:, :vocabulary]
-    return kept | (kept_token_ids < 0).all(1, keepdim=True)
 
 
 def model_config(model: torch.nn.Module) -> Any:

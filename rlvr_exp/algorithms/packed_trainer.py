@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
+from rlvr_exp.algorithms.packed_layers import packed_layers
 from rlvr_exp.algorithms.packing import ModelRows, filled
 from rlvr_exp.algorithms.packing_attention import attending
 from rlvr_exp.algorithms.packing_probe import Choice, choose, for_all
@@ -38,6 +39,11 @@ class PackedTrainer(Stepped):
         """How a packed row is attended to; None before the choice, or where rows are not packed."""
         return self._choice.implementation if self._choice else None
 
+    @property
+    def _fused(self) -> bool:
+        """Whether layers and head are computed by functions of our own."""
+        return self._choice is not None and self._choice.fused
+
     def _begin(self, model: torch.nn.Module) -> None:
         """Before step 1: choose how rows are packed. All ranks call this."""
         self._choice = self._chosen_before or self._chosen(model)
@@ -57,14 +63,20 @@ class PackedTrainer(Stepped):
     def passing(self, last: bool) -> Iterator[None]:
         """Only the last pass exchanges gradients, and recomputed layers use the same attention."""
         attention = attending(self.model, self._way) if self._way else nullcontext()
-        with super().passing(last), attention, onednn_training(self.model):
+        with super().passing(last), attention, self.computing(self.model):
+            yield
+
+    @contextmanager
+    def computing(self, model: torch.nn.Module) -> Iterator[None]:
+        """Inside the block the model's layers on CPU compute by kernels that are chosen for training."""
+        with packed_layers(model) if self._fused else nullcontext(), onednn_training(model):
             yield
 
     def trainer_state(self) -> Mapping[str, Any]:
         """How rows are packed, so that a resume need not choose again."""
         return {
             **super().trainer_state(),
-            "choice": None if self._choice is None else [self._choice.implementation, self._choice.reasons],
+            "choice": None if self._choice is None else list(vars(self._choice).values()),
             "device": self.accelerator.device.type,
         }
 

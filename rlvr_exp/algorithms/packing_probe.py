@@ -5,12 +5,15 @@ attention ignores its arguments, give other log-probabilities when packed; they 
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
 from transformers import PreTrainedModel
 
+from rlvr_exp.algorithms.fused_head import plain_head
 from rlvr_exp.algorithms.logprobs import model_config, score
+from rlvr_exp.algorithms.packed_layers import differs, packed_layers, plain_layers
 from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
 from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED, attending
 
@@ -34,6 +37,8 @@ class Choice:
     """None: rows are not packed, one row per completion."""
     reasons: tuple[str, ...]
     """Why each implementation tried before, or every one, cannot be used."""
+    fused: bool = False
+    """Layers and head are computed by algorithms.packed_layers and algorithms.fused_head."""
 
 
 def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: torch.dtype) -> Choice:
@@ -52,7 +57,8 @@ def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: to
     for implementation in ways:
         reason = _difference(model, implementation, device, TOLERANCE.get(dtype, COARSE))
         if not reason:
-            return Choice(implementation, tuple(reasons))
+            fused, why = _fused(model, implementation, device, dtype)
+            return Choice(implementation, (*reasons, *why), fused)
         reasons.append(f"{implementation}: {reason}")
     return Choice(None, tuple(reasons))
 
@@ -61,7 +67,17 @@ def for_all(choices: Sequence[Choice]) -> Choice:
     """What every process can take, of the choices of all: the last one tried. With different ones they would wait for each
     other, or round differently."""
     order: tuple[str | None, ...] = (*WAYS, None)
-    return max(choices, key=lambda choice: order.index(choice.implementation))
+    return max(choices, key=lambda choice: (order.index(choice.implementation), not choice.fused))
+
+
+def _fused(
+    model: torch.nn.Module, implementation: str, device: torch.device, dtype: torch.dtype
+) -> tuple[bool, tuple[str, ...]]:
+    """Whether layers and head can be computed by functions of our own, and why not if they differ from the library's."""
+    if device.type != "cpu" or dtype != torch.float32 or not (plain_layers(model) or plain_head(model)):
+        return False, ()
+    reason = differs(model) or _difference(model, implementation, device, TOLERANCE[dtype], fused=True)
+    return not reason, (f"layers and head are computed by the library: {reason}",) if reason else ()
 
 
 def _window(model: torch.nn.Module, longest: int) -> int:
@@ -82,11 +98,13 @@ def _dropout(model: torch.nn.Module) -> float:
     return getattr(model_config(model).get_text_config(), "attention_dropout", 0.0)
 
 
-def _difference(model: torch.nn.Module, implementation: str, device: torch.device, tolerance: float) -> str:
+def _difference(
+    model: torch.nn.Module, implementation: str, device: torch.device, tolerance: float, fused: bool = False
+) -> str:
     """The reason why an implementation cannot be used; empty where it agrees."""
     vocabulary = model_config(model).get_text_config().vocab_size
     try:  # All of it on every process, since those that share a model's weights compute together.
-        together = _scores(model, _rows(vocabulary), device, implementation)
+        together = _scores(model, _rows(vocabulary), device, implementation, fused)
         alone = _scores(model, _rows(vocabulary, False), device)
         with attending(model, "eager"):
             plain = _scores(model, _rows(vocabulary, False), device)
@@ -102,14 +120,19 @@ def _difference(model: torch.nn.Module, implementation: str, device: torch.devic
 
 @torch.no_grad()
 def _scores(
-    model: torch.nn.Module, rows: ModelRows, device: torch.device, implementation: str = SDPA_PACKED
+    model: torch.nn.Module,
+    rows: ModelRows,
+    device: torch.device,
+    implementation: str = SDPA_PACKED,
+    fused: bool = False,
 ) -> torch.Tensor:
     """(samples, T) log-probabilities without dropout."""
     was_training = model.training
     model.eval()
     try:
         rows = rows.to(device)
-        return rows.placed(score(model, rows, 1.0, implementation=implementation).logprobs)
+        with packed_layers(model) if fused else nullcontext():
+            return rows.placed(score(model, rows, 1.0, implementation=implementation, fused=fused).logprobs)
     finally:
         model.train(was_training)
 

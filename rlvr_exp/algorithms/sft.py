@@ -1,6 +1,7 @@
 """Supervised fine-tuning on gold completions, on TRL's SFTTrainer. The loss is only on the completion."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -91,7 +92,11 @@ class ImitationTrainer(PackedTrainer, SFTTrainer):
         """TRL's loss, of packed examples where the model supports them."""
         if self._choice is None:  # A resumed run may measure before its first update.
             self._begin(model)
-        return super().compute_loss(PackedHead(model, self._way) if self._way else model, *args, **kwargs)
+        fast = nullcontext() if torch.is_grad_enabled() else self.computing(model)
+        with fast:
+            return super().compute_loss(
+                PackedHead(model, self._way, self._fused) if self._way else model, *args, **kwargs
+            )
 
     def held_out_loss(self) -> tuple[float, int]:
         """The negative log-likelihood of all held-out tokens that are learned, in nats, and how many they are, however they
@@ -129,10 +134,11 @@ class PackedHead:
 
     Args:
         implementation: how a packed row is attended to.
+        fused: as for `logprobs.score`.
     """
 
-    def __init__(self, model: torch.nn.Module, implementation: str):
-        self._model, self._implementation = model, implementation
+    def __init__(self, model: torch.nn.Module, implementation: str, fused: bool):
+        self._model, self._implementation, self._fused = model, implementation, fused
 
     def __call__(
         self,
@@ -149,7 +155,7 @@ class PackedHead:
         given = zip(input_ids.tolist(), labels.tolist(), attention_mask.sum(1).tolist(), strict=True)
         examples = [(tokens[:count], learned) for tokens, learned, count in given]
         rows = filled_on_cpu(packed_examples(examples).to(device))
-        scores = score(self._model, rows, 1.0, entropy=True, implementation=self._implementation, top=True, **options)
+        scores = score(self._model, rows, 1.0, None, True, self._implementation, top=True, fused=self._fused, **options)
         return FusedCausalLMOutput(
             log_probs=scores.logprobs,
             entropy=scores.entropies,

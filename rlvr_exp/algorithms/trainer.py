@@ -34,7 +34,6 @@ from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.algorithms.warm_up import longest_part, warm_up
 from rlvr_exp.config.batching import BatchLimits, Piece, micro_batches, pieces
 from rlvr_exp.models.adapters import adapters_off, kept_precise, reference_is_base
-from rlvr_exp.models.onednn_linear import onednn_training
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.zero3 import copy_weights
 
@@ -273,9 +272,9 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         """One forward pass. `kept_token_ids`: (samples, T, K) ids that were kept when each token was drawn."""
         kept = None if kept_token_ids is None else rows.chosen(kept_token_ids)
         # With a gradient `passing` has switched it, for the backward pass as well.
-        fast = nullcontext() if torch.is_grad_enabled() else onednn_training(model)
+        fast = nullcontext() if torch.is_grad_enabled() else self.computing(model)
         with self.accelerator.autocast(), fast:
-            return score(model, rows, self.temperature, kept, entropy, self._way, **options)
+            return score(model, rows, self.temperature, kept, entropy, self._way, fused=self._fused, **options)
 
     @torch.no_grad()
     def scored(

@@ -20,6 +20,7 @@ from torch.nn.functional import linear, pad
 
 _STEPS = 16
 """Numbers of rows between a power of two and the next: at most a sixteenth of the rows is added."""
+_AVX512 = "AVX512" in torch.backends.cpu.get_cpu_capability()
 Forward = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -81,7 +82,7 @@ class PackedLinear:
         self._bias = None if bias is None else bias.detach()
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        return _product(x, self._weight, self._bias)
+        return product(x, self._weight, self._bias)
 
     def plus(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """residual + x W^T + b, added as the product is stored."""
@@ -109,7 +110,7 @@ def padded_rows(count: int) -> int:
     return max(2, -(-count // step) * step)
 
 
-def _filled(rows: torch.Tensor) -> torch.Tensor:
+def filled_rows(rows: torch.Tensor) -> torch.Tensor:
     """(rows, columns) with rows of zeros below."""
     missing = padded_rows(len(rows)) - len(rows)
     return pad(rows, (0, 0, 0, missing)) if missing else rows
@@ -117,16 +118,16 @@ def _filled(rows: torch.Tensor) -> torch.Tensor:
 
 def _times(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """x weight^T + bias; the weight may be transposed in memory."""
-    return _with_filled_rows(lambda rows: _product(rows, weight, bias), x)
+    return _with_filled_rows(lambda rows: product(rows, weight, bias), x)
 
 
-def _with_filled_rows(product: Forward, x: torch.Tensor) -> torch.Tensor:
+def _with_filled_rows(multiply: Forward, x: torch.Tensor) -> torch.Tensor:
     """The product of all rows of x (..., inputs), with rows of zeros below."""
-    found = product(_filled(x.reshape(-1, x.shape[-1])))
+    found = multiply(filled_rows(x.reshape(-1, x.shape[-1])))
     return found.resize_(*x.shape[:-1], found.shape[-1])  # No view: what a model does in place would be refused.
 
 
-def _product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """x weight^T + bias; any of them may be transposed in memory."""
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
@@ -147,14 +148,17 @@ class _Linear(torch.autograd.Function):
         rows = grad.reshape(-1, grad.shape[-1])
         return (
             _times(rows, weight.t()).view(x.shape) if for_x else None,
-            _outer(rows, x.reshape(-1, x.shape[-1])) if for_weight else None,
+            outer(rows, x.reshape(-1, x.shape[-1])) if for_weight else None,
             rows.sum(0) if for_bias else None,
         )
 
 
-def _outer(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """left^T right, of many rows and few columns; oneDNN is up to twice as fast where the result is wide, not tall."""
-    left, right = _filled(left), _filled(right)
+def outer(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """left^T right, of many rows and few columns; oneDNN is up to twice as fast where the result is wide, not tall. Without
+    AVX-512 MKL is faster than either."""
+    if not _AVX512:
+        return left.t() @ right
+    left, right = filled_rows(left), filled_rows(right)
     if left.shape[1] <= right.shape[1]:
-        return _product(left.t(), right.t())
-    return _product(right.t(), left.t()).t()
+        return product(left.t(), right.t())
+    return product(right.t(), left.t()).t()

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.benchmarks.bench import Sides
 from rlvr_exp.benchmarks.stock import method
 from rlvr_exp.benchmarks.training import Training, difference
@@ -32,8 +33,9 @@ def bench(tmp_path_factory):
         yield made
 
 
-def sharpened(logits, labels, temperature, kept_token_ids=None, entropy=False):
-    return (1.01 * logits).log_softmax(-1).gather(-1, labels[:, None]).squeeze(-1), None
+def sharpened(*given, **more):
+    scores = score(*given, **more)
+    return replace(scores, logprobs=1.01 * scores.logprobs)
 
 
 @pytest.mark.slow
@@ -52,7 +54,7 @@ def test_another_aggregation_in_several_passes_has_one_gradient_as_well(bench):
 
 
 def test_sides_with_other_gradients_are_not_compared(bench, monkeypatch):
-    monkeypatch.setattr("rlvr_exp.algorithms.logprobs.token_logprobs", sharpened)
+    monkeypatch.setattr("rlvr_exp.algorithms.trainer.score", sharpened)
     with pytest.raises(GuardStop, match="gradients .* differ by"):
         Training(2, 1).measure(bench, lambda *_: None)
 
