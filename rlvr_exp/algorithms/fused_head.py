@@ -66,7 +66,9 @@ def scoring(head: nn.Linear, drawn: Drawn) -> Iterator[None]:
     own = vars(head).get("forward")
 
     def forward(hidden: torch.Tensor) -> torch.Tensor:
-        hidden = hidden.reshape(-1, hidden.shape[-1])[drawn.places]
+        hidden = hidden.reshape(-1, hidden.shape[-1])
+        if len(hidden) != len(drawn.labels):  # Otherwise the model has selected them.
+            hidden = hidden[drawn.places]
         logprobs, entropies, top = _LogProbabilities.apply(hidden, head.weight, head.bias, drawn)
         wanted = [logprobs, *[entropies] * drawn.entropy, *[top] * drawn.top]
         return torch.stack(wanted, -1)[None]

@@ -82,10 +82,12 @@ def _headed(
     top: bool,
     fused: bool,
 ) -> Scores:
+    # One row: the model's head computes only the predictions. Several rows: the head cannot select positions per row.
+    kept = {"logits_to_keep": rows.scored.cpu()} if len(rows.input_ids) == 1 else {}
     head = plain_head(model) if fused else None
     if head is not None:
         with scoring(head, Drawn(rows.scored, rows.labels, temperature, kept_token_ids, entropy, top)):
-            output = model(**inputs)
+            output = model(**inputs, **kept)
         logprobs, *others = output.logits[0].unbind(-1)
         entropies = others[0] if entropy else None
         return Scores(logprobs, entropies, others[-1].bool() if top else None, output)
@@ -94,8 +96,6 @@ def _headed(
         output = model(**inputs, shift_labels=rows.shifted_labels(), fused_lm_head=True)
         found = (output.log_probs, output.entropy if entropy else None, output.is_top1 if top else None)
         return Scores(*(None if values is None else values.flatten()[rows.scored] for values in found), output)
-    # One row: the model's head computes only the predictions. Several rows: the head cannot select positions per row.
-    kept = {"logits_to_keep": rows.scored.cpu()} if len(rows.input_ids) == 1 else {}
     output = model(**inputs, **kept)
     logits = output.logits.flatten(0, 1)
     logits = logits if kept and len(logits) == len(rows.scored) else logits[rows.scored]

@@ -17,6 +17,7 @@ from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
+from rlvr_exp.benchmarks.arithmetic import update_flops
 from rlvr_exp.benchmarks.clock import Clock, Lap
 from rlvr_exp.benchmarks.stock import RewardFunction, Stock, method
 from rlvr_exp.config.batching import BatchLimits
@@ -135,7 +136,8 @@ class Sides:
         experience = self._bench.algorithm.experience(groups, self._bench.policy.pad_id)
         for phase, seconds in groups.seconds.items():
             clock.add(phase, seconds)
-        clock.count(len(experience.completion_ids), int(experience.completion_mask.sum()))
+        flops = update_flops(self._bench.policy.model, experience, getattr(self._bench.options, "kl_coef", 0.0) > 0)
+        clock.count(len(experience.completion_ids), int(experience.completion_mask.sum()), flops)
         clock.collected(time.perf_counter() - began)
         return experience
 

@@ -20,6 +20,8 @@ class Lap:
     tokens: int
     """Drawn, ends of completions included."""
     steps: int = 1
+    flops: float = 0.0
+    """Floating-point operations that the updates need; 0: not counted."""
 
     @property
     def total(self) -> float:
@@ -27,7 +29,8 @@ class Lap:
 
     def __add__(self, other: "Lap") -> "Lap":
         seconds = {phase: self.seconds[phase] + other.seconds[phase] for phase in PHASES}
-        return Lap(seconds, self.samples + other.samples, self.tokens + other.tokens, self.steps + other.steps)
+        counts = {name: getattr(self, name) + getattr(other, name) for name in ("samples", "tokens", "steps", "flops")}
+        return Lap(seconds, **counts)
 
 
 class Clock(TrainerCallback):
@@ -46,6 +49,7 @@ class Clock(TrainerCallback):
         self._began, self._collecting = time.perf_counter(), 0.0
         self._phases = {"generate": 0.0, "verify": 0.0}
         self._samples = self._tokens = 0
+        self._flops = 0.0
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -60,16 +64,17 @@ class Clock(TrainerCallback):
         """Add the time that a step spent on its batch of rollouts, phases included."""
         self._collecting += seconds
 
-    def count(self, samples: int, tokens: int) -> None:
+    def count(self, samples: int, tokens: int, flops: float = 0.0) -> None:
         self._samples += samples
         self._tokens += tokens
+        self._flops += flops
 
     def end(self) -> None:
         """End the lap of a step."""
         whole = time.perf_counter() - self._began
         other = self._collecting - sum(self._phases.values())
         seconds = {**self._phases, "other": other, "update": whole - self._collecting}
-        self.laps.append(Lap(seconds, self._samples, self._tokens))
+        self.laps.append(Lap(seconds, self._samples, self._tokens, flops=self._flops))
 
     def on_step_begin(self, args, state, control, **_):
         self.begin()

@@ -8,6 +8,7 @@ are not compared.
 
 import torch
 
+from rlvr_exp.benchmarks.arithmetic import matrix_flops
 from rlvr_exp.benchmarks.bench import Bench, Sides, merge_laps
 from rlvr_exp.benchmarks.clock import Lap
 from rlvr_exp.benchmarks.contest import Progress
@@ -39,10 +40,14 @@ class Training(options.Training):
                     f"allowed {allowed:g}: what they compute is not the same, and their speed is not compared"
                 )
             threads = self._fastest(sides, own, progress)
-            rounds = [self._round(sides, number, own, threads, progress) for number in range(self.rounds)]
+            rounds, limits = [], []
+            for number in range(self.rounds):
+                torch.set_num_threads(own)
+                limits.append(matrix_flops())
+                rounds.append(self._round(sides, number, own, threads, progress))
         finally:
             torch.set_num_threads(own)
-        return Pairs(tuple(rounds), apart, own, threads)
+        return Pairs(tuple(rounds), apart, own, threads, tuple(limits))
 
     def _fastest(self, sides: Sides, own: int, progress: Progress) -> int:
         """The number of threads at which a step of stock's takes less time; both sides are warm afterwards."""

@@ -32,6 +32,8 @@ class Pairs:
     """Relative difference of the gradients on the same rollouts."""
     threads: int
     stock_threads: int
+    limits: tuple[float, ...] = ()
+    """Floating-point operations a second of a large matrix product on our threads, before each round."""
 
     def lines(self) -> list[TableRow]:
         """Speed of each phase and of full steps, by output: tokens drawn, completions verified or learned from."""
@@ -59,6 +61,17 @@ class Pairs:
         shares = self.shares(0)
         return max(shares, key=shares.__getitem__)
 
+    @property
+    def arithmetic(self) -> tuple[float, float, float] | None:
+        """(floating-point operations a second of our updates, those of a large product, the first as a share of the second);
+        None if they were not counted."""
+        seconds = sum(one.seconds["update"] for one, _ in self.rounds)
+        flops = sum(one.flops for one, _ in self.rounds)
+        if not flops or not self.limits:
+            return None
+        limit = sum(self.limits) / len(self.limits)
+        return flops / seconds, limit, flops / seconds / limit
+
     def text(self) -> str:
         """Markdown that reads well as text."""
         heads = ("phase", "unit", "ours", "stock", "ratio [95%]", "floor", "holds")
@@ -78,12 +91,20 @@ class Pairs:
     def notes(self) -> list[str]:
         sampled = [sum(pair[side].tokens for pair in self.rounds) for side in (0, 1)]
         completions = sum(pair[0].samples for pair in self.rounds)
+        arithmetic = []
+        if self.arithmetic is not None:
+            own, limit, share = self.arithmetic
+            arithmetic.append(
+                f"Our update computes {own / 1e9:.3g} GFLOP/s, {share:.0%} of a large float32 matrix product on the same "
+                f"threads ({limit / 1e9:.3g} GFLOP/s). Only operations that the loss needs are counted."
+            )
         return [
             f"{self.binds} binds: {self.shares(0)[self.binds]:.0%} of our step.",
             f"Tokens drawn in {completions} completions of each side: {sampled[0]} ours, {sampled[1]} stock's.",
             f"Gradients on the same rollouts differ by {self.apart:.1e} of their norm.",
             f"Threads: {self.threads} ours, {self.stock_threads} stock's, at which its step is faster; {len(self.rounds)} rounds.",
             "Ours are judged while others are drawn: verdicts/s counts the waiting that is left at the end.",
+            *arithmetic,
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,6 +113,7 @@ class Pairs:
             "shares": {"ours": self.shares(0), "stock": self.shares(1)},
             "binds": self.binds,
             "gradient_difference": self.apart,
+            "arithmetic": self.arithmetic and dict(zip(("flops", "limit", "share"), self.arithmetic, strict=True)),
             "threads": {"ours": self.threads, "stock": self.stock_threads},
             "rounds": [{"ours": asdict(ours), "stock": asdict(stock)} for ours, stock in self.rounds],
         }

@@ -54,6 +54,9 @@ class Training(Paired):
     reads = (*LEARNS, "environment")
     steps: int = option(2, low=1)
     """Steps that are timed in each turn of a side, after a warm-up step."""
+    drawn_reward: bool = False
+    """Replace the reward by 0 or 1, drawn from the task and the text: a model that solves no task has no gradient otherwise.
+    Verdicts are timed all the same. Random weights always have it."""
 
 
 @configures("rlvr_exp.benchmarks.gradient_variance.GradientVariance")

@@ -129,7 +129,8 @@ def _bench(config: Any, context: RunContext) -> Iterator[Any]:
     ):
         model = components.policy.model
         algorithm = build(config.algorithm, max_completion_tokens=config.model.max_completion_tokens)
-        rewards = [DrawnReward() if config.model.random_weights else build(config.reward) for _ in range(2)]
+        drawn = config.model.random_weights or getattr(config.benchmark, "drawn_reward", False)
+        rewards = [DrawnReward() if drawn else build(config.reward) for _ in range(2)]
         collector = collector_of(components, config, context, rewards[0])
         yield Bench(
             policy=components.policy,

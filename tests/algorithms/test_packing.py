@@ -11,7 +11,7 @@ from torch.nn.attention.flex_attention import create_mask
 from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl.trainer.utils import add_fused_lm_head
 
-from rlvr_exp.algorithms import logprobs
+from rlvr_exp.algorithms import logprobs, packing_attention
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import filled, packed, row_by_row
 from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED, CannotPack, attending, block_mask, segment_mask
@@ -111,16 +111,25 @@ def test_tiled_head_and_held_logits_agree(monkeypatch):
     prompts, answers, owners, width = batch([(4, [2, 3]), (6, [1, 5])])
     found = []
     for rows in (packed(prompts, answers, owners, width), row_by_row(prompts, answers, width)):
-        for held in (2**26, 0):
+        for held, fused in ((2**26, False), (0, False), (0, True)):
             monkeypatch.setattr(logprobs, "HELD", held)
             model = tiny()
-            scores = score(model, rows, 1.0, entropy=True)
+            scores = score(model, rows, 1.0, entropy=True, fused=fused)
             rows.placed(scores.logprobs).sum().backward()
             gradient = torch.cat([value.grad.flatten() for value in model.parameters()])
             found.append(
                 torch.cat([rows.placed(scores.logprobs).flatten(), rows.placed(scores.entropies).flatten(), gradient])
             )
     assert all(torch.allclose(found[0], other, atol=1e-5) for other in found[1:])
+
+
+def test_segments_of_other_lengths_are_attended_to_in_calls_of_their_own(monkeypatch):
+    monkeypatch.setattr(packing_attention, "_SMALL", 0)
+    assert list(packing_attention._alike((9, 1, 1, 1, 8, 9))) == [(9,), (1, 1, 1), (8, 9)]
+    prompts, answers, owners, width = batch([(5, [4, 12, 1, 1, 2, 11, 12]), (1, [3]), (1, [2, 9])])
+    wanted = learned(tiny(), row_by_row(prompts, answers, width))
+    for one, other in zip(learned(tiny(), packed(prompts, answers, owners, width)), wanted, strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
 
 
 def test_rows_of_different_prompts_in_a_group_are_refused():

@@ -11,6 +11,7 @@ from torch.nn.functional import linear
 from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 from updating import updated
 
+from rlvr_exp.algorithms import packing_attention
 from rlvr_exp.algorithms import packing_probe
 from rlvr_exp.algorithms.packing_probe import Choice
 from rlvr_exp.algorithms.trainer import PolicyTrainer
@@ -118,11 +119,13 @@ def test_row_by_row_gives_the_same_gradient(tmp_path, tokens, monkeypatch):
 
 
 def test_a_model_that_other_log_probabilities_come_from_is_trained_row_by_row(tmp_path, monkeypatch, caplog):
-    def everybody_sees_all(layout, dtype, device):
-        sizes = zip(layout.prefixes, layout.widths, strict=True)
-        return [torch.zeros(1, 1, width - prefix, width) for prefix, width in sizes]
+    own = packing_attention._batches
 
-    monkeypatch.setattr("rlvr_exp.algorithms.packing_attention.segment_masks", everybody_sees_all)
+    def everybody_sees_all(layout, dtype):
+        found = own(layout, dtype)
+        return [one if one.mask is None else replace(one, mask=torch.zeros_like(one.mask)) for one in found]
+
+    monkeypatch.setattr(packing_attention, "_batches", everybody_sees_all)
     wanted, got = by_hand(experience()), gradient(tmp_path, experience(), EVERYTHING)
     assert (got - wanted).norm() <= 1e-5 * wanted.norm()
     assert caplog.text.count("one by one") == 1 and "differ by" in caplog.text

@@ -1,5 +1,7 @@
 """The table of benchmark=training: speeds, ratios, shares and what binds, from laps alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from rlvr_exp.benchmarks.bench import merge_laps
@@ -36,6 +38,15 @@ def test_the_text_says_what_was_drawn_and_which_floors_do_not_hold():
         line.split("|")[1].strip(): line.split("|")[-2].strip() for line in text.splitlines() if line.count("|") > 7
     }
     assert (held["rollouts"], held["update"], held["step"]) == ("NO", "yes", "yes")
+
+
+def test_the_share_of_the_machines_limit_is_printed_if_operations_were_counted():
+    assert pairs().arithmetic is None and "GFLOP/s" not in pairs().text()
+    ours, stock = replace(lap(1.0, 0.5, 2.0, 0.5), flops=60e9), lap(4.0, 0.5, 10.0, 1.5)
+    counted = Pairs(((ours, stock), (ours, stock)), 2e-6, 2, 1, (30e9, 50e9))
+    assert counted.arithmetic == pytest.approx((30e9, 40e9, 0.75))
+    assert "30 GFLOP/s, 75% of a large float32 matrix product on the same threads (40 GFLOP/s)" in counted.text()
+    assert counted.to_dict()["arithmetic"]["share"] == pytest.approx(0.75)
 
 
 def test_laps_add_up():
