@@ -5,7 +5,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 from trl.trainer.utils import add_fused_lm_head
 
-from rlvr_exp.algorithms import packing_probe
+from rlvr_exp.algorithms import fused_head, packing_probe
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import row_by_row
 from rlvr_exp.algorithms.packing_probe import Choice, choose, for_all
@@ -76,6 +76,18 @@ def test_rounding_of_many_layers_is_no_difference(monkeypatch):
     assert "differ by" in choose(model, LONGEST, torch.device("cpu"), torch.bfloat16).reasons[0]
 
 
+def test_layers_and_heads_of_our_own_are_used_only_where_a_trial_agrees(monkeypatch):
+    def chosen(name="llama"):
+        return choose(made(name), LONGEST, torch.device("cpu"), torch.float32)
+
+    assert chosen() == Choice("sdpa_packed", (), fused=True) and not chosen("gemma2").fused
+    own = fused_head._exponentiate
+    monkeypatch.setattr(fused_head, "_exponentiate", lambda part, *more: own(part.mul_(1.1), *more))
+    assert not chosen().fused and "log-probabilities differ by" in chosen().reasons[0]
+    monkeypatch.setattr(packing_probe, "differs", lambda model: "values differ")
+    assert chosen() == Choice("sdpa_packed", ("layers and head are computed by the library: values differ",))
+
+
 def test_memory_that_runs_out_is_no_reason_to_try_another_way(monkeypatch):
     def full(*_, **__):
         raise torch.OutOfMemoryError("full")
@@ -87,4 +99,6 @@ def test_memory_that_runs_out_is_no_reason_to_try_another_way(monkeypatch):
 
 def test_all_processes_take_what_each_of_them_can():
     flex, sdpa, none = Choice("flex_attention", ()), Choice("sdpa_packed", ("no compiler",)), Choice(None, ("a", "b"))
+    alone = Choice("sdpa_packed", (), fused=True)
+    assert for_all([alone, alone]) == alone and for_all([alone, sdpa]) == sdpa
     assert for_all([flex, flex]) == flex and for_all([flex, sdpa]) == sdpa and for_all([sdpa, none, flex]) == none

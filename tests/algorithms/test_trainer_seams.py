@@ -11,8 +11,7 @@ from torch.nn.functional import linear
 from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 from updating import updated
 
-from rlvr_exp.algorithms import packing_attention
-from rlvr_exp.algorithms import packing_probe
+from rlvr_exp.algorithms import packing_attention, packing_probe
 from rlvr_exp.algorithms.packing_probe import Choice
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
