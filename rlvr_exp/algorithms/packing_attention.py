@@ -2,7 +2,7 @@
 
 Two implementations behind the attention interface of Transformers: SDPA_PACKED, group by group through PyTorch's
 scaled-dot-product attention on any device, and FlexAttention with a block mask (Dong et al. 2024, arXiv 2412.05496) on GPUs.
-On CPUs SDPA_PACKED calls PyTorch's flash kernel (`Grouped`): the first segment continues its prefix, and the others are a
+On CPUs in float32 SDPA_PACKED calls PyTorch's flash kernel (`Grouped`): the first segment continues its prefix, and the others are a
 batch, each with a copy of the prefix, so that no score between two segments is computed.
 `attending` switches a model to either for the length of a pass; the layout of the row is passed as an argument of the
 model, `packed_layout`, or as the block mask in place of the attention mask.
@@ -57,7 +57,7 @@ def sdpa_packed(
         raise CannotPack(f"its attention slides over {sliding_window} tokens")
     if changed := [name for name in UNKNOWN if others.get(name) is not None]:
         raise CannotPack(f"its attention has {', '.join(changed)}")
-    if query.device.type == "cpu" and not dropout:
+    if query.device.type == "cpu" and query.dtype == torch.float32 and not dropout:
         heads = [part[0].transpose(0, 1) for part in (query, key, value)]
         return Grouped.apply(*heads, packed_layout, scaling)[None], None
     repeats = query.shape[1] // key.shape[1]
