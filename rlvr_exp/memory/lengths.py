@@ -6,9 +6,11 @@ grow from turn to turn, and where the data are not here.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 from rlvr_exp.config.checkpoint_files import tokenizer_folder
 from rlvr_exp.config.environment import SINGLE_TURN
@@ -17,7 +19,10 @@ from rlvr_exp.config.roles import role_names
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
 from rlvr_exp.launch.data_check import domain_of, rl_split
-from rlvr_exp.tasks.base import Task
+from rlvr_exp.tasks.base import Domain
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 TASKS = 1000
 """The most tasks of a split that are read, evenly spread over it."""
@@ -56,32 +61,46 @@ def _longest_mean(values: Sequence[int], batch: int, size: int) -> int:
     return ceil(max(sum(one[-size:]) for one in drawn) / size)
 
 
-def lengths_of(config: Config, split: str) -> Lengths | None:
-    """None where they are unknown. "": the split that the stage trains on."""
-    if getattr(config.environment, "_target_", SINGLE_TURN) != SINGLE_TURN or len(role_names(config)) > 1:
-        return None
-    folder = _tokenizer(config)
-    domain = domain_of(config) if folder else None
-    if folder is None or domain is None:
-        return None
-    from tokenizers import Tokenizer
+class DataLengths:
+    """The lengths of a run's data, by split. `of`: None where they are unknown."""
 
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    imitates = getattr(config.algorithm, "max_sequence_tokens", 0) if reads(config, "algorithm") else 0
-    tasks: Sequence[Task] = domain.splits().get(split or ("train" if imitates else rl_split(domain)), ())
-    tasks = tasks[:: max(1, len(tasks) // TASKS)]
-    markup = 0 if config.model.chat_template == "never" else MARKUP
+    def __init__(self, config: Config):
+        self._config, self._known = config, {}
+        self._imitates = getattr(config.algorithm, "max_sequence_tokens", 0) if reads(config, "algorithm") else 0
 
-    def count(text: str | None) -> int:
-        return len(tokenizer.encode(text, add_special_tokens=False).ids) if text else 0
+    def of(self, split: str) -> Lengths | None:
+        """Of a split; "": of the one that the stage trains on."""
+        if self._sources is None:
+            return None
+        split = split or ("train" if self._imitates else rl_split(self._sources[0]))
+        if split not in self._known:
+            self._known[split] = self._read(split, *self._sources)
+        return self._known[split]
 
-    pairs = [
-        (count(domain.task_prompt(task)) + markup, count(domain.gold_completion(task)) * bool(imitates))
-        for task in tasks
-    ]
-    most = imitates or config.model.max_prompt_tokens
-    kept = [(prompt, answer) for prompt, answer in pairs if prompt + answer <= most]
-    return Lengths(*zip(*kept, strict=True)) if kept else None
+    @cached_property
+    def _sources(self) -> tuple[Domain, "Tokenizer"] | None:
+        config = self._config
+        if getattr(config.environment, "_target_", SINGLE_TURN) != SINGLE_TURN or len(role_names(config)) > 1:
+            return None
+        folder = _tokenizer(config)
+        domain = domain_of(config) if folder else None
+        if folder is None or domain is None:
+            return None
+        from tokenizers import Tokenizer
+
+        return domain, Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+    def _read(self, split: str, domain: Domain, tokenizer: "Tokenizer") -> Lengths | None:
+        tasks = domain.splits().get(split, ())
+        tasks = tasks[:: -(-len(tasks) // TASKS) or 1]
+        markup = 0 if self._config.model.chat_template == "never" else MARKUP
+        answers = [domain.gold_completion(task) or "" if self._imitates else "" for task in tasks]
+        texts = [*map(domain.task_prompt, tasks), *answers]
+        counts = [len(one.ids) for one in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+        pairs = zip((count + markup for count in counts), counts[len(tasks) :], strict=False)
+        most = self._imitates or self._config.model.max_prompt_tokens
+        kept = [(prompt, answer) for prompt, answer in pairs if prompt + answer <= most]
+        return Lengths(*zip(*kept, strict=True)) if kept else None
 
 
 def _tokenizer(config: Config) -> Path | None:

@@ -15,7 +15,7 @@ from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.scratch import LEARNED, LEAST, Scratch, scratch_shape
 from rlvr_exp.config.stages import reads
-from rlvr_exp.memory.lengths import lengths_of
+from rlvr_exp.memory.lengths import DataLengths
 from rlvr_exp.memory.workload import WIDTH, Adapter, SamplingBatch, Workload
 
 
@@ -63,7 +63,8 @@ def workload_of(config: Config) -> Workload | None:
     if not shape.known:
         return None
     trains, cpu = reads(config, "optimizer"), not device_of(config).cuda
-    prompt, completion, group, limit, share = _lengths(config, known=cpu)
+    read = DataLengths(config) if cpu else None
+    prompt, completion, group, limit, share = _lengths(config, read)
     optimizer = config.optimizer
     return Workload(
         shape=shape,
@@ -73,7 +74,7 @@ def workload_of(config: Config) -> Workload | None:
         group=group,
         limit=limit,
         share=share,
-        sampling_batch=_sampling_batch(config, share, known=cpu),
+        sampling_batch=_sampling_batch(config, share, read),
         cpu=cpu,
         quantization=config.model.quantization.replace("none", ""),
         adapter=_adapter(config.model, shape),
@@ -99,11 +100,11 @@ def _zero(config: Config) -> dict[str, float]:
     return {ours: float(given[theirs]) for ours, theirs in names.items() if theirs in given}
 
 
-def _lengths(config: Config, known: bool) -> tuple[int, int, int, int, int]:
+def _lengths(config: Config, read: DataLengths | None) -> tuple[int, int, int, int, int]:
     """Prompt, completion and group of the training batch, tokens of a pass, and groups of a process in a step.
 
     Args:
-        known: whether lengths are those of the data, as far as these can be read. A GPU is tried with the longest allowed.
+        read: the lengths of the data; None for a GPU, which is tried with the longest allowed.
     """
     model, algorithm, world = config.model, config.algorithm, config.parallel.world
     completion = model.max_completion_tokens
@@ -115,34 +116,34 @@ def _lengths(config: Config, known: bool) -> tuple[int, int, int, int, int]:
         )
         answer = min(completion, longest - 1)
         prompt, answer = longest - answer, answer
-        if known and (read := lengths_of(config, "")) is not None and any(read.answers):
-            prompt, answer = read.example(share, size)
+        if read and (found := read.of("")) is not None and any(found.answers):
+            prompt, answer = found.example(share, size)
         return prompt, answer, 1, size * (prompt + answer), share
     if reads(config, "algorithm") and isinstance(algorithm, ReinforcementLearning):
         share = -(-algorithm.prompts_per_step // world)
-        prompt = _prompt(config, "", share, known)
+        prompt = _prompt(config, "", share, read)
         return prompt, completion, algorithm.group_size, algorithm.max_tokens_per_device, share
     return model.max_prompt_tokens, completion, 1, 1, 1
 
 
-def _prompt(config: Config, split: str, number: int, known: bool) -> int:
+def _prompt(config: Config, split: str, number: int, read: DataLengths | None) -> int:
     """Tokens of each of so many prompts of a split; "": of the split that is trained on."""
-    read = lengths_of(config, split) if known else None
-    return config.model.max_prompt_tokens if read is None else read.prompt(number)
+    found = read.of(split) if read else None
+    return config.model.max_prompt_tokens if found is None else found.prompt(number)
 
 
-def _sampling_batch(config: Config, share: int, known: bool) -> SamplingBatch:
+def _sampling_batch(config: Config, share: int, read: DataLengths | None) -> SamplingBatch:
     """What is sampled at the same time, in training, in evaluation or by inference, whichever is larger."""
     model, algorithm, measured = config.model, config.algorithm, config.infer or config.collect or config.evaluation
     tasks = max(1, measured.batch_size // measured.samples)
     tasks = min(tasks, measured.tasks or tasks)
-    known = known and not getattr(measured, "input", "")
+    read = None if getattr(measured, "input", "") else read
     wanted = [(measured.split, tasks, measured.samples)]
     if reads(config, "algorithm") and isinstance(algorithm, ReinforcementLearning):
         at_once = max(1, (algorithm.rollout_batch_size or measured.batch_size) // algorithm.group_size)
         wanted.append(("", min(share, at_once), algorithm.group_size))
     found = [
-        SamplingBatch(groups, size, _prompt(config, split, groups, known), model.max_completion_tokens)
+        SamplingBatch(groups, size, _prompt(config, split, groups, read), model.max_completion_tokens)
         for split, groups, size in wanted
     ]
     return max(found, key=lambda sampling_batch: sampling_batch.tokens)

@@ -11,9 +11,10 @@ from rlvr_exp.benchmarks.bench import Sides
 from rlvr_exp.benchmarks.stock import method
 from rlvr_exp.benchmarks.training import Training, difference
 from rlvr_exp.config import build, compose
+from rlvr_exp.core import machine
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.stages.benchmark import _bench
+from rlvr_exp.stages.benchmark import _announce_memory, _bench
 
 WORDS = [
     "+stage=benchmark",
@@ -77,3 +78,20 @@ def test_what_stock_does_not_do_is_named():
 def test_a_gradient_that_is_not_there_is_no_agreement():
     assert difference(torch.ones(3), torch.ones(3)) == 0
     assert difference(torch.ones(3), torch.zeros(3)) == difference(torch.ones(3), torch.ones(4)) == float("inf")
+
+
+def test_the_memory_of_both_sides_is_said_before_the_first_round_and_too_little_is_refused(tmp_path, monkeypatch):
+    config = compose([*WORDS, "model.max_prompt_tokens=1000", "parallel.device=h200"]).config
+    texts = SimpleNamespace(task_prompt=lambda task: "word " * task)
+    policy = SimpleNamespace(encode_prompt=lambda text: [0] * (100 + len(text)))
+    picks = SimpleNamespace(pick=lambda place, count: [place % 3])
+    bench = SimpleNamespace(policy=policy, domain=texts, curriculum=picks)
+    monkeypatch.setattr(machine, "available", lambda: 3 * 2**30)
+    said: list[str] = []
+    context = RunContext(tmp_path, lambda event: said.append(event["text"]))
+    _announce_memory(config, context, bench)
+    (line,) = said
+    assert "trl.GRPOTrainer" in line and "prompts of 110 tokens" in line and "of 3 GiB" in line
+    monkeypatch.setattr(machine, "total", lambda: 2**29)
+    with pytest.raises(InputError, match="more memory than this machine has"):
+        _announce_memory(config, context, bench)

@@ -3,7 +3,7 @@
 import pytest
 
 from rlvr_exp.config import compose
-from rlvr_exp.memory.lengths import Lengths, lengths_of
+from rlvr_exp.memory.lengths import DataLengths, Lengths
 from rlvr_exp.memory.reading import workload_of
 
 CPU, GPU = "parallel.device=cpu", "parallel.device=rtx5090"
@@ -23,7 +23,7 @@ def test_the_longest_pass_of_a_batch_counts() -> None:
 def test_training_on_a_cpu_is_planned_with_the_prompts_of_its_data() -> None:
     words = ["+stage=grpo", "model=tiny", "data=arc", "algorithm.prompts_per_step=2"]
     config = compose([*words, CPU]).config
-    found, workload = lengths_of(config, ""), workload_of(config)
+    found, workload = DataLengths(config).of(""), workload_of(config)
     assert found is not None and max(found.prompts) <= config.model.max_prompt_tokens
     assert workload.prompt == found.prompt(2) < config.model.max_prompt_tokens
     assert workload_of(compose([*words, GPU]).config).prompt == config.model.max_prompt_tokens
@@ -37,5 +37,5 @@ def test_imitation_on_a_cpu_is_planned_with_its_examples() -> None:
 
 
 def test_lengths_are_unknown_where_prompts_grow_or_the_tokenizer_is_not_here() -> None:
-    assert lengths_of(compose(["+stage=grpo", "model=llama8b", CPU]).config, "") is None
-    assert lengths_of(compose(["+stage=cascade", CPU]).config, "") is None
+    assert DataLengths(compose(["+stage=grpo", "model=llama8b", CPU]).config).of("") is None
+    assert DataLengths(compose(["+stage=cascade", CPU]).config).of("") is None

@@ -1,5 +1,6 @@
 """The memory estimate of the dry plan: from the shape alone, with what does not fit and what would."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,16 @@ def test_longer_lengths_hold_more_and_checkpointing_less() -> None:
 def test_a_run_without_an_update_has_no_update_in_its_plan() -> None:
     text = "\n".join(memory(compose(["+stage=evaluate", "model=llama8b"]).config))
     assert "rollout" in text and "backward" not in text
+
+
+def test_stock_computes_each_completion_with_its_prompt() -> None:
+    ours = workload("model=qwen_coder_1_5b", "model.max_prompt_tokens=512", "algorithm.prompts_per_step=2")
+    stock = ours.of_stock
+    assert stock.scored < ours.scored and stock.tokens > 3 * stock.scored / 2
+    assert stock.limit <= ours.limit and stock.share == 2 * ours.group
+
+
+def test_the_plan_of_a_comparison_has_the_peak_of_both_sides() -> None:
+    found = "\n".join(memory(compose(["+stage=benchmark", "benchmark=training", "parallel.device=cpu"]).config))
+    ours, stock = map(float, re.findall(r"this trainer takes ([\d.]+) GiB and trl.GRPOTrainer ([\d.]+)", found)[0])
+    assert 0 < ours < stock
