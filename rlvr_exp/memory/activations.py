@@ -183,9 +183,10 @@ def sampling_logits(workload: Workload) -> float:
 
 
 def packed(workload: Workload) -> float:
-    """The copy of the weights that a CPU samples with: all matrices and the head, and meanwhile the head's product with the
-    norm (rlvr_exp/rollouts/plain_forward.py). Weights of 16 bits are not copied."""
+    """The copy of all matrices and the head with which a CPU samples, and their products with the norms from which it is
+    packed (rlvr_exp/rollouts/plain_forward.py). They are freed after each rollout, and the allocator keeps their memory: many
+    small blocks between others. Weights of 16 bits are not copied."""
     if not workload.cpu or workload.width != 4:
         return 0.0
     shape = workload.shape
-    return 4.0 * (shape.layers * shape.layer_matrices + 2 * shape.vocabulary * shape.hidden)
+    return 2 * 4.0 * (shape.layers * shape.layer_matrices + shape.vocabulary * shape.hidden)
