@@ -159,8 +159,8 @@ def test_a_run_without_an_update_has_no_update_in_its_plan() -> None:
 def test_stock_computes_each_completion_with_its_prompt() -> None:
     ours = workload("model=qwen_coder_1_5b", "model.max_prompt_tokens=512", "algorithm.prompts_per_step=2")
     stock = ours.of_stock
-    assert stock.scored < ours.scored and stock.tokens > 3 * stock.scored / 2
-    assert stock.limit <= ours.limit and stock.share == 2 * ours.group
+    assert stock.scored == 8 * 1024 and stock.tokens == 8 * (512 - 1 + 1024), "8 of 16 rows fit into 16,384 tokens"
+    assert ours.tokens < stock.tokens * ours.scored / stock.scored
 
 
 def test_the_plan_of_a_comparison_has_the_peak_of_both_sides() -> None:
