@@ -183,10 +183,10 @@ def sampling_logits(workload: Workload) -> float:
 
 
 def packed(workload: Workload) -> float:
-    """The copy of all matrices and the head with which a CPU samples, and their products with the norms from which it is
-    packed (rlvr_exp/rollouts/plain_forward.py). They are freed after each rollout, and the allocator keeps their memory: many
-    small blocks between others. Weights of 16 bits are not copied."""
+    """The copy of all matrices and the head with which a CPU samples (rlvr_exp/rollouts/plain_forward.py). While it is made, the
+    products with the norms from which it is packed take as much, unless there is an adapter; both are many small blocks, and the allocator keeps about
+    half of them for the other phases. Weights of 16 bits are not copied."""
     if not workload.cpu or workload.width != 4:
         return 0.0
     shape = workload.shape
-    return 2 * 4.0 * (shape.layers * shape.layer_matrices + shape.vocabulary * shape.hidden)
+    return 4.0 * (shape.layers * shape.layer_matrices + shape.vocabulary * shape.hidden)

@@ -27,7 +27,7 @@ def _standing(workload: Workload) -> Lines:
         "reference": workload.models * counts.shard(workload)
         if workload.reference and workload.adapter is None
         else 0.0,
-        "packed weights": workload.models * activations.packed(workload),
+        "packed weights": activations.packed(workload),
         "value network": counts.value_network(workload) if workload.value_network else 0.0,
         "adapter": workload.roles * counts.adapter(workload),
         "optimizer states": workload.roles * counts.states(workload),
@@ -53,6 +53,7 @@ def rollout(workload: Workload) -> Lines:
         _standing(workload)
         | _opened(workload)
         | {
+            "packed weights": activations.packed(workload) * (1 if workload.adapter else 2),
             "KV cache": activations.cache(workload),
             "activations": activations.decode(workload),
             "logits": activations.sampling_logits(workload),
