@@ -1,7 +1,8 @@
 """Temporary bytes: what a layer keeps for its gradient, the head's tiles, the sampler's cache and logits.
 
 Counted from the operations of Transformers' Llama-family layers in this order: norm, q k v, head norms, rotation,
-attention, o, norm, gate and up, SiLU, product, down. `b` is the width of a number in the model's type.
+attention, o, norm, gate and up, SiLU, product, down. `b` is the width of a number in the model's type. On a CPU float32
+weights are computed by functions of this package that keep less: rlvr_exp/algorithms/packed_layers.py and fused_head.py.
 """
 
 from rlvr_exp.memory.workload import Workload
@@ -12,6 +13,8 @@ PREFILL = 2048
 """Prompt tokens of one pass of the sampler (rlvr_exp/rollouts/shared_prefix_decoder.py)."""
 TILE_TOKENS, TILE_VOCABULARY = 4096, 32768
 """One tile of TRL's fused head (trl/kernels/chunked_logprob.py and trl/trainer/utils.py)."""
+FUSED_HELD, FUSED_NEAR = 2**28, 2**24
+"""Logits that the head on a CPU holds at the same time, with and without gradients (rlvr_exp/algorithms/fused_head.py)."""
 FOLDED, UNFOLDED = 3, 7.25
 """float32 tensors of a tile's size that TRL holds beside it without Triton: in `_forward_tile` and in `_backward_tile` of the
 same file. A quarter is a tensor of booleans."""
@@ -25,15 +28,35 @@ READERS = (("q_proj", "k_proj", "v_proj"), ("o_proj",), ("gate_proj", "up_proj")
 """Matrices that read the same input."""
 
 
+def own_head(workload: Workload) -> bool:
+    """Whether the head is that of fused_head.py: of float32 weights on a CPU that are not sharded."""
+    return workload.cpu and workload.width == 4 and not workload.partitions_weights and not workload.stock
+
+
+def own_attention(workload: Workload) -> bool:
+    """Whether a packed row is attended to by the kernel for CPUs (rlvr_exp/algorithms/packing_attention.py)."""
+    return workload.cpu and workload.width == 4 and not workload.stock
+
+
+def own_layers(workload: Workload) -> bool:
+    """Whether the layers are those of packed_layers.py, which know no adapters."""
+    return own_head(workload) and workload.adapter is None
+
+
 def layer(workload: Workload) -> float:
     """Saved by one layer for its backward pass, per token."""
     shape, b = workload.shape, workload.width
     queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    if own_layers(workload):
+        normed = queries + keys + shape.heads + shape.kv_heads if shape.qk_norm else 0
+        # Inputs of both norms with their scales; queries, keys and values; attention's output and log-sums; gate and up.
+        return b * (2 * (shape.hidden + 1) + 2 * (queries + keys) + shape.heads + normed + 2 * shape.intermediate)
     all_trained = workload.adapter is None
     norms = 2 * _norm(shape.hidden, b, all_trained)
     if shape.qk_norm:
         norms += _norm(queries, b, all_trained) + _norm(keys, b, all_trained)
-    attention = 4 * b * queries + 4 * shape.heads  # q, repeated k and v, outputs, log-sum-exp
+    # q, k and v (repeated by the library), outputs, log-sum-exp
+    attention = 2 * b * (queries + (keys if own_attention(workload) else queries)) + 4 * shape.heads
     mlp = 3 * b * shape.intermediate  # gate, its SiLU, up
     return norms + attention + mlp + _inputs(workload)
 
@@ -46,9 +69,12 @@ def _norm(size: int, b: int, trained: bool) -> float:
 def _inputs(workload: Workload) -> float:
     """Inputs of matrices, kept where the matrix or its adapter has a gradient."""
     shape, b = workload.shape, workload.width
+    every = b * (2 * shape.hidden + shape.heads * shape.head_dim + shape.intermediate)
     if workload.adapter is None:
-        return b * (2 * shape.hidden + shape.heads * shape.head_dim + shape.intermediate)
+        return every
     targets = [name for name in shape.matrices() if name in workload.adapter.targets]
+    if own_head(workload):  # oneDNN's layers keep their input whether or not their weight has a gradient.
+        return every + b * workload.adapter.rank * len(targets)
     if precise(workload):
         # Under autocast a 16-bit copy of the input is kept, one for each matrix.
         return sum(b * (shape.matrices()[name][1] + workload.adapter.rank) for name in targets)
@@ -70,6 +96,10 @@ def _shared(name: str, targets: list[str], workload: Workload) -> int:
 
 def mask(workload: Workload) -> float:
     """Additive masks of a pass, one for each group: its segments attend to the prompt and to themselves."""
+    if own_attention(workload):  # All segments of one length share the mask of one.
+        return max(
+            workload.width * workload.completion * (prompt - 1 + workload.completion) for prompt, _ in workload.groups
+        )
     segments = [(prompt, count * workload.completion) for prompt, count in workload.groups]
     return workload.width * sum(segment * (prompt - 1 + segment) for prompt, segment in segments)
 
@@ -91,6 +121,8 @@ def one_layer(workload: Workload) -> float:
 def flowing(workload: Workload) -> float:
     """Gradients that flow through a layer, at its MLP. Those of a float32 adapter's input are in float32 too."""
     shape, b = workload.shape, workload.width
+    if own_layers(workload):
+        return workload.tokens * b * (3 * shape.hidden + 3 * shape.intermediate)
     return workload.tokens * (
         b * (2 * shape.hidden + shape.intermediate) + (4 * shape.intermediate if precise(workload) else 0)
     )
@@ -124,6 +156,8 @@ def held(workload: Workload) -> bool:
 def tile(workload: Workload) -> float:
     """Logits of a pass without gradients: all of them, in float32 and as log-probabilities; or a tile, and its
     inputs."""
+    if own_head(workload):
+        return 4 * min(workload.scored * workload.shape.vocabulary, FUSED_NEAR)
     if held(workload):
         return workload.scored * workload.shape.vocabulary * (workload.width + 4 + 4)
     return _tile(workload, FOLDED) + _headed(workload) * workload.shape.hidden * workload.width
@@ -133,6 +167,10 @@ def head(workload: Workload) -> float:
     """The head's backward pass: gradients of logits or a tile, float32 gradients of hidden states, and of its weight
     where it is trained."""
     shape, b = workload.shape, workload.width
+    if own_head(workload):
+        logits = workload.scored * shape.vocabulary
+        weight = shape.vocabulary * shape.hidden * (2 if logits > FUSED_HELD else 1) if workload.adapter is None else 0
+        return 4 * (min(logits, FUSED_HELD) + 2 * workload.scored * shape.hidden + weight)
     if held(workload):
         weight = b * shape.vocabulary * shape.hidden if workload.adapter is None else 0
         return tile(workload) + workload.scored * shape.vocabulary * 4 + weight

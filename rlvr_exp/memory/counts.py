@@ -122,6 +122,8 @@ def update(workload: Workload) -> float:
             return partition
         case "Adafactor":
             return partition + 4 * 4.0 * largest_trained(workload)
+        case "Adam" | "AdamW" if workload.cpu and not workload.partitions_updates:  # one pass over the weights
+            return 0.0
         case _ if workload.cpu:  # torch updates one tensor after the other there, with two more of its size
             return partition + 2 * 4.0 * largest_trained(workload)
         case _:  # torch takes the root of all second moments at once

@@ -55,6 +55,8 @@ class Workload:
     """The larger of the batches that training and evaluation sample at the same time."""
     cpu: bool = False
     """The process computes on a CPU and holds everything in the memory of the machine."""
+    stock: bool = False
+    """trl.GRPOTrainer computes, with the library's own layers and head."""
     quantization: str = ""
     """"", "8bit" or "4bit"."""
     adapter: Adapter | None = None
@@ -84,7 +86,7 @@ class Workload:
         """The same step by trl.GRPOTrainer, the other side of benchmark=training: each completion is a row with its prompt."""
         rows, longest = self.share * self.group, self.prompt + self.completion
         size = derive(rows, longest, self.limit).micro_batch
-        return replace(self, group=1, share=rows, limit=size * longest)
+        return replace(self, stock=True, group=1, share=rows, limit=size * longest)
 
     @property
     def models(self) -> int:

@@ -11,7 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from trl.kernels.chunked_logprob import TOKEN_CHUNK_SIZE
 from trl.trainer.utils import _CHUNKED_LOGPROB_CHUNK_SIZE
 
-from rlvr_exp.algorithms import logprobs, packing_attention
+from rlvr_exp.algorithms import fused_head, logprobs, packing_attention
 from rlvr_exp.algorithms.packing_attention import SDPA_PACKED
 from rlvr_exp.benchmarks import memory
 from rlvr_exp.benchmarks.peak import Peak
@@ -23,6 +23,7 @@ from rlvr_exp.rollouts.shared_prefix_decoder import PREFILL_TOKENS
 
 def test_the_plan_has_the_constants_of_the_code() -> None:
     assert activations.HELD == logprobs.HELD
+    assert (activations.FUSED_HELD, activations.FUSED_NEAR) == (fused_head.HELD, 8 * fused_head._NEAR)
     assert activations.PREFILL == PREFILL_TOKENS
     assert (TOKEN_CHUNK_SIZE, _CHUNKED_LOGPROB_CHUNK_SIZE) == (activations.TILE_TOKENS, activations.TILE_VOCABULARY)
 
