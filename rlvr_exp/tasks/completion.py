@@ -412,6 +412,17 @@ def _defines(module: ast.Module, names: Collection[str] = ("",)) -> bool:
     return bool(defined) if "" in names else not (defined | assigned.keys()).isdisjoint(names)
 
 
+def _is_stub(module: ast.Module, name: str) -> bool:
+    """Whether what a program defines has no body, as a signature that is repeated after the program."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    defined = [node for node in module.body if isinstance(node, kinds) and name in ("", node.name)]
+    return bool(defined) and all(_is_empty(part) for node in defined for part in node.body)
+
+
+def _is_empty(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+
+
 def _are_tests(module: ast.Module) -> bool:
     """Whether all that a program defines are tests: what they test is no part of them."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -476,7 +487,7 @@ class _PythonAnswer:
         names = [*[self._name] * (3 if self._name else 0), "", "", ""]
         for codes, name in zip(groups, names, strict=True):
             if named := [code for code in codes if _defines(code.module, [name])]:
-                return named[-1]
+                return ([code for code in named if not _is_stub(code.module, name)] or named)[-1]
         own = [code for code in whole if code.acts and not code.aside]
         acting = own[-1:] or [code for code in outside if code.acts] or whole[-1:] or outside
         return acting[0] if acting else None

@@ -176,6 +176,7 @@ PYTHON_SHAPES = {
     "an example after": "```python\nR```\nUse it:\n```python\nprint(solve(2))\n```\n",
     "an output after": "```python\nR```\nIt prints:\n```\n4\n```\n",
     "fence at the end of the code": "```python\ndef solve(x):\n    return 2 * x```\nDone.",
+    "the signature after": "```python\nR```\nIts signature:\n```python\ndef solve(x):\n    ...\n```\n",
     "words in the block": "```python\nR\nThis doubles its argument.\n```\n",
     "unfenced after a fenced example": "```\n4 8\n```\nR",
     "an unfenced draft before": "First:\n\nD\nThat is wrong. Better:\n\nR\nIt doubles its argument.",
