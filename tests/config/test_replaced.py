@@ -146,7 +146,7 @@ def test_a_plan_for_gpus_needs_no_deepspeed(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(needs, "find_spec", lambda name: None if name == "deepspeed" else name)
     config = compose(["+stage=grpo", "model=qwen_coder_7b"]).config
-    fetched = {need.problem.where: need.command for need in needs.missing_artifacts(config) if not need.unusable}
+    fetched = {need.problem.where: need.command for need in needs.missing_artifacts(config) if need.command}
     assert fetched == {
         "model.name": f"hf download {CODER}",
         "parallel.strategy": "pip install 'rlvr_exp[deepspeed]'",
@@ -162,7 +162,5 @@ def test_a_folder_without_weights_is_planned_with_one_size_and_its_context(tmp_p
     assert checked.config.model.max_completion_tokens == 512 and "a context of 2048" in str(checked.settings)
     assert "unknown size" not in str(checked.settings) and "not known" not in str(checked.settings)
     (need,) = needs.missing_artifacts(checked.config)
-    assert (
-        need.problem.what == "the weights are missing" and need.command.startswith("hf download") and not need.unusable
-    )
+    assert need.problem.what == "the weights are missing" and need.command.startswith("hf download")
     assert facts_of(checked.config.model).parameters == shape_of(checked.config.model)[0].parameters > 0
