@@ -14,5 +14,7 @@ def checkpoint(folder: Path, parameters: int = 2_000_000, context: int = 2048, t
     )
     header = json.dumps({"w": {"dtype": "F16", "shape": [parameters], "data_offsets": [0, 2 * parameters]}}).encode()
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
-    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": "x"} if template else {}))
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"chat_template": "{{ messages[-1].content }}"} if template else {})
+    )
     return folder
