@@ -95,6 +95,8 @@ def test_an_interpreter_without_evalplus_ends_the_run_with_what_it_said(tmp_path
 @pytest.mark.slow
 @pytest.mark.skipif(not EvalPlus(python=PYTHON).version(), reason="evalplus is not installed")
 def test_both_sides_judge_one_text_and_a_difference_is_listed(tmp_path: Path) -> None:
+    tmp_path = tmp_path / "set.jsonl"  # EvalPlus would write its results elsewhere if it were given such a path.
+    tmp_path.mkdir()
     answers = [("Mbpp/14", f"So:\n```python\n{text}```\nDone.") for text in (TRIPLE, TRIPLE.replace("3", "2"))]
     counts = measured(tmp_path, "evalplus", *words(tmp_path, *answers, ("Mbpp/14", "None.")))[1]
     assert (counts["reference"], counts["completion"], counts["agreement"], counts["no_verdict"]) == (1, 3, 1.0, 0)

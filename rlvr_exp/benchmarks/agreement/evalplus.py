@@ -170,9 +170,10 @@ def statuses(
     write_text(samples, "".join(json.dumps({"task_id": name, "solution": code}) + "\n" for name, code in texts))
     results = folder / "samples_eval_results.json"
     results.unlink(missing_ok=True)
-    command = [options.interpreter, "-m", "evalplus.evaluate", "--dataset", dataset, "--samples", str(samples)]
+    command = [options.interpreter, "-m", "evalplus.evaluate", "--dataset", dataset, "--samples", samples.name]
     command += ["--parallel", str(workers or os.cpu_count() or 1), "--min_time_limit", str(options.input_s)]
-    # Expected values are computed for this data file, and nothing is fetched.
+    # Expected values are computed for this data file, and nothing is fetched. The samples are named without their folder:
+    # EvalPlus replaces every ".jsonl" in the path to name its results.
     environment = {variable: str(data), "XDG_CACHE_HOME": str(folder / "cache"), "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
         command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, errors="replace", check=False
