@@ -54,6 +54,7 @@ def problem(text: str) -> PythonProblem | PytestProblem:
     ("verdict", "status", "tests", "entry", "reason"),
     [
         (Verdict("failed", "timeout"), Status("pass", "pass", ()), "", "f", "limit of the verifier"),
+        (Verdict("passed"), Status("fail", "fail", ()), "", "find_zero", "EvalPlus passes no program of this task"),
         (Verdict("passed"), Status("pass", "timeout", ("1",)), "", "f", "time limit of EvalPlus"),
         (Verdict("failed", "wrong_answer"), Status("pass", "pass", ()), "", "sum_div", "further answers that EvalPlus accepts"),
         (Verdict("passed"), Status("pass", "fail", ("[1, 3], 'a'",)), "", "f", "input that the tests of the data lack"),

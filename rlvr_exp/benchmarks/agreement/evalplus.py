@@ -36,6 +36,8 @@ DATASETS = {"HumanEval": ("humaneval", "HUMANEVAL_OVERRIDE_PATH"), "Mbpp": ("mbp
 """By the first part of a task's id: EvalPlus's name of the set, and the variable that names its data file."""
 ORACLES = ("are_equivalent", "sum_div", "surface_Area", "digit_distance_nums")
 """Functions of MBPP+ for which EvalPlus accepts further answers, from its `_special_oracle.py`."""
+UNCOUNTED = "find_zero"
+"""A function of HumanEval+ that EvalPlus 0.3.1 lets no program pass: its oracle leaves the inputs uncounted."""
 LIMITS = ("timeout", "memory", "output_limit")
 SHOWN = 20
 
@@ -207,6 +209,8 @@ def _reason(verdict: Verdict, status: Status, task: Task, row: Mapping[str, Any]
         return "limit of the verifier"
     if "timeout" in (status.base, status.plus):
         return "time limit of EvalPlus"
+    if row["entry_point"] == UNCOUNTED and verdict.outcome == "passed":
+        return "EvalPlus passes no program of this task"
     if row["entry_point"] in ORACLES:
         return "further answers that EvalPlus accepts"
     if status.failing and all(_plain(text) not in _inputs(task.problem) for text in status.failing):
