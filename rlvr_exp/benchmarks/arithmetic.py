@@ -47,11 +47,12 @@ def _times(weight: torch.Tensor, times: int) -> int:
     return times if weight.requires_grad else times - 1
 
 
-def matrix_flops() -> float:
-    """Floating-point operations a second of a large float32 product on torch's current threads, the best of a few tries of
+def matrix_flops(dtype: torch.dtype = torch.float32, device: str = "cpu") -> float:
+    """Floating-point operations a second of a large product on torch's current threads or a GPU, the best of a few tries of
     each library."""
-    x, y = torch.randn(WIDTH, WIDTH), torch.randn(WIDTH, WIDTH)
-    ways = [torch.matmul, *([product] if torch.backends.mkldnn.is_available() else [])]
+    x, y = torch.randn((2, WIDTH, WIDTH), device=device).to(dtype)
+    libraries = device == "cpu" and dtype == torch.float32 and torch.backends.mkldnn.is_available()
+    ways = [torch.matmul, *([product] if libraries else [])]
     fastest = min(_seconds(way, x, y) for _ in range(TRIES) for way in ways)
     return 2 * WIDTH**3 / fastest
 
@@ -59,4 +60,6 @@ def matrix_flops() -> float:
 def _seconds(way, x: torch.Tensor, y: torch.Tensor) -> float:
     began = time.perf_counter()
     way(x, y)
+    if x.is_cuda:
+        torch.cuda.synchronize()
     return time.perf_counter() - began

@@ -1,7 +1,8 @@
 """`benchmark=sampling`: tokens a second of our sampler against `generate` of Transformers.
 
 Random weights of the configured model's shape, prompts and completions of the longest lengths, so that both draw exactly as
-many tokens; a real run, whose completions end at different lengths, gains more, since ours leave the batch as they end.
+many tokens; a real run, whose completions end at different lengths, gains more, since ours leave the batch as they end. Both
+are compared with the shortest time that the machine allows as well (rlvr_exp.benchmarks.machine_limit).
 """
 
 import time
@@ -10,6 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from rlvr_exp.benchmarks.machine_limit import MachineLimit, SamplingWork, fastest
 from rlvr_exp.benchmarks.memory import measuring, random_model, required_workload, roll_out
 from rlvr_exp.benchmarks.ratios import of_rounds
 from rlvr_exp.config import Config
@@ -57,12 +59,16 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, float]]
     with torch.inference_mode(), measuring(device) as peak:
         peaks = {name: peak(side) for name, side in sides.items()}
     seconds: dict[str, list[float]] = {name: [] for name in sides}
-    rounds = config.benchmark.rounds
+    rounds, dtype = config.benchmark.rounds, getattr(torch, workload.dtype)
+    limits: list[MachineLimit] = []
     with torch.inference_mode():
         for turn in range(rounds):
             context.progress(kind="phase", name="turn", done=turn, total=rounds)
             for name in list(sides) if turn % 2 == 0 else reversed(sides):
                 seconds[name].append(_seconds(sides[name]))
+            limits.append(MachineLimit.measured(dtype, device))
+    limit, work = fastest(limits), SamplingWork.of(workload)
+    shares = {name: limit.seconds(work) * rounds / sum(one) for name, one in seconds.items()}
     tokens = batch.groups * batch.size * batch.completion
     ratio = of_rounds(seconds["ours"], seconds["generate"])
     per_s = {name: tokens * rounds / sum(one) for name, one in seconds.items()}
@@ -70,6 +76,14 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, float]]
         f"{batch.groups} prompts of {batch.prompt} tokens x {batch.size} completions of {batch.completion}, {workload.dtype} on "
         f"{device}\n"
         f"ours {per_s['ours']:,.0f} tokens/s, {peaks['ours'] / GIB:.2f} GiB; generate {per_s['generate']:,.0f} tokens/s, "
-        f"{peaks['generate'] / GIB:.2f} GiB; {ratio} times faster"
+        f"{peaks['generate'] / GIB:.2f} GiB; {ratio} times faster\n"
+        f"limit of the machine on {torch.get_num_threads()} threads: {limit.bytes_per_s / 1e9:.3g} GB/s read, "
+        f"{limit.flop_per_s / 1e9:.3g} GFLOP/s in a large product; the batch takes {limit.seconds(work):.3g} s at least, of which "
+        f"memory {work.bytes / limit.bytes_per_s:.3g} s or products {work.flop / limit.flop_per_s:.3g} s\n"
+        f"share of the limit: ours {shares['ours']:.0%}, generate {shares['generate']:.0%}"
     )
-    return text, {"faster": ratio.value, **{f"per_s/{name}": rate for name, rate in per_s.items()}}
+    return text, {
+        "faster": ratio.value,
+        **{f"per_s/{name}": rate for name, rate in per_s.items()},
+        **{f"share_of_limit/{name}": share for name, share in shares.items()},
+    }

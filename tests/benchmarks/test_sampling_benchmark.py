@@ -29,4 +29,5 @@ def test_the_library_draws_every_completion_at_the_longest_length() -> None:
 def test_both_are_timed_and_their_memory_is_told(tmp_path: Path) -> None:
     text, metrics = measured(tmp_path, "sampling", *SMALL)
     assert text.startswith("2 prompts of 6 tokens x 3 completions of 4") and text.count("GiB") == 2
+    assert "share of the limit: ours" in text and 0 < metrics["share_of_limit/ours"] < 2
     assert metrics["faster"] > 0 and metrics["per_s/ours"] > 0 and metrics["per_s/generate"] > 0
