@@ -18,9 +18,8 @@ FUSED_HELD, FUSED_NEAR = 2**28, 2**24
 FOLDED, UNFOLDED = 3, 7.25
 """float32 tensors of a tile's size that TRL holds beside it without Triton: in `_forward_tile` and in `_backward_tile` of the
 same file. A quarter is a tensor of booleans."""
-DRAWN = 28
-"""Bytes of a logit while a token is drawn: logits, less their largest, as shares, their sum in float64, and the rows of this
-sum (rlvr_exp/rollouts/draw.py)."""
+DRAWN = 12
+"""Bytes of a logit while a token is drawn: logits, log-probabilities, probabilities (rlvr_exp/rollouts/draw.py)."""
 GUESSED = 2
 """Tokens of a completion beside the drawn one whose logits a pass has, on average (rlvr_exp/rollouts/drafts.py)."""
 
@@ -212,12 +211,12 @@ def decode(workload: Workload) -> float:
 
 
 def sampling_logits(workload: Workload) -> float:
-    """Logits, in float32, less their largest as shares, and the float64 cumulative sum from which a token is drawn."""
+    """Logits, in float32, and the log-probabilities and probabilities from which a token is drawn."""
     rows = workload.sampling_batch.groups * workload.sampling_batch.size * workload.shape.vocabulary
     if workload.cpu:
         return rows * (1 + GUESSED) * (DRAWN - 4 + workload.width)
     extra = 4 if workload.width == 2 else 0
-    return rows * (workload.width + extra + 4 + 8)
+    return rows * (workload.width + extra + 4 + 4)
 
 
 def packed(workload: Workload) -> float:

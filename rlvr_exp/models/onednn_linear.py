@@ -88,6 +88,14 @@ class PackedLinear:
         """residual + x W^T + b, added as the product is stored."""
         return torch.ops.mkldnn._linear_pointwise.binary(x, residual, self._weight, self._bias, "add")
 
+    def silu(self, x: torch.Tensor) -> torch.Tensor:
+        """silu(x W^T + b), computed as the product is stored."""
+        return torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, "swish", [], "")
+
+    def gated(self, gate: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """gate * (x W^T + b), multiplied as the product is stored."""
+        return torch.ops.mkldnn._linear_pointwise.binary(x, gate, self._weight, self._bias, "mul")
+
 
 def _packed(module: nn.Linear) -> Forward:
     packed = PackedLinear(module.weight, module.bias)

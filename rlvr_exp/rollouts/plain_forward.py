@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
-from torch.nn.functional import pad, rms_norm, silu
+from torch.nn.functional import pad, rms_norm
 from transformers import PreTrainedModel
 
 from rlvr_exp.models.onednn_linear import PackedLinear, packable, padded_rows
@@ -71,8 +71,9 @@ class _Layer:
     scale: torch.Tensor | None
     """(query and key heads, dimension) weights of their norms; None: they have none."""
     attended: PackedLinear
+    gate: PackedLinear
     widened: PackedLinear
-    """The gate, and what it gates."""
+    """The values that the gate scales."""
     narrowed: PackedLinear
 
 
@@ -109,8 +110,8 @@ class PlainForward:
             else:
                 output = self._cache.attend(number, query, key, value, 1.0)
             x = layer.attended.plus(x, _filled(output.flatten(1), len(x)))
-            gate, gated = layer.widened(self._normed(x)).chunk(2, dim=-1)
-            x = layer.narrowed.plus(x, silu(gate).mul_(gated))
+            normed = self._normed(x)
+            x = layer.narrowed.plus(x, layer.widened.gated(layer.gate.silu(normed), normed))
         if wanted is not None and not whole:
             x = x[_filled(wanted, padded_rows(len(wanted)))]
         return self._head(self._normed(x))[: count if wanted is None else len(wanted)]
@@ -135,12 +136,13 @@ class PlainForward:
     def _layer(self, layer: nn.Module) -> _Layer:
         attention, mlp = layer.self_attn, layer.mlp
         inputs, scale = self._projection(attention)
-        widened = _joined([(one.weight, one.bias) for one in (mlp.gate_proj, mlp.up_proj)])
+        scale_of_mlp = layer.post_attention_layernorm.weight
         return _Layer(
             PackedLinear(inputs[0] * layer.input_layernorm.weight, inputs[1]),
             scale,
             PackedLinear(attention.o_proj.weight, attention.o_proj.bias),
-            PackedLinear(widened[0] * layer.post_attention_layernorm.weight, widened[1]),
+            PackedLinear(mlp.gate_proj.weight * scale_of_mlp, mlp.gate_proj.bias),
+            PackedLinear(mlp.up_proj.weight * scale_of_mlp, mlp.up_proj.bias),
             PackedLinear(mlp.down_proj.weight, mlp.down_proj.bias),
         )
 

@@ -8,7 +8,7 @@ from thinning import tries
 from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.rollouts.draw import LogitFilters, draw, filter_mask
+from rlvr_exp.rollouts.draw import PART, LogitFilters, draw, filter_mask
 
 ROWS, VOCABULARY = 6, 50
 EACH = torch.arange(ROWS)
@@ -96,3 +96,35 @@ def test_logits_that_are_no_numbers_stop_the_run_with_a_remedy(broken):
     scores[2, 7] = broken
     with pytest.raises(GuardStop, match="logits are no numbers.*Lower optimizer.lr"):
         draw(scores, torch.zeros(ROWS, dtype=torch.float64), LogitFilters(), EACH)
+
+
+def large(rows: int, seed: int = 0) -> torch.Tensor:
+    """Logits of a vocabulary of several parts, the last of them not full."""
+    return torch.randn(rows, 5 * PART + 7, generator=torch.Generator().manual_seed(seed)) * 4
+
+
+def test_draws_from_a_large_vocabulary_invert_its_cumulative_distribution():
+    scores, numbers = large(64), torch.rand(64, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    drawn = draw(scores, numbers, LogitFilters(), torch.arange(64))
+    chances = scores.double().softmax(-1)
+    above = chances.cumsum(-1).gather(-1, drawn.ids[:, None])[:, 0]
+    below = above - chances.gather(-1, drawn.ids[:, None])[:, 0]
+    assert (below - 1e-6 <= numbers).all() and (numbers <= above + 1e-6).all()
+    logs = scores.double().log_softmax(-1)
+    assert torch.allclose(drawn.logprobs.double(), logs.gather(-1, drawn.ids[:, None])[:, 0], atol=1e-5)
+    assert torch.allclose(drawn.entropies.double(), -(chances * logs).sum(-1), atol=1e-4)
+
+
+@pytest.mark.parametrize("number", [0.0, 0.5, 1 - 2**-53])
+def test_tokens_of_a_large_vocabulary_without_a_chance_are_never_drawn(number):
+    drawn = draw(large(9), torch.full((9,), number, dtype=torch.float64), LogitFilters(top_k=3), torch.arange(9))
+    assert drawn.kept.gather(-1, drawn.ids[:, None]).all()
+
+
+def test_a_draw_from_a_large_vocabulary_has_the_same_bits_alone():
+    scores, numbers = large(9), torch.rand(9, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    together = draw(scores, numbers, LogitFilters(0.7), torch.arange(9))
+    for row in range(9):
+        alone = draw(scores[row : row + 1], numbers[row : row + 1], LogitFilters(0.7), torch.tensor([0]))
+        for name in ("ids", "logprobs", "entropies"):
+            assert torch.equal(getattr(alone, name), getattr(together, name)[row : row + 1])

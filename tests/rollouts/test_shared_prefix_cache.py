@@ -202,8 +202,8 @@ def test_double_precision_is_sampled():
 
 def test_products_have_few_numbers_of_rows(model, monkeypatch):
     """oneDNN keeps a kernel for each that it ever met."""
-    met, product = set(), onednn_linear._product
-    monkeypatch.setattr(onednn_linear, "_product", lambda x, *given: met.add(len(x)) or product(x, *given))
+    met, product = set(), onednn_linear.product
+    monkeypatch.setattr(onednn_linear, "product", lambda x, *given: met.add(len(x)) or product(x, *given))
     for count in range(1, 60, 7):
         asked = [[3, 4, 5 + place % 9] for place in range(count)]
         sample_groups(model, asked, [[(0, place)] for place in range(count)], SamplingParams(LogitFilters(), 6, (1,)))
