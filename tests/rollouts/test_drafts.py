@@ -48,6 +48,9 @@ def test_guesses_change_no_bit(model, eager, depth, filters, stop):
 
 
 def test_guesses_save_passes(model, eager, monkeypatch):
+    sample_groups(
+        model, prompts(1), keys(1, 1), SamplingParams(LogitFilters(), 2, (EOS,))
+    )  # its trials take passes too
     fed, step = [], SharedPrefixDecoder.step
     monkeypatch.setattr(SharedPrefixDecoder, "step", lambda self, *given: fed.append(1) or step(self, *given))
     for drafts in (0, 8, 8):
