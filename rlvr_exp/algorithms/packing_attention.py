@@ -3,7 +3,8 @@
 Two implementations behind the attention interface of Transformers: SDPA_PACKED, group by group through PyTorch's
 scaled-dot-product attention on any device, and FlexAttention with a block mask (Dong et al. 2024, arXiv 2412.05496) on GPUs.
 On CPUs in float32 SDPA_PACKED calls PyTorch's flash kernel (`Grouped`): the first segment continues its prefix, and the others are a
-batch, each with a copy of the prefix, so that no score between two segments is computed.
+batch, each with a copy of the prefix, so that no score between two segments is computed. Short segments after
+a long prefix share it under a mask instead.
 `attending` switches a model to either for the length of a pass; the layout of the row is passed as an argument of the
 model, `packed_layout`, or as the block mask in place of the attention mask.
 """
@@ -28,6 +29,10 @@ UNKNOWN = ("softcap", "s_aux", "position_bias")
 
 _SMALL = 256
 """Tokens of a batch, padding included, that cost little more than a call."""
+
+
+_WORTH = 4 / 3
+"""Scores between segments that cost less than a copy of the prefix for each segment, as a share of the others."""
 
 
 class CannotPack(Exception):
@@ -91,7 +96,8 @@ class _Batch:
     real: torch.Tensor | None
     """(segments, longest) booleans: no padding; None where all segments are equally long."""
     mask: torch.Tensor | None
-    """(longest, prefix + longest) additive; None: the prefix belongs to the queries, and all of it is causal."""
+    """(longest, prefix + longest) additive; None: the prefix belongs to the queries, and all of it is causal. With a mask that
+    keeps several segments apart they count as one."""
 
     @property
     def rows(self) -> slice:
@@ -200,8 +206,14 @@ def _batches(layout: PackedLayout, dtype: torch.dtype) -> list[_Batch]:
     masks: dict[tuple[int, int], torch.Tensor] = {}
     for prefix, lengths in zip(layout.prefixes, layout.segments, strict=True):
         found.append(_Batch(first, prefix, first, (prefix + lengths[0],), None, None))
-        start = first + prefix + lengths[0]
-        for part in _alike(lengths[1:]):
+        start, others = first + prefix + lengths[0], sum(lengths[1:])
+        parts = list(_alike(lengths[1:]))
+        scores = sum(len(part) * max(part) * (prefix + max(part)) for part in parts)
+        if parts and others * (prefix + others) <= _WORTH * scores:
+            mask = segment_mask(prefix, lengths[1:], dtype, torch.device("cpu"))[0, 0]
+            found.append(_Batch(first, prefix, start, (others,), None, mask))
+            start, parts = start + others, []
+        for part in parts:
             longest = max(part)
             if (prefix, longest) not in masks:
                 seen = torch.ones((longest, prefix + longest), dtype=torch.bool).tril(prefix)
