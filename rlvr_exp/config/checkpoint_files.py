@@ -37,7 +37,7 @@ def checkpoint_problems(model: Model, folder: Path) -> Iterator[InputProblem]:
         yield InputProblem(where, what, str(folder / name), "", "", remedy)
     values = json_of(folder / "config.json") or {}
     yield from _of_kind(model, values, folder, where)
-    if model.scratch == Scratch():
+    if model.scratch == Scratch() and not model.random_weights:
         yield from _of_context(model, context_of(values))
         yield from _of_layers(model, folder)
     of_words = "model.tokenizer" if model.tokenizer else where

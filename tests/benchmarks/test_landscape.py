@@ -184,7 +184,7 @@ def test_another_space_and_too_few_tasks_are_refused(network, tmp_path):
     ):
         _difference(fewer, frozen, "DIR")
     with pytest.raises(InputError, match=r"evaluation.tasks: fewer than batches"):
-        compose([*WORDS, "benchmark.batches=9"])
+        compose([*WORDS, "benchmark.batches=9", "evaluation.tasks=8"])
     absent = compose([*WORDS, f"benchmark.other={tmp_path / 'none'}"]).config
     assert [one.problem.where for one in missing_artifacts(absent)] == ["benchmark.other"]
 

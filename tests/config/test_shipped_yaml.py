@@ -24,6 +24,7 @@ STAGE_OF = {
 """Which stage takes a group's option, where not all do."""
 NEEDED = {
     "chain": ["chain=edits"],
+    "chain/dafny_bench": ["chain.path=x"],
     "compare": ["compare.runs=[a,b]"],
     "data/code": ["data.path=x"],
     "data/edits": ["data.path=x"],
@@ -52,7 +53,7 @@ FROM_PATH = (
 )
 NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}
 NEEDED |= {"prepare/problem_errors": ["prepare.runs=[x]"]}
-NEEDED |= {f"benchmark/{name}": ["benchmark.path=x"] for name in ("ast_grep", "dafny_differential")}
+NEEDED |= {f"benchmark/{name}": ["benchmark.path=x"] for name in ("ast_grep", "dafny_differential", "evalplus")}
 NEEDED |= {f"{where}benchmark/gradient_variance": ["algorithm=reinforce"] for where in ("", "experiment/quick/")}
 
 
@@ -84,6 +85,9 @@ def words_for(file: str) -> list[list[str]]:
         ]
     if group.startswith("experiment/") and group.endswith("/data"):  # What an experiment says about one choice of data.
         return [["+stage=grpo", f"data={option}", f"+experiment={group.split('/')[1]}"]]
+    if group.startswith("experiment/quick/model"):  # What the smallest size is for a model, and for a model at a stage.
+        model, stage = (option, "grpo") if group.endswith("/model") else (group.rpartition("/")[2], option)
+        return [[f"+stage={stage}", f"model={model}", "+experiment=quick"]]
     if group.count("/") == 2:  # What an experiment says about one choice of a stage's own group.
         _, experiment, stage = group.split("/")
         return [[f"+stage={stage}", f"{stage}={option}", f"+experiment={experiment}", *NEEDED.get(file, [])]]

@@ -12,9 +12,9 @@ PAGES = ("checkpoints", "inference", "rescore", "verify")
 FILES = {
     "core": ("sealed",),
     "config": ("infer", "rescore", "select", "needs"),
-    "inference": ("inputs", "engine", "loading"),
+    "inference": ("engine", "loading"),
     "records": ("answer_file", "directory", "fingerprint", "resumable_jsonl", "rollout_files", "run_reader"),
-    "launch": ("resume",),
+    "launch": ("inference_inputs", "resume"),
     "training": ("checkpoint_weights", "checkpoints", "loop", "selection"),
     "stages": ("infer", "replay", "rescore"),
     "stages/shared": ("replay_update", "verifier_match", "fit"),
@@ -26,7 +26,7 @@ SHORTEST, COMPARED = 8, 28
 """Characters of a message without its figures that tell it from others."""
 ELSEWHERE = (
     *("evaluate.baseline", "verify.input", "verify.output"),
-    *("compare.runs", "report.run", "report.beside", "optimizer", "prepare"),
+    *("compare.runs", "report.run", "report.beside", "optimizer", "prepare", "benchmark.python"),
 )
 """What config/needs.py says of other stages."""
 

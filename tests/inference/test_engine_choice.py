@@ -1,6 +1,6 @@
 """Best of n, retries, and independence of the other tasks."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -181,7 +181,7 @@ def test_a_failure_is_tried_again_with_what_the_verifier_said(make):
             asked.append(text)
             return super().encode_prompt(text)
 
-    engine.policy = Heard(**vars(engine.policy))
+    engine.policy = Heard(**{one.name: getattr(engine.policy, one.name) for one in fields(Policy)})
     found = engine.solve(ROWS[0])
     first = engine.inference_task(ROWS[0])
     assert asked[0] == first.domain.task_prompt(first.task)

@@ -140,7 +140,8 @@ def test_few_numbers_of_rows_ever_reach_the_library(monkeypatch: pytest.MonkeyPa
             layer(torch.randn(count, 8, requires_grad=True)).sum().backward()
         with onednn_inference(layer), torch.inference_mode():
             layer(torch.randn(1, count, 8))
-    assert 3 * 60 < len(met) < 3 * 90, "forward and both gradients"
+    sides = 3 if onednn_linear._AVX512 else 2  # Without AVX-512 another library computes the gradients of weights.
+    assert sides * 60 < len(met) < sides * 90, "forward and the gradients"
 
 
 @given(st.integers(0, 1 << 20))
@@ -160,7 +161,8 @@ def test_rows_of_zeros_change_nothing(count: int) -> None:
     weight, bias = layer.weight.detach(), layer.bias.detach()
     torch.testing.assert_close(y.detach(), onednn_linear.product(x.detach(), weight, bias))
     torch.testing.assert_close(x.grad, onednn_linear.product(back, weight.t()))
-    torch.testing.assert_close(layer.weight.grad, onednn_linear.product(back.t(), x.detach().t()))
+    exact = back.double().t() @ x.detach().double()
+    torch.testing.assert_close(layer.weight.grad.double(), exact, atol=1e-4, rtol=1e-5)
 
 
 def test_a_layers_result_may_be_changed_in_place() -> None:

@@ -4,12 +4,15 @@ every option it names exists."""
 import json
 import re
 import shlex
+import shutil
 import subprocess
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import torch
 from program import ENVIRONMENT, PROGRAM
+from safetensors.torch import save_file
 
 import rlvr_exp
 from rlvr_exp.config.cascade import CREDITS, MODES, Cascade
@@ -30,18 +33,37 @@ def commands(model: str) -> list[list[str]]:
 LARGE = commands("qwen14b")
 
 
+@pytest.fixture
+def trained(bench: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that the page's commands are run in, after those that train: the data, and adapters of both roles."""
+    monkeypatch.chdir(bench)
+    roles = ("writer", "annotator")
+    for place in (
+        *(f"{role}/checkpoints/best" for role in roles),
+        *(f"cascade/checkpoints/best/{role}" for role in roles),
+    ):
+        folder = bench / "runs" / place
+        folder.mkdir(parents=True)
+        about = {"base_model_name_or_path": "Qwen/Qwen3-14B", "peft_type": "LORA", "r": 16}
+        (folder / "adapter_config.json").write_text(json.dumps(about))
+        save_file({"weight": torch.zeros(1)}, folder / "adapter_model.safetensors")
+    return bench
+
+
 @pytest.mark.parametrize("words", LARGE, ids=lambda words: " ".join(words[:2]))
-def test_every_command_is_planned(words: list[str], tmp_path: Path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main([*words, "run.dry=true"]) == 0
+def test_every_command_is_planned(words: list[str], trained: Path, capsys) -> None:
+    shutil.rmtree(words[-1].removeprefix("run.dir="), ignore_errors=True)
+    before = sorted(trained.rglob("*"))
+    assert main([*words, "run.dry=true"]) == 0, capsys.readouterr().err
     said = capsys.readouterr().out
     assert f"stage:       {words[0].removeprefix('+stage=')}" in said and "DafnyBench" in said
-    assert not list(tmp_path.iterdir())
+    assert sorted(trained.rglob("*")) == before
 
 
-def test_the_cascade_fits_two_devices(capsys) -> None:
+def test_the_cascade_fits_two_devices(trained: Path, capsys) -> None:
     (words,) = [words for words in LARGE if words[0] == "+stage=cascade" and "runs/cascade" in words[-1]]
-    assert main([*words, "run.dry=true"]) == 0
+    shutil.rmtree(words[-1].removeprefix("run.dir="))
+    assert main([*words, "parallel.device=rtx5090", "run.dry=true"]) == 0
     told = capsys.readouterr().out
     assert "TOO MUCH" not in told and "fits" in told
 

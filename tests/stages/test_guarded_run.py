@@ -24,7 +24,7 @@ class Broken(Term):
 
     def standing_still(self):
         self._slept = True
-        time.sleep(5)
+        time.sleep(8)
 """
 
 

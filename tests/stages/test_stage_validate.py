@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -158,7 +159,7 @@ def test_a_verifier_that_does_not_judge_this_data_is_refused(tmp_path: Path) -> 
 def test_the_stages_with_a_policy_refuse_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from rlvr_exp.stages.shared import components
 
-    monkeypatch.setattr(components, "load_policy", lambda *_: None)
+    monkeypatch.setattr(components, "load_policy", lambda *_: SimpleNamespace(notes=()))
     config = compose(["+stage=evaluate", "verifier=pytest", "data.limit=1", "sandbox.workers=1"]).config
     context = RunContext(tmp_path, lambda event: None)
     refused = pytest.raises(InputError, match="does not judge the problems of this data")
