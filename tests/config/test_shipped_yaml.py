@@ -24,7 +24,7 @@ STAGE_OF = {
 """Which stage takes a group's option, where not all do."""
 NEEDED = {
     "chain": ["chain=edits"],
-    "chain/dafny_bench": ["chain.path=x"],
+    **dict.fromkeys(("chain/commits", "chain/dafny_bench", "chain/smollm2_mbpp"), ["chain.path=x"]),
     "compare": ["compare.runs=[a,b]"],
     "data/code": ["data.path=x"],
     "data/edits": ["data.path=x"],
@@ -32,6 +32,7 @@ NEEDED = {
     "experiment/canitedit_actions": ["data.path=x"],
     "experiment/edits_action": ["data.path=x"],
     "experiment/edits_text": ["data.path=x"],
+    "environment/reasoning": ["data=problems"],
     "executor/local": ["study=ablation"],
     "executor/slurm": ["study=ablation"],
     "prepare": ["prepare=arc"],
