@@ -57,8 +57,14 @@ def merge(adapter: Path, out: Path, base: str = "", dtype: str = "", stored: boo
 
 def _base(place: str, dtype: str, bits: str) -> Model:
     local = Path(place).is_absolute() or Path(place).is_dir()
-    lengths = {"max_prompt_tokens": 1, "max_completion_tokens": 1}  # Nothing is sampled, so any context is long enough.
-    return Model(path=place if local else "", name="" if local else place, dtype=dtype, quantization=bits, **lengths)
+    return Model(
+        path=place if local else "",
+        name="" if local else place,
+        dtype=dtype,
+        quantization=bits,
+        max_prompt_tokens=1,  # Nothing is sampled, so any context is long enough.
+        max_completion_tokens=1,
+    )
 
 
 def _check(adapter: Path, out: Path) -> None:

@@ -24,7 +24,7 @@ STAGE_OF = {
 """Which stage takes a group's option, where not all do."""
 NEEDED = {
     "chain": ["chain=edits"],
-    **dict.fromkeys(("chain/commits", "chain/dafny_bench", "chain/smollm2_mbpp"), ["chain.path=x"]),
+    **{f"chain/{name}": ["chain.path=x"] for name in ("commits", "dafny_bench", "smollm2_mbpp")},
     "compare": ["compare.runs=[a,b]"],
     "data/code": ["data.path=x"],
     "data/edits": ["data.path=x"],
