@@ -76,10 +76,8 @@ def wait_for(what: Callable[[], bool], started: subprocess.Popen[str]) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize(
-    ("stop", "program"),
-    [(signal.SIGINT, PROGRAM), pytest.param(signal.SIGKILL, INTERPRETED, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("stop", "program"), [(signal.SIGINT, PROGRAM), (signal.SIGKILL, INTERPRETED)])
 def test_an_evaluation_of_an_endpoint_goes_on_without_asking_again(tmp_path, stop, program):
     served = ["engine=server", "engine.concurrency=4"]
     with serving(Endpoint(text=answer, chat=False, faults=[""] * 6, always="hang")) as endpoint:
