@@ -26,8 +26,8 @@ REACH = max(ORDERS)
 """Tokens that are looked back on."""
 _FADE = 0.98
 """What is left of an observation after each pass: some 50 passes count."""
-_FIRST = np.array([3e-3, 5e-5, 2.5e-5, 2.5e-5])
-"""Seconds of a pass, a row, a token and a slot until passes were seen: those of the embedded model."""
+_FIRST = np.array([3e-3, 5e-5, 5e-5])
+"""Seconds of a pass, a row and a slot until passes were seen: those of the embedded model."""
 _BITS = 18
 _TOKEN = 24
 """Bits of an entry that hold the token; the others say for which tokens it stands."""
@@ -43,8 +43,6 @@ class Guesses:
     tokens: np.ndarray
     kinds: np.ndarray
     """How each was found: its place in a table of orders and of whose n-grams."""
-    known: np.ndarray
-    """(rows, 2) what n-grams know of the next token, taken or not: the token and its kind; -1: nothing."""
 
 
 class Drafts:
@@ -81,45 +79,31 @@ class Drafts:
         self._learn(before, tokens, prompts)
         self._learn(before, tokens, np.zeros_like(prompts))
 
-    def guess(
-        self, before: np.ndarray, prompts: np.ndarray, most: np.ndarray, least: float, empty: float = 0.0
-    ) -> Guesses:
-        """At most `most` guesses of each row, those whose probability of being right is at least `least`. A depth is added if the
-        probabilities of its guesses exceed `least` by more than `empty` for each row without one: a pass has as many slots for
-        each row as one of them has tokens."""
+    def guess(self, before: np.ndarray, prompts: np.ndarray, most: np.ndarray, least: float) -> Guesses:
+        """At most `most` guesses of each row. Depths are added while the mean probability over rows that a guess at that depth
+        is right is at least `least`: a pass has as many slots for each row as one of them has tokens."""
         depths = int(most.max(initial=0))
         tokens, kinds = np.full((2, len(before), depths), -1)
-        known = np.full((len(before), 2), -1)
         # A kind that was given up fades back to one half, and is tried again.
         chances, rates = np.ones(len(before)), np.append((self._right + 2) / (self._tried + 4), 0.0)
         for depth in range(depths):
             token, kind = self._next(before, prompts)
-            if depth == 0:
-                known = np.stack([token, kind], axis=1)
             chances = np.where(depth < most, chances * rates[kind], 0.0)
-            chances[chances < least] = 0.0
+            if chances.mean() < least:
+                return Guesses(tokens[:, :depth], kinds[:, :depth])
             fits = chances > 0
-            if chances.max() < least or (chances[fits] - least).sum() < empty * (~fits).sum():
-                return Guesses(tokens[:, :depth], kinds[:, :depth], known)
             tokens[fits, depth], kinds[fits, depth] = token[fits], kind[fits]
             before = np.concatenate([before[:, 1:], token[:, None]], axis=1)
-        return Guesses(tokens, kinds, known)
+        return Guesses(tokens, kinds)
 
-    def observe(self, guesses: Guesses, right: np.ndarray, drawn: np.ndarray | None = None) -> None:
-        """
-        Args:
-            right: (rows,) how many of a row's first guesses were right.
-            drawn: (rows,) the next token of each, by which guesses that were not taken are judged as well.
-        """
+    def observe(self, guesses: Guesses, right: np.ndarray) -> None:
+        """`right`: (rows,) how many of a row's first guesses were right."""
         depth = np.arange(guesses.kinds.shape[1])
         tried = (guesses.kinds >= 0) & (depth <= right[:, None])
         good = tried & (depth < right[:, None])
-        spared = (guesses.known[:, 1] >= 0) & ~tried[:, :1].any(1) & (drawn is not None)
-        hits = spared & (guesses.known[:, 0] == drawn)
-        for held, cases, free in ((self._tried, tried, spared), (self._right, good, hits)):
+        for held, cases in ((self._tried, tried), (self._right, good)):
             held *= _FADE
             held += np.bincount(guesses.kinds[cases], minlength=len(held))
-            held += np.bincount(guesses.known[free, 1], minlength=len(held))
 
     def _next(self, before: np.ndarray, prompts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(rows,) the token that followed these the last time, and the kind of the guess; -1: unknown."""
@@ -139,32 +123,27 @@ class Drafts:
 
 
 class Pace:
-    """What a pass costs, fitted to the passes so far; older ones count less. In seconds: in any case, for each row, for each token
-    (the products of a large model), and for each slot, of which every row has as many as one of them has tokens (attention)."""
+    """What a pass costs, fitted to the passes so far; older ones count less. In seconds: in any case, for each row, and for each
+    slot, of which every row has as many as one of them has tokens."""
 
     def __init__(self) -> None:
-        self._products = np.diag([1.0, 1e-3, 1e-3, 1e-3])
+        self._products = np.diag([1.0, 1e-3, 1e-3])
         self._seconds = self._products @ _FIRST
 
     def least(self, rows: int) -> float:
-        """The probability of being right from which a guess pays, in a pass of `rows` rows: the cost of its token and its slot
-        over the pass's, by row, since a right guess saves a row's share of a pass."""
-        fixed, row, token, slot = self._cost()
-        return (token + slot) * rows / (fixed + (row + token + slot) * rows)
+        """The probability of being right from which a guess pays, in a pass of `rows` rows: its cost over the pass's, by row,
+        since a right guess saves a row's share of a pass."""
+        fixed, row, slot = self._cost()
+        return slot * rows / (fixed + (row + slot) * rows)
 
-    def empty(self, rows: int) -> float:
-        """The same for a slot without a token."""
-        fixed, row, token, slot = self._cost()
-        return slot * rows / (fixed + (row + token + slot) * rows)
-
-    def observe(self, rows: int, slots: int, seconds: float, tokens: int | None = None) -> None:
-        """A pass of so many rows, with so many slots in all. `tokens`: None if every slot holds one."""
-        sizes = np.array([1.0, rows, slots if tokens is None else tokens, slots])
+    def observe(self, rows: int, slots: int, seconds: float) -> None:
+        """A pass of so many rows, with so many slots in all."""
+        sizes = np.array([1.0, rows, slots])
         self._products = _FADE * self._products + np.outer(sizes, sizes)
         self._seconds = _FADE * self._seconds + sizes * seconds
 
     def _cost(self) -> np.ndarray:
-        found = np.linalg.solve(self._products + 1e-9 * np.eye(4), self._seconds)  # solvable when all were alike
+        found = np.linalg.solve(self._products + 1e-9 * np.eye(3), self._seconds)  # solvable when all were alike
         return np.maximum(found, _FIRST / 100)
 
 

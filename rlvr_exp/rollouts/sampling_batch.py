@@ -89,17 +89,17 @@ class SamplingBatch:
         """Draw the next token of each live completion, and those behind it that were guessed; returns the completions that
         ended."""
         began, live = time.perf_counter(), self._live
-        guesses, before = self._guess(), self._drawn[live]
+        guesses = self._guess()
         counts = 1 + (guesses.tokens >= 0).sum(1)
         fed = np.concatenate([self._ids[live, self._drawn[live] - 1, None], guesses.tokens], axis=1)
         logits = self._decoder.step(live, fed, counts)
         taken = self._draw(logits, guesses.tokens)
         if self._drafts is not None:
             self._decoder.forget(live, counts - taken)
-            self._drafts.observe(guesses, taken - 1, self._ids[live, before])
+            self._drafts.observe(guesses, taken - 1)
             self._sequences = logits.sequences
             slots = logits.sequences * fed.shape[1]
-            self._drafts.pace.observe(logits.sequences, slots, time.perf_counter() - began, len(logits.values))
+            self._drafts.pace.observe(logits.sequences, slots, time.perf_counter() - began)
         return self._finish()
 
     def _begin_drafts(self, drafts: Drafts, prompts: Sequence[Sequence[int]]) -> None:
@@ -113,13 +113,10 @@ class SamplingBatch:
         """Of each live completion, what may follow its last token."""
         live, drawn = self._live, self._drawn[self._live]
         if self._drafts is None:
-            return Guesses(*np.zeros((2, len(live), 0), dtype=np.int64), np.full((len(live), 2), -1))
+            return Guesses(*np.zeros((2, len(live), 0), dtype=np.int64))
         before = self._history[live[:, None], drawn[:, None] + np.arange(REACH)]
         most = np.minimum(self._sampling.drafts, self._sampling.max_new_tokens - drawn - 1)
-        pace = self._drafts.pace
-        return self._drafts.guess(
-            before, self._own[live], most, pace.least(self._sequences), pace.empty(self._sequences)
-        )
+        return self._drafts.guess(before, self._own[live], most, self._drafts.pace.least(self._sequences))
 
     def _draw(self, logits: Logits, guesses: np.ndarray) -> np.ndarray:
         """Draw from the logits behind each live completion's last token and behind each of its guesses, and keep the draws
