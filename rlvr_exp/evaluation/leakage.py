@@ -9,25 +9,32 @@ from rlvr_exp.tasks.base import Domain, Task
 SHOWN = 5
 
 
+def check_selection(chosen: Collection[Task], held_out: Collection[Task]) -> None:
+    """Refuse a choice of the best step by tasks that success is reported on. Raises as `check_leakage`."""
+    what = "tasks that choose the best step are also those that success is reported on"
+    remedy = (
+        "choose another split for one of the two, or run.select.every_steps=0 run.select.times=0: no step is chosen"
+    )
+    _check_apart(chosen, held_out, "run.select.split", what, remedy)
+
+
 def check_leakage(trained: Collection[Task], held_out: Collection[Task], where: str = "data") -> None:
     """Refuse an evaluation whose tasks, known by their ids, overlap those trained on.
 
     Raises:
         InputError: some do; names how many and the first few, in order of their ids.
     """
-    shared = sorted({task.id for task in trained} & {task.id for task in held_out})
+    what = "tasks that are trained on are also held out for evaluation"
+    remedy = "choose another split for one of the two, or remove the shared tasks"
+    _check_apart(trained, held_out, where, what, remedy)
+
+
+def _check_apart(left: Collection[Task], right: Collection[Task], where: str, what: str, remedy: str) -> None:
+    shared = sorted({task.id for task in left} & {task.id for task in right})
     if not shared:
         return
     named = ", ".join(shared[:SHOWN]) + (", ..." if len(shared) > SHOWN else "")
-    raise InputError(
-        InputProblem(
-            where,
-            "tasks that are trained on are also held out for evaluation",
-            got=f"{len(shared)} shared: {named}",
-            allowed="no task id in both",
-            remedy="choose another split for one of the two, or remove the shared tasks",
-        )
-    )
+    raise InputError(InputProblem(where, what, f"{len(shared)} shared: {named}", "no task id in both", "", remedy))
 
 
 class Apart(NamedTuple):

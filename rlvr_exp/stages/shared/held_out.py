@@ -19,7 +19,7 @@ from rlvr_exp.evaluation.bits import gold_costs, with_gold_costs
 from rlvr_exp.evaluation.cascade import CASCADE_METRICS, cascade_sections
 from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
 from rlvr_exp.evaluation.excess_code import EvaluationExcess, excess_section
-from rlvr_exp.evaluation.leakage import apart, check_leakage
+from rlvr_exp.evaluation.leakage import apart, check_selection
 from rlvr_exp.evaluation.metrics import METRICS, Rate, rates_from
 from rlvr_exp.evaluation.remembered import measurement, recall, remember
 from rlvr_exp.evaluation.saved import save, saved_rates
@@ -241,7 +241,7 @@ def held_out_success(components: RunComponents, config, context: RunContext, wan
     every = wanted.every_steps
     options = replace(config.evaluation, split=wanted.split, tasks=wanted.tasks, skip=0, samples=wanted.samples)
     tasks = held_out_tasks(components.domain, options) if every else ()
-    check_leakage(tasks, components.held_out)
+    check_selection(tasks, components.held_out)
     tasks, _ = apart(components.domain, tasks, components.held_out)
     manifest.update(context.directory, select={"split": wanted.split, "tasks": len(tasks), "every_steps": every})
 

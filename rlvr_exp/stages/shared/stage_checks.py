@@ -15,11 +15,12 @@ from rlvr_exp.config.model import has_adapter
 from rlvr_exp.config.needs import weights_missing
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.roles import of_role
+from rlvr_exp.config.select import planned
 from rlvr_exp.config.self_play import HINDSIGHT
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.environment import Environment
-from rlvr_exp.evaluation.leakage import apart, check_leakage
+from rlvr_exp.evaluation.leakage import apart, check_leakage, check_selection
 from rlvr_exp.launch.data_check import HELD_OUT, domain_of, rl_split
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.run_reader import RunReader
@@ -258,8 +259,18 @@ def _of_leakage(config: Config, domain: Domain) -> None:
     apart(domain, trained, [task for name, tasks in splits.items() if name in names for task in tasks])
 
 
+def _of_selection(config: Config, domain: Domain) -> None:
+    """Raises InputError where the best step is chosen on the tasks that success is reported on."""
+    if not reads(config, "optimizer") or not planned(config).every_steps:
+        return
+    chosen, measured = config.run.select.split, config.evaluation.split
+    if chosen == measured or not domain.splits_apart:
+        splits = domain.splits()
+        check_selection(splits.get(chosen, ()), splits.get(measured, ()))
+
+
 WITHOUT_DATA = (_of_starts, _of_runs, _of_samples, _of_solutions)
 WITH_DATA = (
     *(_of_environment, _of_collect, _of_self_play, _of_skip, _of_answers, _of_export),
-    *(_of_rollouts, _of_curriculum, _of_leakage),
+    *(_of_rollouts, _of_curriculum, _of_leakage, _of_selection),
 )
