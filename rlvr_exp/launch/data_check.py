@@ -180,21 +180,28 @@ def domain_of(config: Config) -> Domain | None:
     """The domain; None where its data are not here, or its class is a user's own, which may import anything."""
     if not reads(config, "data") or config.data._target_ not in SCHEMAS:
         return None
-    if not config.data.path:
-        return _embedded(repr(config.data), lambda: build(config.data))
-    return build(config.data) if Path(config.data.path).exists() else None
+    path = Path(config.data.path)
+    if config.data.path and not path.exists():
+        return None
+    return _read_once(repr((config.data, _stamps(path) if config.data.path else ())), lambda: build(config.data))
 
 
-_EMBEDDED: dict[str, Domain] = {}
+def _stamps(path: Path) -> list[tuple[str, int, int]]:
+    """Changes when a file does."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [(str(file), stat.st_mtime_ns, stat.st_size) for file in files if file.exists() for stat in [file.stat()]]
 
 
-def _embedded(options: str, make: Callable[[], Domain]) -> Domain:
-    """The domain of embedded tasks, read once for all checks of a command; the last two are kept."""
-    if options not in _EMBEDDED:
-        for first in [*_EMBEDDED][:-1]:
-            del _EMBEDDED[first]
-        _EMBEDDED[options] = make()
-    return _EMBEDDED[options]
+_READ: dict[str, Domain] = {}
+
+
+def _read_once(key: str, make: Callable[[], Domain]) -> Domain:
+    """The domain, read once for all checks of a command; the last two are kept."""
+    if key not in _READ:
+        for first in [*_READ][:-1]:
+            del _READ[first]
+        _READ[key] = make()
+    return _READ[key]
 
 
 @dataclass(frozen=True)
