@@ -21,6 +21,8 @@ ALIKE = 1e-4
 """Norm of the gradients' difference over that of stock's, up to which the sides compute the same."""
 ALIKE_IN_16_BITS = 0.03
 """The same for weights of 16 bits, which round each side's arithmetic in its own order."""
+LONG = 20.0
+"""Seconds of a step of stock's above which what a first step does once takes no part worth counting."""
 
 
 class Training(options.Training):
@@ -39,35 +41,42 @@ class Training(options.Training):
                     f"gradients of this trainer and of trl.GRPOTrainer differ by {apart:.2g} of their norm on the same rollouts, "
                     f"allowed {allowed:g}: what they compute is not the same, and their speed is not compared"
                 )
-            threads = self._fastest(sides, own, progress)
+            threads, warm = self._fastest(sides, own, progress)
             rounds, limits = [], []
             for number in range(self.rounds):
                 torch.set_num_threads(own)
                 limits.append(matrix_flops())
-                rounds.append(self._round(sides, number, own, threads, progress))
+                rounds.append(self._round(sides, number, own, threads, warm, progress))
         finally:
             torch.set_num_threads(own)
         return Pairs(tuple(rounds), apart, own, threads, tuple(limits))
 
-    def _fastest(self, sides: Sides, own: int, progress: Progress) -> int:
-        """The number of threads at which a step of stock's takes less time; both sides are warm afterwards."""
-        counts = sorted({1, usable()})
+    def _fastest(self, sides: Sides, own: int, progress: Progress) -> tuple[int, int]:
+        """The number of threads at which a step of stock's takes less time, and the uncounted steps of a turn; both sides are warm
+        afterwards. Where a step on all threads is a long one, so are its products: one thread is not tried, and no turn needs to
+        warm up."""
+        progress("warm up", 0, 2)
+        _, places = sides.ours(1, own)
+        if sides.stock(places, 1, usable())[-1].total > LONG:
+            return usable(), 0
         seconds = {}
-        for done, threads in enumerate(counts):
-            progress("warm up", done, len(counts))
+        for threads in sorted({1, usable()}):
+            progress("warm up", 1, 2)
             _, places = sides.ours(2, own)
             seconds[threads] = sides.stock(places, 2, threads)[-1].total
-        return min(seconds, key=seconds.__getitem__)
+        return min(seconds, key=seconds.__getitem__), 1
 
-    def _round(self, sides: Sides, number: int, own: int, threads: int, progress: Progress) -> tuple[Lap, Lap]:
-        """(ours, stock's) of one round. The first step of a turn is not counted: it warms up."""
-        steps, turns = self.steps + 1, 2 * self.rounds
+    def _round(
+        self, sides: Sides, number: int, own: int, threads: int, warm: int, progress: Progress
+    ) -> tuple[Lap, Lap]:
+        """(ours, stock's) of one round. The first `warm` steps of a turn are not counted."""
+        steps, turns = warm + self.steps, 2 * self.rounds
         places = sides.next_tasks(steps)
         laps: dict[str, list[Lap]] = {}
         for turn, side in enumerate(("ours", "stock") if number % 2 == 0 else ("stock", "ours")):
             progress("turn", 2 * number + turn, turns)
             laps[side] = sides.ours(steps, own)[0] if side == "ours" else sides.stock(places, steps, threads)
-        return merge_laps(laps["ours"][1:]), merge_laps(laps["stock"][1:])
+        return merge_laps(laps["ours"][warm:]), merge_laps(laps["stock"][warm:])
 
 
 def difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:
