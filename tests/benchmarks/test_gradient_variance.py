@@ -47,6 +47,7 @@ def test_a_baseline_leaves_the_mean_gradient_and_narrows_it(baseline):
     assert gradient_noise(less @ less.T).variance < 0.75 * gradient_noise(plain @ plain.T).variance
 
 
+@pytest.mark.slow
 def test_the_same_rollouts_have_other_gradients_with_each_baseline(tmp_path):
     """And no weight changes meanwhile."""
     words = ["algorithm=reinforce", "+experiment=quick", "verifier.validate=0"]

@@ -127,6 +127,7 @@ def test_gradients_of_equal_batches_add_up_to_that_of_the_loss(network):
 WORDS = ["+stage=benchmark", "benchmark=landscape", "+experiment=quick", "verifier.validate=0"]
 
 
+@pytest.mark.slow
 def test_a_run_leaves_the_same_for_the_same_seed_and_no_weight_changed(tmp_path, monkeypatch):
     changed = []
     plain = Landscape.measure

@@ -85,6 +85,7 @@ def script(path: Path, body: str) -> None:
     path.chmod(0o755)
 
 
+@pytest.mark.slow
 def test_first_run_installs_and_later_runs_only_run(checkout: Path) -> None:
     first = launch(checkout, "+stage=grpo", "run.dir=a b")
     assert (first.returncode, first.stdout) == (7, f"ran {checkout.parent} +stage=grpo run.dir=a b\n"), first.stderr

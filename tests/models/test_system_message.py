@@ -43,7 +43,8 @@ def domains(folder: Path) -> dict[str, Domain]:
     return found
 
 
-@pytest.mark.parametrize("form", ["chat", pytest.param("plain", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["chat", "plain"])
 def test_every_prompt_of_every_domain_carries_it(policies: dict[str, Policy], form: str, tmp_path: Path) -> None:
     policy, found = policies[form], domains(tmp_path)
     opening = f"<|im_start|>system\n{SYSTEM}<|im_end|>\n<|im_start|>user\n" if form == "chat" else f"{SYSTEM}\n\n"

@@ -57,6 +57,7 @@ def test_groups_that_wait_are_trained_on_later(run):
     assert put_by == SIZE * len(state["waiting"])
 
 
+@pytest.mark.slow
 def test_every_row_has_the_figures_of_an_update(run):
     for row in metrics_of(run):
         assert {"entropy", "grad_norm", "grad_norm/after", "clip/low", "clip/high", "kl/old", "loss"} <= set(row)

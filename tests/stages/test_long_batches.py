@@ -17,7 +17,7 @@ from program import ENVIRONMENT, INTERPRETED, PROGRAM
 
 from rlvr_exp.config import compose, to_yaml
 from rlvr_exp.core.errors import InputError, Interrupted
-from rlvr_exp.launch.resume import begin
+from rlvr_exp.launch.resume import Start, begin, prepare
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
@@ -26,7 +26,7 @@ from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.engines import journaled, local
 from rlvr_exp.rollouts.sampler import sample_groups
 from rlvr_exp.rollouts.sampling_params import SamplingParams
-from rlvr_exp.stages import collect, evaluate, infer
+from rlvr_exp.stages import collect, evaluate, infer, sft
 
 SMALL = ["model.max_completion_tokens=24", "sandbox.workers=1"]
 MEASURE = ["+stage=evaluate", *SMALL, "evaluation.tasks=4", "evaluation.samples=3", "verifier.validate=0"]
@@ -139,6 +139,7 @@ class Stage:
 
         context = RunContext(self.folder / name, listen)
         context.directory.mkdir(exist_ok=True)
+        (context.directory / "config.yaml").write_text(to_yaml(compose(words)))
         manifest.begin(context.directory, words[0].partition("=")[2], 0, [], "")
         return module.run(compose(words).config, context)
 
@@ -158,6 +159,21 @@ def test_an_evaluation_is_interrupted_within_a_batch_and_ends_the_same(stage, tm
     found = stage(evaluate, MEASURE, "run")
     assert stage.sampled == ALL - kept and stage.progress[0] == (kept, ALL)
     assert measured(tmp_path / "run") == measured(tmp_path / "whole") and found.after == whole.after
+    assert not (tmp_path / "run" / "journal").exists()
+
+
+def test_a_training_that_stops_before_its_first_checkpoint_has_its_first_measurement(stage, tmp_path, monkeypatch):
+    words = ["+stage=sft", *MEASURE[1:], "algorithm.max_steps=1", "run.select.every_steps=0", "run.select.times=0"]
+    with monkeypatch.context() as changed, pytest.raises(Interrupted):
+        changed.setattr(sft, "train", lambda *_: (_ for _ in ()).throw(Interrupted("stopped in the first step")))
+        stage(sft, words, "run")
+    assert stage.sampled == ALL
+    first = read_evaluation(tmp_path / "run", "before")
+    prepare(Start(), tmp_path / "run", tmp_path / "run")
+    monkeypatch.setattr(sft, "train", lambda *_: (1, {}))
+    stage(sft, words, "run")
+    assert stage.sampled == ALL, "those after training alone"
+    assert read_evaluation(tmp_path / "run", "before") == first
     assert not (tmp_path / "run" / "journal").exists()
 
 

@@ -12,7 +12,9 @@ from program import ENVIRONMENT, INTERPRETED, PROGRAM
 
 from rlvr_exp.chains.links import commands_of
 from rlvr_exp.chains.page import page
+from rlvr_exp.config import compose
 from rlvr_exp.config.chain import Links
+from rlvr_exp.stages.shared.start import start_problems
 
 pytest.importorskip("ast_grep_py")
 MINE = """
@@ -129,6 +131,19 @@ def test_a_chain_that_was_killed_goes_on_in_its_link(tmp_path: Path) -> None:
     assert rows.startswith(kept[: kept.rfind(b"\n") + 1]) and rows.count(b"\n") == 60
     again = program(tmp_path, *words, "run.resume=auto")
     assert again.returncode == 0 and "steps has ended well already" in again.stdout
+
+
+def test_a_chain_goes_on_although_a_link_that_a_later_one_reads_has_not_ended(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run" / "01_first").mkdir(parents=True)
+    text = (
+        MINE.partition("links:")[0] + 'links: {first: [+stage=evaluate], both: [+stage=compare, "compare.runs=RUNS"]}'
+    )
+    for other, problems in (("{first}", 0), (tmp_path, 1)):
+        words = own(tmp_path, text.replace("RUNS", f"[{other},{{first}}]"))
+        found = [*start_problems(compose([*words, "run.resume=auto"]).config, fetchable=False)]
+        assert len(found) == problems, found
+        assert all(one.what == "no run is there" and "links.both" in one.where for one in found), found
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ def rows_of(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_the_tester_chooses_among_the_solvers_chains_and_the_report_shows_both(place: Path) -> None:
     done = program(place, *BOTH, *SAMPLED, "infer.output=out.jsonl", "run.dir=run")
     assert done.returncode == 0, done.stdout + done.stderr

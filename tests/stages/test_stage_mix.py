@@ -104,6 +104,7 @@ def test_a_resumed_run_draws_and_counts_the_same(place, grpo) -> None:
     assert prompted(resumed, 3) == prompted(grpo, 3)
 
 
+@pytest.mark.slow
 def test_a_run_with_a_mixture_can_be_replayed(place, grpo) -> None:
     program(place, "+stage=replay", f"replay.run={grpo}", "replay.step=1", "run.dir=replayed")
     metrics = json.loads((place / "replayed" / "summary.json").read_text())["metrics"]

@@ -57,6 +57,7 @@ def test_grpo_compares_outputs_stage_by_stage(imitated: Path) -> None:
     assert "reasoning" in stages and stages <= {"reasoning", "plan", "pseudocode", "constraints", "code"}
 
 
+@pytest.mark.slow
 def test_a_solver_and_a_tester_are_two_policies_of_one_run(tmp_path: Path) -> None:
     words = ["+stage=adversarial", "schedule.mode=joint", "environment.tests=3", "algorithm.max_steps=1", *LEAST]
     done = program(tmp_path, *words, "algorithm.prompts_per_step=2", "algorithm.group_size=4", "run.dir=run")

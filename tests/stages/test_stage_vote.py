@@ -65,6 +65,7 @@ def test_the_report_has_the_vote_beside_the_other_rates(trained: Path) -> None:
     assert shown.count("data-label") == 3 and "not measured" not in shown
 
 
+@pytest.mark.slow
 def test_every_sample_says_how_its_task_s_vote_went(trained: Path) -> None:
     rows = read_evaluation(trained, "after")
     assert {one.mode for one in rows if one.about} == {"sampled"}

@@ -31,6 +31,7 @@ def passes(name: str, task: int) -> bool:
     return task % 3 < (2 if name.startswith(("trial_001", "best")) else 1)
 
 
+@pytest.mark.slow
 def test_a_second_command_finds_the_trials_and_asks_for_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (places, planted):  # Hashing the embedded data would take longest of all.
         monkeypatch.setattr(module, "data_fingerprints", lambda _: {})

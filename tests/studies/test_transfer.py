@@ -159,6 +159,7 @@ def test_each_training_is_followed_by_the_measurements_of_its_policy(rows: Path,
     assert [job.open for job in asked.jobs()] == [False, False, True, True]
 
 
+@pytest.mark.slow
 def test_groups_are_compared_by_where_the_initial_policy_puts_them_too(rows: Path, tmp_path: Path) -> None:
     names = GROUPS
     asked = study(rows, only=[*names], embed=["+stage=benchmark", "benchmark=embedding"])

@@ -185,6 +185,7 @@ def test_a_policy_from_random_weights_is_refused_before_any_run(tmp_path: Path) 
         asked.rounds(tmp_path, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.property(48)
 def test_the_target_may_be_another_domain_with_the_same_initial_policy(tmp_path: Path) -> None:
     asked = study(data(tmp_path / "rows"), words=[], target=["data=problems", "model=tiny"])

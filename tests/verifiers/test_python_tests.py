@@ -71,6 +71,7 @@ def test_tests_pass_where_all_are_valid_and_some_program_is_caught(verifier, tex
     assert verdict.outcome == outcome and verdict.measures["mutation_score"] == score
 
 
+@pytest.mark.slow
 def test_another_writers_expensive_call_makes_no_test_invalid(verifier) -> None:
     reference = "def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)\n"
     mine, dear = "f(5) == 5\nf(6) == 8", "f(60) == 1548008755920"

@@ -41,7 +41,7 @@ def _of_links(config: Config, fetchable: bool) -> Iterator[InputProblem]:
         checked = compose_lenient(list(command.words))
         found = checked.problems or start_problems(checked.config, fetchable)
         for problem in found:
-            if str(root) not in problem.got:
+            if f"{root}/" not in f"{problem.what} {problem.got}":
                 yield replace(problem, where=f"chain.links.{command.name}: {problem.where}")
 
 
