@@ -31,7 +31,7 @@ TABLE = "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES"
 
 def checkpoint_problems(model: Model, folder: Path) -> Iterator[InputProblem]:
     """What keeps a folder with weights, named by a `model` node, from being loaded. `folder`: below any adapter."""
-    where = "model.path" if model.path else "model.name" if model.name else "model"
+    where = next((f"model.{name}" for name in ("path", "package", "name") if getattr(model, name)), "model")
     for name, what in _faults(folder, [] if model.from_scratch else [*_weights(folder)]):
         remedy = "name another checkpoint, or copy this one here a second time"
         yield InputProblem(where, what, str(folder / name), "", "", remedy)

@@ -70,7 +70,7 @@ def _of_server(config: Config, engine: Server) -> Iterator[InputProblem]:
         what = "a server holds one model, and each role has its own"
         yield InputProblem("engine", what, f"server, roles {', '.join(roles)}", "one role", "", "engine=local")
     model = config.model
-    named = {"path": model.path, "name": model.name, "adapter.path": model.adapter.path}
+    named = {"path": model.path, "package": model.package, "name": model.name, "adapter.path": model.adapter.path}
     for name in filter(named.get, named):
         remedy = "drop it; engine.model=NAME is the served one"
         what = "the server holds the weights, nothing is loaded here"

@@ -90,8 +90,8 @@ def _isolation(run: RunData) -> dict[str, str]:
 
 
 def _label(node: Mapping[str, Any]) -> str:
-    """A readable label of the node: its name or path, else its class, else its terms."""
-    for key in ("path", "name", "hub"):
+    """A readable label of the node: its path, package or name, else its class, else its terms."""
+    for key in ("path", "package", "name", "hub"):
         if isinstance(node.get(key), str) and node[key]:
             return str(node[key])
     if node.get("_target_"):

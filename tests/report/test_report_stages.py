@@ -85,7 +85,7 @@ def test_no_table_of_rates_is_cut_at_1280_pixels(tmp_path):
 
 def test_the_first_screen_names_model_date_rate_and_batch(tmp_path):
     config = """model: {path: '', name: '', embedded: tiny_dafny}
-roles: {writer: {model: {path: /models/w}}, annotator: {model: null}}
+roles: {writer: {model: {path: /models/w}}, tester: {model: {package: llm_some, embedded: tiny}}, annotator: {model: null}}
 optimizer: {lr: 0.0004}
 algorithm: {prompts_per_step: 24, group_size: 8}
 """
@@ -94,7 +94,7 @@ algorithm: {prompts_per_step: 24, group_size: 8}
     assert (
         dict(zip(shown[::2], shown[1::2], strict=True)).items()
         >= {
-            "model": "tiny_dafny, writer: /models/w",
+            "model": "tiny_dafny, writer: /models/w, tester: llm_some",
             "started": "2026-11-25 02:34",
             "learning rate": "0.0004",
             "batch": "24 prompts x 8",
