@@ -47,7 +47,7 @@ def test_imitation_takes_its_rate_and_the_length_of_its_sequences(tmp_path: Path
     assert found["optimizer.lr"] == 1e-5 and found["algorithm.max_sequence_tokens"] == 6144 + 1024
     assert found["model.gradient_checkpointing"] and found["model.dtype"] == "bfloat16"
     adapted = chosen("+stage=sft", f"model.path={large}", "model.adapter.kind=lora", device=H100)
-    assert adapted["optimizer.lr"] == 2e-4
+    assert adapted["optimizer.lr"] == 1e-4
     assert chosen("+stage=grpo", f"model.path={large}", "model.adapter.kind=lora")["optimizer.lr"] == 2e-5
 
 
