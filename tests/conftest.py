@@ -18,6 +18,8 @@ from thinning import EVERY
 
 CACHE = tempfile.mkdtemp(prefix="cache-of-tests-")
 """Verdicts of tests stay out of the user's cache."""
+MANY = 6
+"""Cases of a test that has many."""
 atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
 os.environ.update(
     XDG_CACHE_HOME=CACHE,
@@ -48,14 +50,14 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test's cases the first and the last run where the whole default suite does, and of more than ten one of ten."""
+    """Where the whole default suite runs, of a test's cases the first and the last do, and of many one of ten."""
     asked = [Path(word).resolve() for word in config.args] != [Path(__file__).parent]
     if EVERY or asked or config.option.keyword or "not slow" not in config.option.markexpr:
         return
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    kept = {id(item) for each in cases.values() for item in each[:: min(10, len(each) - 1) or 1]}
+    kept = {id(item) for each in cases.values() for item in each[:: 10 if len(each) > MANY else len(each) - 1 or 1]}
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
     items[:] = [item for item in items if id(item) in kept]
 
