@@ -42,5 +42,6 @@ def peak(words: list[str]) -> int:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_plan_is_within_a_tenth_of_a_runs_peak(name: str, tmp_path) -> None:
     words = [*SETTINGS[name], *RUN, f"run.dir={tmp_path}/run"]
+    measured = peak(words)  # Its run converts the model: a plan without a tokenizer is made for the longest prompts.
     planned = highest(workload_of(compose([*words, "run.dry=true", "parallel.device=cpu"]).config))
-    assert planned == pytest.approx(peak(words), rel=0.1)
+    assert planned == pytest.approx(measured, rel=0.1)
