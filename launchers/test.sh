@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Run the tests of this checkout in the environment that launchers/local.sh uses, made first where it is missing.
 #
-#   bash launchers/test.sh                      a selection: none that is slow, and few cases of a test that has many
+#   bash launchers/test.sh                      a selection: no slow tests, and few of the cases of a test that has many
 #   bash launchers/test.sh --all                everything: long real runs, searches over many tasks, every case of each corpus
 #   bash launchers/test.sh -m exact             every kill of every stage that trains, resumed and compared bit for bit
 #   bash launchers/test.sh tests/core -k hash   arguments go to pytest; paths are relative to the checkout

@@ -19,7 +19,7 @@ from thinning import EVERY
 CACHE = tempfile.mkdtemp(prefix="cache-of-tests-")
 """Verdicts of tests stay out of the user's cache."""
 MANY = 6
-"""Cases of a test that has many."""
+"""A test with more cases has many."""
 atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
 os.environ.update(
     XDG_CACHE_HOME=CACHE,
@@ -50,7 +50,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where the whole default suite runs, of a test's cases the first and the last do, and of many one of ten."""
+    """In the default suite, run the first and the last case of a test, or one of ten if it has many."""
     asked = [Path(word).resolve() for word in config.args] != [Path(__file__).parent]
     if EVERY or asked or config.option.keyword or "not slow" not in config.option.markexpr:
         return

@@ -22,7 +22,7 @@ ALIKE = 1e-4
 ALIKE_IN_16_BITS = 0.03
 """The same for weights of 16 bits, which round each side's arithmetic in its own order."""
 LONG = 20.0
-"""Seconds of a step of stock's above which what a first step does once takes no part worth counting."""
+"""Seconds. If a step of stock takes longer, the one-time work of its first step is negligible."""
 
 
 class Training(options.Training):
@@ -52,9 +52,10 @@ class Training(options.Training):
         return Pairs(tuple(rounds), apart, own, threads, tuple(limits))
 
     def _fastest(self, sides: Sides, own: int, progress: Progress) -> tuple[int, int]:
-        """The number of threads at which a step of stock's takes less time, and the uncounted steps of a turn; both sides are warm
-        afterwards. Where a step on all threads is a long one, so are its products: one thread is not tried, and no turn needs to
-        warm up."""
+        """Return the number of threads with which stock is faster, and the number of warm-up steps in a turn.
+
+        If a step on all threads is long, one thread is not tried and turns have no warm-up steps.
+        """
         progress("warm up", 0, 2)
         _, places = sides.ours(1, own)
         if sides.stock(places, 1, usable())[-1].total > LONG:

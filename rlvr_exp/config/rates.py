@@ -14,7 +14,7 @@ FACTOR, LOW, HIGH = 1500.0, 1e-6, 1e-4
 IMITATION, IMITATION_HIGH = 10.0, 8e-4
 """Imitation: factor and highest rate."""
 ADAPTER = {True: 10.0, False: 20.0}
-"""Factor for an adapter, if it imitates or not."""
+"""Factor for an adapter, by whether it imitates."""
 ADAPTER_HIGH = 6e-3
 
 

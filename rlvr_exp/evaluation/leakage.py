@@ -10,7 +10,7 @@ SHOWN = 5
 
 
 def check_selection(chosen: Collection[Task], held_out: Collection[Task]) -> None:
-    """Refuse a choice of the best step by tasks that success is reported on. Raises as `check_leakage`."""
+    """Refuse to choose the best step on tasks that the run reports success on. Raises as `check_leakage`."""
     what = "tasks that choose the best step are also those that success is reported on"
     remedy = (
         "choose another split for one of the two, or run.select.every_steps=0 run.select.times=0: no step is chosen"

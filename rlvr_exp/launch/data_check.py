@@ -187,7 +187,7 @@ def domain_of(config: Config) -> Domain | None:
 
 
 def _stamps(path: Path) -> list[tuple[str, int, int]]:
-    """Changes when a file does."""
+    """Return the name, modification time and size of each file."""
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     return [(str(file), stat.st_mtime_ns, stat.st_size) for file in files if file.exists() for stat in [file.stat()]]
 

@@ -96,8 +96,8 @@ def convert(
 
 @contextmanager
 def _read_once() -> Iterator[None]:
-    """Transformers reads the whole file for each part of a model, and makes the map of names for each layer: two thirds of
-    a conversion's time. Inside the block the first result is taken again."""
+    """Cache the file and the map of tensor names inside the block. Transformers reads the file for each part of a model and
+    makes the map for each layer, which takes two thirds of the conversion."""
     own = {name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")}
     for name, made in own.items():
         setattr(gguf, name, cache(made))

@@ -67,7 +67,7 @@ def golds_of(
     if len(examples):
         example_order(config, examples)  # A source of the mixture without golds ends the run here.
     dev = split_tasks(components.domain, "dev")
-    if config.evaluation.split != "dev":  # A run that is tuned measures both there.
+    if config.evaluation.split != "dev":  # A run for tuning reports both success and loss on dev.
         dev, _ = apart(components.domain, dev, components.held_out)
     held_out = algorithm.examples(policy, components.domain, dev, required)
     counts = {"examples": len(examples), "held_out": len(held_out), "left_out": examples.left_out}

@@ -78,9 +78,7 @@ def has_reader(path: str, schema: type, spec: dataclasses.Field) -> bool:
     if path in SCHEMAS:
         module, _, name = path.rpartition(".")
         cls = getattr(importlib.import_module(module), name)
-        if inspect.isfunction(
-            cls
-        ):  # It is given the configuration, and reads its options off the node or by its properties.
+        if inspect.isfunction(cls):  # It reads its options off the node, or through the node's properties.
             return spec.name in read_anywhere() or spec.name in reads(Path(inspect.getfile(schema))).own
         by_itself = any(spec.name in reads(file).own for file in files_of(cls))
         return by_itself or spec.name in read_anywhere()

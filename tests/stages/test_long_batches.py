@@ -163,7 +163,7 @@ def test_an_evaluation_is_interrupted_within_a_batch_and_ends_the_same(stage, tm
 
 
 def test_a_training_that_stops_before_its_first_checkpoint_has_its_first_measurement(stage, tmp_path, monkeypatch):
-    """It is tuned: success is measured on dev, and so is the loss."""
+    """The run measures success and loss on dev, as for tuning."""
     words = ["+stage=sft", *MEASURE[1:], "algorithm.max_steps=1", "run.select.every_steps=0", "run.select.times=0"]
     words += ["evaluation.split=dev"]
     with monkeypatch.context() as changed, pytest.raises(Interrupted):

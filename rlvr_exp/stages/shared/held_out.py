@@ -62,7 +62,7 @@ def evaluate_and_save(components: RunComponents, config, context: RunContext, wh
     if when == "before" or not context.before:  # Once a run: the tasks are the same.
         _note_too_long(scored, config, context)
     rates = _save(components, context, when, scored, config.evaluation)
-    if when == "after" or not trains(config.stage):  # A training that stops before its first checkpoint begins anew.
+    if when == "after" or not trains(config.stage):  # A training that stops before its first checkpoint reads it again.
         journal_path(context, when).unlink(missing_ok=True)
     if when == "after" and rank() == 0:  # What other measurements of the run have left, too.
         shutil.rmtree(context.directory / FOLDER, ignore_errors=True)

@@ -260,7 +260,7 @@ def _of_leakage(config: Config, domain: Domain) -> None:
 
 
 def _of_selection(config: Config, domain: Domain) -> None:
-    """Raises InputError where the best step is chosen on the tasks that success is reported on."""
+    """Raises InputError if the tasks that choose the best step are also reported on."""
     if not reads(config, "optimizer") or not planned(config).every_steps:
         return
     chosen, measured = config.run.select.split, config.evaluation.split
