@@ -136,6 +136,7 @@ def test_a_chain_that_was_killed_goes_on_in_its_link(tmp_path: Path) -> None:
 def test_a_chain_goes_on_although_a_link_that_a_later_one_reads_has_not_ended(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run" / "01_first").mkdir(parents=True)
+    (tmp_path / "run" / "01_first" / "config.yaml").write_text("stage: evaluate\n")
     text = (
         MINE.partition("links:")[0] + 'links: {first: [+stage=evaluate], both: [+stage=compare, "compare.runs=RUNS"]}'
     )
