@@ -24,7 +24,7 @@ from rlvr_exp.algorithms.packing_attention import CannotPack, attended, attended
 from rlvr_exp.models.onednn_linear import outer, packable, padded_rows, product
 
 PLAIN = ("LlamaDecoderLayer", "MistralDecoderLayer", "Qwen2DecoderLayer", "Qwen3DecoderLayer")
-_NEAR = 2**17
+_NEAR = 2**19
 """Numbers that are worked on at a time."""
 _JOINED = ("q_proj", "k_proj", "v_proj")
 
