@@ -32,7 +32,7 @@ from rlvr_exp.models.freezing import freeze
 from rlvr_exp.models.quantization import quantizer, settle
 from rlvr_exp.models.random_weights import random_network
 from rlvr_exp.models.scratch import scratch_config
-from rlvr_exp.tasks.completion import OPENING
+from rlvr_exp.tasks.completion import closing_of, opening_of
 
 OTHER = "name a folder that from_pretrained loads, or copy this one here a second time"
 SHOWN = 3
@@ -103,8 +103,9 @@ class Policy:
     def encode_completion(self, text: str) -> list[int]:
         """Token ids of an answer, with the token that ends it. An answer without thoughts ends those that the prompt opens."""
         if self.opening:
-            begun = text.startswith(self.opening) or "</think>" in text
-            text = text.removeprefix(self.opening) if begun else f"\n</think>\n\n{text}"
+            closing = closing_of(self.opening)
+            begun = text.startswith(self.opening) or closing in text
+            text = text.removeprefix(self.opening) if begun else f"\n{closing}\n\n{text}"
         return self.tokenizer(text, add_special_tokens=False).input_ids + [self.eos_ids[0]]
 
     @cached_property
@@ -116,7 +117,7 @@ class Policy:
         prompt = self.tokenizer.apply_chat_template(
             message, add_generation_prompt=True, tokenize=False, enable_thinking=self.thinking
         )
-        return OPENING if prompt.rstrip().endswith(OPENING.strip()) else ""
+        return opening_of(prompt)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of a completion, without its end. A reader has not seen the prompt, so that thoughts begin with their tag even

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.tasks.completion import fenced_blocks, syntax_fault, without_thoughts
+from rlvr_exp.tasks.completion import fenced_blocks, syntax_fault, unquoted, without_thoughts
 from rlvr_exp.tasks.formats.python_io import Case
 
 MOST_LINES = 32
@@ -125,19 +125,19 @@ def read_tests(text: str, entry_point: str) -> WrittenTests:
 
 
 def _chosen(text: str, entry_point: str) -> Iterator[tuple[str, Case | None]]:
-    blocks = fenced_blocks(text)
-    lines = text.split("\n")
-    own = [block for block in blocks if _any_test(block.text.split("\n"), entry_point)]
-    if own:
-        lines = [line for block in own for line in block.text.split("\n")]
-    elif blocks:
-        outside = list(lines)
-        for block in blocks:
-            outside[block.start - 1 : block.end + block.closed] = [""] * (block.end + block.closed - block.start + 1)
-        lines = outside if _any_test(outside, entry_point) else [line for line in lines if not _is_fence(line)]
-    else:
-        lines = [line for line in lines if not _is_fence(line)]
-    return _tests(lines, entry_point, MOST_LINES)
+    text = unquoted(text)
+    blocks, lines = fenced_blocks(text), text.split("\n")
+    outside = list(lines)
+    for block in blocks:
+        outside[block.start - 1 : block.end + block.closed] = [""] * (block.end + block.closed - block.start + 1)
+    tested = [block for block in blocks if _any_test(block.text.split("\n"), entry_point)]
+    several = [block for block in tested if not block.in_one_line]
+    if own := several or ([] if _any_test(outside, entry_point) else tested):
+        return _tests([line for block in own for line in block.text.split("\n")], entry_point, MOST_LINES)
+    for block in tested:  # Some tests of a list are in fences.
+        outside[block.end] = block.text.strip()
+    lines = outside if _any_test(outside, entry_point) else lines
+    return _tests([line for line in lines if not _is_fence(line)], entry_point, MOST_LINES)
 
 
 def _is_fence(line: str) -> bool:
