@@ -26,10 +26,12 @@ _TAG = re.compile(
 )
 """A tag of thoughts, such as `<think>`, `[/THINK]` and `<|begin_of_thought|>`, or the head or end of a message in a channel."""
 _SOLUTION = re.compile(
-    r"\s*<(\|?)(?:begin_of_|start_)?(answer|solution|response)\1>(.*?)(?:<(?:/|\|end_(?:of_)?)\2\1>\s*)?", re.DOTALL | re.IGNORECASE
+    r"\s*<(\|?)(?:begin_of_|start_)?(answer|solution|response)\1>(.*?)(?:<(?:/|\|end_(?:of_)?)\2\1>\s*)?",
+    re.DOTALL | re.IGNORECASE,
 )
 """Tags around what follows the thoughts."""
 _END = "<|end|>"
+_CHANNEL = frozenset(("<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", _END))
 _MESSAGE_END = re.compile(r"<\|(?:end|return|call)\|>\s*\Z")
 _QUOTE = re.compile(r"^ {0,3}>(?!>>|=) ?", re.MULTILINE)
 """The mark of a block quote; `>>>` is a prompt of Python."""
@@ -49,7 +51,10 @@ _WORDS = 4
 _MARKDOWN = ("markdown", "md")
 _ASIDE = frozenset("bash sh shell zsh console terminal powershell cmd text txt plaintext output stdout".split())
 """Languages of blocks beside an answer: how to run it, and its output."""
-_KNOWN = _ASIDE | {*_MARKDOWN, *"python python3 py dafny json yaml yml c++ cpp java javascript js typescript ts rust sql".split()}
+_KNOWN = _ASIDE | {
+    *_MARKDOWN,
+    *"python python3 py dafny json yaml yml c++ cpp java javascript js typescript ts rust sql".split(),
+}
 """Languages that are told from code on the line of a fence."""
 _STARTS = re.compile(r"(?:def|async\s+def|class|import|method|lemma|function)\s+\w|from\s+[\w.]+\s+import\b|@\w")
 _OPENS = re.compile(r"(?!\{(?:[\w.,#=\s-]|=\"[^\"]*\")*\}\s*$)[\w.]*[({\[]")
@@ -138,6 +143,12 @@ def closing_of(opening: str) -> str:
         return "<|end|><|start|>assistant<|channel|>final<|message|>"
     closing = tag.replace("begin", "end").replace("START", "END")
     return closing if closing != tag else f"{tag[0]}/{tag[1:]}"
+
+
+def tags_among(tokens: Collection[str]) -> set[str]:
+    """Those of a tokenizer's special tokens that are tags of thoughts, or parts of them."""
+    tags = {token for token in tokens if token != _END and _TAG.fullmatch(token)}
+    return tags | _CHANNEL.intersection(tokens) if "<|channel|>" in tokens else tags
 
 
 def _apart(text: str) -> str:
