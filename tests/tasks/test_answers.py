@@ -123,6 +123,7 @@ UNFENCED = {
     "gpt-oss with a type": "<|channel|>analysis<|message|>D<|end|><|start|>assistant<|channel|>final <|constrain|>code<|message|>R",
     "gpt-oss with a commentary": "<|channel|>analysis<|message|>D<|end|>\n<|start|>assistant<|channel|>commentary to=f<|message|>D<|call|>\n<|channel|>final<|message|>R",
     "gpt-oss without a final channel": "<|channel|>analysis<|message|>D<|end|>\nR",
+    "an end of a message after thoughts": "<think>\nD</think>\nR<|end|>\n",
     "thoughts of two kinds": "<thinking>\nD<reflection>\nD</reflection>\nD</thinking>\nR",
     "thoughts one after the other": "<thinking>\nD</thinking>\n<reflection>\nD</reflection>\nR",
     "thoughts closed by another tag": "<think>\nD</thinking>\nR",
@@ -342,6 +343,13 @@ def test_a_program_may_hold_tags_and_fences(code: str, shape: str) -> None:
     assert program(shape.replace("R", code)) == code
 
 
+@pytest.mark.parametrize(("style", "shape"), [("bare", "R"), ("instruct", "R"), ("instruct", "```markdown\nR```\n")])
+def test_a_quote_in_an_edited_text_stays(style: str, shape: str) -> None:
+    text = "# Title\n\n> A quote.\n> Its end.\n\nThe end.\n"
+    assert answer_in(shape.replace("R", text), "text", EditPrompt(style), "a\n", "markdown").text == text
+    assert answer_in("> A quote.\n", "text", EditPrompt("bare"), "a\n").text == "> A quote.\n"
+
+
 NEEDED = {
     "an import": ("import math\n", "def solve(x):\n    return math.floor(x)\n", "import math\n\n"),
     "one import of two": ("import os\nimport math\n", "def solve(x):\n    return math.floor(x)\n", "import math\n\n"),
@@ -548,6 +556,13 @@ HOSTILE = [
     "\"\\'",
     "solve(1\n",
     "- 1. `",
+    "> ",
+    "> ```\n\n",
+    "a: ```x```\n",
+    "```python f(\n",
+    "[THINK]",
+    "<|channel|>a",
+    "<think><thought>",
 ]
 
 
