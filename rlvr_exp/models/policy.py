@@ -32,7 +32,7 @@ from rlvr_exp.models.freezing import freeze
 from rlvr_exp.models.quantization import quantizer, settle
 from rlvr_exp.models.random_weights import random_network
 from rlvr_exp.models.scratch import scratch_config
-from rlvr_exp.tasks.completion import OPENING
+from rlvr_exp.tasks.completion import closing_of, opening_of, tags_among
 
 OTHER = "name a folder that from_pretrained loads, or copy this one here a second time"
 SHOWN = 3
@@ -103,8 +103,9 @@ class Policy:
     def encode_completion(self, text: str) -> list[int]:
         """Token ids of an answer, with the token that ends it. An answer without thoughts ends those that the prompt opens."""
         if self.opening:
-            begun = text.startswith(self.opening) or "</think>" in text
-            text = text.removeprefix(self.opening) if begun else f"\n</think>\n\n{text}"
+            closing = closing_of(self.opening)
+            begun = text.startswith(self.opening) or closing in text
+            text = text.removeprefix(self.opening) if begun else f"\n{closing}\n\n{text}"
         return self.tokenizer(text, add_special_tokens=False).input_ids + [self.eos_ids[0]]
 
     @cached_property
@@ -116,13 +117,22 @@ class Policy:
         prompt = self.tokenizer.apply_chat_template(
             message, add_generation_prompt=True, tokenize=False, enable_thinking=self.thinking
         )
-        return OPENING if prompt.rstrip().endswith(OPENING.strip()) else ""
+        return opening_of(prompt)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of a completion, without its end. A reader has not seen the prompt, so that thoughts begin with their tag even
-        if the prompt holds it."""
+        """The text of a completion, without its end and special tokens other than tags of thoughts. A reader has not seen the
+        prompt, so that thoughts begin with their tag even if the prompt holds it."""
         end = next((index for index, token in enumerate(ids) if token in self.eos_ids), len(ids))
-        return self.opening + self.tokenizer.decode(ids[:end], skip_special_tokens=True)
+        tags = {token for token in ids[:end] if self._special.get(token)}
+        kept = [token for token in ids[:end] if self._special.get(token, True)] if tags else ids[:end]
+        return self.opening + self.tokenizer.decode(kept, skip_special_tokens=not tags)
+
+    @cached_property
+    def _special(self) -> dict[int, bool]:
+        """Whether special tokens are tags of thoughts."""
+        special = {token: one.content for token, one in self.tokenizer.added_tokens_decoder.items() if one.special}
+        tags = tags_among(special.values())
+        return {token: text in tags for token, text in special.items()}
 
 
 def plain_prompt(system: str, text: str) -> str:

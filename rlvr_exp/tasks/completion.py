@@ -12,16 +12,34 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.bindings import bound_names
 
-OPENING = "<think>\n"
-"""Begins the text of a completion whose thoughts the chat template has opened (rlvr_exp.models.policy)."""
 CODE_START = re.compile(r"(?:def|class|import)\s+\w|async\s+def\s+\w|from\s+[\w.]+\s+import\b|@\w|[A-Za-z_]\w*\s*=[^=]")
-_TAG = re.compile(r"<(/?)think>")
+_TAG = re.compile(
+    r"(?:<\|?|◁|\[(?=/?(?-i:[A-Z])))(?P<end>/|end_(?:of_)?)?(?:(?:begin|start)_(?:of_)?)?"
+    r"(?P<name>(?:\w+:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad))(?:\|?>|▷|\])"
+    r"|(?:<\|end\|>\s*+)?(?:<\|start\|>assistant)?<\|channel\|>(?P<channel>\w++)[^<]*+(?:<\|constrain\|>\w*\s*)?<\|message\|>|<\|end\|>",
+    re.IGNORECASE,
+)
+"""A tag of thoughts, such as `<think>`, `[/THINK]` and `<|begin_of_thought|>`, or the head or end of a message in a channel."""
+_SOLUTION = re.compile(
+    r"\s*<(\|?)(?:begin_of_|start_)?(answer|solution|response)\1>(.*?)(?:<(?:/|\|end_(?:of_)?)\2\1>\s*)?",
+    re.DOTALL | re.IGNORECASE,
+)
+"""Tags around what follows the thoughts."""
+_END = "<|end|>"
+_CHANNEL = frozenset(("<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", _END))
+_MESSAGE_END = re.compile(r"<\|(?:end|return|call)\|>\s*\Z")
+_QUOTE = re.compile(r"^ {0,3}>(?!>>|=) ?", re.MULTILINE)
+"""The mark of a block quote; `>>>` is a prompt of Python."""
 _QUOTED = re.compile(r"""(?<![\w\\])[rRbBfFuU]{0,2}(["'`])(?:(?!\1)[^\\]|\\.)*+\1""")
-_MARK = re.compile(r"([ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?)(`{3,}|~{3,})(.*)", re.DOTALL)
+_LIST = r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?"
+_MARK = re.compile(rf"({_LIST})(`{{3,}}|~{{3,}})(.*)", re.DOTALL)
+_ONE_LINE = re.compile(rf"(?:{_LIST}|[^`]*:[ \t]*)(`{{3,}}|~{{3,}})(?![`~])((?:(?!\1).)+)\1[.,;]?[ \t]*")
+"""A fence that is opened and closed in a line, alone or after words that end in a colon: other code in words is no block."""
 _LANGUAGE = re.compile(r"[A-Za-z][\w+#-]*[ \t]*")
 _LABEL = re.compile(r"\A\s*python3?[ \t]*\n(?=.*\S)")
 """The language without its fence."""
@@ -33,6 +51,14 @@ _WORDS = 4
 _MARKDOWN = ("markdown", "md")
 _ASIDE = frozenset("bash sh shell zsh console terminal powershell cmd text txt plaintext output stdout".split())
 """Languages of blocks beside an answer: how to run it, and its output."""
+_KNOWN = _ASIDE | {
+    *_MARKDOWN,
+    *"python python3 py dafny json yaml yml c++ cpp java javascript js typescript ts rust sql".split(),
+}
+"""Languages that are told from code on the line of a fence."""
+_STARTS = re.compile(r"(?:def|async\s+def|class|import|method|lemma|function)\s+\w|from\s+[\w.]+\s+import\b|@\w")
+_OPENS = re.compile(r"(?!\{(?:[\w.,#=\s-]|=\"[^\"]*\")*\}\s*$)[\w.]*[({\[]")
+"""Code after a language on the line of a fence: it begins with a call or a bracket, but for attributes such as `{.python}`."""
 _MOST_PROGRAMS = 8
 """Limit of programs that are read between words of an unfenced answer."""
 _MOST_ENDS = 4
@@ -87,41 +113,73 @@ def fenced(program: str, language: str) -> str:
 def without_thoughts(completion: str) -> str:
     """The answer of a completion: its text with plain line ends, without a byte-order mark and without thoughts.
 
-    Thoughts reach from `<think>` to `</think>`, or to the end if they are never closed. A `</think>` without an opening ends
-    thoughts that the chat template has opened: all text before it is thought. The words may be part of an answer: tags in quotes,
-    in a fenced block or in a valid Python program are no thoughts.
+    Thoughts reach from an opening tag, such as `<think>`, to its closing tag, or to the end if they are never closed. A closing tag
+    without an opening ends thoughts that the chat template has opened: all text before it is thought. The words may be part of an
+    answer: tags in quotes, in a fenced block or in a valid Python program are no thoughts.
     """
     text = unified(completion).removeprefix("\ufeff")
-    if _TAG.search(text) is None or syntax_fault(text) is None:
+    if _TAG.search(text) is None or _holds_tags(text):
         return text
     kept = _apart(text)
     if kept == text:
         return text
+    kept = _MESSAGE_END.sub("", kept)
+    if solution := _SOLUTION.fullmatch(kept):
+        kept = solution[3]
     filled = re.sub(r"\A(?:[ \t]*\n)+", "", kept).rstrip(" \t\n")
     return filled + "\n" * (filled != "" and kept.endswith("\n"))
+
+
+def opening_of(prompt: str) -> str:
+    """The tag with which a chat template opens thoughts at the end of a prompt, in a line; empty: it opens none."""
+    last = next(reversed(list(_TAG.finditer(prompt.rstrip()))), None)
+    return f"{last[0]}\n" if last and last.end() == len(prompt.rstrip()) and not _named(last)[1] else ""
+
+
+def closing_of(opening: str) -> str:
+    """The tag that ends the thoughts of an opening one."""
+    tag = opening.strip()
+    if "<|channel|>" in tag:
+        return "<|end|><|start|>assistant<|channel|>final<|message|>"
+    closing = tag.replace("begin", "end").replace("START", "END")
+    return closing if closing != tag else f"{tag[0]}/{tag[1:]}"
+
+
+def tags_among(tokens: Collection[str]) -> set[str]:
+    """Those of a tokenizer's special tokens that are tags of thoughts, or parts of them."""
+    tags = {token for token in tokens if token != _END and _TAG.fullmatch(token)}
+    return tags | _CHANNEL.intersection(tokens) if "<|channel|>" in tokens else tags
 
 
 def _apart(text: str) -> str:
     kept: list[str] = []
     begin = offset = words = ends = 0  # `words`: opening tags since `begin` that are words of the answer.
-    inside = False
+    inside = ""  # The name of the tag that has opened thoughts.
+    others: list[str] = []  # Names of the tags opened inside them.
     fence: _Mark | None = None
-    for number, line in enumerate(text.split("\n")):
-        tags = _tags(line) if "think>" in line else []
+    for number, original in enumerate(text.split("\n")):
+        line = _QUOTE.sub(lambda mark: " " * len(mark[0]), original)
+        tags = _tags(line) if _TAG.search(line) else []
         for tag in tags:
-            before = line[: tag.start()]
-            if fence and not inside and _closing(before, fence):
+            before, (name, closes) = line[: tag.start()], _named(tag)
+            if tag[0] == _END and inside != name:
+                continue
+            if fence and not inside and (mark := _mark(before, number)) and mark.closes(fence):
                 fence = None
-            if inside:
-                if tag[1]:
-                    inside, begin, words, fence = False, offset + tag.end(), 0, None
-                    ends += 1
-                    if ends <= _MOST_ENDS and syntax_fault(text[begin:]) is None:
-                        return "".join([*kept, text[begin:]])
-            elif not tag[1]:
+            if inside and (not closes or name in others):
+                if closes:
+                    others.remove(name)
+                elif name != inside:
+                    others.append(name)
+            elif inside:
+                inside, others, begin, words, fence = "", [], offset + tag.end(), 0, None
+                ends += 1
+                if ends <= _MOST_ENDS and _holds_tags(text[begin:]):
+                    return "".join([*kept, text[begin:]])
+            elif not closes:
                 if fence is None and _opens_thoughts(before):
                     kept.append(text[begin : offset + tag.start()])
-                    inside = True
+                    inside = name
                 else:
                     words += 1
             elif _ends_thoughts(before, line[tag.end() :], fence is not None, words):
@@ -137,6 +195,18 @@ def _apart(text: str) -> str:
                 fence = None
         offset += len(line) + 1
     return "".join([*kept, "" if inside else text[begin:]])
+
+
+def _holds_tags(text: str) -> bool:
+    """Whether a text is valid Python whose tags are in literals and comments; `[THINK]` alone is a list."""
+    return syntax_fault(_TAG.sub("<think>", text)) is None
+
+
+def _named(tag: re.Match[str]) -> tuple[str, bool]:
+    """The name of a tag, and whether it closes."""
+    if tag["name"]:
+        return tag["name"].lower(), bool(tag["end"])
+    return "channel", tag["channel"] in (None, "final")
 
 
 def _tags(line: str) -> list[re.Match[str]]:
@@ -164,11 +234,6 @@ def _ends_thoughts(before: str, after: str, fenced_in: bool, words: int) -> bool
     return begins or not before.strip() or not after.strip() or not before[0].isspace()
 
 
-def _closing(line: str, fence: "_Mark") -> bool:
-    mark = _mark(line, 0)
-    return mark is not None and mark.closes(fence)
-
-
 # Fences.
 
 
@@ -186,6 +251,10 @@ class Block:
     """Index of the closing fence, or of the line after the block."""
     closed: bool
 
+    @property
+    def in_one_line(self) -> bool:
+        return self.end < self.start
+
 
 @dataclass(frozen=True)
 class _Mark:
@@ -195,6 +264,8 @@ class _Mark:
     fence: str
     indent: int
     info: str
+    code: str = ""
+    """The start of the block, on the line of the fence."""
     inline: bool = False
     """Words stand before it: `The code is: ```python`. It only opens."""
 
@@ -208,26 +279,29 @@ class _Mark:
 
     @property
     def tag(self) -> str:
-        match = re.match(r"[^\w]*([\w+#-]*)", self.info)
+        match = re.match(r"[^\w]*([\w+#-]*)", self.info.removesuffix(self.code))
         return match[1].lower() if match else ""
 
 
 def fenced_blocks(text: str, cut: Callable[[str], bool] | None = None, deeper: int = 2) -> list[Block]:
     """The blocks with content in a text without thoughts, in order.
 
-    A fence is three or more backticks or tildes, in a list too; the closing fence is at least as long. A fence with a language only
-    opens. The last block may lack its closing fence, and a closing fence its opening one, which makes no block.
+    A fence is three or more backticks or tildes, in a list and a block quote too; the closing fence is at least as long. A fence
+    with a language only opens. The last block may lack its closing fence, and a closing fence its opening one, which makes no
+    block. Blocks in one line come before all others, since these are rather the answer.
 
     Args:
         cut: whether a text ends inside a literal, so that the next fence is a part of it. The work is bounded: at most some ten
             times the text is looked at.
         deeper: levels of blocks inside blocks of Markdown.
     """
-    lines = text.split("\n")
+    lines = unquoted(text).split("\n")
     marks = [mark for number, line in enumerate(lines) if (mark := _mark(line, number))]
-    balance = _balance(marks)
+    # Of each mark how many fences without a language are left beyond those that close a block with one.
+    balance = list(accumulate(-1 if mark.info else 1 for mark in reversed(marks)))[::-1]
     left = 10 * len(text) + 50_000
     found: list[Block] = []
+    free = set(range(len(lines)))
     at = 0
     while at < len(marks):
         opening, at = marks[at], at + 1
@@ -252,6 +326,7 @@ def fenced_blocks(text: str, cut: Callable[[str], bool] | None = None, deeper: i
         if not opening.info and not closed and end < len(lines):
             continue  # A fence with a language follows: this one has closed a block without an opening.
         at = following
+        free.difference_update(range(opening.line, end + 1))
         content = _content(lines, opening, end, closed)
         inner = _inner(content, opening, cut, deeper)
         start = opening.line + 1
@@ -259,7 +334,37 @@ def fenced_blocks(text: str, cut: Callable[[str], bool] | None = None, deeper: i
             found += [replace(one, start=one.start + start, end=one.end + start) for one in inner]
         elif content.strip():
             found.append(Block(content, opening.tag, start, end, closed))
-    return found
+    return [*(block for number in sorted(free) if (block := _one_line(lines[number], number))), *found]
+
+
+def unquoted(text: str, deeper: int = 2) -> str:
+    """A text without the marks of its block quotes. Fenced blocks, valid Python and the number of lines stay.
+
+    A quote begins the text, or follows an empty line or a sentence. It ends a block that it has begun.
+
+    Args:
+        deeper: levels of quotes inside quotes.
+    """
+    if not deeper or not _QUOTE.search(text) or syntax_fault(text) is None:
+        return text
+    lines = text.split("\n")
+    fence: _Mark | None = None
+    quoted = fence_quoted = False
+    for number, line in enumerate(lines):
+        before = lines[number - 1].strip() if number else ""
+        mark_of = _QUOTE.match(line) if fence is None or fence_quoted else None
+        if mark_of and (quoted or not before or before[-1] in ":.!?"):
+            lines[number], quoted = line[mark_of.end() :], True
+        elif line.strip():
+            if fence and fence_quoted and not before:
+                lines[number - 1], fence = fence.fence, None
+            quoted = False
+        mark = _mark(lines[number], number)
+        if fence is None:
+            fence, fence_quoted = mark, quoted
+        elif mark and mark.closes(fence):
+            fence = None
+    return unquoted("\n".join(lines), deeper - 1)
 
 
 def _mark(line: str, number: int) -> _Mark | None:
@@ -267,23 +372,36 @@ def _mark(line: str, number: int) -> _Mark | None:
         return None
     if match := _MARK.match(line):
         indent, fence, info = match[1].expandtabs(4), match[2], match[3].strip()
-        if fence[0] == "`" and "`" in info:
+        if fence[0] in info:
             return None
-        return _Mark(number, fence, len(indent), "" if len(info.split()) >= _WORDS else info)
+        code = _code_in(info)
+        return _Mark(number, fence, len(indent), info if code or len(info.split()) < _WORDS else "", code)
     before, fence, info = line.partition("```")
-    info = info.lstrip("`")
-    if fence and before.strip() and before.count("`") == 0 and _LANGUAGE.fullmatch(info):
-        return _Mark(number, fence, 0, info.strip(), inline=True)
+    info = info.lstrip("`").strip()
+    if fence and before.strip() and "`" not in before + info and (_LANGUAGE.fullmatch(info) or _code_in(info)):
+        return _Mark(number, fence, 0, info, _code_in(info), inline=True)
     return None
 
 
-def _balance(marks: Sequence[_Mark]) -> list[int]:
-    """Of each mark how many fences without a language are left beyond those that close a block with one."""
-    found, bare = [], 0
-    for mark in reversed(marks):
-        bare += 1 if not mark.info else -1
-        found.append(bare)
-    return found[::-1]
+def _one_line(line: str, number: int) -> Block | None:
+    match = _ONE_LINE.fullmatch(line) if "```" in line or "~~~" in line else None
+    if match is None:
+        return None
+    language, code = _language(match[2].strip())
+    return Block(f"{code}\n", language, number + 1, number, True) if code else None
+
+
+def _language(info: str) -> tuple[str, str]:
+    """The language on the line of a fence, if code follows it, and the rest."""
+    language, _, code = info.partition(" ")
+    known = language.lower() in _KNOWN and code.lstrip()[:1] not in ("", *"=+-*/%.,:;)]}<>|&")
+    return (language.lower(), code.strip()) if known else ("", info)
+
+
+def _code_in(info: str) -> str:
+    """The code that begins on the line of an opening fence."""
+    language, code = _language(info)
+    return code if _STARTS.match(code) or (language and _OPENS.match(code)) else ""
 
 
 def _is_lone(lines: Sequence[str], mark: _Mark) -> bool:
@@ -304,7 +422,7 @@ def _content(lines: Sequence[str], opening: _Mark, end: int, closed: bool) -> st
         while rows and not rows[-1].strip():
             rows.pop()
     rows = [row[min(opening.indent, len(row) - len(row.lstrip(" \t"))) :] for row in rows]
-    return dedent("\n".join(rows)) + "\n"
+    return dedent("\n".join([opening.code, *rows] if opening.code else rows)) + "\n"
 
 
 def _inner(content: str, opening: _Mark, cut: Callable[[str], bool] | None, deeper: int) -> list[Block]:
@@ -326,8 +444,10 @@ def last_block(text: str, tags: Collection[str] = ()) -> Block | None:
 def answer_text(text: str, tags: Collection[str] = ()) -> str:
     """The answer in a text without thoughts, in a language that cannot be told from chatter: the block of `last_block`, else the
     complete text before a closing fence."""
-    block = last_block(text, tags)
-    return block.text.rstrip("\n") if block else before_lone_fence(text)
+    if block := last_block(text, tags):
+        return block.text.rstrip("\n")
+    quoted = all(_QUOTE.match(line) for line in text.split("\n") if line.strip())
+    return before_lone_fence(unquoted(text) if quoted else text)
 
 
 def before_lone_fence(text: str) -> str:
@@ -346,12 +466,11 @@ def block_closes(text: str, accepts: Callable[[str], bool], python: bool = True)
     Args:
         python: the block is a program in Python, whose literals may hold fences.
     """
-    last = _mark(unified(text).rstrip(" \t\n").rpartition("\n")[2], 0)
-    if last is None or last.info:
+    if not text.rstrip().endswith(("```", "~~~")):
         return False
     answer = without_thoughts(text).rstrip(" \t\n")
     block = next(iter(fenced_blocks(answer, _ends_in_string if python else None)[::-1]), None)
-    if block is None or not block.closed or block.end != answer.count("\n") or block.tag in _ASIDE:
+    if block is None or block.in_one_line or not block.closed or block.end != answer.count("\n") or block.tag in _ASIDE:
         return False
     return accepts(block.text)
 
@@ -369,8 +488,7 @@ def whole_program(completion: str, wanted: str = "") -> Candidate:
     Args:
         wanted: the name of the function or class that is asked for, or of its method (`Class.method`), if it is known.
     """
-    text = without_thoughts(completion)
-    text = dedent(_LABEL.sub("", text, count=1))
+    text = dedent(_LABEL.sub("", unquoted(without_thoughts(completion)), count=1))
     if not text.strip():
         return Candidate(None, "no program in the answer")
     if syntax_fault(text) is None:
@@ -404,18 +522,20 @@ def _ends_in_string(text: str) -> bool:
     return fault is not None and fault[1].startswith("unterminated triple-quoted")
 
 
+def _definitions_in(module: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    return [node for node in module.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
+
+
 def _defines(module: ast.Module, names: Collection[str] = ("",)) -> bool:
     """Whether it has a function or a class of one of these names, or gives one of them to a value: `double = lambda x: 2 * x`."""
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    defined = {node.name for node in module.body if isinstance(node, kinds)}
+    defined = {node.name for node in _definitions_in(module)}
     assigned = bound_names(node for node in module.body if isinstance(node, (ast.Assign, ast.AnnAssign)))
     return bool(defined) if "" in names else not (defined | assigned.keys()).isdisjoint(names)
 
 
 def _is_stub(module: ast.Module, name: str) -> bool:
     """Whether what a program defines has no body, as a signature that is repeated after the program."""
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    defined = [node for node in module.body if isinstance(node, kinds) and name in ("", node.name)]
+    defined = [node for node in _definitions_in(module) if name in ("", node.name)]
     return bool(defined) and all(_is_empty(part) for node in defined for part in node.body)
 
 
@@ -425,8 +545,7 @@ def _is_empty(node: ast.stmt) -> bool:
 
 def _are_tests(module: ast.Module) -> bool:
     """Whether all that a program defines are tests: what they test is no part of them."""
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    defined = [node for node in module.body if isinstance(node, kinds)]
+    defined = _definitions_in(module)
     return bool(defined) and all(
         node.name.startswith("test_")
         or (isinstance(node, ast.ClassDef) and any("TestCase" in ast.dump(base) for base in node.bases))
@@ -501,6 +620,8 @@ class _PythonAnswer:
         """The programs between the blocks, each from a first line of code on to the next line of words."""
         lines = self._text.split("\n")
         for block in self._blocks:
+            if block.in_one_line:
+                continue
             lines[block.start - 1 : block.end + block.closed] = [""] * (block.end + block.closed - block.start + 1)
         found: list[_Code] = []
         at = 0

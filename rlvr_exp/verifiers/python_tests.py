@@ -40,7 +40,7 @@ class PythonTests(Verifier, Executor, options.PythonTests):
     """Judges `CallsProblem`s, and all that `PythonIO` and `PytestSuite` judge."""
 
     name = "python_tests"
-    version = f"3+{PythonIO.version}+{PytestSuite.version}"
+    version = f"4+{PythonIO.version}+{PytestSuite.version}"
     row_format = "python_io"
     also_judges = ("pytest",)
 

@@ -1,5 +1,6 @@
 """A chat template may open the thoughts of an answer: its reader, and imitation, have to know."""
 
+import re
 from typing import Any, cast
 
 import pytest
@@ -11,6 +12,15 @@ from rlvr_exp.tasks.completion import whole_program
 PROGRAM = "def f(x):\n    return x\n"
 TEMPLATE = "{% for one in messages %}<|im_start|>{{ one.role }}\n{{ one.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
 ENDS = {"nothing": "", "opened": "<think>\n", "opened and closed": "<think>\n\n</think>\n\n", "in a line": "<think>"}
+
+
+TAGS = {
+    "<seed:think>": "</seed:think>",
+    "[THINK]": "[/THINK]",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<|channel|>analysis<|message|>": "<|end|><|start|>assistant<|channel|>final<|message|>",
+}
 
 
 def policy(end: str, chat: bool = True) -> Policy:
@@ -39,6 +49,24 @@ def test_what_is_imitated_is_read_as_the_answer(end: str, answer: str) -> None:
     assert whole_program(learned).text == PROGRAM and learned.count("</think>") == learned.count("<think>") + (
         answer.startswith("So") and not one.opening
     )
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_the_tags_of_other_models_are_known(tag: str) -> None:
+    one = policy(f"{tag}\n")
+    assert whole_program(sampled(one, PROGRAM)).text is None
+    assert whole_program(sampled(one, f"Twice?\n{TAGS[tag]}\n\n{PROGRAM}")).text == PROGRAM
+    assert whole_program(one.decode(one.encode_completion(PROGRAM))).text == PROGRAM
+    assert policy(f"{tag}\n\n{TAGS[tag]}\n").opening == ""
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_tags_that_are_special_tokens_are_kept_and_no_other(tag: str) -> None:
+    one, (opening, closing) = policy(""), (tag, TAGS[tag])
+    marks = re.findall(r"<\|\w+\|>|<.*?>|\[.*?\]", opening + closing)
+    one.tokenizer.add_special_tokens({"additional_special_tokens": [*dict.fromkeys(marks), "<|other|>"]})
+    assert sampled(one, f"{opening}So.{closing}<|other|>{PROGRAM}") == f"{opening}So.{closing}{PROGRAM}"
+    assert sampled(one, f"<|other|>{PROGRAM}") == PROGRAM
 
 
 def test_plain_prompts_open_nothing() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rlvr_exp.config.edits import EditPrompt
 from rlvr_exp.tasks.arc.parse_program import extract
 from rlvr_exp.tasks.base import Task
-from rlvr_exp.tasks.completion import OPENING, block_closes, defines, syntax_fault, whole_program, without_thoughts
+from rlvr_exp.tasks.completion import block_closes, defines, syntax_fault, whole_program, without_thoughts
 from rlvr_exp.tasks.dafny.parse_body import body_of
 from rlvr_exp.tasks.edits.prompt import answer_in
 from rlvr_exp.tasks.formats.dafny import DafnyProblem
@@ -30,6 +30,8 @@ SUITE, SUITE_DRAFT = (
     f"from solution import solve\n\n\ndef test_{name}():\n    assert solve(1) == 2\n" for name in "ab"
 )
 TESTS, TESTS_DRAFT = "solve(1) == 2\nsolve(2) == 4\n", "solve(1) == 3\n"
+LINE, BODY_LINE = "def solve(x): return 2 * x", "{ m := if a > b then a else b; }"
+SUITE_LINE, TESTS_LINE = "def test_a(): assert 2 == 2", "solve(1) == 2"
 
 
 def program(text: str) -> str | None:
@@ -67,30 +69,31 @@ def written_tests(text: str) -> str | None:
 
 @dataclass(frozen=True)
 class Answers:
-    """How a domain reads an answer, a right answer, and a wrong one."""
+    """How a domain reads an answer, a right answer, a wrong one, and the right one in one line."""
 
     read: Callable[[str], str | None]
     right: str
     wrong: str
+    in_one_line: str
 
 
-PYTHON = {"code": Answers(program, PROGRAM, DRAFT), "rows": Answers(row_program, PROGRAM, DRAFT)}
-PYTHON["arc"] = Answers(lambda text: extract(text, "solve").text, PROGRAM, DRAFT)
+PYTHON = {"code": Answers(program, PROGRAM, DRAFT, LINE), "rows": Answers(row_program, PROGRAM, DRAFT, LINE)}
+PYTHON["arc"] = Answers(lambda text: extract(text, "solve").text, PROGRAM, DRAFT, LINE)
 WITH_BLOCKS = {
     **PYTHON,
-    "dafny body": Answers(lambda text: body_of(text, MAX).text, BODY, BODY_DRAFT),
-    "dafny rows": Answers(dafny_row, f"method M() {BODY}", f"method M() {BODY_DRAFT}"),
-    "edited text": Answers(edited, PROGRAM, DRAFT),
-    "edit action": Answers(action, ACTION, ACTION_DRAFT),
-    "suite": Answers(suite, SUITE, SUITE_DRAFT),
-    "tests": Answers(written_tests, TESTS, TESTS_DRAFT),
+    "dafny body": Answers(lambda text: body_of(text, MAX).text, BODY, BODY_DRAFT, BODY_LINE),
+    "dafny rows": Answers(dafny_row, f"method M() {BODY}", f"method M() {BODY_DRAFT}", f"method M() {BODY_LINE}"),
+    "edited text": Answers(edited, PROGRAM, DRAFT, LINE),
+    "edit action": Answers(action, ACTION, ACTION_DRAFT, ACTION.strip()),
+    "suite": Answers(suite, SUITE, SUITE_DRAFT, SUITE_LINE),
+    "tests": Answers(written_tests, TESTS, TESTS_DRAFT, TESTS_LINE),
 }
 ALL = {
     **WITH_BLOCKS,
-    "edit tags": Answers(tagged, f"<action>\n{ACTION}</action>\n", f"<action>\n{ACTION_DRAFT}</action>\n"),
+    "edit tags": Answers(tagged, f"<action>\n{ACTION}</action>\n", f"<action>\n{ACTION_DRAFT}</action>\n", ""),
 }
 
-# R: the right answer, D: a draft. Each ends with a line end.
+# R: the right answer, D: a draft; I: R indented, Q: R in a block quote, N: in two, O: R in one line. All but O end with a line end.
 UNFENCED = {
     "alone": "R",
     "blank lines around": "\n\nR\n\n",
@@ -103,7 +106,7 @@ UNFENCED = {
     "thoughts of the template, fenced draft": "Twice x.\n```python\nD```\nHm.\n</think>\n\nR",
     "thoughts of the template, open draft": "Twice x.\n```python\nD\n</think>\n\nR",
     "thoughts of the template in one line": "Twice x.</think>\nR",
-    "thoughts with the opening of the reader": f"{OPENING}Twice x. D</think>\nR",
+    "thoughts with the opening of the reader": "<think>\nTwice x. D</think>\nR",
     "two thoughts": "<think>\nD</think>\n<think>\nD</think>\nR",
     "thoughts in thoughts": "<think>\nD<think>\nD</think>\nD</think>\nR",
     "thoughts about the tag": '<think>\nI close with "</think>" later.\nD\n</think>\nR',
@@ -111,6 +114,22 @@ UNFENCED = {
     "open thoughts after the answer": "R\n<think>\nIs D better?\n",
     "indented tags": " <think>\nD </think>\nR",
     "byte-order mark": "\ufeffR",
+    "R1-Zero": "<think>\nD</think>\n<answer>\nR</answer>\n",
+    "R1-Zero, cut off": "<think>\nD</think>\n<answer>\nR",
+    "Sky-T1": "<|begin_of_thought|>\nD\n<|end_of_thought|>\n\n<|begin_of_solution|>\nR<|end_of_solution|>",
+    "Command A": "<|START_THINKING|>D<|END_THINKING|><|START_RESPONSE|>R<|END_RESPONSE|>",
+    "gpt-oss": "<|channel|>analysis<|message|>D<|end|><|start|>assistant<|channel|>final<|message|>R<|return|>",
+    "gpt-oss without thoughts": "<|channel|>final<|message|>R",
+    "gpt-oss with a type": "<|channel|>analysis<|message|>D<|end|><|start|>assistant<|channel|>final <|constrain|>code<|message|>R",
+    "gpt-oss with a commentary": "<|channel|>analysis<|message|>D<|end|>\n<|start|>assistant<|channel|>commentary to=f<|message|>D<|call|>\n<|channel|>final<|message|>R",
+    "gpt-oss without a final channel": "<|channel|>analysis<|message|>D<|end|>\nR",
+    "an end of a message after thoughts": "<think>\nD</think>\nR<|end|>\n",
+    "thoughts of two kinds": "<thinking>\nD<reflection>\nD</reflection>\nD</thinking>\nR",
+    "thoughts one after the other": "<thinking>\nD</thinking>\n<reflection>\nD</reflection>\nR",
+    "thoughts closed by another tag": "<think>\nD</thinking>\nR",
+    "a block quote": "Q",
+    "a block quote in a block quote": "N",
+    "thoughts in a block quote": "> <think>\n> Twice x.\n> </think>\n>\nQ",
 }
 FENCED = {
     "python": "```python\nR```",
@@ -151,13 +170,48 @@ FENCED = {
     "thoughts after the block": "```python\nR```\n<think>\nOr\n```python\nD```\n</think>\n",
     "open thoughts after the block": "```python\nR```\n<think>\nOr\n```python\nD```\n",
     "Windows": "Here:\r\n```python\r\nR```\r\n",
+    "R1-Zero": "<think>\nD</think>\n<answer>\n```python\nR```\n</answer>\n",
+    "gpt-oss": "<|channel|>analysis<|message|>```\nD<|end|><|start|>assistant<|channel|>final<|message|>```python\nR```",
+    "in a block quote": "> ```python\nQ> ```\n",
+    "in a block quote after words": "Here it is:\n\n> ```python\nQ> ```\n\nThis doubles its argument.",
+    "in a block quote with words": "> Here it is:\n>\n> ```python\nQ> ```\n>\n> This doubles its argument.",
+    "in a block quote, never closed": "> ```python\nQ\nThis doubles its argument.",
+    "in a block quote in a block quote": "> > ```python\nN> > ```\n",
+    "in a block quote without blanks": ">```python\nQ>```\n",
+    "in a block quote in Markdown": "```markdown\n> ```python\nQ> ```\n```\n",
+    "in a block quote after thoughts": "> <think>\n> ```\n> D> </think>\n>\n> ```python\nQ> ```\n",
+    "a quote before": "> Double the argument.\n\n```python\nR```\n",
+}
+"""A block of another language before or after the answer is a command or an output."""
+IN_ONE_LINE = {
+    "one line": "```python O```",
+    "one line, no language": "```O```",
+    "one line with blanks": "``` python O ```  \n",
+    "one line after words": "Here it is: ```python O```\nIt doubles its argument.",
+    "one line with a full stop": "The answer is: ```O```.",
+    "one line in a list": "1. ```python O```\n2. Done.\n",
+    "one line of tildes": "~~~python O~~~\n",
+    "one line of four backticks": "````python O````\n",
+    "one line in a block quote": "> ```python O```\n",
+    "one line in Markdown": "```markdown\n```python O```\n```\n",
+    "one line after thoughts": "<think>\n```python D```\n</think>\n```python O```",
+    "one line after a command": "```bash pip install solution```\n\n```python O```\n",
+    "one line before a command": "```python O```\n\nRun it:\n```bash\npip install solution\n```\n",
+    "one line before an output": "```python O```\n\n```text 4 and so on```\n",
+}
+BESIDE_IN_ONE_LINE = {
+    "a word in one line": "```python\nR```\nIt reads ```x``` and returns a number.",
+    "a word in one line of its own": "```\nR```\nIt reads:\n```x```\n",
+    "a word in one line before": "It reads ```x```:\n```python\nR```\n",
+    "code from the fence on": "```python R```\n",
+    "code from the fence on after words": "Here it is: ```python R```\n",
 }
 NO_ANSWER = {
     "R1 gives up": "<think>\n```python\nD```\n</think>\n",
     "thoughts never closed": "<think>\n```python\nD```\n",
     "thoughts never closed, unfenced": "<think>\nD",
     "thoughts of the template give up": "```python\nD```\n</think>\n",
-    "thoughts of the template never closed": f"{OPENING}Hm.\n```python\nD```\n",
+    "thoughts of the template never closed": "<think>\nHm.\n```python\nD```\n",
     "thoughts after thoughts": "<think>\nD</think>\n<think>\nD</think>",
     "nothing": "",
     "blanks": " \n\t\n",
@@ -179,6 +233,9 @@ PYTHON_SHAPES = {
     "the signature after": "```python\nR```\nIts signature:\n```python\ndef solve(x):\n    ...\n```\n",
     "words in the block": "```python\nR\nThis doubles its argument.\n```\n",
     "unfenced after a fenced example": "```\n4 8\n```\nR",
+    "a block quote after words": "Sure:\n\nQ\nThis doubles its argument.",
+    "code from the fence on, no language": "```R```\n",
+    "a draft in one line": "```python def solve(x): return x```\nBetter:\n```python\nR```\n",
     "an unfenced draft before": "First:\n\nD\nThat is wrong. Better:\n\nR\nIt doubles its argument.",
     "indented": "I",
 }
@@ -187,6 +244,8 @@ PYTHON_SHAPES = {
 def filled(shape: str, answers: Answers) -> str:
     """The text of a shape, with the line ends of the shape."""
     parts = {"R": answers.right, "D": answers.wrong, "I": textwrap.indent(answers.right, "   ")}
+    parts |= {one: textwrap.indent(answers.right, mark, bool) for one, mark in (("Q", "> "), ("N", "> > "))}
+    parts["O"] = answers.in_one_line
     text = "".join(parts[one] if alone else one for one, alone in marked(shape))
     return text.replace("\r\n", "\n").replace("\n", "\r\n") if "\r\n" in shape else text
 
@@ -197,7 +256,7 @@ def marked(shape: str) -> list[tuple[str, bool]]:
     return [
         (
             one,
-            one in "RDI"
+            one in "RDIQNO"
             and not padded[place].isalpha()
             and not (padded[place + 2].isalnum() or padded[place + 2] == "'"),
         )
@@ -207,31 +266,65 @@ def marked(shape: str) -> list[tuple[str, bool]]:
 
 DRAFTED = {"a draft before": "```python\nD```\nThat is wrong. Better:\n```python\nR```\n"}
 """Of tests all blocks count."""
+TAGS = {
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "<reasoning>": "</reasoning>",
+    "<reflection>": "</reflection>",
+    "<seed:think>": "</seed:think>",
+    "<THINK>": "</THINK>",
+    "[THINK]": "[/THINK]",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "◁think▷": "◁/think▷",
+    "<|channel|>analysis<|message|>": "<|end|><|start|>assistant<|channel|>final<|message|>",
+}
+
+
+def with_tags(shapes: dict[str, str]) -> dict[str, str]:
+    """Each shape, and each with thoughts with the tags of other models."""
+    other = {
+        f"{opening} {name}": shape.replace("<think>", opening).replace("</think>", TAGS[opening])
+        for opening in TAGS
+        for name, shape in shapes.items()
+        if "think>" in shape and shape.count("<") == shape.count("think>")
+    }
+    return {**shapes, **other}
+
+
 TABLE = [
-    *((name, shape, tuple(ALL)) for name, shape in UNFENCED.items()),
-    *((name, shape, tuple(WITH_BLOCKS)) for name, shape in FENCED.items()),
+    *((name, shape, tuple(ALL)) for name, shape in with_tags(UNFENCED).items()),
+    *((name, shape, tuple(WITH_BLOCKS)) for name, shape in with_tags(FENCED).items()),
+    *((name, shape, tuple(WITH_BLOCKS)) for name, shape in (IN_ONE_LINE | BESIDE_IN_ONE_LINE).items()),
     *((name, shape, tuple(PYTHON)) for name, shape in PYTHON_SHAPES.items()),
     *((name, shape, tuple({*WITH_BLOCKS} - {"suite", "tests"})) for name, shape in DRAFTED.items()),
 ]
 
 
-def test_the_table_has_eighty_shapes() -> None:
-    assert len({*(shape for _, shape, _ in TABLE), *NO_ANSWER.values()}) >= 80
+def test_the_table_has_three_hundred_shapes() -> None:
+    assert len({*(shape for _, shape, _ in TABLE), *with_tags(NO_ANSWER).values()}) >= 300
 
 
 @pytest.mark.parametrize(("name", "shape", "domains"), TABLE, ids=[name for name, _, _ in TABLE])
 def test_the_right_answer_is_read(name: str, shape: str, domains: tuple[str, ...]) -> None:
     read = {one: (ALL[one].read(filled(shape, ALL[one])) or "").strip() for one in domains}
-    assert read == {one: (ACTION if one == "edit tags" else ALL[one].right).strip() for one in domains}
+    wanted = {one: ALL[one].in_one_line if name in IN_ONE_LINE else ALL[one].right for one in domains}
+    assert read == {one: (ACTION if one == "edit tags" else text).strip() for one, text in wanted.items()}
 
 
-@pytest.mark.parametrize("shape", NO_ANSWER.values(), ids=NO_ANSWER)
+@pytest.mark.parametrize("shape", with_tags(NO_ANSWER).values(), ids=with_tags(NO_ANSWER))
 def test_thoughts_alone_are_no_answer(shape: str) -> None:
     read = {name: answers.read(filled(shape, answers)) for name, answers in ALL.items()}
     assert not {name: text for name, text in read.items() if (text or "").strip()}
 
 
 CODE_OF_ITS_OWN = {
+    **{f"{tag} in strings": f'def solve(x):\n    return x.split("{tag}")[0] + "{TAGS[tag]}"\n' for tag in TAGS},
+    **{f"{tag} in text": f'def solve(x):\n    return x + """\n{tag}\n{TAGS[tag]}\n"""\n' for tag in TAGS},
+    "a list called like a tag": "THINK = 1\n\n\ndef solve(x):\n    return [THINK][x]\n",
+    "quotes in text": 'def solve(x):\n    return x + """\n\n> words\n> words\n"""\n',
+    "comparisons at the start of a line": "def solve(x):\n    return (x\n> 2)\n",
+    "a fence in one line": 'def solve(x):\n    """Double:\n\n```solve(2)```\n    """\n    return 2 * x\n',
     "tags in a string": 'import re\n\n\ndef solve(x):\n    return re.sub(r"<think>.*?</think>", "", x)\n',
     "a closing tag in a string": 'def solve(x):\n    return x.split("</think>")[-1]\n',
     "tags in a docstring": 'def solve(x):\n    """Remove <think> and </think>.\n\n    <think>\n    </think>\n    """\n    return x\n',
@@ -248,6 +341,13 @@ CODE_OF_ITS_OWN = {
 )
 def test_a_program_may_hold_tags_and_fences(code: str, shape: str) -> None:
     assert program(shape.replace("R", code)) == code
+
+
+@pytest.mark.parametrize(("style", "shape"), [("bare", "R"), ("instruct", "R"), ("instruct", "```markdown\nR```\n")])
+def test_a_quote_in_an_edited_text_stays(style: str, shape: str) -> None:
+    text = "# Title\n\n> A quote.\n> Its end.\n\nThe end.\n"
+    assert answer_in(shape.replace("R", text), "text", EditPrompt(style), "a\n", "markdown").text == text
+    assert answer_in("> A quote.\n", "text", EditPrompt("bare"), "a\n").text == "> A quote.\n"
 
 
 NEEDED = {
@@ -292,7 +392,7 @@ def test_sampling_ends_with_a_block_that_the_reader_takes() -> None:
     assert (
         not ends(helper)
         and not ends(f"<think>\n{right}")
-        and not ends(f"{OPENING}{right}")
+        and not ends(f"<think>\n{right}")
         and not ends(f"{PROGRAM}```")
     )
     assert not ends(f"````python\n{PROGRAM}```") and ends(f"````python\n{PROGRAM}````")
@@ -357,7 +457,20 @@ def test_tests_are_read_as_models_write_them(text: str) -> None:
         ("pytest.raises(TypeError, solve, 'a')", "with pytest.raises(TypeError): solve('a')"),
         ("assert solve(0.1) == pytest.approx(0.2)", "solve(0.1) == pytest.approx(0.2)"),
         ("solve(1) == approx([2.0], abs=0.1)", "solve(1) == pytest.approx([2.0], abs=0.1)"),
-        ("with pytest.raises(ValueError, match='x'):\n    solve(-1)", None),
+        ("with pytest.raises(ValueError, match='x'):\n    solve(-1)", "with pytest.raises(ValueError): solve(-1)"),
+        ("with pytest.raises(KeyError, match=r'a(b|c'): solve({})", "with pytest.raises(KeyError): solve({})"),
+        ("with raises(OSError, match=re.escape('(x)')) as e: solve(1)", "with pytest.raises(OSError): solve(1)"),
+        (
+            "with pytest.raises(\n    ValueError,\n    match='x',\n):\n\n    solve(-1)",
+            "with pytest.raises(ValueError): solve(-1)",
+        ),
+        (
+            "with pytest.raises(ValueError,\n    match='x'):\n    solve(-1,\n    )",
+            "with pytest.raises(ValueError): solve(-1)",
+        ),
+        ("with pytest.raises(ValueError, match=open('x').read()):\n    solve(-1)", None),
+        ("with pytest.raises(ValueError, match=re.compile('x')):\n    solve(-1)", None),
+        ("with pytest.raises(ValueError, check='x'):\n    solve(-1)", None),
         ("with pytest.raises(MyError):\n    solve(-1)", None),
         ("with pytest.raises(ValueError):\n    solve(open('x'))", None),
         ("with open('x'):\n    solve(1)", None),
@@ -443,6 +556,13 @@ HOSTILE = [
     "\"\\'",
     "solve(1\n",
     "- 1. `",
+    "> ",
+    "> ```\n\n",
+    "a: ```x```\n",
+    "```python f(\n",
+    "[THINK]",
+    "<|channel|>a",
+    "<think><thought>",
 ]
 
 

@@ -5,7 +5,7 @@ A body is found by Dafny's own tokens, so that braces in comments and strings do
 """
 
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.completion import fenced_blocks, without_thoughts
+from rlvr_exp.tasks.completion import fenced_blocks, unquoted, without_thoughts
 from rlvr_exp.tasks.dafny.example import DafnyExample
 from rlvr_exp.tasks.dafny.expressions import CLAUSES, DECLARES, Walker
 from rlvr_exp.tasks.dafny.syntax import parse
@@ -21,7 +21,7 @@ def body_of(completion: str, example: DafnyExample) -> Candidate:
     The last fenced block with a body counts, else the complete text. A text has a body where it begins with a brace,
     declares the target or continues the target's header; where no block has such a one, where a line begins with a brace.
     """
-    text = plain(without_thoughts(completion))
+    text = plain(unquoted(without_thoughts(completion)))
     blocks = [_Text(block.text) for block in fenced_blocks(text)][::-1]
     known = (block.body(example, sure=True) for block in blocks)
     guessed = (block.body(example) for block in (*blocks, _Text(text)))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.tasks.completion import fenced_blocks, syntax_fault, without_thoughts
+from rlvr_exp.tasks.completion import fenced_blocks, syntax_fault, unquoted, without_thoughts
 from rlvr_exp.tasks.formats.python_io import Case
 
 MOST_LINES = 32
@@ -24,7 +24,9 @@ _LOOKED_AT = 4 * MOST_LINES
 _JOINED = 12
 """The most lines of one test."""
 _LIST_MARK = re.compile(r"(?:[-*+•]|\(?\d{1,3}[.):])\s+")
-_SCAFFOLD = re.compile(r"import pytest|from pytest import .*|def test\w*\(\)(\s*->\s*None)?:|\"{3}.*\"{3}|'{3}.*'{3}")
+_SCAFFOLD = re.compile(
+    r"import (?:pytest|re)|from pytest import .*|def test\w*\(\)(\s*->\s*None)?:|\"{3}.*\"{3}|'{3}.*'{3}"
+)
 _ERRORS = {
     name: kind.__name__
     for name, kind in vars(builtins).items()
@@ -125,19 +127,19 @@ def read_tests(text: str, entry_point: str) -> WrittenTests:
 
 
 def _chosen(text: str, entry_point: str) -> Iterator[tuple[str, Case | None]]:
-    blocks = fenced_blocks(text)
-    lines = text.split("\n")
-    own = [block for block in blocks if _any_test(block.text.split("\n"), entry_point)]
-    if own:
-        lines = [line for block in own for line in block.text.split("\n")]
-    elif blocks:
-        outside = list(lines)
-        for block in blocks:
-            outside[block.start - 1 : block.end + block.closed] = [""] * (block.end + block.closed - block.start + 1)
-        lines = outside if _any_test(outside, entry_point) else [line for line in lines if not _is_fence(line)]
-    else:
-        lines = [line for line in lines if not _is_fence(line)]
-    return _tests(lines, entry_point, MOST_LINES)
+    text = unquoted(text)
+    blocks, lines = fenced_blocks(text), text.split("\n")
+    outside = list(lines)
+    for block in blocks:
+        outside[block.start - 1 : block.end + block.closed] = [""] * (block.end + block.closed - block.start + 1)
+    tested = [block for block in blocks if _any_test(block.text.split("\n"), entry_point)]
+    several = [block for block in tested if not block.in_one_line]
+    if own := several or ([] if _any_test(outside, entry_point) else tested):
+        return _tests([line for block in own for line in block.text.split("\n")], entry_point, MOST_LINES)
+    for block in tested:  # Some tests of a list are in fences.
+        outside[block.end] = block.text.strip()
+    lines = outside if _any_test(outside, entry_point) else lines
+    return _tests([line for line in lines if not _is_fence(line)], entry_point, MOST_LINES)
 
 
 def _is_fence(line: str) -> bool:
@@ -176,7 +178,8 @@ def _bare(line: str, entry_point: str) -> str:
     line = _LIST_MARK.sub("", line.strip(), count=1) if _LIST_MARK.match(line.strip()) else line.strip()
     spans = line.split("`")[1::2] if "`" in line else []
     line = next((span.strip() for span in spans if f"{entry_point}(" in span), line)
-    return line.strip("*").strip().rstrip(",;")
+    line = line.strip("*").strip()
+    return line if _is_open(line) else line.rstrip(",;")
 
 
 def _leads(line: str, entry_point: str) -> bool:
@@ -190,18 +193,22 @@ def _leads(line: str, entry_point: str) -> bool:
 
 
 def _joined(line: str, following: Sequence[str], entry_point: str) -> tuple[int, Case | None]:
-    """A test that goes on: the number of further lines, and the test."""
-    if line.startswith("with ") and line.endswith(":"):
-        body = [number for number, one in enumerate(following, 1) if one.strip()][:1]
-        number = body[0] if body and following[body[0] - 1][:1].isspace() else 0
-        return number, _case(f"{line} {following[number - 1].strip()}", entry_point) if number else None
+    """A test that goes on, with an open bracket or the body of a `with`: the number of further lines, and the test."""
     for number, one in enumerate(following, 1):
-        if sum(map(line.count, "([{")) <= sum(map(line.count, ")]}")) or len(line) > LONGEST:
+        is_open = _is_open(line)
+        is_head = not is_open and line.startswith("with ") and line.endswith(":")
+        is_body = is_head and one[:1].isspace()
+        if len(line) > LONGEST or not (is_open or is_body or (is_head and not one.strip())):
             break
-        line = f"{line} {one.strip()}"
-        if (case := _case(line, entry_point)) is not None:
+        line = f"{line} {one.strip()}".rstrip()
+        case = _case(line, entry_point)
+        if case is not None or (is_body and one.strip() and not _is_open(line)):
             return number, case
     return 0, None
+
+
+def _is_open(line: str) -> bool:
+    return sum(map(line.count, "([{")) > sum(map(line.count, ")]}"))
 
 
 def _case(line: str, entry_point: str) -> Case | None:
@@ -213,9 +220,9 @@ def _case(line: str, entry_point: str) -> Case | None:
         match statement:
             case ast.Expr(ast.Call(func, [kind, ast.Name(name), *args], [])) if _is_of_pytest(func, "raises"):
                 case = _raising(kind, ast.Call(ast.Name(name), args, []), entry_point)
-            case ast.With([ast.withitem(ast.Call(func, [kind], []))], [ast.Expr(call)]) if _is_of_pytest(
+            case ast.With([ast.withitem(ast.Call(func, [kind], given))], [ast.Expr(call)]) if _is_of_pytest(
                 func, "raises"
-            ):
+            ) and all(map(_is_message, given)):
                 case = _raising(kind, call, entry_point)
             case ast.Assert(test) | ast.Expr(test):
                 case = _returning(test, entry_point)
@@ -272,6 +279,16 @@ def _is_of_pytest(func: ast.expr, name: str) -> bool:
     match func:
         case ast.Attribute(ast.Name("pytest"), found) | ast.Name(found):
             return found == name
+    return False
+
+
+def _is_message(given: ast.keyword) -> bool:
+    """Whether an argument is the pattern of a message, which is not compared: a program may word it in any way."""
+    match given:
+        case ast.keyword("match", ast.Constant(str())):
+            return True
+        case ast.keyword("match", ast.Call(ast.Attribute(ast.Name("re"), "escape"), [ast.Constant(str())], [])):
+            return True
     return False
 
 

@@ -41,8 +41,9 @@ def approves(text: str) -> bool | None:
     """
     said = without_thoughts(text)
     blocks = fenced_blocks(said)
-    if blocks and not any(line.strip() for line in said.split("\n")[: blocks[0].start - 1]):
-        said = blocks[0].text
+    first = min(blocks, key=lambda block: block.start, default=None)
+    if first and not any(line.strip() for line in said.split("\n")[: first.start - 1]):
+        said = first.text
     word = _FIRST_WORD.match(said)
     return {"ok": True, "wrong": False}.get(word[1].lower()) if word else None
 

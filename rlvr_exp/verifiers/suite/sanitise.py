@@ -9,7 +9,7 @@ import builtins
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from rlvr_exp.tasks.completion import before_lone_fence, suite_blocks, unified, without_thoughts
+from rlvr_exp.tasks.completion import before_lone_fence, suite_blocks, unified, unquoted, without_thoughts
 
 _RUNNERS = ("pytest.main", "unittest.main", "sys.exit", "exit", "quit", "os._exit", "os.abort")
 _LINES = 400
@@ -55,6 +55,9 @@ def _code(text: str, changes: list[str]) -> str:
     answer = without_thoughts(text)
     if answer != text:
         changes.append("thoughts left out")
+    answer, marked = unquoted(answer), answer
+    if answer != marked:
+        changes.append("marks of a block quote left out")
     if not isinstance(_parsed(answer), str):
         return answer
     if found := suite_blocks(answer):
