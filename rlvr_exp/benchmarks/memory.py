@@ -35,7 +35,7 @@ Measure = Callable[[Callable[[], object]], float]
 
 def seen(lines: phases.Lines) -> phases.Lines:
     """The lines that are tensors of torch: weights that oneDNN has packed for a CPU have no storage to count."""
-    return {name: size for name, size in lines.items() if name != "packed weights"}
+    return {name: size for name, size in lines.items() if name not in ("packed weights", "examples")}
 
 
 def random_model(config: Config, workload: Workload, device: str) -> nn.Module:

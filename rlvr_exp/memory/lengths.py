@@ -39,6 +39,15 @@ class Lengths:
     prompts: Sequence[int]
     answers: Sequence[int]
     """Of the reference answers; 0 for a task without one."""
+    every: int = 1
+    """Tasks of the split for each task that was read."""
+
+    @property
+    def total(self) -> int:
+        """Tokens of all examples of imitation in the split."""
+        return self.every * sum(
+            prompt + answer for prompt, answer in zip(self.prompts, self.answers, strict=True) if answer
+        )
 
     def prompt(self, number: int) -> int:
         """The mean of so many prompts in the longest of many batches."""
@@ -92,7 +101,10 @@ class DataLengths:
 
     def _read(self, split: str, domain: Domain, tokenizer: "Tokenizer") -> Lengths | None:
         tasks = domain.splits().get(split, ())
-        tasks = tasks[:: -(-len(tasks) // TASKS) or 1]
+        every = -(-len(tasks) // TASKS) or 1
+        tasks = tasks[::every]
+        if self._imitates:
+            tasks = [shown for one in tasks for shown in domain.demonstrations(one)]
         markup = 0 if self._config.model.chat_template == "never" else MARKUP
         answers = [domain.gold_completion(task) or "" if self._imitates else "" for task in tasks]
         texts = [*map(domain.task_prompt, tasks), *answers]
@@ -100,7 +112,7 @@ class DataLengths:
         pairs = zip((count + markup for count in counts), counts[len(tasks) :], strict=False)
         most = self._imitates or self._config.model.max_prompt_tokens
         kept = [(prompt, answer) for prompt, answer in pairs if prompt + answer <= most]
-        return Lengths(*zip(*kept, strict=True)) if kept else None
+        return Lengths(*zip(*kept, strict=True), every) if kept else None
 
 
 def _tokenizer(config: Config) -> Path | None:

@@ -18,6 +18,8 @@ LIBRARIES = 0.7 * GIB
 """Code and data of Python, torch and the other libraries in a process on a CPU, with its tokenizer and tasks."""
 FRAGMENTATION = 0.05
 """Share of temporary bytes that the allocator holds beyond the requested ones."""
+EXAMPLE = 64
+"""Bytes of a token of an example, at most: two pointers in lists, a Python integer of 32 bytes, two integers in the dataset."""
 
 
 def _standing(workload: Workload) -> Lines:
@@ -28,6 +30,7 @@ def _standing(workload: Workload) -> Lines:
         if workload.reference and workload.adapter is None
         else 0.0,
         "packed weights": activations.packed(workload),
+        "examples": float(EXAMPLE * workload.examples),
         "value network": counts.value_network(workload) if workload.value_network else 0.0,
         "adapter": workload.roles * counts.adapter(workload),
         "optimizer states": workload.roles * counts.states(workload),

@@ -90,7 +90,15 @@ def workload_of(config: Config) -> Workload | None:
         processes=config.parallel.world,
         trains=trains,
         roles=len(roles) or 1,
+        examples=_examples(config, read),
     )
+
+
+def _examples(config: Config, read: DataLengths | None) -> int:
+    """Tokens of the examples that a run tokenises before its first step."""
+    imitates = reads(config, "algorithm") and isinstance(config.algorithm, SFT)
+    found = read.of("") if read and imitates else None
+    return found.total if found else 0
 
 
 def _zero(config: Config) -> dict[str, float]:

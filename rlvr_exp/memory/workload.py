@@ -80,6 +80,8 @@ class Workload:
     trains: bool = True
     roles: int = 1
     """Number of policies, each with an optimizer: adapters on the same base, or models."""
+    examples: int = 0
+    """Tokens of all examples of imitation; 0 on a GPU, since the machine's memory holds them."""
 
     @property
     def of_stock(self) -> "Workload":

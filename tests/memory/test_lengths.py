@@ -3,8 +3,10 @@
 import pytest
 
 from rlvr_exp.config import compose
-from rlvr_exp.memory.lengths import DataLengths, Lengths
+from rlvr_exp.memory.lengths import TASKS, DataLengths, Lengths
+from rlvr_exp.memory.phases import EXAMPLE
 from rlvr_exp.memory.reading import workload_of
+from rlvr_exp.memory.table import estimate
 
 CPU, GPU = "parallel.device=cpu", "parallel.device=rtx5090"
 
@@ -34,6 +36,14 @@ def test_imitation_on_a_cpu_is_planned_with_its_examples() -> None:
     on_cpu, on_gpu = (workload_of(compose([*words, device]).config) for device in (CPU, GPU))
     assert on_cpu.tokens < on_gpu.tokens
     assert len(on_cpu.groups) == len(on_gpu.groups) == 8
+
+
+def test_imitation_is_planned_with_all_demonstrations_of_its_tasks() -> None:
+    config = compose(["+stage=sft", "model=tiny", "data=problems", "algorithm.batch_size=8", CPU]).config
+    found, workload = DataLengths(config).of("train"), workload_of(config)
+    assert found is not None and len(found.prompts) > 2 * TASKS
+    assert workload.examples == found.every * (sum(found.prompts) + sum(found.answers))
+    assert estimate(workload)["backward"]["examples"] == EXAMPLE * workload.examples
 
 
 def test_lengths_are_unknown_where_prompts_grow_or_the_tokenizer_is_not_here() -> None:
