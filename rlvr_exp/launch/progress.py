@@ -30,7 +30,9 @@ that sampled."""
 class View(Protocol):
     """Draws. `text` is one line without control characters."""
 
-    def work(self, name: str, done: int, total: int, text: str, unit: str = "") -> None:
+    def work(
+        self, name: str, done: int, total: int, text: str, unit: str = "", worked: float | None = None
+    ) -> None:
         """So much of the named work is done. `unit`: what is counted."""
 
     def wait(self, name: str) -> None:
@@ -74,7 +76,8 @@ class Progress:
          "phases": {"generate": 0.8, "verify": 0.1, "update": 1.2}}, all but the step optional (see `FIGURES`), those of a
          role in "roles": {"writer": {"reward": 0.2}};
         {"kind": "phase", "name": "evaluate before", "done": 128, "total": 400}, with the same figures, and optionally the
-        "unit" of both numbers, "completions" that have ended where something else is counted, and "tokens_per_second";
+        "unit" of both numbers, "completions" that have ended where something else is counted, "tokens_per_second", and "worked",
+        the number done plus the shares of those in progress, which gives a better estimate of the time left;
         {"kind": "wait", "name": "load the policy"}, work of unknown length; {"kind": "note", "text": "..."};
         {"kind": "alarm", "text": "..."}, which goes to standard error; {"kind": "row", "row": {...}, "text": "..."}, an
         answer and its text for a person. {"kind": "reason", "text": "..."} is stored and not drawn.
@@ -100,7 +103,8 @@ class Progress:
             self._view.work(f"{self._stage} step", int(event["step"]), total, figures(event))
         elif kind == "phase":
             done, total, unit = int(event["done"]), int(event["total"]), printable(event.get("unit", ""))
-            self._view.work(printable(event["name"]), done, total, figures(event), unit)
+            worked = float(event.get("worked", done))
+            self._view.work(printable(event["name"]), done, total, figures(event), unit, worked)
         elif kind == "wait":
             self._view.wait(printable(event["name"]))
         elif kind == "note":
@@ -136,8 +140,8 @@ class Plain:
         self._time = self._start
         """Of the last line, or of the beginning of a wait."""
         self._waiting, self._shown = "", False
-        self._begun: dict[str, tuple[float, int]] = {}
-        """Of each kind of work: when it began, and what was done then."""
+        self._begun: dict[str, tuple[float, float]] = {}
+        """Of each kind of work: when it began, and the work done then."""
         self._ended: dict[str, float] = {}
         """When the end of each kind of work was last shown."""
 
@@ -153,26 +157,29 @@ class Plain:
             self._shown, self._time = True, now
             self.note(f"{self._waiting} ...  [{_clock_text(now - self._start)}]")
 
-    def work(self, name: str, done: int, total: int, text: str, unit: str = "") -> None:
+    def work(
+        self, name: str, done: int, total: int, text: str, unit: str = "", worked: float | None = None
+    ) -> None:
         now, head = self._clock(), f"{name} {done}/{total} {unit}".rstrip()
+        worked = done if worked is None else worked
         self._waiting, self._shown = "" if done else head, True
         first = name not in self._begun
-        if first or done < self._begun[name][1]:  # It may begin anew, such as a measurement every few steps.
-            self._begun[name] = now, done
+        if first or worked < self._begun[name][1]:  # It may begin anew, such as a measurement every few steps.
+            self._begun[name] = now, worked
         ended = 0 < total <= done and now - self._ended.get(name, -EVERY_SECONDS) >= EVERY_SECONDS
         if first or ended or now - self._time >= EVERY_SECONDS:
             self._time = now
             if ended:
                 self._ended[name] = now
-            self.note("  ".join(filter(None, (head, text, self._times(name, done, total)))))
+            self.note("  ".join(filter(None, (head, text, self._times(name, worked, total)))))
 
-    def _times(self, name: str, done: int, total: int) -> str:
+    def _times(self, name: str, worked: float, total: int) -> str:
         """The time since the start, and an estimate of the time that the work still takes."""
         now = self._clock()
         began, before = self._begun[name]
         left = ""
-        if before < done < total:
-            left = f", {_clock_text((now - began) / (done - before) * (total - done))} left"
+        if before < worked < total:
+            left = f", {_clock_text((now - began) / (worked - before) * (total - worked))} left"
         return f"[{_clock_text(now - self._start)}{left}]"
 
     def note(self, text: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Task, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 from rich.text import Text
 
@@ -21,6 +21,14 @@ class _WithFigures(RichProgress):
             yield Text(self.figures, style="cyan", no_wrap=True, overflow="ellipsis")
 
 
+class _Done(MofNCompleteColumn):
+    """The number done, without the shares of those in progress, which the bar and the time left include."""
+
+    def render(self, task: Task) -> Text:
+        total = "?" if task.total is None else f"{task.total:.0f}"
+        return Text(f"{task.fields.get('done', task.completed):.0f}/{total}", style="progress.download")
+
+
 class Bar:
     """See `View`. A rich task for each name of work."""
 
@@ -29,7 +37,7 @@ class Bar:
         self._progress = _WithFigures(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            MofNCompleteColumn(),
+            _Done(),
             TimeElapsedColumn(),
             TimeRemainingColumn(compact=True),
             console=self._console,
@@ -46,12 +54,14 @@ class Bar:
     def tick(self) -> None:
         """The bar moves by itself."""
 
-    def work(self, name: str, done: int, total: int, text: str, unit: str = "") -> None:
+    def work(
+        self, name: str, done: int, total: int, text: str, unit: str = "", worked: float | None = None
+    ) -> None:
         self.end_wait()
         if name not in self._tasks:
             self._tasks[name] = self._progress.add_task(f"{name}, {unit}" if unit else name, total=total or None)
         self._progress.figures = text
-        self._progress.update(self._tasks[name], completed=done, total=total or None)
+        self._progress.update(self._tasks[name], completed=done if worked is None else worked, total=total or None, done=done)
 
     def end_wait(self) -> None:
         if self._waiting is not None:

@@ -219,7 +219,7 @@ class _Collecting:
     def _batch(self, total: int) -> Journaled | None:
         """The teacher's engine with a journal. Progress counts trajectories: how many actions they have is not known."""
 
-        def report(done: int, _: int, rate: float | None) -> None:
+        def report(done: int, _: int, rate: float | None, __: float) -> None:
             self._context.progress(
                 kind="phase",
                 name="collect",

@@ -208,10 +208,9 @@ class _Solving:
         self._counts.add(row)
         return row
 
-    def _report(self, done: int, total: int, rate: float | None) -> None:
-        self._context.progress(
-            kind="phase", name="infer", done=done, total=total, unit="completions", tokens_per_second=rate
-        )
+    def _report(self, done: int, total: int, rate: float | None, worked: float) -> None:
+        counts = {"done": done, "total": total, "unit": "completions", "worked": worked}
+        self._context.progress(kind="phase", name="infer", tokens_per_second=rate, **counts)
 
     def _metrics(self) -> dict[str, Any]:
         seconds = time.monotonic() - self._began

@@ -74,6 +74,16 @@ def test_the_time_left_counts_from_what_an_earlier_process_has_done():
     assert out.getvalue().splitlines()[-1] == "held out 420/540 completions  [2:00, 12:00 left]"
 
 
+def test_the_time_left_counts_completions_that_have_not_ended():
+    """All completions of a batch end late: by those that have ended alone, hours would be left."""
+    now, out = [0.0], io.StringIO()
+    view = Plain(out, lambda: now[0])
+    for seconds, done, worked in ((0, 0, 0.0), (60, 3, 90.0)):
+        now[0] = seconds
+        view.work("held out", done, 360, "", "completions", worked)
+    assert out.getvalue().splitlines()[-1] == "held out 3/360 completions  [1:00, 3:00 left]"
+
+
 @pytest.mark.parametrize("tty", [False, True])
 def test_a_batch_shows_its_completions_and_their_tokens_a_second(tty):
     out = io.StringIO()

@@ -99,12 +99,12 @@ def test_progress_counts_completions_and_tokens(tmp_path):
     counted.engine.episodes_begin(TASKS * GROUP)
     tokens = sum(len(sampled) for sampled, _ in counted.draw().values())
     counted.engine.show()
-    done = [done for done, _, _ in counted.reports]
+    done = [done for done, *_ in counted.reports]
     assert done == sorted(done) and done[0] == 0 and done[-1] == TASKS * GROUP
-    assert {total for _, total, _ in counted.reports} == {TASKS * GROUP}
+    assert {total for _, total, *_ in counted.reports} == {TASKS * GROUP}
     assert counted.engine._tokens == tokens and counted.reports[-1][2] > 0
     first_end = next(place for place, one in enumerate(counted.reports) if one[0])
-    assert any(rate for _, _, rate in counted.reports[:first_end]), "tokens count before a completion ends"
+    assert any(rate for _, _, rate, _ in counted.reports[:first_end]), "tokens count before a completion ends"
 
 
 def test_what_is_in_its_own_file_leaves_the_journal(tmp_path):
@@ -159,3 +159,12 @@ def test_answers_that_have_arrived_are_kept_and_those_that_never_came_are_asked_
     found = sorted(second.draw(POLICY, None, asked, SAMPLING), key=lambda one: one.sample)
     assert engine.asked == [("t0", 1)] and [one.sample for one in found] == [0, 1, 2]
     assert found[0].sampled == TokenCount(3, False, (-0.5,)) and found[1].verdict.bucket == "prompt_too_long"
+
+
+def test_progress_counts_shares_of_completions_that_have_not_ended(tmp_path):
+    batch = Counted(tmp_path / "journal.jsonl")
+    batch.draw()
+    dones, totals, _, works = zip(*batch.reports, strict=True)
+    assert list(works) == sorted(works), "work is not taken back when a completion ends before its limit"
+    assert all(done <= work <= total for done, total, work in zip(dones, totals, works, strict=True))
+    assert any(done < work for done, work in zip(dones, works, strict=True)) and works[-1] == dones[-1] == TASKS * GROUP

@@ -22,9 +22,10 @@ from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.verifiers.base import Verdict
 
-Report = Callable[[int, int, float | None], None]
-"""Called with (completions that have ended, all completions as far as is known, tokens per second) while a batch is
-sampled, in the thread that fetches them. It may raise, which ends the batch."""
+Report = Callable[[int, int, float | None, float], None]
+"""Called with (completions that have ended, all completions as far as is known, tokens per second, work done) while a batch is
+sampled, in the thread that fetches them. The work done counts completions that have not ended by their share of the token limit.
+A report may raise, which ends the batch."""
 EVERY_S = 0.2
 """Seconds between two reports."""
 
@@ -42,8 +43,8 @@ class Journaled:
         self._nth: Counter[str] = Counter()
         self._tokens = self._seconds = 0.0
         """Tokens of completions that were sampled by this process, and the time that sampling took."""
-        self._begun_tokens = 0
-        """Tokens of completions that have not ended."""
+        self._begun_tokens, self._limit = 0, 1
+        """Tokens of completions that have not ended, and the most tokens of a completion."""
         self._began: float | None = None
         self._shown = -EVERY_S
 
@@ -86,6 +87,7 @@ class Journaled:
         self, policy: Policy, domain: Domain, requests: Sequence[RolloutRequest], sampling: SamplingParams
     ) -> Iterator[Drawn]:
         keys = [self._keys(request, sampling) for request in requests]
+        self._limit = sampling.max_new_tokens
         self._asked += sum(map(len, keys))
         known = [_read(row, *place) for place, row in self._taken(keys)]
         self._done += len(known)
@@ -139,7 +141,8 @@ class Journaled:
         self._shown = time.perf_counter()
         tokens, seconds = self._tokens + self._begun_tokens, self._sampled_s
         rate = tokens * ranks() / seconds if tokens and seconds else None
-        self._report(min(self.done * ranks(), self._total), self._total, rate)
+        done, worked = (count * ranks() for count in (self.done, self.done + self._begun_tokens / self._limit))
+        self._report(min(done, self._total), self._total, rate, min(worked, self._total))
 
     @property
     def _total(self) -> int:

@@ -128,11 +128,10 @@ def evaluated(
     """
     success: float | None = None
 
-    def report(done: int, total: int, rate: float | None) -> None:
+    def report(done: int, total: int, rate: float | None, worked: float) -> None:
+        figures = {"tokens_per_second": rate, "success": success}
         with nullcontext() if interrupts else suppress(Interrupted):
-            context.progress(
-                kind="phase", name=name, done=done, total=total, unit=UNIT, tokens_per_second=rate, success=success
-            )
+            context.progress(kind="phase", name=name, done=done, total=total, unit=UNIT, worked=worked, **figures)
 
     def progress(done: int, total: int, share: float | None) -> None:
         nonlocal success
