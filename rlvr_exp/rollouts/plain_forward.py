@@ -4,7 +4,7 @@ A small model's decoding step is mostly Python and small operations between prod
 input are one product with the norm's weights in it, residuals are added by oneDNN, and positions are turned as complex
 numbers; what is computed is the model's own function up to rounding, which rlvr_exp.rollouts.shared_prefix_support tries.
 Every operation acts on single tokens but for the attention, which is the cache's. The weights are copied when a batch
-begins: they change with every update.
+begins: they change with every update. LoRA adapters are added to these copies, so that they cost nothing for each token.
 """
 
 from collections.abc import Sequence
@@ -31,8 +31,8 @@ def plain_forward(model: PreTrainedModel, cache: SharedPrefixCache) -> "PlainFor
 
 
 def is_plain(model: PreTrainedModel) -> bool:
-    """Whether it is one of PLAIN on CPU in float32, as the library builds it: its own norms, PyTorch's own linear layers and
-    embedding, nothing attached to a module and no method of one replaced."""
+    """Whether it is one of PLAIN on CPU in float32, as the library builds it: its own norms, PyTorch's own linear layers, with or
+    without LoRA, and embedding, nothing attached to a module and no method of one replaced."""
     config = model.config
     if type(model).__name__ not in PLAIN or not type(model).__module__.startswith("transformers.models."):
         return False
@@ -42,7 +42,7 @@ def is_plain(model: PreTrainedModel) -> bool:
         config.hidden_act == "silu" and rope_type(model) in ROPES and type(model.get_input_embeddings()) is nn.Embedding
     )
     norms = all(type(one).__module__ == type(model).__module__ for one in _norms(model))
-    return usual and norms and not changed and all(map(packable, _projections(model)))
+    return usual and norms and not changed and all(map(_mergeable, _projections(model)))
 
 
 def rope_type(model: PreTrainedModel) -> str:
@@ -62,6 +62,33 @@ def _projections(model: PreTrainedModel) -> list[nn.Module]:
     found = [getattr(attention, f"{name}_proj") for attention, each in names for name in each]
     found += [getattr(layer.mlp, f"{name}_proj") for layer in model.model.layers for name in ("gate", "up", "down")]
     return [*found, model.lm_head]
+
+
+def _is_lora(module: nn.Module) -> bool:
+    return (type(module).__module__, type(module).__name__) == ("peft.tuners.lora.layer", "Linear")
+
+
+def _mergeable(module: nn.Module) -> bool:
+    """Whether it is PyTorch's own linear layer, or one whose adapters only add a product of two matrices to its weights."""
+    if not _is_lora(module):
+        return packable(module)
+    parts = [part[name].weight for name in _adapters(module) for part in (module.lora_A, module.lora_B)]
+    others = any(module.lora_variant.get(name) or module.lora_bias[name] for name in _adapters(module))
+    precise = all(type(one) is nn.Parameter and one.dtype == torch.float32 for one in parts)
+    return precise and not others and not module.merged and packable(module.get_base_layer())
+
+
+def _adapters(module: nn.Module) -> list[str]:
+    """The names of the adapters that a LoRA layer applies."""
+    return [] if module.disable_adapters else [name for name in module.active_adapters if name in module.lora_A]
+
+
+def _merged(module: nn.Module) -> Rows:
+    """Weights and biases of a projection with its adapters."""
+    weight = module.weight
+    for name in _adapters(module) if _is_lora(module) else ():
+        weight = weight + module.get_delta_weight(name)
+    return weight, module.bias
 
 
 @dataclass(frozen=True)
@@ -91,7 +118,8 @@ class PlainForward:
         """The order in which the two dimensions that are turned together stand side by side."""
         self._embedding = body.embed_tokens.weight
         self._layers = [self._layer(one) for one in body.layers]
-        self._head = PackedLinear(model.lm_head.weight * body.norm.weight, model.lm_head.bias)
+        head, bias = _merged(model.lm_head)
+        self._head = PackedLinear(head * body.norm.weight, bias)
         cos, sin = body.rotary_emb(self._embedding, torch.arange(cache.longest)[None])
         self._turns = torch.complex(cos[0, :, : self._size // 2], sin[0, :, : self._size // 2])
 
@@ -136,19 +164,19 @@ class PlainForward:
     def _layer(self, layer: nn.Module) -> _Layer:
         attention, mlp = layer.self_attn, layer.mlp
         inputs, scale = self._projection(attention)
-        scale_of_mlp = layer.post_attention_layernorm.weight
+        gate, up = (_normed(_merged(one), layer.post_attention_layernorm) for one in (mlp.gate_proj, mlp.up_proj))
         return _Layer(
-            PackedLinear(inputs[0] * layer.input_layernorm.weight, inputs[1]),
+            PackedLinear(*_normed(inputs, layer.input_layernorm)),
             scale,
-            PackedLinear(attention.o_proj.weight, attention.o_proj.bias),
-            PackedLinear(mlp.gate_proj.weight * scale_of_mlp, mlp.gate_proj.bias),
-            PackedLinear(mlp.up_proj.weight * scale_of_mlp, mlp.up_proj.bias),
-            PackedLinear(mlp.down_proj.weight, mlp.down_proj.bias),
+            PackedLinear(*_merged(attention.o_proj)),
+            PackedLinear(*gate),
+            PackedLinear(*up),
+            PackedLinear(*_merged(mlp.down_proj)),
         )
 
     def _projection(self, attention: nn.Module) -> tuple[Rows, torch.Tensor | None]:
         """The joint projection, with the scale of the attention's scores in the queries; and the `scale` of a layer."""
-        query, key, value = ((one.weight, one.bias) for one in (attention.q_proj, attention.k_proj, attention.v_proj))
+        query, key, value = map(_merged, (attention.q_proj, attention.k_proj, attention.v_proj))
         query, key = ((self._paired(weight), self._paired(bias)) for weight, bias in (query, key))
         if not hasattr(attention, "q_norm"):
             scaled = (None if rows is None else rows * attention.scaling for rows in query)
@@ -163,6 +191,11 @@ class PlainForward:
     def _paired(self, rows: torch.Tensor | None) -> torch.Tensor | None:
         """The rows of a projection with each head's in the order of `_pairs`."""
         return None if rows is None else rows.unflatten(0, (-1, self._size))[:, self._pairs].flatten(0, 1)
+
+
+def _normed(rows: Rows, norm: nn.Module) -> Rows:
+    """A projection with the weights of the norm before it."""
+    return rows[0] * norm.weight, rows[1]
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:

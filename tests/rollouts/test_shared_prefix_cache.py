@@ -3,12 +3,14 @@ bits do not depend on what is computed with it."""
 
 import weakref
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from peft import LoraConfig, get_peft_model
 from rollout_models import VOCABULARY, exact_model, plain_logits, tiny_model
 from thinning import tries
 from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
@@ -33,21 +35,26 @@ class LibraryDecoder(SharedPrefixDecoder):
         self._plain = None
 
 
+SHAPE = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "num_key_value_heads": 1,
+    "max_position_embeddings": 256,
+    "initializer_range": 0.3,
+}
+
+
 def other_models() -> Iterator[torch.nn.Module]:
-    shape = {"vocab_size": VOCABULARY, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2}
-    shape |= {
-        "num_attention_heads": 3,
-        "num_key_value_heads": 1,
-        "max_position_embeddings": 256,
-        "initializer_range": 0.3,
-    }
     torch.manual_seed(1)
-    yield LlamaForCausalLM(LlamaConfig(**shape, attention_bias=True, mlp_bias=True))
-    yield LlamaForCausalLM(LlamaConfig(**shape | {"num_key_value_heads": 3, "tie_word_embeddings": True}))
-    yield Qwen2ForCausalLM(Qwen2Config(**shape))
-    yield MistralForCausalLM(MistralConfig(**shape, sliding_window=300, head_dim=16))
+    yield LlamaForCausalLM(LlamaConfig(**SHAPE, attention_bias=True, mlp_bias=True))
+    yield LlamaForCausalLM(LlamaConfig(**SHAPE | {"num_key_value_heads": 3, "tie_word_embeddings": True}))
+    yield Qwen2ForCausalLM(Qwen2Config(**SHAPE))
+    yield MistralForCausalLM(MistralConfig(**SHAPE, sliding_window=300, head_dim=16))
     for rope in ({"rope_type": "linear", "factor": 2.0}, {"rope_type": "yarn", "factor": 2.0}):
-        yield Qwen2ForCausalLM(Qwen2Config(**shape, rope_parameters={"rope_theta": 1e4, **rope}))
+        yield Qwen2ForCausalLM(Qwen2Config(**SHAPE, rope_parameters={"rope_theta": 1e4, **rope}))
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +127,46 @@ def test_other_plain_architectures_equal_plain_passes():
             assert torch.allclose(found[i], wanted, atol=1e-4), type(model)
 
 
+def adapted(**form):
+    """A model with two adapters that are not zero, of which the second is active."""
+    targets = ["q_proj", "v_proj", "o_proj", "gate_proj", "down_proj", "lm_head"]
+    network = LlamaForCausalLM(LlamaConfig(**SHAPE, attention_bias=True))
+    wrapped = get_peft_model(network, LoraConfig(r=2, lora_alpha=8, target_modules=targets, **form), "first")
+    wrapped.add_adapter("second", LoraConfig(r=3, target_modules=["k_proj", "up_proj", *targets], **form))
+    wrapped.set_adapter("second")
+    with torch.no_grad():
+        for name, value in wrapped.named_parameters():
+            if "lora_" in name:
+                value += 0.2 * torch.randn(value.shape)
+    return wrapped.eval()
+
+
+def test_adapters_are_merged_into_the_packed_weights():
+    prompts, owner, tokens = [[3, 4, 5, 6], [7, 8]], np.array([0, 0, 1]), [[5, 6, 7, 8], [5, 6, 9, 2], [4, 3, 2, 9]]
+    wrapped, found = adapted(lora_dropout=0.1), []
+    inner = wrapped.get_base_model()
+    before = {name: value.clone() for name, value in wrapped.state_dict().items()}
+    for chosen in ("second", "first", None):
+        with torch.inference_mode(), wrapped.disable_adapter() if chosen is None else nullcontext():
+            if chosen:
+                wrapped.set_adapter(chosen)
+            decoder = SharedPrefixDecoder(inner, prompts, owner, 4)
+            assert decoder._plain is not None
+            own = fed(decoder, owner, tokens, 2)
+            for i, ids in enumerate(tokens):
+                assert torch.allclose(own[i], plain_logits(inner, prompts[owner[i]], tuple(ids)), atol=1e-4), chosen
+        found.append(torch.cat(list(own)))
+    assert all((one - other).abs().max() > 0.1 for one, other in zip(found, found[1:], strict=False))
+    assert all(torch.equal(value, before[name]) for name, value in wrapped.state_dict().items())
+
+
+@pytest.mark.parametrize("form", [{"use_dora": True}, {"lora_bias": True}])
+def test_adapters_that_do_more_than_add_take_the_librarys_forward_pass(form):
+    inner = adapted(**form).get_base_model()
+    assert not is_plain(inner)
+    assert is_plain(adapted().get_base_model())
+
+
 def test_what_is_not_plain_takes_the_librarys_forward_pass():
     assert is_plain(tiny_model())
     half, hooked, linear, normed = tiny_model().bfloat16(), tiny_model(), tiny_model(), tiny_model()
@@ -189,7 +236,7 @@ def test_the_librarys_forward_pass_is_tried_as_it_samples(monkeypatch):
     assert is_exact(tiny_model(hidden_act="gelu"))
     shape = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
     shape |= {"num_attention_heads": 2, "num_key_value_heads": 1, "sliding_window": 220}
-    windowed = MistralForCausalLM(MistralConfig(**shape)).bfloat16().eval()
+    windowed = MistralForCausalLM(MistralConfig(**SHAPE)).bfloat16().eval()
     assert sample_groups(windowed, [[3, 4, 5]], [[(0, 1)]], SamplingParams(LogitFilters(), 20, (1,)))[0][0].ids
 
 
