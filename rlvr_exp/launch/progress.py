@@ -30,9 +30,7 @@ that sampled."""
 class View(Protocol):
     """Draws. `text` is one line without control characters."""
 
-    def work(
-        self, name: str, done: int, total: int, text: str, unit: str = "", worked: float | None = None
-    ) -> None:
+    def work(self, name: str, done: int, total: int, text: str, unit: str = "", worked: float | None = None) -> None:
         """So much of the named work is done. `unit`: what is counted."""
 
     def wait(self, name: str) -> None:
@@ -157,9 +155,7 @@ class Plain:
             self._shown, self._time = True, now
             self.note(f"{self._waiting} ...  [{_clock_text(now - self._start)}]")
 
-    def work(
-        self, name: str, done: int, total: int, text: str, unit: str = "", worked: float | None = None
-    ) -> None:
+    def work(self, name: str, done: int, total: int, text: str, unit: str = "", worked: float | None = None) -> None:
         now, head = self._clock(), f"{name} {done}/{total} {unit}".rstrip()
         worked = done if worked is None else worked
         self._waiting, self._shown = "" if done else head, True

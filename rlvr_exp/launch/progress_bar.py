@@ -5,7 +5,15 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Task, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as RichProgress
 from rich.text import Text
 
@@ -54,14 +62,14 @@ class Bar:
     def tick(self) -> None:
         """The bar moves by itself."""
 
-    def work(
-        self, name: str, done: int, total: int, text: str, unit: str = "", worked: float | None = None
-    ) -> None:
+    def work(self, name: str, done: int, total: int, text: str, unit: str = "", worked: float | None = None) -> None:
         self.end_wait()
         if name not in self._tasks:
             self._tasks[name] = self._progress.add_task(f"{name}, {unit}" if unit else name, total=total or None)
         self._progress.figures = text
-        self._progress.update(self._tasks[name], completed=done if worked is None else worked, total=total or None, done=done)
+        self._progress.update(
+            self._tasks[name], completed=done if worked is None else worked, total=total or None, done=done
+        )
 
     def end_wait(self) -> None:
         if self._waiting is not None:

@@ -221,8 +221,8 @@ def sampling_logits(workload: Workload) -> float:
 
 def packed(workload: Workload) -> float:
     """The copy of all matrices and the head with which a CPU samples (rlvr_exp/rollouts/plain_forward.py). While it is made, the
-    products with the norms from which it is packed take as much, unless there is an adapter; both are many small blocks, and the allocator keeps about
-    half of them for the other phases. Weights of 16 bits are not copied."""
+    products with the norms from which it is packed take as much; both are many small blocks, and the allocator keeps about half of
+    them for the other phases. Weights of 16 bits are not copied."""
     if not workload.cpu or workload.width != 4:
         return 0.0
     shape = workload.shape

@@ -56,7 +56,7 @@ def rollout(workload: Workload) -> Lines:
         _standing(workload)
         | _opened(workload)
         | {
-            "packed weights": activations.packed(workload) * (1 if workload.adapter else 2),
+            "packed weights": 2 * activations.packed(workload),
             "KV cache": activations.cache(workload),
             "activations": activations.decode(workload),
             "logits": activations.sampling_logits(workload),

@@ -172,7 +172,9 @@ def test_threads_do_not_fight_with_the_verifiers(monkeypatch: pytest.MonkeyPatch
     assert child_environment(0)["OMP_NUM_THREADS"] == str(automatic_threads())
     assert child_environment(0, processes=64)["OMP_NUM_THREADS"] == "1", "shared by the ranks"
     assert child_environment(0)["OMP_WAIT_POLICY"] == "PASSIVE"
-    assert 0 < int(child_environment(0)["GOMP_SPINCOUNT"]) < 10_000, "longer than a gap between operations, shorter than a task"
+    assert 0 < int(child_environment(0)["GOMP_SPINCOUNT"]) < 10_000, (
+        "longer than a gap between operations, shorter than a task"
+    )
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     assert child_environment(0)["OMP_NUM_THREADS"] == "5", "what the caller says"
     assert 1 <= physical_cores() <= len(os.sched_getaffinity(0))
