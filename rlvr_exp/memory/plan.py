@@ -20,6 +20,7 @@ from rlvr_exp.config.solutions import GROWS, Solutions
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.config.suited import Setting
 from rlvr_exp.launch.data_check import measured_tasks, shown, splits_of
+from rlvr_exp.launch.inference_inputs import answered_tasks
 from rlvr_exp.launch.resume import directory_of, steps_of
 from rlvr_exp.memory.advice import memory
 from rlvr_exp.memory.choices import choices
@@ -171,11 +172,12 @@ def _inference(config: Config) -> Iterator[tuple[str, str]]:
         f", {len(options.ids)} by their ids" if options.ids else f", the first {options.tasks}" if options.tasks else ""
     )
     yield "tasks", f"{'standard input' if options.input == STDIN else options.input or source}{chosen}"
+    at_once = min(options.at_once, answered_tasks(config) or options.at_once)
     best = f", best of {options.samples}" if options.samples > 1 else ""
     beams = f" of {options.width}" if options.decoding == "beam" else ""
     verified = "judged" if options.verify else "not judged"
     retries = f", up to {options.max_attempts} attempts" if options.max_attempts > 1 else ""
-    yield "answers", f"{options.decoding}{beams}{best}, {verified}{retries}, {options.at_once} tasks at once"
+    yield "answers", f"{options.decoding}{beams}{best}, {verified}{retries}, {counted(at_once)} at once"
 
 
 def _read(config: Config) -> Iterator[str]:
