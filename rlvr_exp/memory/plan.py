@@ -1,6 +1,7 @@
 """The plan that run.dry=true prints: what a run would do, hold in memory, read and write. Starts nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rlvr_exp.config.advice import advice
@@ -154,6 +155,10 @@ def _evaluation(config: Config, sizes: Mapping[str, int]) -> str:
 def _selection(wanted: Select, sizes: Mapping[str, int]) -> str:
     if not wanted.active:
         return "none is looked for, the run ends with its last"
+    if wanted.every_steps and sizes and not sizes.get(wanted.split):
+        wanted = replace(wanted, every_steps=0)
+        if not wanted.active:
+            return f"none, the run ends with its last: the data has no split {wanted.split!r}"
     by = f"{'highest' if wanted.mode == 'max' else 'lowest'} {wanted.metric}"
     if not wanted.every_steps:
         return by
