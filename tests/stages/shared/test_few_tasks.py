@@ -100,5 +100,7 @@ def test_no_best_step_is_promised_without_tasks_to_choose_it_on(
     words = ["+stage=grpo", "data=code", own(tmp_path, 2), "algorithm.max_steps=100", "run.dry=true"]
     plan = said(capsys, *words)
     assert "best step:   none, the run ends with its last: the data has no split 'dev'" in plan
-    assert "best step:   lowest train/loss\n" in said(capsys, *words, "run.select.metric=train/loss", "run.select.mode=min")
+    assert "best step:   lowest train/loss\n" in said(
+        capsys, *words, "run.select.metric=train/loss", "run.select.mode=min"
+    )
     assert "of 'dev'" in said(capsys, *words[:2], own(tmp_path), *words[3:])
