@@ -31,7 +31,8 @@ class Collect(Drawing):
     max_cost: float = option(0.0, low=0)
     """Stop once this run's endpoint has cost so much (engine.prompt_price, engine.completion_price); 0: no limit."""
     batch_size: int = option(64, low=1)
-    """Trajectories at once; they are written after each batch."""
+    """Trajectories at once. They are written after each batch. If a preset sets a smaller evaluation.batch_size, that is the
+    default."""
 
     def problems(self) -> list[InputProblem]:
         found = self.drawing_problems()

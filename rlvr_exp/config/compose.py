@@ -34,7 +34,7 @@ from rlvr_exp.config.roles import choose_for_roles, complete_roles, spread_roles
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.schema_match import SchemaMatcher, option_named
 from rlvr_exp.config.stages import STAGE_GROUPS, STAGES
-from rlvr_exp.config.suited import suit
+from rlvr_exp.config.suited import follow_batch, suit
 from rlvr_exp.config.tree import Tree
 from rlvr_exp.config.typed_config import Checked, check, given_choice, present_nodes
 from rlvr_exp.config.words import ParsedOverrides, parse
@@ -90,6 +90,7 @@ def _complete(tree: Tree, chosen: set[str]) -> Checked:
     """The checked configuration of a tree, with the settings that suit its checkpoint."""
     own = copy.deepcopy(tree)
     settings = suit(own, chosen)
+    follow_batch(own)
     complete_roles(own)
     return replace(check(own), settings=settings)
 

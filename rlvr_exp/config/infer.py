@@ -53,7 +53,8 @@ class Infer(Drawing):
     """A checkpoint of +stage=cascade: its writer and its annotator solve the data's tasks together; model: both roles by
     the model node's own weights; empty: one policy alone. `max_attempts` are then the annotator's."""
     batch_size: int = option(64, low=1)
-    """Completions drawn at once; what is answered is written after each batch."""
+    """Completions sampled at once. Answers are written after each batch. If a preset sets a smaller evaluation.batch_size, that
+    is the default."""
 
     @property
     def width(self) -> int:

@@ -118,6 +118,8 @@ STAGES: dict[str, Stage] = {
 }
 
 _OWN = {spec.name: allowed_of(spec).node for spec in fields(Config) if spec.name in STAGES}
+OWN_BATCH = ("infer", "collect")
+"""Stages with a batch size of their own; the others take that of `evaluation`."""
 STAGE_GROUPS = tuple(name for name, chosen in _OWN.items() if chosen)
 """Stages whose own node is chosen in a group of their name; under other stages it is there, unread."""
 STAGE_NODES = frozenset(_OWN) - frozenset(STAGE_GROUPS)
@@ -127,6 +129,11 @@ STAGE_NODES = frozenset(_OWN) - frozenset(STAGE_GROUPS)
 def reads(of: str | Config, node: str) -> bool:
     """Whether a stage, or the stage of a configuration with the choice in its own group, reads a node."""
     return node in (nodes(of) if isinstance(of, str) else nodes(of.stage, choice(of)))
+
+
+def sampling_node(config: Config) -> str:
+    """The node whose `batch_size` bounds the completions that the stage samples at once."""
+    return next((name for name in OWN_BATCH if getattr(config, name) is not None), "evaluation")
 
 
 def choice(config: Config) -> Any:

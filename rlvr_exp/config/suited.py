@@ -20,8 +20,9 @@ from rlvr_exp.config.needs import config_folder
 from rlvr_exp.config.packaged import is_converted
 from rlvr_exp.config.rates import rate_in_words, size_in_words, usual_rate
 from rlvr_exp.config.run import Evaluation
+from rlvr_exp.config.schema import Config
 from rlvr_exp.config.schema_match import field_types, is_schema
-from rlvr_exp.config.stages import STAGES, nodes
+from rlvr_exp.config.stages import OWN_BATCH, STAGES, nodes
 from rlvr_exp.config.targets import NoSchema, find_schema
 from rlvr_exp.config.tree import Path, Tree, dotted
 
@@ -74,6 +75,16 @@ def suit(tree: Tree, chosen: Collection[str]) -> tuple[Setting, ...]:
                 tree.put(setting.path, setting.value, f"suits {_named(tree, at)}: {setting.why}")
                 found.append(setting)
     return tuple(found)
+
+
+def follow_batch(tree: Tree) -> None:
+    """Let the `evaluation.batch_size` of a preset bound the batches of a stage that has its own batch size."""
+    stage = tree.values.get("stage")
+    source, own = ("evaluation", "batch_size"), (str(stage), "batch_size")
+    most = _given(tree, source)
+    if stage in OWN_BATCH and isinstance(most, int) and not tree.origin(own):
+        usual: int = field_types(Config)[stage].batch_size
+        tree.put(own, min(most, usual), tree.origin(source))
 
 
 def _roles(tree: Tree) -> Iterator[Path]:

@@ -29,7 +29,7 @@ from rlvr_exp.launch.console import Rows, carries_rows, message_stream, unread
 from rlvr_exp.launch.conversion import convert_packages
 from rlvr_exp.launch.progress import printable
 from rlvr_exp.launch.ranks import environments, every_device, of_node, remove_scratch
-from rlvr_exp.launch.resume import Start, begin, prepare
+from rlvr_exp.launch.resume import Start, begin, continuing, prepare
 from rlvr_exp.launch.standard_input import keep_standard_input
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
@@ -96,6 +96,8 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         out = message_stream(config)
         with unread(out, sys.stderr):
             _print_outcome(code, directory / log_name(rank), _page(config, directory), summary, out)
+            if code == INTERRUPTED and (further := continuing(config, root)):
+                print(f"continue with: {further}", file=sys.stderr, flush=True)
         if scratch and code != FAULT:  # Of a fault the log stays.
             shutil.rmtree(directory)
         return Outcome(directory, code, summary)

@@ -140,6 +140,20 @@ def input_problems(config: Config) -> Iterator[InputProblem]:
             yield problem
 
 
+def answered_tasks(config: Config) -> int:
+    """Number of tasks that a stage without training answers; 0 if it is not known before the start, or if the stage trains."""
+    options: Any = config.infer or config.collect or (config.evaluation if config.evaluate is not None else None)
+    if options is None:
+        return 0
+    if path := getattr(options, "input", ""):
+        count = sum(1 for _ in _entries(Path(path), path)) if Path(path).is_file() else 0
+    else:
+        domain = domain_of(config)
+        count = 0 if domain is None else max(0, domain.sizes().get(options.split, 0) - getattr(options, "skip", 0))
+    bounds = (count, options.tasks, len(getattr(options, "ids", ())))
+    return min(filter(None, bounds), default=0)
+
+
 def tasks_of_domain(tasks: Iterable[Task], domain: Domain) -> list[InferenceTask]:
     return [InferenceTask(task.id, task, domain) for task in tasks]
 

@@ -5,6 +5,7 @@ What does not fit (other options, other data, other initial weights, another run
 difference, and nothing in the directory is changed. Never imports torch.
 """
 
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import yaml
 from rlvr_exp.config import Checked, Config, build
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.run import AUTO
-from rlvr_exp.config.stages import measures, repeatable, resumable
+from rlvr_exp.config.stages import measures, repeatable, resumable, trains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import STEP, OtherFormat, check_sound
 from rlvr_exp.launch.ranks import of_node
@@ -58,6 +59,15 @@ def directory_of(config: Config) -> Path | None:
     """The run directory that the options name; None: a new directory with its default name."""
     named = config.run.resume if config.run.resume not in ("", AUTO) else config.run.dir
     return Path(named) if named else None
+
+
+def continuing(config: Config, root: Path) -> str:
+    """The command that continues an interrupted run; empty if the stage has none of its own, or if several machines ran it."""
+    if config.run.trial or config.parallel.nodes > 1 or not (trains(config.stage) or measures(config.stage)):
+        return ""
+    kept = steps_of(root) or measures(config.stage) or (root / JOURNALS).is_dir()
+    words = [f"run.resume={root}"] if kept else [f"run.resume={AUTO}", f"run.dir={root}"]
+    return shlex.join(["python", "-m", "rlvr_exp", *words])
 
 
 def problem_before(config: Config) -> InputProblem | None:

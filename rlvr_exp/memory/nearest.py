@@ -72,7 +72,9 @@ def _halves(start: int, least: int) -> Iterator[int]:
 
 
 def _sampled(groups: int, workload: Workload) -> Change:
-    words = f"evaluation.batch_size={groups * workload.sampling_batch.size}"
+    batch = workload.sampling_batch
+    most = groups * batch.size
+    words = " ".join(f"{option}={most}" for option, value in batch.options if value > most)
     return Change(words, lambda now: replace(now, sampling_batch=replace(now.sampling_batch, groups=groups)))
 
 

@@ -1,6 +1,7 @@
 """The plan that run.dry=true prints: what a run would do, hold in memory, read and write. Starts nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rlvr_exp.config.advice import advice
@@ -20,6 +21,7 @@ from rlvr_exp.config.solutions import GROWS, Solutions
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.config.suited import Setting
 from rlvr_exp.launch.data_check import measured_tasks, shown, splits_of
+from rlvr_exp.launch.inference_inputs import answered_tasks
 from rlvr_exp.launch.resume import directory_of, steps_of
 from rlvr_exp.memory.advice import memory
 from rlvr_exp.memory.choices import choices
@@ -153,6 +155,10 @@ def _evaluation(config: Config, sizes: Mapping[str, int]) -> str:
 def _selection(wanted: Select, sizes: Mapping[str, int]) -> str:
     if not wanted.active:
         return "none is looked for, the run ends with its last"
+    if wanted.every_steps and sizes and not sizes.get(wanted.split):
+        wanted = replace(wanted, every_steps=0)
+        if not wanted.active:
+            return f"none, the run ends with its last: the data has no split {wanted.split!r}"
     by = f"{'highest' if wanted.mode == 'max' else 'lowest'} {wanted.metric}"
     if not wanted.every_steps:
         return by
@@ -171,11 +177,12 @@ def _inference(config: Config) -> Iterator[tuple[str, str]]:
         f", {len(options.ids)} by their ids" if options.ids else f", the first {options.tasks}" if options.tasks else ""
     )
     yield "tasks", f"{'standard input' if options.input == STDIN else options.input or source}{chosen}"
+    at_once = min(options.at_once, answered_tasks(config) or options.at_once)
     best = f", best of {options.samples}" if options.samples > 1 else ""
     beams = f" of {options.width}" if options.decoding == "beam" else ""
     verified = "judged" if options.verify else "not judged"
     retries = f", up to {options.max_attempts} attempts" if options.max_attempts > 1 else ""
-    yield "answers", f"{options.decoding}{beams}{best}, {verified}{retries}, {options.at_once} tasks at once"
+    yield "answers", f"{options.decoding}{beams}{best}, {verified}{retries}, {counted(at_once)} at once"
 
 
 def _read(config: Config) -> Iterator[str]:

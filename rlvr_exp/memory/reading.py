@@ -14,7 +14,8 @@ from rlvr_exp.config.needs import config_folder
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.scratch import LEARNED, LEAST, Scratch, scratch_shape
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.stages import reads, sampling_node
+from rlvr_exp.launch.inference_inputs import answered_tasks
 from rlvr_exp.memory.lengths import DataLengths
 from rlvr_exp.memory.workload import WIDTH, Adapter, SamplingBatch, Workload
 
@@ -142,16 +143,20 @@ def _prompt(config: Config, split: str, number: int, read: DataLengths | None) -
 
 def _sampling_batch(config: Config, share: int, read: DataLengths | None) -> SamplingBatch:
     """What is sampled at the same time, in training, in evaluation or by inference, whichever is larger."""
-    model, algorithm, measured = config.model, config.algorithm, config.infer or config.collect or config.evaluation
+    model, algorithm, node = config.model, config.algorithm, sampling_node(config)
+    measured, options = getattr(config, node), {f"{node}.batch_size": getattr(config, node).batch_size}
     tasks = max(1, measured.batch_size // measured.samples)
-    tasks = min(tasks, measured.tasks or tasks)
+    tasks = min(tasks, measured.tasks or tasks, answered_tasks(config) or tasks)
     read = None if getattr(measured, "input", "") else read
     wanted = [(measured.split, tasks, measured.samples)]
     if reads(config, "algorithm") and isinstance(algorithm, ReinforcementLearning):
         at_once = max(1, (algorithm.rollout_batch_size or measured.batch_size) // algorithm.group_size)
+        options |= {"algorithm.rollout_batch_size": algorithm.rollout_batch_size}
         wanted.append(("", min(share, at_once), algorithm.group_size))
     found = [
-        SamplingBatch(groups, size, _prompt(config, split, groups, read), model.max_completion_tokens)
+        SamplingBatch(
+            groups, size, _prompt(config, split, groups, read), model.max_completion_tokens, tuple(options.items())
+        )
         for split, groups, size in wanted
     ]
     return max(found, key=lambda sampling_batch: sampling_batch.tokens)

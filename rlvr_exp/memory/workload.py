@@ -31,6 +31,8 @@ class SamplingBatch:
     prompt: int
     completion: int
     """The longest allowed, in tokens."""
+    options: tuple[tuple[str, int], ...] = ()
+    """Name and value of each option that bounds the completions sampled at once."""
 
     @property
     def tokens(self) -> int:

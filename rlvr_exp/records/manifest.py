@@ -62,6 +62,12 @@ def mark_resumed(directory: Path, checkpoint: Path, command: Sequence[str], crea
     update(directory, versions=versions(), resumed=[*_read(directory).get("resumed", []), entry])
 
 
+def commands(directory: Path) -> list[list[str]]:
+    """The commands that started and resumed the run, in their order; secrets in them are masked."""
+    known = _read(directory) if (directory / NAME).is_file() else {}
+    return [entry["command"] for entry in (known, *known.get("resumed", ())) if entry.get("command")]
+
+
 def record_override(directory: Path, band: int, step: int, created: str) -> None:
     """Record the difficulty band that a start of the run sends its curriculum to, and the step after which; -1, no band, only
     where an earlier start named one."""

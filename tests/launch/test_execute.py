@@ -105,6 +105,7 @@ def test_every_end_has_its_code_and_summary(run, capfd, how: str, code: int, sta
     assert (outcome.directory / "report.html").is_file()
     said = capfd.readouterr()
     assert reason in said.err
+    assert (f"continue with: python -m rlvr_exp run.resume={outcome.directory}\n" in said.err) == (how == "stopped")
     if how == "fault":
         assert "ZeroDivisionError" in said.err and "log.txt" in said.err
 

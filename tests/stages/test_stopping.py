@@ -91,7 +91,9 @@ def test_an_interrupt_writes_a_checkpoint_and_ends_with_130(tmp_path):
     parent = start(tmp_path, *LONG)
     wait_for_checkpoint(tmp_path, parent)
     os.kill(parent.pid, signal.SIGINT)
-    assert parent.wait(timeout=300) == 130
+    _, printed = parent.communicate(timeout=300)
+    assert parent.returncode == 130
+    assert printed.splitlines()[-1] == "continue with: python -m rlvr_exp run.resume=run"
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["status"] == "interrupted" and summary["steps"] >= 2 and summary["before"]
     checkpoint = tmp_path / "run" / "checkpoints" / f"step_{summary['steps']:06d}"

@@ -1,16 +1,22 @@
-"""How small a difference the held-out tasks of a run can show, said before the run starts, and what helps if they are few."""
+"""What the number of tasks allows, before the run starts: the smallest difference that held-out tasks show, and steps that
+repeat a task."""
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rlvr_exp.config import Config
+from rlvr_exp.config.algorithm import ReinforcementLearning
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.sample_size import FEW, detectable
 from rlvr_exp.config.scales import counted
 from rlvr_exp.config.stages import reads, trains
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.launch.data_check import domain_of, measured_tasks
+from rlvr_exp.launch.data_check import domain_of, measured_tasks, rl_split
+from rlvr_exp.launch.resume import directory_of
+from rlvr_exp.records import manifest
 from rlvr_exp.stages.shared.start import start_problems
+from rlvr_exp.tasks.base import Domain
 
 FOLDS = 5
 OF_THE_RUN = ("run.", "seed=", "evaluation.remember=", "evaluation.split=", "evaluation.skip=", "data.fold", "executor")
@@ -29,10 +35,23 @@ def sample_size(config: Config, words: Sequence[str]) -> list[tuple[str, str]]:
         return []
     if not tasks:
         return []
-    lines = [("detectable", detectable(tasks, config.evaluation.samples, config.evaluation.greedy))]
+    lines = [("warning", text) for text in _repeats(config, domain)]
+    lines.append(("detectable", detectable(tasks, config.evaluation.samples, config.evaluation.greedy)))
     if tasks < FEW:
         lines += [("warning", text) for text in _warnings(config, tasks, words)]
     return lines
+
+
+def _repeats(config: Config, domain: Domain) -> Iterator[str]:
+    if not reads(config, "curriculum") or not isinstance(config.algorithm, ReinforcementLearning):
+        return
+    split, prompts = rl_split(domain), config.algorithm.prompts_per_step
+    tasks = domain.sizes().get(split, 0)
+    if 0 < tasks < prompts:
+        yield (
+            f"each step repeats tasks: it takes {prompts} prompts, and split {split!r} has {counted(tasks)}. "
+            f"Bring more data, or set algorithm.prompts_per_step={tasks}"
+        )
 
 
 def _warnings(config: Config, tasks: int, words: Sequence[str]) -> Iterator[str]:
@@ -41,11 +60,28 @@ def _warnings(config: Config, tasks: int, words: Sequence[str]) -> Iterator[str]
     if not trains(config.stage):
         yield f"measure {FEW} tasks or more: bring more data, or name a larger split by evaluation.split"
         return
-    command = cross_validation(config, words)
+    started = _starting_words(config, words)
+    if started is None:
+        return
+    command = cross_validation(config, started)
     if command is None:
         yield f"bring more data: these tasks cannot be cut into folds for study=cross_validation, and {FEW} tasks or more are needed"
     else:
         yield f"a cross-validation measures every task once, by a training for each fold: {shlex.join(command)}"
+
+
+def _starting_words(config: Config, words: Sequence[str]) -> Sequence[str] | None:
+    """Words that start the run from its first step. For a run that is resumed by its directory alone they come from its manifest;
+    None if these do not give its configuration."""
+    directory = directory_of(config)
+    if not config.run.resume or directory is None or any(word.startswith("+stage=") for word in words):
+        return words
+    started: dict[str, str] = {}
+    for command in (*(one[3:] for one in manifest.commands(directory)), words):
+        started |= {word.lstrip("+").partition("=")[0]: word for word in command if not word.startswith("run.")}
+    found = compose_lenient([*started.values()])
+    same = not found.problems and replace(found.config, run=config.run) == config
+    return [*started.values()] if same else None
 
 
 def cross_validation(config: Config, words: Sequence[str]) -> list[str] | None:

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from rlvr_exp.config import compose
+from rlvr_exp.config.load import to_yaml
 from rlvr_exp.launch.execute import Outcome
 from rlvr_exp.main import main
+from rlvr_exp.records import manifest
+from rlvr_exp.stages.shared.sample_size import sample_size
 
 
 def own(folder: Path, count: int = 10) -> str:
@@ -47,3 +51,56 @@ def test_enough_tasks_are_not_warned_of_and_the_real_number_is_told(capsys: pyte
 def test_an_evaluation_of_few_tasks_names_no_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = said(capsys, "+stage=evaluate", "data=code", own(tmp_path, 60), "evaluation.tasks=4", "run.dry=true")
     assert "only 4 tasks of split 'test' are measured" in plan and "study=" not in plan
+
+
+def warnings(*words: str) -> list[str]:
+    return [text for name, text in sample_size(compose(words).config, words) if name == "warning"]
+
+
+def started(folder: Path, *words: str) -> Path:
+    """A run directory with the files that a start writes."""
+    run = folder / "run"
+    run.mkdir()
+    (run / "config.yaml").write_text(to_yaml(compose(words)))
+    manifest.begin(run, "grpo", 0, ["python", "-m", "rlvr_exp", *words], "")
+    return run
+
+
+def test_the_cross_validation_of_a_resumed_run_is_that_of_its_own_command(tmp_path: Path) -> None:
+    words = ["+stage=grpo", "data=code", own(tmp_path), "run.log_every_steps=2", "algorithm.max_steps=2"]
+    run = started(tmp_path, *words)
+    longer = ["+stage=grpo", "data=code", own(tmp_path), "algorithm.max_steps=4"]
+    assert warnings(f"run.resume={run}", "algorithm.max_steps=4") == warnings(*longer)
+    assert warnings("run.resume=auto", f"run.dir={run}") == warnings(*words)
+    manifest.mark_resumed(run, run, ["python", "-m", "rlvr_exp", f"run.resume={run}", "algorithm.max_steps=4"], "")
+    (run / "config.yaml").write_text(to_yaml(compose(longer)))
+    assert warnings(f"run.resume={run}") == warnings(*longer)
+    assert any("study=cross_validation" in text for text in warnings(*longer))
+
+
+def test_no_command_is_offered_if_that_of_a_resumed_run_is_not_known(tmp_path: Path) -> None:
+    run = started(tmp_path, "+stage=grpo", "data=code", own(tmp_path))
+    manifest.update(run, command=["python", "-m", "rlvr_exp", "+stage=grpo", "data=code"])
+    (few,) = [text for text in warnings(f"run.resume={run}") if "prompts" not in text]
+    assert "only 1 task of split 'test'" in few
+    (run / manifest.NAME).unlink()
+    assert not any("study=" in text for text in warnings(f"run.resume={run}"))
+
+
+def test_a_step_that_repeats_tasks_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["+stage=grpo", "data=code", own(tmp_path), "run.select.times=0"]
+    repeats = "each step repeats tasks: it takes 9 prompts, and split 'train' has 8 tasks"
+    assert repeats in said(capsys, *words, "algorithm.prompts_per_step=9", "run.dry=true")
+    assert not any("each step repeats" in text for text in warnings(*words, "algorithm.prompts_per_step=8"))
+
+
+def test_no_best_step_is_promised_without_tasks_to_choose_it_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["+stage=grpo", "data=code", own(tmp_path, 2), "algorithm.max_steps=100", "run.dry=true"]
+    plan = said(capsys, *words)
+    assert "best step:   none, the run ends with its last: the data has no split 'dev'" in plan
+    assert "best step:   lowest train/loss\n" in said(
+        capsys, *words, "run.select.metric=train/loss", "run.select.mode=min"
+    )
+    assert "of 'dev'" in said(capsys, *words[:2], own(tmp_path), *words[3:])
