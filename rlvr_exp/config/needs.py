@@ -89,10 +89,14 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
     for name in STAGE_GROUPS:
         if (path := getattr(getattr(config, name), "path", "")) and not Path(path).exists():
             allowed = "an existing folder or file"
-            yield MissingArtifact(InputProblem(f"{name}.path", "not there", path, allowed, near_path(path), "correct the path"), "")
+            yield MissingArtifact(
+                InputProblem(f"{name}.path", "not there", path, allowed, near_path(path), "correct the path"), ""
+            )
     if (other := getattr(config.benchmark, "other", "")) and not Path(other).is_dir():
         allowed = "the folder of a checkpoint"
-        yield MissingArtifact(InputProblem("benchmark.other", "not there", other, allowed, near_path(other), "correct the path"), "")
+        yield MissingArtifact(
+            InputProblem("benchmark.other", "not there", other, allowed, near_path(other), "correct the path"), ""
+        )
     if isinstance(config.benchmark, EvalPlus):
         yield from _evalplus(config.benchmark)
     if config.rescore is not None:
@@ -113,7 +117,9 @@ def _evalplus(options: EvalPlus) -> Iterator[MissingArtifact]:
         if not (Path(name).is_file() or (Path(name) / "evaluation").is_dir()):
             allowed = "a run directory of +stage=evaluate, or a file of JSON lines"
             where = f"benchmark.completions[{place}]"
-            yield MissingArtifact(InputProblem(where, "not there", name, allowed, near_path(name), "correct the path"), "")
+            yield MissingArtifact(
+                InputProblem(where, "not there", name, allowed, near_path(name), "correct the path"), ""
+            )
     if not options.version():
         command = "pip install 'rlvr_exp[evalplus]'"
         remedy = f"{command}, or benchmark.python=PYTHON of an environment that has it"
@@ -197,7 +203,9 @@ def _solutions(options: Solutions) -> Iterator[MissingArtifact]:
         yield MissingArtifact(problem, "")
     elif options.action in LOOKS and not Path(options.path).exists():
         where, allowed = "solutions.path", "a store of solutions"
-        yield MissingArtifact(InputProblem(where, "not there", options.path, allowed, near_path(options.path), "correct the path"), "")
+        yield MissingArtifact(
+            InputProblem(where, "not there", options.path, allowed, near_path(options.path), "correct the path"), ""
+        )
     if options.input:
         yield from _input("solutions.input", options.input)
     if options.run:
@@ -259,7 +267,10 @@ def _rollouts(where: str, directory: str) -> Iterator[MissingArtifact]:
 def _run(where: str, directory: str) -> Iterator[MissingArtifact]:
     if not (Path(directory) / "config.yaml").is_file():
         yield MissingArtifact(
-            InputProblem(where, "no run is there", directory, "a run directory, with a config.yaml", near_path(directory)), ""
+            InputProblem(
+                where, "no run is there", directory, "a run directory, with a config.yaml", near_path(directory)
+            ),
+            "",
         )
 
 
@@ -284,7 +295,12 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
         what = "no adapter is there"
         yield MissingArtifact(
             InputProblem(
-                "model.adapter.path", what, model.adapter.path, allowed, near_path(model.adapter.path), "correct the path"
+                "model.adapter.path",
+                what,
+                model.adapter.path,
+                allowed,
+                near_path(model.adapter.path),
+                "correct the path",
             ),
             "",
         )

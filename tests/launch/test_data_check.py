@@ -36,7 +36,11 @@ def test_the_plan_says_which_splits_there_are(tmp_path: Path, capsys: pytest.Cap
 
 def files_and_asserts(path: Path) -> Path:
     """One task whose tests are asserts on values, and nine with a pytest file."""
-    one = {"prompt": "Add.", "tests": ["assert f(1) == 2", "assert f(4) == 5"], "solution": "def f(x):\n    return x + 1\n"}
+    one = {
+        "prompt": "Add.",
+        "tests": ["assert f(1) == 2", "assert f(4) == 5"],
+        "solution": "def f(x):\n    return x + 1\n",
+    }
     file = "import pytest\nfrom solution import f{0}\n\ndef test_f():\n    assert f{0}(1) == 1{0}\n"
     program = "def f{0}(x):\n    return x + {0} + 9\n"
     rows = [one, *({"prompt": f"{n}.", "tests": file.format(n), "solution": program.format(n)} for n in range(9))]

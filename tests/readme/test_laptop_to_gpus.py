@@ -43,11 +43,15 @@ def test_the_commands_of_the_page_compose(folder: Path) -> None:
 
 
 def test_the_figures_of_the_page_are_those_of_the_runs(folder: Path) -> None:
-    large, small = (compose(words).config for words in (PLAN, next(w for w in COMMANDS.values() if "run.dir=small" in w)))
+    large, small = (
+        compose(words).config for words in (PLAN, next(w for w in COMMANDS.values() if "run.dir=small" in w))
+    )
     steps, group = large.algorithm, large.algorithm.group_size
     assert f"{steps.max_steps} steps of {steps.prompts_per_step} prompts x {group} answers" in PAGE
     lengths = large.model
-    assert f"at most {lengths.max_prompt_tokens} tokens, and answers have at most {lengths.max_completion_tokens}" in PAGE
+    assert (
+        f"at most {lengths.max_prompt_tokens} tokens, and answers have at most {lengths.max_completion_tokens}" in PAGE
+    )
     assert f"every {planned(large).every_steps} steps here" in PAGE and not planned(small).every_steps
     assert f"cut at {small.model.max_completion_tokens} tokens" in PAGE and small.model.adapter.kind == "none"
 

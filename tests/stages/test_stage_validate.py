@@ -78,7 +78,9 @@ def test_golds_pass_and_wrong_programs_are_refused(tmp_path: Path) -> None:
 
 def test_a_gold_that_does_not_pass_stops_with_its_reason_and_the_files(tmp_path: Path) -> None:
     config = checked(mbpp(tmp_path / "set", [GOOD, "def double(x):\n    return x"]), "validate.mutants=0")
-    with pytest.raises(GuardStop, match=r"1 of 2 reference answers do not pass(.|\n)*Mbpp/602: failed \(wrong_answer\)"):
+    with pytest.raises(
+        GuardStop, match=r"1 of 2 reference answers do not pass(.|\n)*Mbpp/602: failed \(wrong_answer\)"
+    ):
         run(tmp_path, config)
     bad = [row for row in rows(tmp_path) if row["kind"] == "gold" and row["outcome"] != "passed"]
     assert [row["task"] for row in bad] == ["Mbpp/602"] and bad[0]["code"] == "def double(x):\n    return x\n"

@@ -183,7 +183,9 @@ def _of_answers(config: Config, domain: Domain) -> None:
         if path := config.validate.answers:
             if not Path(path).is_file():
                 what = "not there" if not Path(path).exists() else "not a regular file"
-                raise InputError(InputProblem(OPTION, what, path, "a file of JSON lines", near_path(path), "correct the path"))
+                raise InputError(
+                    InputProblem(OPTION, what, path, "a file of JSON lines", near_path(path), "correct the path")
+                )
             read_answers(Path(path), {task.id: task for name in splits for task in domain.splits()[name]})
 
 
