@@ -1,7 +1,8 @@
-"""The nearest existing name to an unknown name."""
+"""The nearest existing name to an unknown name, or path to a path."""
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 NEAR, LIKELY, SURE = 0.5, 0.6, 0.75
 """How similar two names are that may be meant for one another, up to those that hardly mean anything else."""
@@ -26,3 +27,12 @@ def suggest(name: str, names: Iterable[str], cutoff: float = NEAR) -> str:
     by_lower = {candidate.lower(): candidate for candidate in names}
     found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
     return by_lower[found[0]] if found else ""
+
+
+def near_path(given: str) -> str:
+    """The path with the most similar name in the same folder; empty if none is near."""
+    path = Path(given)
+    if path.exists() or not path.parent.is_dir():
+        return ""
+    found = suggest(path.name, (one.name for one in path.parent.iterdir()), SURE)
+    return str(path.with_name(found)) if found else ""

@@ -17,6 +17,7 @@ from rlvr_exp.config.engine_checks import engine_missing
 from rlvr_exp.config.images import build_command, find_image
 from rlvr_exp.config.infer import STDIN, Infer
 from rlvr_exp.config.model import Model, base
+from rlvr_exp.config.names import near_path
 from rlvr_exp.config.optimizer import AdamW8bit
 from rlvr_exp.config.packaged import install_command, is_converted, package_problem
 from rlvr_exp.config.parallel import SHARDING
@@ -88,10 +89,14 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
     for name in STAGE_GROUPS:
         if (path := getattr(getattr(config, name), "path", "")) and not Path(path).exists():
             allowed = "an existing folder or file"
-            yield MissingArtifact(InputProblem(f"{name}.path", "not there", path, allowed, "", "correct the path"), "")
+            yield MissingArtifact(
+                InputProblem(f"{name}.path", "not there", path, allowed, near_path(path), "correct the path"), ""
+            )
     if (other := getattr(config.benchmark, "other", "")) and not Path(other).is_dir():
         allowed = "the folder of a checkpoint"
-        yield MissingArtifact(InputProblem("benchmark.other", "not there", other, allowed, "", "correct the path"), "")
+        yield MissingArtifact(
+            InputProblem("benchmark.other", "not there", other, allowed, near_path(other), "correct the path"), ""
+        )
     if isinstance(config.benchmark, EvalPlus):
         yield from _evalplus(config.benchmark)
     if config.rescore is not None:
@@ -112,7 +117,9 @@ def _evalplus(options: EvalPlus) -> Iterator[MissingArtifact]:
         if not (Path(name).is_file() or (Path(name) / "evaluation").is_dir()):
             allowed = "a run directory of +stage=evaluate, or a file of JSON lines"
             where = f"benchmark.completions[{place}]"
-            yield MissingArtifact(InputProblem(where, "not there", name, allowed, "", "correct the path"), "")
+            yield MissingArtifact(
+                InputProblem(where, "not there", name, allowed, near_path(name), "correct the path"), ""
+            )
     if not options.version():
         command = "pip install 'rlvr_exp[evalplus]'"
         remedy = f"{command}, or benchmark.python=PYTHON of an environment that has it"
@@ -124,7 +131,8 @@ def _missing_data(path: str) -> MissingArtifact:
     remedy = "correct the path, or leave it out for the embedded tasks"
     if HUB_NAME.fullmatch(path):
         remedy += "; a set of the hub: load_dataset(NAME).save_to_disk(FOLDER) by the package datasets first"
-    return MissingArtifact(InputProblem("data.path", "not there", path, "an existing folder or file", "", remedy), "")
+    allowed = "an existing folder or file"
+    return MissingArtifact(InputProblem("data.path", "not there", path, allowed, near_path(path), remedy), "")
 
 
 def _missing_runs(report: Report) -> Iterator[MissingArtifact]:
@@ -195,7 +203,9 @@ def _solutions(options: Solutions) -> Iterator[MissingArtifact]:
         yield MissingArtifact(problem, "")
     elif options.action in LOOKS and not Path(options.path).exists():
         where, allowed = "solutions.path", "a store of solutions"
-        yield MissingArtifact(InputProblem(where, "not there", options.path, allowed, "", "correct the path"), "")
+        yield MissingArtifact(
+            InputProblem(where, "not there", options.path, allowed, near_path(options.path), "correct the path"), ""
+        )
     if options.input:
         yield from _input("solutions.input", options.input)
     if options.run:
@@ -216,7 +226,8 @@ def _solutions(options: Solutions) -> Iterator[MissingArtifact]:
 def _input(where: str, given: str) -> Iterator[MissingArtifact]:
     if not Path(given).is_file():
         what = "not a regular file" if Path(given).exists() else "not there"
-        yield MissingArtifact(InputProblem(where, what, given, "a file of JSON lines", "", "correct the path"), "")
+        allowed = "a file of JSON lines"
+        yield MissingArtifact(InputProblem(where, what, given, allowed, near_path(given), "correct the path"), "")
 
 
 def _output(where: str, given: str) -> Iterator[MissingArtifact]:
@@ -256,7 +267,10 @@ def _rollouts(where: str, directory: str) -> Iterator[MissingArtifact]:
 def _run(where: str, directory: str) -> Iterator[MissingArtifact]:
     if not (Path(directory) / "config.yaml").is_file():
         yield MissingArtifact(
-            InputProblem(where, "no run is there", directory, "a run directory, with a config.yaml"), ""
+            InputProblem(
+                where, "no run is there", directory, "a run directory, with a config.yaml", near_path(directory)
+            ),
+            "",
         )
 
 
@@ -280,7 +294,15 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
         allowed = "a folder with adapter_config.json and adapter_model.safetensors"
         what = "no adapter is there"
         yield MissingArtifact(
-            InputProblem("model.adapter.path", what, model.adapter.path, allowed, "", "correct the path"), ""
+            InputProblem(
+                "model.adapter.path",
+                what,
+                model.adapter.path,
+                allowed,
+                near_path(model.adapter.path),
+                "correct the path",
+            ),
+            "",
         )
     if weights := weights_folder(model):
         yield from (MissingArtifact(problem, "") for problem in checkpoint_problems(model, weights))
@@ -354,11 +376,12 @@ def _no_checkpoint(model: Model) -> InputProblem:
 
 
 def _nearby(model: Model) -> str:
-    """A checkpoint of the run that was meant: the run's own folder was named, or its best step and none was selected."""
+    """A checkpoint of the run that was meant: the run's own folder was named, or its best step and none was selected; else a
+    folder with a similar name."""
     named = Path(model.path)
     links = [named / "checkpoints" / "best", named / "checkpoints" / "latest", named.with_name("latest")]
     found = (link for link in links if link.parent.name == "checkpoints" and _is_checkpoint(link, model.from_scratch))
-    return str(next(found, ""))
+    return str(next(found, "")) or near_path(model.path)
 
 
 def _adapter_and_base(model: Model) -> Iterator[MissingArtifact]:

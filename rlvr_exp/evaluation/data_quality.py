@@ -1,9 +1,9 @@
-"""The results of a validation: shares of golds that passed and of wrong programs that did not, over tasks.
+"""The results of a validation: shares of reference answers that passed and of wrong programs that did not, over tasks.
 
 A candidate without a verdict enters no share; it is counted apart.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +21,14 @@ SHARES = {
     "universal": "universal_refused",
 }
 """Kind of candidate -> the name of its share."""
+KINDS = {
+    "gold": "the reference answer. It must pass; every other candidate must fail.",
+    "wrong": "a wrong program that the data contain.",
+    "hollow": "the reference answer with its work removed, such as a function that returns nothing.",
+    "mutant": "the reference answer with one change. If it passes, a test is missing or the change has no effect.",
+    "universal": "an answer that ignores the task, such as an object that equals everything. If it passes, the tests are weak.",
+}
+"""Kind of candidate -> its explanation."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,8 @@ class CandidateResult:
     reason: str
     decides_itself: bool = False
     """Every assertion that held was decided by the candidate's own comparing."""
+    change: str = ""
+    """Of a mutant: the changed line, before and after."""
 
     @property
     def as_hoped(self) -> bool:
@@ -61,20 +71,28 @@ def _rate(findings: Sequence[CandidateResult]) -> Rate:
     return Rate(*mean_interval(values), n=len(values), samples=max(map(len, by_task.values())))
 
 
-def report(findings: Sequence[CandidateResult], left_out: Mapping[str, str]) -> str:
-    """The table, and every candidate that was not judged as hoped, in Markdown."""
+def report(findings: Sequence[CandidateResult], left_out: Mapping[str, str], warning: str = "") -> str:
+    """The table, the kinds that it has, and every candidate that was not judged as hoped, in Markdown.
+
+    Args:
+        left_out: by id, tasks that are in no split, each with the reason.
+        warning: the same in a line, with the remedy.
+    """
     rates, counts = shares(findings)
     lines = ["| | as hoped | of | mean over tasks, 95% interval |", "| --- | --- | --- | --- |"]
     for kind, name in SHARES.items():
         lines.append(_line(name.replace("_", " "), counts[name], counts[f"{name}_of"], rates.get(name)))
         lines += _by_variant(kind, findings)
+    there = {one.kind for one in findings}
+    lines += ["", *(f"- {kind}: {about}" for kind, about in KINDS.items() if kind in there)]
     if counts["no_verdict"]:
         lines += ["", f"Without a verdict: {counts['no_verdict']}"]
     for kind, title in (
-        ("gold", "Golds that do not pass"),
+        ("gold", "Reference answers that do not pass"),
         ("wrong", "Wrong programs that pass"),
         ("hollow", "Hollow programs that pass"),
         ("universal", "Weak tasks, and the fixed answers that pass"),
+        ("mutant", "Weak tasks, and the mutants that pass"),
     ):
         lines += _listed(title, [one for one in findings if one.kind == kind and not one.as_hoped])
     own = [one.task for one in findings if one.kind == "gold" and one.decides_itself]
@@ -89,10 +107,8 @@ def report(findings: Sequence[CandidateResult], left_out: Mapping[str, str]) -> 
     if weak:
         lines += ["", "Weak tasks, left out:", ""]
         lines += [f"- {task}: {reason.partition(': ')[2]}" for task, reason in weak.items()]
-    if left_out:
-        reasons = Counter(reason.split(":")[0] for reason in left_out.values())
-        counts_text = ", ".join(f"{count} ({reason})" for reason, count in reasons.most_common())
-        lines += ["", f"Left out, {len(left_out)} tasks: {counts_text}"]
+    if warning:
+        lines += ["", f"warning: {warning}"]
     return "\n".join(lines) + "\n"
 
 
@@ -117,5 +133,5 @@ def _listed(title: str, findings: Sequence[CandidateResult]) -> list[str]:
         return []
     by_task: dict[str, list[str]] = defaultdict(list)
     for one in findings:
-        by_task[one.task].append(one.reason if one.kind == "gold" else one.variant.replace("_", " "))
+        by_task[one.task].append(one.reason if one.kind == "gold" else one.change or one.variant.replace("_", " "))
     return ["", f"{title}:", "", *(f"- {task}: {', '.join(reasons)}" for task, reasons in by_task.items())]

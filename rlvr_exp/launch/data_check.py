@@ -3,7 +3,7 @@ golds are for."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,17 @@ from hydra.utils import get_class
 
 from rlvr_exp.config import Config, build
 from rlvr_exp.config.algorithm import SFT
+from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.config.problems import Problems
 from rlvr_exp.config.reward import FieldSimilarity, StringSimilarity
 from rlvr_exp.config.scales import counted
 from rlvr_exp.config.stages import STAGES, reads, trains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.base import Domain, HasEditTests, HoldsBackCases, Task
+from rlvr_exp.tasks.code.weak import WEAK
 from rlvr_exp.tasks.formats.rows import FORMATS, format_of
+from rlvr_exp.tasks.problems.sets import set_at
 from rlvr_exp.tasks.sources import by_source
 from rlvr_exp.verifiers.line_coverage import not_installed
 
@@ -81,7 +85,19 @@ def _of_verifier(config: Config, domain: Domain) -> Iterator[InputProblem]:
     tasks = (task for found in domain.splits().values() for task in found)
     forms = {domain.problem_format} if domain.problem_format else problem_formats(tasks)
     if problem := verifier_mismatch(verifier.row_format or verifier.name, forms, verifier.also_judges):
-        yield problem
+        other = _as_code(config)
+        yield replace(problem, remedy=f"{other}, or {problem.remedy}") if other else problem
+
+
+def _as_code(config: Config) -> str:
+    """`data=code` for problems that it can read as tasks of the verifier; else empty."""
+    one_turn = getattr(config.environment, "_target_", SINGLE_TURN) == SINGLE_TURN
+    if one_turn and config.data.path and isinstance(config.data, Problems):
+        found = set_at(Path(config.data.path), (0.0, 0.0), config.data.seed)
+        code = found and replace(found, judge=config.verifier._target_)
+        if code and all(reason.startswith(WEAK) for reason in code.left_out().values()):
+            return "data=code, which reads these rows for this verifier"
+    return ""
 
 
 def problem_formats(tasks: Iterable[Task]) -> set[str]:
@@ -267,10 +283,30 @@ def no_split(
     return InputProblem("data", what, shown(left_out), there or "no split has tasks", "", remedy)
 
 
+def left_out_warning(config: Config) -> str:
+    """The tasks of the data that are in no split, with the remedy; empty if there are none or the data cannot be read here."""
+    if not reads(config, "data") or not config.data.path or (config.infer is not None and config.infer.input):
+        return ""
+    domain = domain_of(config)
+    return "" if domain is None else left_out_text(domain)
+
+
+def left_out_text(domain: Domain) -> str:
+    """The tasks of a domain that are in no split, with the remedy; empty if there are none."""
+    text, remedy = shown(reasons(domain)), domain.left_out_remedy()
+    return f"{text}. {remedy}" if text and remedy else text
+
+
 def shown(left_out: Mapping[str, int]) -> str:
-    """Tasks that are in no split, as text: their number and the first reasons."""
-    first = [f"{reason.splitlines()[0]} ({count})" for reason, count in list(left_out.items())[:SHOWN]]
-    return f"{counted(sum(left_out.values()))} left out: {'; '.join(first)}" if left_out else ""
+    """Tasks that are in no split, as text: their number and the most frequent reasons, each with an example."""
+    counts, examples = Counter[str](), dict[str, str]()
+    for reason, count in left_out.items():
+        kind, _, example = reason.splitlines()[0].partition(": ")
+        counts[kind] += count
+        examples.setdefault(kind, f", such as {example}" if example else "")
+    first = [f"{kind} ({count}{examples[kind]})" for kind, count in counts.most_common(SHOWN)]
+    total = sum(left_out.values())
+    return f"{counted(total)} {'is' if total == 1 else 'are'} left out: {'; '.join(first)}" if left_out else ""
 
 
 def _needed(config: Config) -> list[str]:

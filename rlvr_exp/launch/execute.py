@@ -27,6 +27,7 @@ from rlvr_exp.core.files import write_text
 from rlvr_exp.launch.children import Ended, child_environment, log_name, run_children
 from rlvr_exp.launch.console import Rows, carries_rows, message_stream, unread
 from rlvr_exp.launch.conversion import convert_packages
+from rlvr_exp.launch.data_check import left_out_warning
 from rlvr_exp.launch.progress import printable
 from rlvr_exp.launch.ranks import environments, every_device, of_node, remove_scratch
 from rlvr_exp.launch.resume import Start, begin, continuing, prepare
@@ -125,9 +126,10 @@ def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start
 
 
 def _told(checked: Checked) -> list[str]:
-    """The settings that were chosen for a checkpoint, values that were left out, and advice."""
+    """Tasks that were left out, the settings that were chosen for a checkpoint, values that were left out, and advice."""
+    warnings = [f"warning: {text}" for text in (left_out_warning(checked.config),) if text]
     chosen = [f"chosen: {one}" for one in checked.settings] + [f"left out: {text}" for text in checked.left_out]
-    return chosen + [f"advice: {text}" for text in advice(checked.config)]
+    return warnings + chosen + [f"advice: {text}" for text in advice(checked.config)]
 
 
 def _nothing_left(root: Path, begins: Start) -> Outcome:

@@ -1,11 +1,13 @@
 """What a plan says of how a policy learns and answers: algorithm, rate, lengths, temperature, wording, template."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from rlvr_exp.config.checkpoint_files import tokenizer_folder
 from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.model import Model, has_adapter
-from rlvr_exp.config.needs import weights_folder
+from rlvr_exp.config.needs import config_folder, weights_folder
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.config.schema import Config
@@ -63,9 +65,19 @@ def _wording(config: Config) -> str:
 
 def _template(model: Model) -> str:
     there, system = facts_of(model).chat_template, ", with a system message" if model.system else ""
+    if model.chat_template != "never" and not there and (folder := _planned_from(model)):
+        remedy = "if the model has one in a file of its own, chat_template.jinja, copy it too"
+        return f"none: the tokenizer in {folder} has no chat template; {remedy}{system}"
     if model.chat_template != "never" and not there and not model.random_weights and not weights_folder(model):
         return f"the tokenizer's chat template, if it has one: not fetched yet{system}"
     if model.chat_template == "never" or not there:
         why = "not used" if there else "the tokenizer has none"
         return f"none ({why}){system}"
     return f"the tokenizer's chat template{system}"
+
+
+def _planned_from(model: Model) -> Path | None:
+    """The folder of a tokenizer that is here without the weights."""
+    weights = config_folder(model)
+    folder = tokenizer_folder(model, weights) if weights and not weights_folder(model) else None
+    return folder if folder and (folder / "tokenizer_config.json").is_file() else None

@@ -20,7 +20,7 @@ from rlvr_exp.config.select import Select, planned
 from rlvr_exp.config.solutions import GROWS, Solutions
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.config.suited import Setting
-from rlvr_exp.launch.data_check import measured_tasks, shown, splits_of
+from rlvr_exp.launch.data_check import left_out_warning, measured_tasks, splits_of
 from rlvr_exp.launch.inference_inputs import answered_tasks
 from rlvr_exp.launch.resume import directory_of, steps_of
 from rlvr_exp.memory.advice import memory
@@ -67,7 +67,8 @@ def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, 
     splits = splits_of(config) if config.infer is None or not config.infer.input else None
     if splits is not None:
         yield "splits", ", ".join(f"{name} {count}" for name, count in splits.sizes.items())
-        yield from (("", text) for text in (splits.note, shown(splits.left_out)) if text)
+        yield from (("", text) for text in (splits.note,) if text)
+        yield from (("warning", text) for text in (left_out_warning(config),) if text)
     sizes = {} if splits is None else splits.sizes
     if reads(config, "model") and config.replay is None:
         yield from choices(config)

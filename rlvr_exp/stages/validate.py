@@ -1,7 +1,8 @@
-"""Check that tasks can be trusted: each gold passes, known and generated wrong programs do not. No model, no torch.
+"""Check that tasks can be trusted: each reference answer passes, known and generated wrong programs do not. No model, no torch.
 
-Writes `validate.jsonl`, one row per candidate, and `validate.md`, the table with the findings: golds that do not pass,
-each with its reason (one that does something else when it runs again among them), and tasks whose tests accept a stub, a wrong program or a fixed answer. Repeating the stage costs
+Writes `validate.jsonl`, one row per candidate, and `validate.md`, the table with the findings: reference answers that do not
+pass, each with its reason (one that does something else when it runs again among them), and tasks whose tests accept a stub,
+a wrong program, a mutant or a fixed answer. Repeating the stage costs
 little: verdicts are cached. With `validate.answers` a policy's answers are judged in their place.
 """
 
@@ -16,6 +17,7 @@ from rlvr_exp.config.run import Validate
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_text
 from rlvr_exp.evaluation.data_quality import CandidateResult, report, shares
+from rlvr_exp.launch.data_check import left_out_text
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.stages.shared.answer_validation import validate_answers
@@ -51,10 +53,10 @@ def run(config: Config, context: RunContext) -> StageResult:
         counted = system_metrics(verifier)
     write_text(context.directory / "validate.jsonl", "".join(json.dumps(row(*one)) + "\n" for one in found))
     findings = [
-        CandidateResult(t.task.id, t.kind, t.variant, v.outcome, told(domain, t.task, v), decides_itself(v))
+        CandidateResult(t.task.id, t.kind, t.variant, v.outcome, told(domain, t.task, v), decides_itself(v), t.change)
         for t, v in found
     ]
-    text = report(findings, domain.left_out())
+    text = report(findings, domain.left_out(), left_out_text(domain))
     write_text(context.directory / "validate.md", text)
     context.progress(kind="note", text=text)
     rates, counts = shares(findings)
@@ -155,6 +157,6 @@ def _require(findings: Sequence[CandidateResult], share: float) -> None:
         shown = "\n".join(f"{one.task}: {one.reason}" for one in refused[:NAMED])
         more = f"\nand {len(refused) - NAMED} more" if len(refused) > NAMED else ""
         raise GuardStop(
-            f"{len(refused)} of {len(golds)} golds do not pass, allowed share {1 - share:g}:\n{shown}{more}\n"
-            "validate.md names all; mend the data or the verifier's options, or lower validate.require"
+            f"{len(refused)} of {len(golds)} reference answers do not pass, allowed share {1 - share:g}:\n{shown}{more}\n"
+            "validate.md names all; fix the data or the verifier options, or lower validate.require"
         )

@@ -154,6 +154,10 @@ class Domain(options.Data, ABC):
         """Tasks of the data that are in no split, by id, each with the reason."""
         return {}
 
+    def left_out_remedy(self) -> str:
+        """A verifier that judges tasks that are left out; empty if none does."""
+        return ""
+
     def no_training(self) -> str:
         """Why no policy may be trained on the data, such as their licence; empty where one may."""
         return ""

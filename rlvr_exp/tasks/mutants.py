@@ -11,6 +11,7 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any
 
@@ -201,6 +202,16 @@ def chosen(code: str, count: int, key: str) -> list[Mutant]:
         ranks[site[0]] += 1
     turns.sort(key=lambda turn: turn[0])  # Stable: the second of a kind comes after the first of every kind.
     return list(islice(_unique_mutants(code, [site for _, site in turns]), count))
+
+
+def changed_line(code: str, mutant: Mutant) -> str:
+    """The line where a mutant of a program differs, before and after, as Markdown."""
+    before, after = ast.unparse(tree(code)).splitlines(), mutant.code.splitlines()
+    for _, first, last, start, end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if before[first:last] != after[start:end]:
+            parts = (before[first:last], after[start:end])
+            return " becomes ".join(f"`{part[0].strip()}`" for part in parts if part)
+    return ""
 
 
 def _sites(program: ast.Module) -> list[tuple[str, int]]:

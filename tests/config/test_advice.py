@@ -71,3 +71,9 @@ def test_a_model_with_a_chat_template_expects_instructions(tmp_path: Path) -> No
 def test_a_role_is_advised_on_its_own_options() -> None:
     (text,) = advice(compose(["+stage=cascade", "roles.annotator.optimizer.lr=1000"]).config)
     assert text.startswith("roles.annotator: optimizer.lr=1000 is")
+
+
+def test_a_quick_run_is_for_this_machine_and_not_for_the_device_of_another_experiment() -> None:
+    words = ["+stage=grpo", "+experiment=[two_32gb,quick]", "model=smollm2", "parallel=single"]
+    assert compose(words).config.parallel.device == "" and advice(compose(words).config) == []
+    assert compose([*words, "parallel.device=rtx5090"]).config.parallel.device == "rtx5090"

@@ -144,3 +144,18 @@ def test_a_run_s_folder_or_a_best_step_that_it_has_not_names_the_checkpoint_that
     assert nearest(links / "best") == nearest(tmp_path / "run") == str(links / "latest")
     checkpoint(links / "best")
     assert nearest(tmp_path / "run") == str(links / "best") and nearest(tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["+stage=validate", "data=code", "data.path={}/mien.jsonl"],
+        ["+stage=infer", "infer.input={}/mien.jsonl"],
+        ["+stage=compare", "compare.runs=[{}/mien.jsonl,{}]"],
+        ["+stage=evaluate", "model.path={}/mien.jsonl"],
+    ],
+)
+def test_a_path_with_a_typo_comes_with_the_path_that_is_near(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").touch()
+    found = missing_artifacts(compose([word.format(tmp_path, tmp_path) for word in words]).config)
+    assert found[0].problem.suggestion == str(tmp_path / "mine.jsonl")

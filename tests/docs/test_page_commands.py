@@ -43,7 +43,7 @@ def test_commands_are_found() -> None:
 
 def test_a_page_with_python_has_a_test_that_runs_it() -> None:
     assert {
-        page.name for page in PAGES if re.search("```python|^    (?:from|import) ", page.read_text(), re.MULTILINE)
+        page.name for page in PAGES if re.search("^ *```python|^    (?:from|import) ", page.read_text(), re.MULTILINE)
     } == HELD
 
 

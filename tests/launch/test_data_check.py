@@ -8,9 +8,12 @@ import pytest
 
 from rlvr_exp.config import build, compose, to_yaml
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.launch.data_check import data_problems, splits_of
+from rlvr_exp.evaluation.data_quality import report
+from rlvr_exp.launch.data_check import data_problems, domain_of, left_out_warning, splits_of
+from rlvr_exp.launch.execute import _told
 from rlvr_exp.launch.preflight import preflight_problems
 from rlvr_exp.main import main
+from rlvr_exp.memory.plan import plan
 from rlvr_exp.records import manifest
 from rlvr_exp.records.rollout_files import evaluation_path
 
@@ -29,6 +32,38 @@ def test_the_plan_says_which_splits_there_are(tmp_path: Path, capsys: pytest.Cap
     assert main(["+stage=grpo", "data=code", f"data.path={path}", "run.dry=true"]) == 0
     said = capsys.readouterr().out
     assert "train 8, dev 1, test 1" in said and "splits are drawn from the set's 10 tasks" in said
+
+
+def files_and_asserts(path: Path) -> Path:
+    """One task whose tests are asserts on values, and nine with a pytest file."""
+    one = {
+        "prompt": "Add.",
+        "tests": ["assert f(1) == 2", "assert f(4) == 5"],
+        "solution": "def f(x):\n    return x + 1\n",
+    }
+    file = "import pytest\nfrom solution import f{0}\n\ndef test_f():\n    assert f{0}(1) == 1{0}\n"
+    program = "def f{0}(x):\n    return x + {0} + 9\n"
+    rows = [one, *({"prompt": f"{n}.", "tests": file.format(n), "solution": program.format(n)} for n in range(9))]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_tasks_that_the_verifier_does_not_judge_are_a_warning_with_the_verifier_that_does(tmp_path: Path) -> None:
+    words = ["+stage=validate", "data=code", f"data.path={files_and_asserts(tmp_path / 'own.jsonl')}"]
+    told = "9 tasks are left out: a test is not an assert like f(1) == 2 (9, such as import pytest). verifier=pytest runs them"
+    checked = compose(words)
+    assert left_out_warning(checked.config) == told
+    assert f"  warning:     {told}" in plan(checked.config, []) and _told(checked)[0] == f"warning: {told}"
+    assert report([], domain_of(checked.config).left_out(), told).endswith(f"\nwarning: {told}\n")
+    assert left_out_warning(compose([*words, "verifier=pytest"]).config) == ""
+
+
+def test_problems_for_another_verifier_are_offered_as_tasks_of_code(tmp_path: Path) -> None:
+    path = files_and_asserts(tmp_path / "own.jsonl")
+    for stage, first in (("grpo", "data=code, which reads these rows for this verifier, or "), ("adversarial", "")):
+        config = compose([f"+stage={stage}", "data=problems", f"data.path={path}", "verifier=pytest"]).config
+        (problem,) = data_problems(config)
+        assert problem.remedy == f"{first}verifier=python_tests"
 
 
 def test_embedded_splits_are_counted_without_reading_them() -> None:

@@ -1,5 +1,8 @@
 """The dry plan: what a run would do, split as the trainer would split it."""
 
+import json
+from pathlib import Path
+
 import pytest
 from checkpoint_samples import checkpoint
 
@@ -61,6 +64,17 @@ def test_what_is_missing_comes_with_its_command(monkeypatch: pytest.MonkeyPatch,
     assert told["to fetch"].endswith("hf download Qwen/Qwen3-14B")
     assert told["template"].endswith("if it has one: not fetched yet")
     assert lines("+stage=grpo", "model=qwen14b", "model.chat_template=never")["template"].startswith("none")
+
+
+def test_a_folder_without_a_chat_template_names_the_file_that_may_be_missing(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path / "model")
+    for file in (*folder.glob("*.safetensors"), *folder.glob("chat_template*")):
+        file.unlink()
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings.pop("chat_template", None)
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    told = lines("+stage=grpo", f"model.path={folder}")["template"]
+    assert told.startswith(f"none: the tokenizer in {folder} has no chat template; ") and "chat_template.jinja" in told
 
 
 def test_the_plan_names_how_a_policy_learns_and_what_differs() -> None:

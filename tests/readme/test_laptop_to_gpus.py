@@ -10,6 +10,7 @@ from program import ENVIRONMENT, PROGRAM
 
 import rlvr_exp
 from rlvr_exp.config import compose
+from rlvr_exp.config.select import planned
 from rlvr_exp.memory.reading import workload_of
 from rlvr_exp.memory.table import estimate
 from rlvr_exp.memory.workload import GIB
@@ -37,8 +38,22 @@ def test_the_rows_of_the_page_are_ten_tasks_for_pytest(folder: Path) -> None:
 
 def test_the_commands_of_the_page_compose(folder: Path) -> None:
     found = {name: compose(words).config for name, words in COMMANDS.items() if "run.resume=seven" not in words}
-    assert [config.stage for config in found.values()] == ["validate", "grpo", "grpo", "grpo", "evaluate"]
-    assert [config.parallel.processes for config in found.values()] == [1, 2, 1, 2, 1]
+    assert [config.stage for config in found.values()] == ["validate", "grpo", "grpo", "grpo", "evaluate", "evaluate"]
+    assert [config.parallel.processes for config in found.values()] == [1, 2, 1, 2, 1, 1]
+
+
+def test_the_figures_of_the_page_are_those_of_the_runs(folder: Path) -> None:
+    large, small = (
+        compose(words).config for words in (PLAN, next(w for w in COMMANDS.values() if "run.dir=small" in w))
+    )
+    steps, group = large.algorithm, large.algorithm.group_size
+    assert f"{steps.max_steps} steps of {steps.prompts_per_step} prompts x {group} answers" in PAGE
+    lengths = large.model
+    assert (
+        f"at most {lengths.max_prompt_tokens} tokens, and answers have at most {lengths.max_completion_tokens}" in PAGE
+    )
+    assert f"every {planned(large).every_steps} steps here" in PAGE and not planned(small).every_steps
+    assert f"cut at {small.model.max_completion_tokens} tokens" in PAGE and small.model.adapter.kind == "none"
 
 
 def test_the_plan_fits_and_the_page_has_its_figure(folder: Path) -> None:

@@ -78,7 +78,9 @@ def test_golds_pass_and_wrong_programs_are_refused(tmp_path: Path) -> None:
 
 def test_a_gold_that_does_not_pass_stops_with_its_reason_and_the_files(tmp_path: Path) -> None:
     config = checked(mbpp(tmp_path / "set", [GOOD, "def double(x):\n    return x"]), "validate.mutants=0")
-    with pytest.raises(GuardStop, match=r"1 of 2 golds do not pass(.|\n)*Mbpp/602: failed \(wrong_answer\)"):
+    with pytest.raises(
+        GuardStop, match=r"1 of 2 reference answers do not pass(.|\n)*Mbpp/602: failed \(wrong_answer\)"
+    ):
         run(tmp_path, config)
     bad = [row for row in rows(tmp_path) if row["kind"] == "gold" and row["outcome"] != "passed"]
     assert [row["task"] for row in bad] == ["Mbpp/602"] and bad[0]["code"] == "def double(x):\n    return x\n"
@@ -113,6 +115,15 @@ def test_weak_tasks_are_named_with_the_fixed_answers_that_pass(tmp_path: Path) -
     text = (tmp_path / "run" / "validate.md").read_text()
     assert "Weak tasks, and the fixed answers that pass:\n\n- Mbpp/601: zero, " in text
     assert "| - first argument | 0 | 2 |" in text
+
+
+def test_mutants_that_pass_are_named_with_their_line_and_the_kinds_are_explained(tmp_path: Path) -> None:
+    even = "def double(x):\n    return x % 2 == 0"
+    folder = mbpp(tmp_path / "set", [even], ["assert double(4) == True", "assert double(3) == False"])
+    run(tmp_path, checked(folder, "validate.mutants=20"))
+    text = (tmp_path / "run" / "validate.md").read_text()
+    assert "Weak tasks, and the mutants that pass:\n\n- Mbpp/601: `return x % 2 == 0` becomes `return x % " in text
+    assert "\n- mutant: the reference answer with one change." in text and "\n- wrong: " not in text
 
 
 def test_weak_tasks_that_are_left_out_are_named(tmp_path: Path) -> None:

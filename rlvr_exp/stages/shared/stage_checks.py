@@ -12,6 +12,7 @@ from rlvr_exp.config.adapter import is_adapter
 from rlvr_exp.config.cascade import starts
 from rlvr_exp.config.curriculum import Manual
 from rlvr_exp.config.model import has_adapter
+from rlvr_exp.config.names import near_path
 from rlvr_exp.config.needs import weights_missing
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.roles import of_role
@@ -182,7 +183,9 @@ def _of_answers(config: Config, domain: Domain) -> None:
         if path := config.validate.answers:
             if not Path(path).is_file():
                 what = "not there" if not Path(path).exists() else "not a regular file"
-                raise InputError(InputProblem(OPTION, what, path, "a file of JSON lines", "", "correct the path"))
+                raise InputError(
+                    InputProblem(OPTION, what, path, "a file of JSON lines", near_path(path), "correct the path")
+                )
             read_answers(Path(path), {task.id: task for name in splits for task in domain.splits()[name]})
 
 

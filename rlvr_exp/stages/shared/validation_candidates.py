@@ -7,7 +7,7 @@ from rlvr_exp.stages.shared.edited_text import as_edited_text
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.completion import syntax_fault
 from rlvr_exp.tasks.formats.rows import format_of
-from rlvr_exp.tasks.mutants import chosen, stub_programs
+from rlvr_exp.tasks.mutants import changed_line, chosen, stub_programs
 from rlvr_exp.verifiers.universal import fixed_answers
 
 KINDS = ("gold", "wrong", "hollow", "mutant", "universal")
@@ -24,6 +24,8 @@ class ValidationCandidate:
     candidate: Candidate
     line: int = 0
     """Where a mutant differs from the gold."""
+    change: str = ""
+    """The changed line of a mutant, before and after."""
 
 
 def validation_candidates(
@@ -63,4 +65,5 @@ def _altered(task: Task, gold: Candidate, mutants: int) -> Iterator[ValidationCa
     for stub in stub_programs(gold.text):
         yield ValidationCandidate(task, "hollow", stub.kind, Candidate(stub.code))
     for mutant in chosen(gold.text, mutants, task.id):
-        yield ValidationCandidate(task, "mutant", mutant.kind, Candidate(mutant.code), mutant.line)
+        change = changed_line(gold.text, mutant)
+        yield ValidationCandidate(task, "mutant", mutant.kind, Candidate(mutant.code), mutant.line, change)

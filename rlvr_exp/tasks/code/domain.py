@@ -56,6 +56,15 @@ class Code(HasEditTests, options.Code):
         reasons = {record.id: self._why_not(record) for record in self._records}
         return {name: reason for name, reason in reasons.items() if reason}
 
+    def left_out_remedy(self) -> str:
+        formless = [record for record in self._records if self._formless(record)]
+        other = [record for record in formless if record.tests or record.cases]
+        if not other or self._form == EITHER:
+            return ""
+        all_in_files = self._form != "pytest" and all(record.tests for record in self._records)
+        those = "them" if len(other) == len(formless) else f"{len(other)} of them"
+        return f"verifier={'pytest' if all_in_files else EITHER} runs {those}"
+
     def no_training(self) -> str:
         return evaluation_only(Path(self.path), self.set)
 

@@ -79,7 +79,7 @@ def _idle(node: ast.stmt) -> bool:
 def _case(node: ast.stmt, name: str) -> Case:
     test = node.test if isinstance(node, ast.Assert) else None
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq | ast.Is)):
-        raise NoCases(f"a test is no equation: {_shown(node)}")
+        raise NoCases(f"a test is not an assert like f(1) == 2: {_shown(node)}")
     call, value = test.left, test.comparators[0]
     if not (
         isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == name and not call.keywords
