@@ -31,7 +31,12 @@ class View(Protocol):
     """Draws. `text` is one line without control characters."""
 
     def work(self, name: str, done: int, total: int, text: str, unit: str = "", worked: float | None = None) -> None:
-        """So much of the named work is done. `unit`: what is counted."""
+        """Show how much of the named work is done.
+
+        Args:
+            unit: the name of what is counted.
+            worked: the number done plus the shares of those in progress; None: the same as `done`.
+        """
 
     def wait(self, name: str) -> None:
         """Work of unknown length has begun; it ends with the next call."""

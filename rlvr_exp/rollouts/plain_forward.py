@@ -118,8 +118,7 @@ class PlainForward:
         """The order in which the two dimensions that are turned together stand side by side."""
         self._embedding = body.embed_tokens.weight
         self._layers = [self._layer(one) for one in body.layers]
-        head, bias = _merged(model.lm_head)
-        self._head = PackedLinear(head * body.norm.weight, bias)
+        self._head = PackedLinear(*_after_norm(_merged(model.lm_head), body.norm))
         cos, sin = body.rotary_emb(self._embedding, torch.arange(cache.longest)[None])
         self._turns = torch.complex(cos[0, :, : self._size // 2], sin[0, :, : self._size // 2])
 
@@ -164,9 +163,9 @@ class PlainForward:
     def _layer(self, layer: nn.Module) -> _Layer:
         attention, mlp = layer.self_attn, layer.mlp
         inputs, scale = self._projection(attention)
-        gate, up = (_normed(_merged(one), layer.post_attention_layernorm) for one in (mlp.gate_proj, mlp.up_proj))
+        gate, up = (_after_norm(_merged(one), layer.post_attention_layernorm) for one in (mlp.gate_proj, mlp.up_proj))
         return _Layer(
-            PackedLinear(*_normed(inputs, layer.input_layernorm)),
+            PackedLinear(*_after_norm(inputs, layer.input_layernorm)),
             scale,
             PackedLinear(*_merged(attention.o_proj)),
             PackedLinear(*gate),
@@ -193,9 +192,10 @@ class PlainForward:
         return None if rows is None else rows.unflatten(0, (-1, self._size))[:, self._pairs].flatten(0, 1)
 
 
-def _normed(rows: Rows, norm: nn.Module) -> Rows:
+def _after_norm(rows: Rows, norm: nn.Module) -> Rows:
     """A projection with the weights of the norm before it."""
-    return rows[0] * norm.weight, rows[1]
+    weight, bias = rows
+    return weight * norm.weight, bias
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:
