@@ -18,8 +18,9 @@ from typing import Any
 
 import yaml
 
-from rlvr_exp.config import Config, load
+from rlvr_exp.config.load import load
 from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES
 from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import DONE, FAULT, InputError, RlvrError

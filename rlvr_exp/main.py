@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 from rlvr_exp.core.errors import DONE, INTERRUPTED, InputError, InputProblem, RlvrError
 
 if TYPE_CHECKING:
-    from rlvr_exp.config import Checked, Config
+    from rlvr_exp.config.schema import Config
+    from rlvr_exp.config.typed_config import Checked
     from rlvr_exp.launch.execute import Inline, Outcome
 
 FLAGS = {

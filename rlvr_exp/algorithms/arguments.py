@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from rlvr_exp.algorithms.parallel_arguments import parallel_arguments
-from rlvr_exp.config import build
+from rlvr_exp.config.load import build
 
 
 def shared_arguments(config, scratch: Path, dtype: torch.dtype) -> Mapping[str, Any]:

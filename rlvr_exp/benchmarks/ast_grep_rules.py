@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from rlvr_exp.config import Config
+from rlvr_exp.config.schema import Config
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.core.files import write_text

@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 
-from rlvr_exp.config import Config, build
+from rlvr_exp.config.load import build
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.core.statistics import Estimate, mean_interval

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from rlvr_exp.config import Config
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.dafny.expressions import is_name, partners

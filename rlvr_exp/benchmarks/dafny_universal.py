@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from rlvr_exp.config import Config, build
+from rlvr_exp.config.load import build
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Candidate

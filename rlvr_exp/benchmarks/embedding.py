@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from rlvr_exp.config import Config, build
+from rlvr_exp.config.load import build
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.records.context import RunContext

@@ -17,7 +17,8 @@ from rlvr_exp.algorithms.packing import packed
 from rlvr_exp.algorithms.packing_attention import attending
 from rlvr_exp.algorithms.packing_probe import choose
 from rlvr_exp.benchmarks.peak import Peak
-from rlvr_exp.config import Config, build
+from rlvr_exp.config.load import build
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.memory import phases
 from rlvr_exp.memory.reading import workload_of

@@ -21,7 +21,7 @@ from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED, attending
 from rlvr_exp.benchmarks.memory import measuring, random_model, required_workload
 from rlvr_exp.benchmarks.ratios import Ratio, of_rounds
 from rlvr_exp.benchmarks.training import difference
-from rlvr_exp.config import Config
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.memory.workload import GIB, Workload
 from rlvr_exp.records.context import RunContext

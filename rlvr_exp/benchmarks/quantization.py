@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 import torch
 from transformers import AutoModelForCausalLM, Qwen3Config
 
-from rlvr_exp.config import Config
 from rlvr_exp.config.model import Model
+from rlvr_exp.config.schema import Config
 from rlvr_exp.models.policy import load_network
 from rlvr_exp.models.quantization import weight_bytes
 from rlvr_exp.records.context import RunContext

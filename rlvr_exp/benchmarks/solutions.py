@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from rlvr_exp.config import Config
+from rlvr_exp.config.schema import Config
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.solutions.keep import Keeping
 from rlvr_exp.solutions.record import Solution, output_hash

@@ -7,7 +7,7 @@ from typing import Any
 from rlvr_exp.benchmarks.theory_checks import OUTSIDE, Row, rows_of
 from rlvr_exp.benchmarks.theory_estimators import clipping_checks, gae_checks, kl_checks
 from rlvr_exp.benchmarks.theory_gradient import gradient_checks
-from rlvr_exp.config import Config
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.records.context import RunContext
 

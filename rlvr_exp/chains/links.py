@@ -10,9 +10,9 @@ from typing import Any
 
 from rlvr_exp.chains.command import Command, run_command
 from rlvr_exp.chains.page import page
-from rlvr_exp.config import Config
 from rlvr_exp.config.chain import CHAIN, PATH, PLACE, SERVED, Links
 from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
 from rlvr_exp.config.words import one_experiment
 from rlvr_exp.core.errors import InputError

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
-from rlvr_exp.config import Config
 from rlvr_exp.config.adapter import Adapter, is_adapter, recorded, recorded_base
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import weights_missing
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.adapters import with_adapter
 from rlvr_exp.models.policy import load_policy, load_tokenizer

@@ -14,8 +14,9 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, GenerationConfig, Qwen3Config
 
-from rlvr_exp.config import Config, build
 from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
+from rlvr_exp.config.schema import Config
 from rlvr_exp.models.tokenizer_training import CODE, GRID, train_tokenizer, training_texts
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.arc.domain import Arc

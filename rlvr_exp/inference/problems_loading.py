@@ -4,14 +4,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config import Config, build, compose
-from rlvr_exp.config import load as load_config
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.environment import ADVERSARIAL
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.infer_checks import of_answers
+from rlvr_exp.config.load import build
+from rlvr_exp.config.load import load as load_config
 from rlvr_exp.config.model import at_checkpoint
 from rlvr_exp.config.needs import weights_missing
 from rlvr_exp.config.roles import of_role
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.episodes.environments.reasoning import InStages
 from rlvr_exp.episodes.environments.solving import Solving

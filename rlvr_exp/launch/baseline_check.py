@@ -5,9 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config import Config
-from rlvr_exp.config import load as load_config
 from rlvr_exp.config.environment import SINGLE_TURN
+from rlvr_exp.config.load import load as load_config
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.launch.data_check import domain_of
 from rlvr_exp.records import manifest

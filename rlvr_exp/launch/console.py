@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-from rlvr_exp.config import Config
+from rlvr_exp.config.schema import Config
 
 
 def carries_rows(config: Config) -> bool:

@@ -9,13 +9,14 @@ from typing import Any
 
 from hydra.utils import get_class
 
-from rlvr_exp.config import Config, build
 from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.environment import SINGLE_TURN
+from rlvr_exp.config.load import build
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.problems import Problems
 from rlvr_exp.config.reward import FieldSimilarity, StringSimilarity
 from rlvr_exp.config.scales import counted
+from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads, trains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.base import Domain, HasEditTests, HoldsBackCases, Task

@@ -16,11 +16,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from rlvr_exp.config import Checked, Config, to_yaml
 from rlvr_exp.config.advice import advice
+from rlvr_exp.config.load import to_yaml
 from rlvr_exp.config.scales import counted, scale_of
+from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads, repeatable
 from rlvr_exp.config.tree import dotted
+from rlvr_exp.config.typed_config import Checked
 from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED
 from rlvr_exp.core.files import write_text

@@ -20,10 +20,10 @@ from typing import Any
 
 from hydra.utils import get_class
 
-from rlvr_exp.config import Config
 from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.names import suggest
 from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.launch.data_check import domain_of, no_vote, problem_formats, verifier_mismatch
 from rlvr_exp.tasks.arc.domain import Arc, to_task

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rlvr_exp.config import Checked
 from rlvr_exp.config.devices import first_alone
 from rlvr_exp.config.load import resolved
+from rlvr_exp.config.typed_config import Checked
 from rlvr_exp.launch.children import child_environment
 from rlvr_exp.launch.ranks import every_device
 from rlvr_exp.launch.unused_packages import hide_unused_packages

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
-from rlvr_exp.config import Config, build
 from rlvr_exp.config.engine import is_server
+from rlvr_exp.config.load import build
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.launch.baseline_check import baseline_problems

@@ -4,8 +4,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from rlvr_exp.config import Config
 from rlvr_exp.config.infer import STDIN
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.core.files import replacing
 

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from rlvr_exp.config import Config
 from rlvr_exp.config.parallel import SHARDING
+from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import trains
 
 _OURS = "rlvr_exp."

@@ -15,9 +15,10 @@ from typing import Any
 
 import torch
 
-from rlvr_exp.config import Config, build
 from rlvr_exp.config.engine import is_server
+from rlvr_exp.config.load import build
 from rlvr_exp.config.model import OF_PROMPTS
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.statistics import mean_interval

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rlvr_exp.config import build
 from rlvr_exp.config.cascade import ANNOTATOR
 from rlvr_exp.config.engine import is_vllm
+from rlvr_exp.config.load import build
 from rlvr_exp.config.stages import reads
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.launch.data_check import rl_split

@@ -15,7 +15,8 @@ from typing import Any
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.group import GroupAlgorithm
 from rlvr_exp.algorithms.rloo import RLOO
-from rlvr_exp.config import Config, build
+from rlvr_exp.config.load import build
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
 from rlvr_exp.records import manifest

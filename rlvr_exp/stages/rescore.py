@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config import Config
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import Interrupted, RlvrError
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.episodes.types import TRUNCATED

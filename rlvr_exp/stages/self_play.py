@@ -13,7 +13,7 @@ from datasets import Dataset
 from rlvr_exp.algorithms.examples import Examples, example
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.sft import ImitationTrainer
-from rlvr_exp.config import build
+from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.text_similarity import saved_role_rates

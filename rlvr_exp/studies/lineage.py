@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rlvr_exp.config import Config, build, compose, load
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build, load
 from rlvr_exp.config.model import CORPUS_OF, Model, base, continued
 from rlvr_exp.config.needs import EMBEDDED_MODELS
+from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import imitates, trains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.leakage import apart

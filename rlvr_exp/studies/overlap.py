@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from rlvr_exp.config import load
+from rlvr_exp.config.load import load
 from rlvr_exp.studies.lineage import Training, trained_by
 from rlvr_exp.studies.study import Run
 

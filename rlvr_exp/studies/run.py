@@ -11,8 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config import Checked, Config, build
+from rlvr_exp.config.load import build
+from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import trains
+from rlvr_exp.config.typed_config import Checked
 from rlvr_exp.core.errors import (
     BAD_INPUT,
     DONE,

@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rlvr_exp.config import Checked
 from rlvr_exp.config import search as options
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.search import Dimension, dimensions
+from rlvr_exp.config.typed_config import Checked
 from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED, InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.records.fingerprint import flat

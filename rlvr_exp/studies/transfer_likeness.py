@@ -9,7 +9,7 @@ from operator import mul
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.config import load
+from rlvr_exp.config.load import load
 from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.statistics import LEVEL, Permuted, mantel
 from rlvr_exp.evaluation.task_similarity import Profile, inputs, programs, similarity

@@ -4,7 +4,8 @@ directories and data. There is no weaker answer: what is in common is named, and
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from rlvr_exp.config import Config, load
+from rlvr_exp.config.load import load
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.arms import AFTER
 from rlvr_exp.evaluation.unseen import KINDS, Common, common, material

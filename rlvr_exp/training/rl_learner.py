@@ -11,8 +11,8 @@ from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.training_batch import TrainingBatch
-from rlvr_exp.config import build
 from rlvr_exp.config.batching import BatchLimits
+from rlvr_exp.config.load import build
 from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import Rollouts

@@ -14,7 +14,7 @@ from tiny_update import Bowl, trainer
 from updating import Gradients, updated
 
 from rlvr_exp.algorithms.clipping import Clipping
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 
 
 def stepped(scale: float, limit: float, seed: int, steps: int = 1, every: int = 1):

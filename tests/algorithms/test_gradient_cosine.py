@@ -9,8 +9,7 @@ from tiny_update import Bowl, trainer
 from updating import Gradients, driven
 
 from rlvr_exp.algorithms.gradient_cosine import GradientCosine
-from rlvr_exp.config import compose
-from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.training.learner import Learner
 
 

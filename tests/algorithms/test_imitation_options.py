@@ -14,8 +14,9 @@ from updating import driven
 
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.sft import ImitationTrainer
-from rlvr_exp.config import build, compose
 from rlvr_exp.config.algorithm import SFT
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
 from rlvr_exp.stages.sft import batch_plan, trainer_arguments
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.training.gold_feed import GoldFeed

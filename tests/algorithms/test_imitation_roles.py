@@ -8,7 +8,8 @@ import torch
 from rlvr_exp.algorithms.examples import IGNORED
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.sft import ImitationTrainer
-from rlvr_exp.config import build, compose
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.stages.sft import batch_plan, trainer_arguments
 

@@ -11,7 +11,8 @@ from thinning import thinned
 from tiny_update import Bowl, tiny_language_model, trained
 
 from rlvr_exp.algorithms.optimizers import Chained, parts_of
-from rlvr_exp.config import build, compose
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import InputError
 
 RATES = {"adam": 0.1, "adamw": 0.1, "adamw_8bit": 0.1, "sgd": 0.1, "adafactor": 0.1, "muon": 0.1}

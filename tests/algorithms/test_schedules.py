@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from thinning import thinned
 from tiny_update import logged_rows
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 
 LR = 0.25

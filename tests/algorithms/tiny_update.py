@@ -12,7 +12,8 @@ from updating import updated
 from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.stepped import Stepped
-from rlvr_exp.config import build, compose
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
 
 
 class Bowl(nn.Module):

@@ -5,7 +5,7 @@ from typing import Any
 
 from hydra.utils import get_method
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.records.context import RunContext
 
 

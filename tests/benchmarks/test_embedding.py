@@ -6,7 +6,8 @@ import pytest
 import torch
 from functions import measured
 
-from rlvr_exp.config import build, compose
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.models.policy import load_policy
 

@@ -11,8 +11,8 @@ from functions import measured
 
 from rlvr_exp.benchmarks.agreement import evalplus
 from rlvr_exp.benchmarks.agreement.evalplus import Status
-from rlvr_exp.config import compose
 from rlvr_exp.config.benchmark import EvalPlus
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.tasks.base import Task

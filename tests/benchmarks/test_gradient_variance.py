@@ -5,7 +5,8 @@ import torch
 
 from rlvr_exp.algorithms.advantages import reinforce_advantages
 from rlvr_exp.benchmarks.gradient_variance import gradient_noise, ratio
-from rlvr_exp.config import build, compose
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.stages.benchmark import _bench

@@ -13,8 +13,8 @@ from rlvr_exp.benchmarks.landscape import Landscape, _difference
 from rlvr_exp.benchmarks.landscape_geometry import barrier, filter_normalised, largest_eigenvalues, places
 from rlvr_exp.benchmarks.landscape_gradients import gradient_statistics
 from rlvr_exp.benchmarks.landscape_loss import GoldLoss, flat, moved, shaped, trained_weights
-from rlvr_exp.config import compose
 from rlvr_exp.config.adapter import Adapter
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.model import Model, at_checkpoint, base, continued
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.config.scratch import Scratch

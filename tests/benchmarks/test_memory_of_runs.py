@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.memory.reading import workload_of
 from rlvr_exp.memory.table import highest
 

@@ -15,7 +15,7 @@ from rlvr_exp.algorithms import fused_head, logprobs, packing_attention
 from rlvr_exp.algorithms.packing_attention import SDPA_PACKED
 from rlvr_exp.benchmarks import memory
 from rlvr_exp.benchmarks.peak import Peak
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.memory import activations, phases
 from rlvr_exp.memory.reading import workload_of
 from rlvr_exp.rollouts.shared_prefix_decoder import PREFILL_TOKENS

@@ -10,7 +10,7 @@ from rlvr_exp.algorithms.packing import ModelRows, packed
 from rlvr_exp.algorithms.packing_attention import SDPA_PACKED
 from rlvr_exp.benchmarks import packing
 from rlvr_exp.benchmarks.memory import required_workload
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import GuardStop
 
 SMALL = (

@@ -6,7 +6,7 @@ from functions import measured
 
 from rlvr_exp.benchmarks.memory import random_model, required_workload
 from rlvr_exp.benchmarks.sampling import generate
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 
 SMALL = (
     "model.max_prompt_tokens=6",

@@ -11,7 +11,7 @@ from rlvr_exp.benchmarks.theory import measure
 from rlvr_exp.benchmarks.theory_checks import Check, rows_of
 from rlvr_exp.benchmarks.theory_gradient import ANY, deviation_factor
 from rlvr_exp.benchmarks.theory_tree import COMPLETIONS, random_tree
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.core.statistics import mean_p_value
 from rlvr_exp.records.context import RunContext

@@ -10,7 +10,8 @@ from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.benchmarks.bench import Sides
 from rlvr_exp.benchmarks.stock import method
 from rlvr_exp.benchmarks.training import Training, difference
-from rlvr_exp.config import build, compose
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
 from rlvr_exp.core import machine
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.records.context import RunContext

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config import compose
 from rlvr_exp.config.advice import advice
-from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.needs import missing_artifacts
 
 LORA = "model.adapter.kind=lora"

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.config import compose
 from rlvr_exp.config.cascade import CREDITS, MODES, Cascade
-from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.core.errors import InputError
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config import compose
 from rlvr_exp.config.checkpoint_files import INDEX
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.launch.preflight import preflight_problems
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rlvr_exp
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 
 PAGE = (Path(rlvr_exp.__file__).parent / "docs" / "dafny_roles.md").read_text(encoding="utf-8").replace("\\\n", " ")
 COMMANDS = re.findall(r"^    python -m rlvr_exp (\+stage=[^#\n]*)", PAGE, re.MULTILINE)

@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
-from rlvr_exp.config import compose, to_yaml
-from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.compose import compose, compose_lenient
+from rlvr_exp.config.load import to_yaml
 from rlvr_exp.config.needs import loads_weights, missing_artifacts
 from rlvr_exp.main import main
 from rlvr_exp.records.fingerprint import trajectory_options

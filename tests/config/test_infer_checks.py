@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 
 PROBLEMS = ["+stage=infer", "data=problems"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.images import build_command
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.core.errors import InputError

@@ -8,8 +8,8 @@ from checkpoint_samples import checkpoint
 from test_shipped_yaml import MADE_FOR, NEEDED
 from thinning import thinned
 
-from rlvr_exp.config import compose, needs
-from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config import needs
+from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.describe import group_options
 from rlvr_exp.config.suited import facts_of
 from rlvr_exp.core.errors import InputProblem

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rlvr_exp.config import Config, compose, load, to_yaml
 from rlvr_exp.config.algorithm import ReinforcementLearning
-from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.compose import compose, compose_lenient
+from rlvr_exp.config.load import load, to_yaml
 from rlvr_exp.config.roles import of_role, role_names
+from rlvr_exp.config.schema import Config
 from rlvr_exp.records.fingerprint import trajectory_options
 
 CASCADE = "+stage=cascade"

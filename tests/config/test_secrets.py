@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config import compose, load, to_yaml
-from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.describe import annotated
+from rlvr_exp.config.load import load, to_yaml
 
 CLASSES = """
 from dataclasses import dataclass, field

@@ -5,8 +5,8 @@ import io
 
 import pytest
 
-from rlvr_exp.config import compose, load, to_yaml
-from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.compose import compose, compose_lenient
+from rlvr_exp.config.load import load, to_yaml
 from rlvr_exp.core.secrets import Masking, held, masked, shows_secret
 
 TOKENS = ("hf_" + "a1" * 15, "sk-proj-" + "b2" * 15, "ghp_" + "c3" * 12, "AKIA" + "Q7" * 8, "xoxb-" + "1" * 12)

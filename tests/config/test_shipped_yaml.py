@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from thinning import thinned
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.paths import conf_directory
 from rlvr_exp.config.stages import STAGES
 

@@ -10,8 +10,9 @@ from checkpoint_samples import checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.config import compose, suited
+from rlvr_exp.config import suited
 from rlvr_exp.config.checkpoint_facts import read_facts
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.devices import Device
 from rlvr_exp.config.load import load, to_yaml
 from rlvr_exp.config.rates import HIGH, IMITATION_HIGH, LOW, usual_rate

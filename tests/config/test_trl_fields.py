@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlvr_exp
-from rlvr_exp.config import compose
-from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.schema_match import field_types

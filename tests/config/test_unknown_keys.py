@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from thinning import tries
 
-from rlvr_exp.config import compose
-from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.compose import compose, compose_lenient
 
 COMPOSED = {stage: compose([f"+stage={stage}"]).config for stage in ("sft", "grpo", "evaluate")}
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from hydra.utils import get_method
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.records.context import RunContext
 
 

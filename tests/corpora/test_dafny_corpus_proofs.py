@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.dafny.domain import EMBEDDED

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from raw_edits import commit, edit
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.prepare import EditSets
 from rlvr_exp.corpora.edit_sets.draft import Dropped, Place
 from rlvr_exp.corpora.edit_sets.lines import Line

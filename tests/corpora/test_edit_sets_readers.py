@@ -12,7 +12,7 @@ from program import ENVIRONMENT, PROGRAM
 from pyarrow import parquet
 from raw_edits import commit, dropped, edit, ingest, program, reasons, records, write_lines
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.code.sets import canitedit
 from rlvr_exp.tasks.edits.domain import Edits

@@ -13,7 +13,7 @@ from program import ENVIRONMENT, INTERPRETED
 from raw_edits import FAST, contents, ingest, records, write_lines
 from synthetic_commits import LANGUAGES, write
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.corpora.edit_sets import build, reading
 from rlvr_exp.corpora.edit_sets.build import make

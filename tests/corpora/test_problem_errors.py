@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlvr_exp.config import build
 from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.corpora.problems.errors import errors_of, make

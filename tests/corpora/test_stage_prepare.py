@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from program import ENVIRONMENT, PROGRAM
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.paths import PACKAGE, conf_directory
 from rlvr_exp.corpora.arc import mixture
 from rlvr_exp.corpora.splits import fingerprint

@@ -3,7 +3,7 @@
 import pytest
 from pretend import SPREAD
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.curriculum.manual import Manual
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from page_commands import PACKAGE, ROOT
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.memory.advice import room
 from rlvr_exp.memory.reading import workload_of
 from rlvr_exp.memory.table import estimate, too_large

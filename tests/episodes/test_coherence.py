@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.config import build
 from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
 from rlvr_exp.episodes.coherence import agreement, by_stage, checkable
 
 NAMES = ("size", "x")

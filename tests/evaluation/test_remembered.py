@@ -5,7 +5,7 @@ from pathlib import Path
 
 from completions import completion
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import to_yaml
 from rlvr_exp.evaluation.remembered import measurement, recall, remember
 from rlvr_exp.records.rollout_files import EvalSample

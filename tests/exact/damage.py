@@ -17,8 +17,8 @@ from types import SimpleNamespace
 
 from trajectories import data
 
-from rlvr_exp.config import compose
 from rlvr_exp.config.adapter import is_adapter
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.run import Checkpoint
 from rlvr_exp.config.select import Select
 from rlvr_exp.core.errors import InputError

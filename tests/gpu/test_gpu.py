@@ -12,7 +12,7 @@ from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED
 from rlvr_exp.algorithms.packing_probe import choose
 from rlvr_exp.benchmarks import packing
 from rlvr_exp.benchmarks.memory import random_model, required_workload, roll_out
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import sample_groups, score
 from rlvr_exp.rollouts.sampling_params import SamplingParams

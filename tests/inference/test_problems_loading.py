@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config import compose, to_yaml
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.environment import Adversarial, Reasoning
 from rlvr_exp.config.infer import Infer
+from rlvr_exp.config.load import to_yaml
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.episodes.environments import reasoning
 from rlvr_exp.episodes.environments.solving import Solving

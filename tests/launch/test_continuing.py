@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.launch.resume import continuing
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config import build, compose, to_yaml
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build, to_yaml
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.data_quality import report
 from rlvr_exp.launch.data_check import data_problems, domain_of, left_out_warning, splits_of

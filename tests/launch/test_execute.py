@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.devices import first_alone
 from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import InputError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from thinning import thinned
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.launch import execute as module
 from rlvr_exp.launch import process_group
 from rlvr_exp.launch.execute import Outcome, execute

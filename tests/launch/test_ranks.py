@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rlvr_exp.config import compose, devices
+from rlvr_exp.config import devices
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.launch import process_group
 from rlvr_exp.launch.children import Ended, log_name, run_children

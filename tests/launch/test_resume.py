@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config import build, compose, to_yaml
-from rlvr_exp.config.load import resolved
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build, resolved, to_yaml
 from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json

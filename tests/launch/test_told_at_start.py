@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from checkpoint_samples import checkpoint
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import INTERRUPTED
 from rlvr_exp.launch.execute import execute
 

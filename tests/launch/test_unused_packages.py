@@ -6,7 +6,8 @@ import sys
 import pytest
 import yaml
 
-from rlvr_exp.config import compose, to_yaml
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import to_yaml
 from rlvr_exp.launch.unused_packages import hide_unused_packages, unused_packages
 from rlvr_exp.records.fingerprint import flat
 

@@ -9,7 +9,7 @@ import gpu_kit
 import gpu_pack
 import pytest
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 
 LAUNCHERS = Path(__file__).parents[2] / "launchers"
 

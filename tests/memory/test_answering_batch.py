@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.launch.inference_inputs import answered_tasks
 from rlvr_exp.memory.advice import memory, room
 from rlvr_exp.memory.nearest import nearest

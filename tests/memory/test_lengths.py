@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.memory.lengths import TASKS, DataLengths, Lengths
 from rlvr_exp.memory.phases import EXAMPLE
 from rlvr_exp.memory.reading import workload_of

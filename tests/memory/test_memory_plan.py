@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config import compose
 from rlvr_exp.config.architecture import Architecture, read_architecture
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.memory import activations, counts

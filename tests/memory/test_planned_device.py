@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from checkpoint_samples import checkpoint
 
-from rlvr_exp.config import advice, compose, suited
+from rlvr_exp.config import advice, suited
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.devices import NAMED, Device
 from rlvr_exp.core import machine
 from rlvr_exp.core.errors import InputError

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from rlvr_exp.config import compose
 from rlvr_exp.config.architecture import Architecture
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.models.policy import load_policy

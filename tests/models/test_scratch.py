@@ -10,8 +10,7 @@ from transformers import AutoModelForCausalLM
 from rlvr_exp.algorithms import packing_probe
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import packed_examples
-from rlvr_exp.config import compose
-from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.memory.reading import shape_of

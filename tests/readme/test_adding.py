@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config import build, compose
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.episodes.types import Completion, TokenCount
 from rlvr_exp.studies.record import write_record

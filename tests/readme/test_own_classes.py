@@ -11,9 +11,9 @@ import pytest
 from program import ENVIRONMENT, PROGRAM
 from test_adding import follow
 
-from rlvr_exp.config import build, compose, load, to_yaml
-from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.help import options_page
+from rlvr_exp.config.load import build, load, to_yaml
 
 PAGE = "rlvr_exp/docs/own_classes.md"
 TEXT = (Path(__file__).parents[2] / PAGE).read_text()

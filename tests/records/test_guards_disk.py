@@ -12,7 +12,7 @@ import pytest
 from completions import completion
 from small_disk import saved_policy
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.launch import execute as module
 from rlvr_exp.launch.execute import execute
 from rlvr_exp.records.guards_disk import Unwritable, unwritable, writing

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_pages import Page, coordinates, log, report, whole_run
 
-from rlvr_exp.config import compose, to_yaml
-from rlvr_exp.config.load import resolved
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import resolved, to_yaml
 from rlvr_exp.config.scales import BITS
 from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.report import nbest, plots, task_index, write_report

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from verified_samples import failed, passed
 
-from rlvr_exp.config import build, compose
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import InputError
 
 SHARES = st.floats(0, 1)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from verified_samples import answer, failed, passed, rejected
 
-from rlvr_exp.config import build, compose
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
 from rlvr_exp.config.options import SCHEMAS, allowed_of
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.verifiers.base import Verdict

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from verified_samples import TOTAL, answer, failed, passed, rejected, unknown
 
-from rlvr_exp.config import build, compose
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.partial import Obligations, Parses, Resolves
 from rlvr_exp.rewards.terms import AllPassed

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from verified_samples import CORRECT, TOKENS, TOTAL, WRONG, answer, failed, passed, rejected
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.rewards.terms import SEVERITY, AllPassed, CasesPassed, Length, Severity, Syntax
 from rlvr_exp.verifiers.base import BUCKETS, Verdict

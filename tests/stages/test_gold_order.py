@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.stages import reinforcement, sft

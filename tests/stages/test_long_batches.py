@@ -15,7 +15,8 @@ import pytest
 from endpoint import Endpoint, serving
 from program import ENVIRONMENT, INTERPRETED, PROGRAM
 
-from rlvr_exp.config import compose, to_yaml
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import to_yaml
 from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.launch.resume import Start, begin, prepare
 from rlvr_exp.models.policy import load_policy

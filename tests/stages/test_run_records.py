@@ -13,9 +13,9 @@ import pytest
 import torch
 from program import ENVIRONMENT, PROGRAM
 
-from rlvr_exp.config import build, compose
-from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.data import Data
+from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
 from rlvr_exp.core.sealed import check_sound
 from rlvr_exp.launch.preflight import preflight_problems

@@ -12,8 +12,8 @@ from program import ENVIRONMENT, INTERPRETED, PROGRAM
 
 from rlvr_exp.chains.links import commands_of
 from rlvr_exp.chains.page import page
-from rlvr_exp.config import compose
 from rlvr_exp.config.chain import Links
+from rlvr_exp.config.compose import compose
 from rlvr_exp.stages.shared.start import start_problems
 
 pytest.importorskip("ast_grep_py")

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config import compose, to_yaml
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import to_yaml
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.stages.evaluate import _baseline, _told
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from program import ENVIRONMENT, PROGRAM
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.inference.solution import KEYS
 from rlvr_exp.main import main

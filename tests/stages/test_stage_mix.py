@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from program import ENVIRONMENT, PROGRAM
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.launch.data_check import data_problems
 from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from program import ENVIRONMENT, PROGRAM
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.report import write_report
 

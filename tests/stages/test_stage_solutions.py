@@ -12,7 +12,7 @@ import pytest
 from program import ENVIRONMENT, PROGRAM
 from solution_samples import solution
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
 from rlvr_exp.episodes.types import Completion, TokenCount
 from rlvr_exp.main import main

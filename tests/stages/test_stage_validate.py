@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from program import ENVIRONMENT, PROGRAM
 
-from rlvr_exp.config import build, compose
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.core.files import write_text
 from rlvr_exp.records.context import RunContext, StageResult

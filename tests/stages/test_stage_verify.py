@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from program import ENVIRONMENT, PROGRAM
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext

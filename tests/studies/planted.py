@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from completions import completion
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import to_yaml
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.evaluation.saved import save

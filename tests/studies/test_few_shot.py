@@ -4,7 +4,7 @@ import pytest
 from completions import completion
 from planted import TASKS, plant
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.records.rollout_files import EvalSample

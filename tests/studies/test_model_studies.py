@@ -8,8 +8,7 @@ import pytest
 from planted_models import plant_model
 from scipy import stats
 
-from rlvr_exp.config import compose
-from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.scales import BITS, HELD_OUT_BITS
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_text
@@ -251,7 +250,7 @@ def test_widths_have_heads_of_one_size_and_are_multiples_of_it():
 
 @pytest.mark.parametrize("name", ["capacity", "architecture", "tokenization"])
 def test_the_commands_of_every_arm_compose(name):
-    from rlvr_exp.config import build
+    from rlvr_exp.config.load import build
 
     study = build(compose(["+stage=study", f"study={name}"]).config.study)
     for job in study.jobs()[:: len(study.seeds)]:
@@ -260,7 +259,7 @@ def test_the_commands_of_every_arm_compose(name):
 
 @pytest.mark.property(43)
 def test_the_arms_of_architectures_are_models_of_equally_many_parameters():
-    from rlvr_exp.config import build
+    from rlvr_exp.config.load import build
 
     study = build(compose(["+stage=study", "study=architecture"]).config.study)
     counts = {}

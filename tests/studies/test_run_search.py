@@ -9,7 +9,7 @@ import planted
 import pytest
 from planted import Planter, context_of
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.studies import places
 from rlvr_exp.studies.plan import study_plan

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from planted import Planter, context_of
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.records import manifest
 from rlvr_exp.studies import places

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 from thinning import thinned
 
-from rlvr_exp.config import Checked, build, compose
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
+from rlvr_exp.config.typed_config import Checked
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.studies.places import check
 from rlvr_exp.studies.plan import study_plan

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planted import TASKS, evaluated, known_by, plant
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core import files
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.core.statistics import mantel, spearman

@@ -7,8 +7,8 @@ import fixed_batch
 import pytest
 import torch
 
-from rlvr_exp.config import compose
 from rlvr_exp.config.adapter import Adapter
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.models.adapters import activate, adapter_parameters
 from rlvr_exp.models.policy import add_adapter

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from thinning import tries
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.config import build, compose
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.records.rollout_files import to_row

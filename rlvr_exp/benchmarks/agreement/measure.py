@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from rlvr_exp.benchmarks.agreement.pairs import ComparedProgram, pytest_pairs, python_io_pairs, with_verdicts
-from rlvr_exp.config import Config, build
+from rlvr_exp.config.load import build
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.records.context import RunContext
 

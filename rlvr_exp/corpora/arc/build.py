@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config import Config
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core import seeds
 from rlvr_exp.corpora.arc import mixture
 from rlvr_exp.corpora.arc.catalogue import FAMILIES

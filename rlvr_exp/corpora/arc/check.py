@@ -4,7 +4,7 @@ counts."""
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rlvr_exp.config import Config
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.arc import prompt as wording

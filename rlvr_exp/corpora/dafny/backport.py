@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rlvr_exp.config import Config
+from rlvr_exp.config.schema import Config
 from rlvr_exp.corpora.row_files import write_rows
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.dafny import erase

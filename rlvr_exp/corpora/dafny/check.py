@@ -4,7 +4,7 @@ pairings of both roles, splits, and counts with reasons. Nothing is proved: usab
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from rlvr_exp.config import Config
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.dafny.example import DafnyExample

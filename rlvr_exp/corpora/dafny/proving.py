@@ -6,7 +6,8 @@ Half an hour to an hour on two cores; verdicts are cached, so a second run takes
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlvr_exp.config import Config, build
+from rlvr_exp.config.load import build
+from rlvr_exp.config.schema import Config
 from rlvr_exp.corpora.dafny import mixture
 from rlvr_exp.corpora.dafny.build import build_splits, written
 from rlvr_exp.corpora.dafny.row import Built

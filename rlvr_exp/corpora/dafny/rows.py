@@ -16,7 +16,7 @@ have to be run, and nothing is run here.
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlvr_exp.config import Config
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.corpora.dafny.clover import variants
 from rlvr_exp.corpora.row_files import write_rows

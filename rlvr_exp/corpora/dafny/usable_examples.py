@@ -6,7 +6,8 @@ example: {"id", "writer", "annotator"}, each the reason why not, or empty.
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlvr_exp.config import Config, build
+from rlvr_exp.config.load import build
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import RlvrError
 from rlvr_exp.corpora.row_files import write_rows
 from rlvr_exp.records.context import RunContext

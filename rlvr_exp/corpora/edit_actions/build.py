@@ -15,8 +15,8 @@ from types import ModuleType
 from typing import IO, Any, Protocol
 
 from rlvr_exp import __version__
-from rlvr_exp.config import Config
 from rlvr_exp.config.prepare import EditActions, Trajectories
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_text

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config import Config
 from rlvr_exp.config.prepare import Trajectories
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp import __version__
-from rlvr_exp.config import Config
 from rlvr_exp.config.prepare import EditSets
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_text

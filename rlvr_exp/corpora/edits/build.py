@@ -11,7 +11,7 @@ from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config import Config
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core import seeds
 from rlvr_exp.corpora.edits import mixture
 from rlvr_exp.corpora.edits.catalogue import FAMILIES

@@ -12,7 +12,7 @@ from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config import Config
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core import seeds
 from rlvr_exp.corpora.problems import mixture
 from rlvr_exp.corpora.problems.catalogue import FAMILIES

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import torch
 
-from rlvr_exp.config import build
 from rlvr_exp.config.cascade import ROLES, starts
 from rlvr_exp.config.engine import is_server
+from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputError, InputProblem

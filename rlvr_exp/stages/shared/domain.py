@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rlvr_exp.config import Config, build
+from rlvr_exp.config.load import build
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem, RlvrError
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rlvr_exp.config import build
 from rlvr_exp.config.engine import is_server
+from rlvr_exp.config.load import build
 from rlvr_exp.models.identity import weights_hash
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest

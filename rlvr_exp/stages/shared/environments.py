@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from rlvr_exp.config import build
+from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.stages import reads
 from rlvr_exp.episodes.environment import Environment

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvr_exp.config import build
+from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.select import Select
 from rlvr_exp.core.sealed import STEP

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rlvr_exp.config import Config, build
 from rlvr_exp.config.environment import ADVERSARIAL, EDIT_STEPS, REASONING
+from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.inference.cascade_engine import CascadeEngine

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config import load as load_config
+from rlvr_exp.config.load import load as load_config
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.core.sealed import OtherFormat, check_sound

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.config import build
 from rlvr_exp.config.cascade import ANNOTATOR
+from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.stages import reads
 

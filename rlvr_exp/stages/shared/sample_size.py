@@ -5,11 +5,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from rlvr_exp.config import Config
 from rlvr_exp.config.algorithm import ReinforcementLearning
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.sample_size import FEW, detectable
 from rlvr_exp.config.scales import counted
+from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads, trains
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.launch.data_check import domain_of, measured_tasks, rl_split

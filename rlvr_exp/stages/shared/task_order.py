@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from rlvr_exp.algorithms.examples import Examples
-from rlvr_exp.config import build
+from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.core.shares import normalized

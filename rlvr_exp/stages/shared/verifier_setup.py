@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rlvr_exp.config import Config, build
+from rlvr_exp.config.load import build
 from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.verifiers.base import Verifier

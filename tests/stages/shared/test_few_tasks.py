@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import to_yaml
 from rlvr_exp.launch.execute import Outcome
 from rlvr_exp.main import main

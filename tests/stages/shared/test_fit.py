@@ -7,7 +7,8 @@ import torch
 from fake_training import FakeLearner
 from tiny_step import flat, policy
 
-from rlvr_exp.config import compose, to_yaml
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import to_yaml
 from rlvr_exp.config.select import planned
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.episodes.episode import POLICY

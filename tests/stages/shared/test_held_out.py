@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from completions import completion
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.run import Evaluation
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.records.rollout_files import EvalSample

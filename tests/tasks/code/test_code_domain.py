@@ -17,8 +17,8 @@ from code_samples import (
     write_set,
 )
 
-from rlvr_exp.config import compose
 from rlvr_exp.config import data as schema
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.stages.shared.verifier_setup import build_verifier
 from rlvr_exp.tasks.base import Candidate, Task

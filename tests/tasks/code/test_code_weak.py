@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from code_samples import MBPP, MBPP_PLUS, write_set
 
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.tasks.code.domain import Code
 from rlvr_exp.tasks.code.sets.mbpp_plus import mended
 from rlvr_exp.tasks.code.sets.quixbugs import _test_file

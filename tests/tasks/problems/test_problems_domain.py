@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from own_problems import ROW, STAGES, written
 
-from rlvr_exp.config import build
 from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.load import build
 from rlvr_exp.config.problems import ProblemPrompt, ReasoningStage
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.launch.data_check import data_problems

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from own_problems import ROW, STAGES, written
 
-from rlvr_exp.config import build
 from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
 from rlvr_exp.config.problems import ProblemPrompt
 from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.tasks.problems import tester
