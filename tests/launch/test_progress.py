@@ -84,6 +84,17 @@ def test_the_time_left_counts_completions_that_have_not_ended():
     assert out.getvalue().splitlines()[-1] == "held out 3/360 completions  [1:00, 3:00 left]"
 
 
+def test_the_work_of_an_event_decides_the_time_left(monkeypatch):
+    now, out = [0.0], io.StringIO()
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    progress = Progress(0, "evaluate", tty=False, out=out)
+    for seconds, done, worked in ((0.0, 0, 0.0), (60.0, 3, 90.0)):
+        now[0] = seconds
+        progress.event({"kind": "phase", "name": "held out", "done": done, "total": 360, "worked": worked})
+    progress.close()
+    assert out.getvalue().splitlines()[-1] == "held out 3/360  [1:00, 3:00 left]"
+
+
 @pytest.mark.parametrize("tty", [False, True])
 def test_a_batch_shows_its_completions_and_their_tokens_a_second(tty):
     out = io.StringIO()
