@@ -145,6 +145,10 @@ class Plain:
         self._waiting, self._shown = "", False
         self._begun: dict[str, tuple[float, float]] = {}
         """Of each kind of work: when it began, and the work done then."""
+        self._worked: dict[str, float] = {}
+        """The work done of each kind at its last event."""
+        self._lines: dict[str, float] = {}
+        """When each kind of work was last shown. One that goes on inside another must not take its lines."""
         self._ended: dict[str, float] = {}
         """When the end of each kind of work was last shown."""
 
@@ -165,11 +169,12 @@ class Plain:
         worked = done if worked is None else worked
         self._waiting, self._shown = "" if done else head, True
         first = name not in self._begun
-        if first or worked < self._begun[name][1]:  # It may begin anew, such as a measurement every few steps.
-            self._begun[name] = now, worked
+        if first or worked < self._worked[name]:  # It may begin anew, such as a measurement every few steps.
+            self._begun[name], self._lines[name] = (now, worked), now
+        self._worked[name] = worked
         ended = 0 < total <= done and now - self._ended.get(name, -EVERY_SECONDS) >= EVERY_SECONDS
-        if first or ended or now - self._time >= EVERY_SECONDS:
-            self._time = now
+        if first or ended or now - self._lines[name] >= EVERY_SECONDS:
+            self._time = self._lines[name] = now
             if ended:
                 self._ended[name] = now
             self.note("  ".join(filter(None, (head, text, self._times(name, worked, total)))))

@@ -10,7 +10,7 @@ from rlvr_exp.memory import counts
 from rlvr_exp.memory.nearest import nearest
 from rlvr_exp.memory.phases import Lines
 from rlvr_exp.memory.reading import device_of, workload_of
-from rlvr_exp.memory.table import estimate, highest, table, too_large
+from rlvr_exp.memory.table import estimate, fit, highest, table, too_large
 from rlvr_exp.memory.workload import GIB, Workload
 
 
@@ -47,7 +47,7 @@ def sides(workload: Workload) -> tuple[float, float]:
 def of_sides(workload: Workload, device: float) -> str:
     """The line on memory of benchmark=training."""
     ours, stock = sides(workload)
-    verdict = "fits" if max(ours, stock) <= device else "TOO MUCH"
+    verdict = fit(max(ours, stock), device)
     return (
         f"at the highest, this trainer takes {ours:.1f} GiB and trl.GRPOTrainer {stock:.1f}, with prompts of {workload.prompt} "
         f"tokens and completions of {workload.completion}: {verdict} of {device:g} GiB"

@@ -18,6 +18,9 @@ LIBRARIES = 0.7 * GIB
 """Code and data of Python, torch and the other libraries in a process on a CPU, with its tokenizer and tasks."""
 FRAGMENTATION = 0.05
 """Share of temporary bytes that the allocator holds beyond the requested ones."""
+HOLES = 0.25
+"""The same of activations that the library's layers save on a CPU. Between two saved tensors they free some that are as large.
+glibc does not use such a block for an aligned request of its own size, so that it stays empty."""
 EXAMPLE = 64
 """Bytes of a token of an example, at most: two pointers in lists, a Python integer of 32 bytes, two integers in the dataset."""
 
@@ -134,7 +137,9 @@ PHASES: dict[str, Callable[[Workload], Lines]] = {
 }
 
 
-def reserve(lines: Lines, cpu: bool) -> float:
+def reserve(lines: Lines, workload: Workload) -> float:
     """What a device needs beyond the tensors of a phase."""
     standing = sum(lines.get(name, 0.0) for name in ("weights", "reference", "value network"))
-    return (LIBRARIES if cpu else CONTEXT) + FRAGMENTATION * (sum(lines.values()) - standing)
+    holes = HOLES if workload.cpu and not activations.own_layers(workload) else 0.0
+    libraries = LIBRARIES if workload.cpu else CONTEXT
+    return libraries + FRAGMENTATION * (sum(lines.values()) - standing) + holes * lines.get("activations", 0.0)

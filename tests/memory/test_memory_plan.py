@@ -13,7 +13,7 @@ from rlvr_exp.memory import activations, counts
 from rlvr_exp.memory.advice import memory, room
 from rlvr_exp.memory.nearest import nearest
 from rlvr_exp.memory.reading import shape_of, workload_of
-from rlvr_exp.memory.table import estimate
+from rlvr_exp.memory.table import estimate, highest, table
 from rlvr_exp.memory.workload import GIB, Workload
 
 GPU = "parallel.device=rtx5090"
@@ -168,3 +168,20 @@ def test_the_plan_of_a_comparison_has_the_peak_of_both_sides() -> None:
     found = "\n".join(memory(compose(words).config))
     ours, stock = map(float, re.findall(r"this trainer takes ([\d.]+) GiB and trl.GRPOTrainer ([\d.]+)", found)[0])
     assert 0 < ours <= stock
+
+
+def test_a_plan_within_a_tenth_of_the_memory_is_tight():
+    found = estimate(workload("model=tiny"))
+    peak = max(sum(lines.values()) for lines in found.values()) / GIB
+    for room_gib, verdict in ((peak * 1.2, "fits"), (peak * 1.05, "tight"), (peak * 0.95, "TOO MUCH")):
+        rows = list(table(found, room_gib))
+        assert any(verdict in row.split("GiB")[1] for row in rows if row.startswith("of ")), verdict
+        assert any(row.startswith("tight: ") for row in rows) == (verdict == "tight")
+
+
+def test_adapters_on_a_cpu_include_blocks_that_the_allocator_leaves_empty(monkeypatch: pytest.MonkeyPatch):
+    words = ["+stage=grpo", "model=tiny", "parallel.device=cpu", "model.adapter.kind=lora"]
+    given = workload_of(compose(words).config)
+    before = highest(given)
+    monkeypatch.setattr("rlvr_exp.memory.phases.HOLES", 0.0)
+    assert before > 1.02 * highest(given)

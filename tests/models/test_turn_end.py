@@ -1,6 +1,7 @@
 """The token that ends an answer: in chat the template's own end of a turn, else the tokenizer's eos, never twice in a prompt."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,9 +9,12 @@ from own_models import own_model, own_tokenizer
 from tokenizers.processors import TemplateProcessing
 
 from rlvr_exp.algorithms.examples import IGNORED, example
+from rlvr_exp.config import compose
 from rlvr_exp.config.model import Model
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.models.policy import load_policy
+from rlvr_exp.rollouts.engines.local import LocalEngine
+from rlvr_exp.stages.shared.components import load_policies
 
 TURN = "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}END{% endfor %}"
 TEMPLATES = {
@@ -65,6 +69,14 @@ def test_an_eos_that_the_tokenizer_appends_is_not_part_of_a_prompt(tmp_path: Pat
         assert policy.tokenizer.decode(policy.encode_prompt(text)) == "<|im_start|>" * begin + text
     [note] = policy.notes
     assert "appends <|endoftext|>" in note
+
+
+def test_a_run_shows_these_notes(tmp_path: Path) -> None:
+    folder, shown = own_model(tmp_path, "llama", tokenizer(TEMPLATES["chatml"][0])), []
+    context = SimpleNamespace(progress=lambda **event: shown.append(event))
+    load_policies(compose(["+stage=evaluate", f"model.path={folder}"]).config, LocalEngine(), None, context)
+    [event] = shown
+    assert event["kind"] == "note" and event["text"].startswith("answers end with <|im_end|>")
 
 
 def test_a_begin_token_that_equals_eos_stays(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ asked for is answered exactly once or counted as unanswered."""
 import sys
 import threading
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -115,6 +116,19 @@ def test_each_completion_is_drawn_once_whatever_the_server_takes(server):
     together = "seed" in server and "n" not in server
     assert len(endpoint.completions()) == (3 * 2 if together else 15)
     assert engine.metrics()["system/engine_requests"] == len(endpoint.seen)
+
+
+def test_a_completion_is_reported_when_it_arrives_and_not_when_it_is_fetched():
+    arrived = []
+    watch = SimpleNamespace(ended=lambda one: arrived.append((one.request, one.sample)), drew=lambda tokens: None)
+    with serving(Endpoint()) as endpoint:
+        found = begun(endpoint).draw(POLICY, DOMAIN, requests(), replace(SAMPLING, watch=watch))
+        next(found)
+        limit = time.monotonic() + 20
+        while len(arrived) < 15 and time.monotonic() < limit:
+            time.sleep(0.01)
+        found.close()
+    assert sorted(arrived) == [(place, sample) for place in range(3) for sample in range(5)]
 
 
 def test_a_draw_depends_on_its_key_and_not_on_what_is_asked_with_it():

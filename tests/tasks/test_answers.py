@@ -1,9 +1,11 @@
 """Shapes of answers, as instruct models write them, in every domain that reads such answers."""
 
+import json
 import textwrap
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from dafny_samples import MAX
@@ -11,8 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.config.edits import EditPrompt
+from rlvr_exp.config.problems import ReasoningStage
+from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.arc.parse_program import extract
 from rlvr_exp.tasks.base import Task
+from rlvr_exp.tasks.code.domain import Code
 from rlvr_exp.tasks.completion import block_closes, defines, syntax_fault, whole_program, without_thoughts
 from rlvr_exp.tasks.dafny.parse_body import body_of
 from rlvr_exp.tasks.edits.prompt import answer_in
@@ -20,6 +25,7 @@ from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.tasks.formats.domain import RowDomain
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.tasks.problems.calls import line_of, read_tests
+from rlvr_exp.tasks.problems.domain import Problems
 from rlvr_exp.tasks.problems.tester import approves
 from rlvr_exp.verifiers.suite.sanitise import sanitise_tests
 
@@ -316,6 +322,29 @@ def test_the_right_answer_is_read(name: str, shape: str, domains: tuple[str, ...
 def test_thoughts_alone_are_no_answer(shape: str) -> None:
     read = {name: answers.read(filled(shape, answers)) for name, answers in ALL.items()}
     assert not {name: text for name, text in read.items() if (text or "").strip()}
+
+
+def test_the_domains_of_programs_use_this_reader(tmp_path: Path) -> None:
+    row = {"id": "a", "entry_point": "solve", "solution": PROGRAM, "split": "train"}
+    code = row | {"prompt": "Double.", "tests": ["assert solve(3) == 6", "assert solve(4) == 8"]}
+    problem = row | {"text": "Double.", "tests": [{"args": [3], "expected": 6}, {"args": [4], "expected": 8}]}
+    domains = [Arc(limit=1)]
+    for made, value in ((Code, code), (Problems, problem)):
+        (tmp_path / f"{made.__name__}.jsonl").write_text(json.dumps(value) + "\n")
+        domains.append(made(str(tmp_path / f"{made.__name__}.jsonl")))
+    domains[-1].reasoning = {"code": ReasoningStage(form="code")}
+    for domain in domains:
+        task = next(task for tasks in domain.splits().values() for task in tasks)
+        right, draft = (
+            text.replace("solve", getattr(task.problem, "entry_point", "solve")) for text in (PROGRAM, DRAFT)
+        )
+        read = {
+            f"<think>\n```python\n{right}```\n</think>\nI cannot solve this.": "",
+            f"<think>\nA draft is\n{draft}</think>\n\n{right}": right,
+            f"{right}```\n": right,
+            f"```python\nimport math\n```\n```python\n{right.replace('2', 'math.e')}```": f"import math\n\n{right.replace('2', 'math.e')}",
+        }
+        assert {text: domain.parse(text, task).text or "" for text in read} == read
 
 
 CODE_OF_ITS_OWN = {

@@ -48,6 +48,12 @@ def test_enough_tasks_are_not_warned_of_and_the_real_number_is_told(capsys: pyte
     assert "3.1 points by 8 samples, 8.9 points by the greedy answer of each of 500 tasks" in plan
 
 
+@pytest.mark.parametrize(("tasks", "few"), [(29, True), (30, False)])
+def test_fewer_than_thirty_tasks_are_warned_of(tasks: int, few: bool) -> None:
+    found = warnings("+stage=evaluate", f"evaluation.tasks={tasks}")
+    assert any(text.startswith(f"only {tasks} tasks of split 'test' are measured") for text in found) is few
+
+
 def test_an_evaluation_of_few_tasks_names_no_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = said(capsys, "+stage=evaluate", "data=code", own(tmp_path, 60), "evaluation.tasks=4", "run.dry=true")
     assert "only 4 tasks of split 'test' are measured" in plan and "study=" not in plan
