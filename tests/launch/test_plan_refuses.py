@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import rlvr_exp.main
-from rlvr_exp.config import compose, to_yaml
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import to_yaml
 from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.main import main
 

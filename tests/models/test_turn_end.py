@@ -9,7 +9,7 @@ from own_models import own_model, own_tokenizer
 from tokenizers.processors import TemplateProcessing
 
 from rlvr_exp.algorithms.examples import IGNORED, example
-from rlvr_exp.config import compose
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.model import Model
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.models.policy import load_policy
