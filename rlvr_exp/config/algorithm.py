@@ -1,6 +1,6 @@
 """Options of the `algorithm` group: how the policy learns. A batch is described by the sizes that a person chooses."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from rlvr_exp.config.options import configures, option
@@ -233,3 +233,19 @@ class SFT:
 
     def problems(self) -> list[InputProblem]:
         return trl_problems("SFTConfig", self.trl)
+
+
+def queues(algorithm: Any) -> bool:
+    """Whether groups may wait for later steps, or others be sampled in their place."""
+    return getattr(algorithm, "zero_variance", "") == "resample" or getattr(algorithm, "rollout_steps", 1) > 1
+
+
+def without_queues(algorithm: Any) -> str:
+    """The overrides that stop groups from waiting."""
+    resamples = getattr(algorithm, "zero_variance", "") == "resample"
+    words = ["algorithm.zero_variance=keep"] * resamples
+    usual = {spec.name: spec.default for spec in fields(algorithm)}.get("resample_budget")
+    if resamples and algorithm.resample_budget != usual:
+        words.append(f"algorithm.resample_budget={usual}")
+    words += ["algorithm.rollout_steps=1"] * (getattr(algorithm, "rollout_steps", 1) > 1)
+    return " ".join(words)

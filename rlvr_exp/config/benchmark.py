@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from rlvr_exp.config.algorithm import BASELINES
+from rlvr_exp.config.algorithm import BASELINES, RLOO
 from rlvr_exp.config.nodes import ANSWERS, JUDGES, LEARNS
 from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.verifier import proves_no_dafny
 from rlvr_exp.core.errors import InputProblem
 
 CONTESTS = ("python_io", "python_io_strict", "human_eval", "pytest", "dafny", "cache")
@@ -79,6 +81,13 @@ class GradientVariance(Benchmark):
         allowed = f"two or more of {', '.join(BASELINES)}"
         return [InputProblem("baselines", "they are compared with the first", str(self.baselines), allowed)]
 
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        algorithm = config.algorithm
+        if not isinstance(algorithm, RLOO) or algorithm.kl_coef:
+            what = "only REINFORCE without a KL penalty has a baseline to choose"
+            got = f"{algorithm._target_}, kl_coef={getattr(algorithm, 'kl_coef', 0)}"
+            yield InputProblem("algorithm", what, got, remedy="algorithm=reinforce")
+
 
 @configures("rlvr_exp.benchmarks.landscape.Landscape")
 @dataclass
@@ -99,6 +108,11 @@ class Landscape(Benchmark):
     """Eigenvalues of the Hessian, the largest ones; 0: none. Some 20 vectors of all weights are kept for them, 8 bytes a number."""
     batches: int = option(8, low=2)
     """Parts of the held-out tasks, whose gradients are compared."""
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        if 0 < config.evaluation.tasks < self.batches:
+            got, allowed = str(config.evaluation.tasks), f"0, or benchmark.batches={self.batches} and more"
+            yield InputProblem("evaluation.tasks", "fewer than batches", got, allowed, "", "fewer benchmark.batches")
 
 
 @configures("rlvr_exp.benchmarks.theory.measure")
@@ -284,3 +298,6 @@ class DafnyUniversal(Benchmark):
     """Tasks of each role, drawn by a fixed seed; 0: all."""
     proved: int = option(0, low=0)
     """Tasks of each answer that Dafny judges where the guards do not refuse it; 0: all."""
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        yield from proves_no_dafny(config.verifier)

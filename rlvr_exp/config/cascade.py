@@ -1,12 +1,13 @@
 """Options of +stage=cascade: which role learns when, its credit, and the folders that roles start from."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from rlvr_exp.config.algorithm import queues, without_queues
 from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.options import option
 from rlvr_exp.core.errors import InputProblem
@@ -48,6 +49,41 @@ class Cascade:
     def problems(self) -> list[InputProblem]:
         return [*self._credit(), *self._unread()]
 
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        from rlvr_exp.config.roles import of_role  # It reads the names of the roles from this file.
+
+        algorithm = config.algorithm
+        yield from no_cascade_data(config.data)
+        if getattr(config.data, "role", "writer") != "writer":
+            what = "the tasks of a cascade are the writer's; the annotator annotates what it wrote"
+            yield InputProblem("data.role", what, config.data.role, "writer", "", "drop it")
+        if algorithm is None:
+            return
+        if self.mode == "alternating" and algorithm.max_steps <= self.every_steps:
+            what, remedy = "the writer would have no step", f"algorithm.max_steps={2 * self.every_steps} or more"
+            got = f"{self.every_steps} of {algorithm.max_steps} steps"
+            yield InputProblem("cascade.every_steps", what, got, "fewer than algorithm.max_steps", "", remedy)
+        learners = {
+            f"roles.{role}.": of_role(config, role).algorithm
+            for role, own in config.roles.items()
+            if own.algorithm is not None
+        }
+        for where, one in {"": algorithm, **learners}.items():
+            yield from self._waiting(f"{where}algorithm", one)
+
+    def _waiting(self, where: str, algorithm: Any) -> Iterator[InputProblem]:
+        """What waits for later steps, which roles that learn from the same cascades cannot."""
+        if queues(algorithm):
+            what, remedy = (
+                "groups of a cascade do not wait: both roles learn from one step's",
+                without_queues(algorithm),
+            )
+            allowed = "zero_variance=keep or mask, rollout_steps=1"
+            yield InputProblem(where, what, algorithm._target_, allowed, "", remedy)
+        if sync := getattr(algorithm, "reference_sync_steps", 0):
+            what = "the references of a cascade stay as they are"
+            yield InputProblem(f"{where}.reference_sync_steps", what, str(sync), "0", "", "drop it")
+
     def _credit(self) -> Iterator[InputProblem]:
         if self.credit == "annotator_only" and self.mode in ("writer_on_cascade_reward", "alternating"):
             what, remedy = "the writer has steps and would be credited with nothing", "cascade.credit=shared"
@@ -79,6 +115,13 @@ class Cascade:
         if self.mode == "alternating":
             return (WRITER,) if step // self.every_steps % 2 else (ANNOTATOR,)
         return (ANNOTATOR,) if self.mode == "annotator_only" else (WRITER,)
+
+
+def no_cascade_data(data: Any) -> Iterator[InputProblem]:
+    """The problem of data that a cascade cannot take."""
+    if not getattr(data, "_target_", "").endswith("dafny.domain.DafnyDomain"):
+        what = "a cascade writes and annotates Dafny"
+        yield InputProblem("data", what, getattr(data, "_target_", ""), "data=dafny", "", "data=dafny")
 
 
 OF_MODEL = "model"

@@ -1,10 +1,12 @@
 """Options of the `data` group: the domain, where its tasks come from and how they are worded."""
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.verifier import DafnyVerifierOptions
 from rlvr_exp.core.errors import InputProblem
 
 GRIDS = ("compact", "spaced", "json")
@@ -176,6 +178,12 @@ class DafnyDataOptions(Data):
 
     def problems(self) -> list[InputProblem]:
         return [*super().problems(), *fraction_problems(self)]
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        if self.usable == "check" and not isinstance(config.verifier, DafnyVerifierOptions):
+            remedy = "verifier=dafny, or data.usable=trust"
+            allowed = "check with verifier=dafny"
+            yield InputProblem("data.usable", "proves golds with Dafny", "check", allowed, "", remedy)
 
 
 CODE_SETS = (

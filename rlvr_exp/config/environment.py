@@ -1,7 +1,8 @@
 """Options of the `environment` group: how many turns an episode has, and who takes them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.errors import InputProblem
@@ -34,6 +35,9 @@ REASONING = "rlvr_exp.episodes.environments.reasoning.Reasoning"
 @dataclass
 class Reasoning:
     """A problem worked out in the stages of `data.reasoning`, each shown to those after it; success is that of the code."""
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        yield from without_reasoning(config.data)
 
 
 ADVERSARIAL = "rlvr_exp.episodes.environments.adversarial.Adversarial"
@@ -74,6 +78,12 @@ class Adversarial:
     def problems(self) -> list[InputProblem]:
         return list(self._unread())
 
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        yield from without_reasoning(config.data)
+        if reads("optimizer") and not reads("schedule"):
+            what, remedy = "a solver and a tester are paid by each other", "+stage=adversarial"
+            yield InputProblem("environment", what, f"adversarial, with +stage={config.stage}", "", "", remedy)
+
     def _unread(self) -> Iterator[InputProblem]:
         """Options that have no effect next to the others."""
         reads = {
@@ -102,3 +112,16 @@ class Edits:
 
     steps: int = option(4, low=2, high=16)
     """The most actions of an episode, `done` among them."""
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        if reads("evaluation") and config.evaluation.excess_code:
+            what, remedy = "an episode's last action alone does not make the edited program", "environment=single_turn"
+            yield InputProblem("evaluation.excess_code", what, "true", "false with environment=edits", "", remedy)
+
+
+def without_reasoning(data: Any) -> Iterator[InputProblem]:
+    """The problem of data whose tasks have no stages of reasoning."""
+    if not hasattr(data, "reasoning"):
+        what, target = "has no stages of reasoning", getattr(data, "_target_", "")
+        remedy = "data=problems, which reads the rows of data=code that have a solution; or environment=single_turn"
+        yield InputProblem("data", what, target, "data=problems", "", remedy)

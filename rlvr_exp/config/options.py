@@ -2,7 +2,8 @@
 derives from it and reads its options off itself.
 
 A schema is a dataclass. The attribute docstring below a field is its help text. A method `problems(self)` returns what
-no single field can express: combinations that cannot work. Never imports what the schemas describe.
+no single field can express: combinations that cannot work. A method `conflicts(self, config, reads)` yields combinations with
+other nodes that cannot work; it is called if the stage reads the node, and `reads(name)` is whether it reads another. Never imports what the schemas describe.
 """
 
 import copy

@@ -1,10 +1,12 @@
 """Options of the `prepare` group: what +stage=prepare makes, from what, and where it goes."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rlvr_exp.config.nodes import JUDGES
 from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.verifier import proves_no_dafny
 from rlvr_exp.core.errors import InputProblem
 
 LEAST_SIDES, GREATEST_SIDE = (4, 6), 15
@@ -53,6 +55,9 @@ class DafnyCorpus(Corpus):
     """The embedded Dafny corpus, every row of it proved. Equal code and an equal prover make equal files."""
 
     reads = JUDGES
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        yield from proves_no_dafny(config.verifier)
 
 
 @configures("rlvr_exp.corpora.edits.build.make")
@@ -130,6 +135,9 @@ class DafnyUsable(FromPath):
     """File of the usable examples, a `data.path`; empty: examples.jsonl in the run directory."""
     role: str = option("both", choices=("writer", "annotator", "both"))
     """The role that examples must be usable for."""
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        yield from proves_no_dafny(config.verifier)
 
 
 @configures("rlvr_exp.corpora.dafny.rows.make")

@@ -1,8 +1,12 @@
 """Options of the nodes `run` and `evaluation`, and of the nodes that exist under one stage alone."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from rlvr_exp.config.cascade import no_cascade_data
+from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.excess_code import EXCESS_CODE
 from rlvr_exp.config.guards import Guards
 from rlvr_exp.config.options import option
@@ -131,6 +135,13 @@ class Evaluation(Drawing):
     def problems(self) -> list[InputProblem]:
         return self.drawing_problems()
 
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        turns = getattr(config.environment, "_target_", SINGLE_TURN)
+        if self.vote and reads("environment") and turns != SINGLE_TURN:
+            what = "a second turn has seen what was expected, which a vote must not"
+            got, remedy = str(self.vote), "environment=single_turn, or evaluation.vote=0"
+            yield InputProblem("evaluation.vote", what, got, "0 with several turns", "", remedy)
+
 
 @dataclass
 class Evaluate:
@@ -157,6 +168,10 @@ class Evaluate:
                 "evaluate.cascade=CHECKPOINT",
             )
         ]
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        if self.cascade:
+            yield from no_cascade_data(config.data)
 
 
 @dataclass

@@ -1,9 +1,12 @@
 """Options of `schedule`: which role learns in which step, and from the outputs of which stage of reasoning."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from rlvr_exp.config.environment import ADVERSARIAL
 from rlvr_exp.config.options import option
+from rlvr_exp.config.roles import role_names
 from rlvr_exp.core.errors import InputProblem
 
 MODES = ("n_n_k", "joint")
@@ -36,6 +39,29 @@ class Schedule:
 
     def problems(self) -> list[InputProblem]:
         return list(self._unread())
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        target = getattr(config.environment, "_target_", "")
+        if target != ADVERSARIAL:
+            what, got = "this stage trains a solver and a tester", target.rpartition(".")[2]
+            yield InputProblem("environment", what, got, "adversarial", "", "drop it, or +stage=grpo")
+            return
+        names = role_names(config)
+        if unknown := [role for role in self.learn if role not in names]:
+            what = "the environment has no such role"
+            yield InputProblem("schedule.learn", what, ", ".join(unknown), ", ".join(names))
+        if not config.environment.tests and self.learn != ["solver"]:
+            what, got = "without tests a tester has nothing to learn from", ", ".join(self.learn) or "all"
+            yield InputProblem("schedule.learn", what, got, "solver", "", "schedule.learn=[solver]")
+        stages = len(getattr(config.data, "reasoning", {}))
+        if self.start_stage > max(1, stages):
+            what = "there are fewer stages of reasoning"
+            yield InputProblem("schedule.start_stage", what, str(self.start_stage), f"at most {stages}")
+        steps, least = config.algorithm.max_steps, self.least_steps(stages)
+        if steps < least:
+            what, remedy = "the last stages of reasoning would have no step", f"algorithm.max_steps={least} or more"
+            got = f"{steps} steps, {self.steps_of_stage()} for each of {stages} stages"
+            yield InputProblem("schedule", what, got, "", "", f"{remedy}, or fewer of schedule.alone, alternating")
 
     def _unread(self) -> Iterator[InputProblem]:
         if self.chains == 1:

@@ -1,9 +1,11 @@
 """Options of +stage=self_play: what a round samples, what it makes of it, and what is imitated."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from rlvr_exp.config.options import option
+from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.core.errors import InputProblem
 
@@ -65,6 +67,16 @@ class SelfPlay(Drawing):
             got = " + ".join(f"{kind} {share:g}" for kind, share in shares.items())
             found.append(InputProblem("relabelled", "shares of rows add up to more than 1", got, "a sum of at most 1"))
         return [*found, *self._unread()]
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        steps = getattr(config.algorithm, "max_steps", self.rounds)
+        if steps < self.rounds:
+            what, remedy = "a round would have no update", f"algorithm.max_steps={self.rounds} or more"
+            got = f"{self.rounds} rounds, {steps} steps"
+            yield InputProblem("self_play.rounds", what, got, "at most algorithm.max_steps", "", remedy)
+        if self.from_base and config.parallel.strategy in SHARDING:
+            what = "DeepSpeed holds weights of its own, which no round can go back from"
+            yield InputProblem("self_play.weights", what, "base", "last under ZeRO", "", "self_play.weights=last")
 
     def _unread(self) -> Iterator[InputProblem]:
         """Options that have no effect next to the others."""

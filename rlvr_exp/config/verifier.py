@@ -1,9 +1,12 @@
 """Options of the `verifier` group and of the nodes `sandbox` and `cache`: what verifies candidates, within which
 limits, and where verdicts are cached."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from rlvr_exp.config.options import configures, option
+from rlvr_exp.core.errors import InputProblem
 
 LEVELS = ("strict", "namespaces", "user", "process")
 """Levels of isolation, strongest first, defined in rlvr_exp/sandbox/isolation/isolate.py."""
@@ -75,6 +78,11 @@ class PytestSuite(Verifier):
     """Address space of one suite beyond the worker's own, in place of the sandbox's memory; 0: the sandbox's. Large
     packages map much more than they use."""
 
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        if self.process == "shared" and reads("optimizer"):
+            what = "a solution in the tests' own process can pass without solving, which a policy learns"
+            yield InputProblem("verifier.process", what, "shared", "bridged in stages that train", "", "drop it")
+
 
 INSTALL_DAFNY = "apt-get install dafny (Debian and Ubuntu), or set verifier.path or verifier.image"
 
@@ -104,6 +112,13 @@ class DafnyVerifierOptions(Verifier):
     """A given method or lemma without a body, that promises something and that no other body calls, must get one."""
     vacuity: bool = True
     """Reject what also proves `assert false` where its bodies are left; once for each new program that is proved."""
+
+
+def proves_no_dafny(verifier: Any) -> Iterator[InputProblem]:
+    """The problem of a verifier that is not Dafny, for what needs proofs."""
+    if not isinstance(verifier, DafnyVerifierOptions):
+        target = getattr(verifier, "_target_", "")
+        yield InputProblem("verifier", "proves no Dafny program", target, "dafny", "", "verifier=dafny, or drop it")
 
 
 @dataclass
