@@ -50,8 +50,6 @@ class Cascade:
         return [*self._credit(), *self._unread()]
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
-        from rlvr_exp.config.roles import of_role  # It reads the names of the roles from this file.
-
         algorithm = config.algorithm
         yield from no_cascade_data(config.data)
         if getattr(config.data, "role", "writer") != "writer":
@@ -63,15 +61,8 @@ class Cascade:
             what, remedy = "the writer would have no step", f"algorithm.max_steps={2 * self.every_steps} or more"
             got = f"{self.every_steps} of {algorithm.max_steps} steps"
             yield InputProblem("cascade.every_steps", what, got, "fewer than algorithm.max_steps", "", remedy)
-        learners = {
-            f"roles.{role}.": of_role(config, role).algorithm
-            for role, own in config.roles.items()
-            if own.algorithm is not None
-        }
-        for where, one in {"": algorithm, **learners}.items():
-            yield from self._waiting(f"{where}algorithm", one)
 
-    def _waiting(self, where: str, algorithm: Any) -> Iterator[InputProblem]:
+    def of_learner(self, algorithm: Any) -> Iterator[InputProblem]:
         """What waits for later steps, which roles that learn from the same cascades cannot."""
         if queues(algorithm):
             what, remedy = (
@@ -79,10 +70,10 @@ class Cascade:
                 without_queues(algorithm),
             )
             allowed = "zero_variance=keep or mask, rollout_steps=1"
-            yield InputProblem(where, what, algorithm._target_, allowed, "", remedy)
+            yield InputProblem("algorithm", what, algorithm._target_, allowed, "", remedy)
         if sync := getattr(algorithm, "reference_sync_steps", 0):
             what = "the references of a cascade stay as they are"
-            yield InputProblem(f"{where}.reference_sync_steps", what, str(sync), "0", "", "drop it")
+            yield InputProblem("algorithm.reference_sync_steps", what, str(sync), "0", "", "drop it")
 
     def _credit(self) -> Iterator[InputProblem]:
         if self.credit == "annotator_only" and self.mode in ("writer_on_cascade_reward", "alternating"):

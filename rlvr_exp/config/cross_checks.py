@@ -72,6 +72,9 @@ def _of_learner(config: Config) -> Iterator[InputProblem]:
         what, remedy = "groups of episodes with several turns do not wait for later steps", without_queues(algorithm)
         got, allowed = algorithm._target_, "zero_variance=keep or mask, rollout_steps=1"
         yield InputProblem("algorithm", what, got, allowed, "", f"{remedy}, or environment=single_turn")
+    for node in vars(config).values():
+        if algorithm is not None and hasattr(node, "of_learner"):
+            yield from node.of_learner(algorithm)
     if model.quantization != "none" and not has_adapter(model):
         what = "quantized weights take no gradient"
         remedy = "model.adapter.kind=lora, or model.quantization=none"

@@ -3,7 +3,8 @@ derives from it and reads its options off itself.
 
 A schema is a dataclass. The attribute docstring below a field is its help text. A method `problems(self)` returns what
 no single field can express: combinations that cannot work. A method `conflicts(self, config, reads)` yields combinations with
-other nodes that cannot work; it is called if the stage reads the node, and `reads(name)` is whether it reads another. Never imports what the schemas describe.
+other nodes that cannot work; it is called if the stage reads the node, and `reads(name)` is whether it reads another.
+`of_learner(self, algorithm)` does the same for the algorithm of the run and of each role. Never imports what the schemas describe.
 """
 
 import copy
