@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.domains.arc.tasks import Arc
 
 HERE = Path(__file__).parent
 LIBRARIES = ("peft.tuners", "scipy.stats", "transformers.models.qwen3.modeling_qwen3")

@@ -9,21 +9,6 @@ from rlvr_exp.config.options import configures, option
 from rlvr_exp.config.verifier import DafnyVerifierOptions
 from rlvr_exp.core.errors import InputProblem
 
-GRIDS = ("compact", "spaced", "json")
-"""Ways of writing a grid."""
-
-
-@dataclass
-class Prompt:
-    """How a task is worded."""
-
-    style: str = option("bare", choices=("bare", "instruct"))
-    """bare: the task alone; instruct: with instructions in words."""
-    grid: str = option("compact", choices=GRIDS)
-    """How a grid is written."""
-    shots: int = option(0, low=0)
-    """Solved examples of other tasks shown before the task."""
-
 
 @dataclass
 class Data:
@@ -89,41 +74,6 @@ def fraction_problems(data: Any) -> list[InputProblem]:
         return []
     got = f"{data.dev_fraction} + {data.test_fraction}"
     return [InputProblem("dev_fraction", "the shares of dev and test add up to more than 1", got, "a sum of at most 1")]
-
-
-@dataclass
-class Randomise:
-    """What a task looks like, drawn for each task by its id, so that it looks the same wherever it is asked."""
-
-    colours: bool = False
-    """The colours 1 to 9 change places, alike in all grids of a task. Its known program, which may name colours, is dropped."""
-    grids: list[str] = field(default_factory=list, metadata=option([], choices=GRIDS).metadata)
-    """Ways of writing grids, of which each prompt has one; empty: data.prompt.grid."""
-    noise: float = option(0.0, low=0, high=1)
-    """Share of the cells of pairs that a prompt shows in a colour drawn from all ten. Answers are judged by the true pairs."""
-
-
-@configures("rlvr_exp.tasks.arc.domain.Arc")
-@dataclass
-class Arc(Data):
-    """Grid puzzles: embedded, or real ARC files."""
-
-    dev_fraction: float = option(0.1, low=0, high=1)
-    """Share of real training data that becomes `dev`."""
-    test_fraction: float = option(0.1, low=0, high=1)
-    """Share of real data without splits that becomes `test`."""
-    seed: int = option(0, low=0)
-    """Seed of the splits, the shuffle before `limit`, the choice of shots and `randomise`. Not the run's seed: all runs
-    measure the same tasks."""
-    reorder: bool = True
-    """Imitation sees the pairs of a task in another order on each pass, any of them held back."""
-    prompt: Prompt = field(default_factory=Prompt)
-    """How a task is worded."""
-    randomise: Randomise = field(default_factory=Randomise)
-    """Domain randomisation: looks of a task that leave its rule."""
-
-    def problems(self) -> list[InputProblem]:
-        return [*super().problems(), *fraction_problems(self)]
 
 
 @dataclass

@@ -9,9 +9,6 @@ from rlvr_exp.config.options import configures, option
 from rlvr_exp.config.verifier import proves_no_dafny
 from rlvr_exp.core.errors import InputProblem
 
-LEAST_SIDES, GREATEST_SIDE = (4, 6), 15
-"""Of grids that a corpus may be drawn with: all families need at least 4, some just 4 or 6, and four pairs must fit a prompt."""
-
 
 @dataclass
 class Prepare:
@@ -29,24 +26,6 @@ class Corpus(Prepare):
     """Folder of the splits, with a manifest beside it; empty: of the corpus' name in the run directory."""
     rows: int = option(0, low=0)
     """Most rows of a split; 0: the sizes of the embedded corpus."""
-
-
-@configures("rlvr_exp.corpora.arc.build.make")
-@dataclass
-class ArcCorpus(Corpus):
-    """The embedded ARC corpus, or one of the same families with other sizes of grids. Equal code makes equal files."""
-
-    sides: list[int] = field(default_factory=list)
-    """Least and greatest height and width of an input, all equally likely; empty: the embedded corpus' own mixture of 2 to 5."""
-
-    def problems(self) -> list[InputProblem]:
-        low, high = LEAST_SIDES
-        if not self.sides:
-            return []
-        if len(self.sides) == 2 and low <= self.sides[0] <= high and self.sides[0] < self.sides[1] <= GREATEST_SIDE:
-            return []
-        allowed = f"a number from {low} to {high}, and a greater one up to {GREATEST_SIDE}"
-        return [InputProblem("sides", "not sizes of grids", str(self.sides), allowed, "", "prepare.sides=[4,8]")]
 
 
 @configures("rlvr_exp.corpora.dafny.proving.make")
@@ -86,15 +65,6 @@ class ProblemErrors(Prepare):
         if self.runs:
             return []
         return [InputProblem("runs", "not given", "nothing", "run directories", "", "prepare.runs=[RUN]")]
-
-
-@configures("rlvr_exp.corpora.arc.check.make")
-@dataclass
-class ArcCheck(Prepare):
-    """ARC data checked before a run: every prompt is read back, and counted."""
-
-    path: str = ""
-    """Folder or file of ARC tasks; empty: the embedded corpus."""
 
 
 @dataclass

@@ -41,6 +41,10 @@ from rlvr_exp.config.self_play import SelfPlay
 from rlvr_exp.config.solutions import Solutions
 from rlvr_exp.config.study import Study
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
+from rlvr_exp.core.domains import domains, load
+
+for _domain in domains().values():
+    load(_domain.schemas)
 
 
 @dataclass

@@ -14,9 +14,6 @@ from rlvr_exp.config.scratch import Scratch, scratch_shape, shape_problems
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.errors import InputProblem
 
-ARC = "rlvr_exp.tasks.arc.domain.Arc"
-"""The domain whose prompts are grids."""
-
 
 def scratch_problems(config: Config) -> Iterator[InputProblem]:
     """Of every model of the run that is built from scratch."""
@@ -44,7 +41,7 @@ def _of_shape(model: Model, algorithm: Any) -> Iterator[InputProblem]:
 def _of_tokenizer(options: Scratch, config: Config) -> Iterator[InputProblem]:
     if not options.tokenizer:
         return
-    if options.tokenizer == "grid" and getattr(config.data, "_target_", "") != ARC:
+    if options.tokenizer == "grid" and not hasattr(getattr(config.data, "prompt", None), "grid"):
         what, got = "these data have no grids", str(getattr(config.data, "_target_", ""))
         yield InputProblem("tokenizer", what, f"grid, with {got}", "data=arc", "", "model.scratch.tokenizer=bpe")
     if is_server(config.engine) or config.infer is not None or len(role_names(config)) > 1:

@@ -57,7 +57,7 @@ def _user_schema(target: str, base: type | None) -> type:
         if inspect.isfunction(cls):
             what, remedy = "a function", "name a class; a reward term: declare it by @term of rlvr_exp.rewards.function"
         raise NoSchema(InputProblem("_target_", what, target, "", "", remedy))
-    ours = tuple(part for part in cls.__mro__ if part.__module__.startswith("rlvr_exp.config."))
+    ours = tuple(part for part in cls.__mro__ if part.__module__.startswith(("rlvr_exp.config.", "rlvr_exp.domains.")))
     bases = ours if base is None or issubclass(cls, base) else (*ours, base)
     parts = {"_describes_": cls} | ({"problems": cls.problems} if hasattr(cls, "problems") else {})
     return with_target(

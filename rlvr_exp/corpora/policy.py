@@ -17,22 +17,22 @@ from transformers import AutoModelForCausalLM, GenerationConfig, Qwen3Config
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
+from rlvr_exp.core.domains import domains, load
 from rlvr_exp.models.tokenizer_training import CODE, GRID, train_tokenizer, training_texts
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.tasks.dafny.domain import DafnyDomain
 from rlvr_exp.tasks.edits.domain import Edits
 
 SHARD = "1900KB"
 SOURCES: Mapping[str, Callable[[], tuple[Domain, str]]] = {
-    "tiny": lambda: (Arc(), GRID),
-    "tiny_dafny": lambda: (DafnyDomain(role="both"), CODE),
-    "tiny_edits": lambda: (Edits(instruction="both"), CODE),
-    "tiny_solver": lambda: (build(compose(["+stage=sft", "data=problems"]).config.data), CODE),
-    "tiny_tester": lambda: (build(compose(["+stage=sft", "data=problems", "role=tester"]).config.data), CODE),
+    "tiny_dafny": lambda: (DafnyDomain(role="both"), "code"),
+    "tiny_edits": lambda: (Edits(instruction="both"), "code"),
+    "tiny_solver": lambda: (build(compose(["+stage=sft", "data=problems"]).config.data), "code"),
+    "tiny_tester": lambda: (build(compose(["+stage=sft", "data=problems", "role=tester"]).config.data), "code"),
 }
 """The sources of each model: its domain, and how its tokenizer splits text."""
+PIECES = {"grid": GRID, "code": CODE}
 
 
 def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
@@ -48,8 +48,10 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
 
 def describe(name: str, target: Path) -> None:
     """Write tokenizer and architecture. The same corpus gives the same files."""
-    domain, pieces = SOURCES[name]()
-    tokenizer = train_tokenizer(training_texts(domain), pieces)
+    domain, pieces = (SOURCES | {own: load(path) for one in domains().values() for own, path in one.embedded.items()})[
+        name
+    ]()
+    tokenizer = train_tokenizer(training_texts(domain), PIECES[pieces])
     tokenizer.save_pretrained(target)
     special = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
     architecture = Qwen3Config(

@@ -9,8 +9,6 @@ import ast
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
-from rlvr_exp.tasks.arc.grid import Grid
-from rlvr_exp.tasks.arc.puzzle import ArcPuzzle
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.completion import tree
 
@@ -31,29 +29,20 @@ def similarity(first: Profile, second: Profile) -> float:
 def programs(tasks: Iterable[Task]) -> Profile:
     """Of the golds: paths of one to three nodes from above to below in the syntax tree, by the kinds of the nodes; of a gold
     that is no Python its runs of one to three words."""
-    return _shares(Counter(path for task in tasks if task.gold for path in _paths(task.gold)))
+    return shares(Counter(path for task in tasks if task.gold for path in _paths(task.gold)))
 
 
 def inputs(domain: Domain, tasks: Sequence[Task]) -> Profile:
-    """Of grids: how often a cell has each colour, and a grid each size, half of the weight for either. Of other tasks: the
-    words of their prompts."""
-    grids = [grid for task in tasks if isinstance(task.inputs, ArcPuzzle) for grid in _grids(task.inputs)]
-    if not grids:
-        return _shares(Counter(word for task in tasks for word in domain.task_prompt(task).split()))
-    colours = _shares(Counter(("colour", cell) for grid in grids for row in grid for cell in row))
-    sizes = _shares(Counter(("size", len(grid), len(grid[0])) for grid in grids))
-    return {feature: share / 2 for of in (colours, sizes) for feature, share in of.items()}
+    """The features of the domain, or the words of the prompts."""
+    return domain.input_features(tasks) or shares(
+        Counter(word for task in tasks for word in domain.task_prompt(task).split())
+    )
 
 
-def _shares(counts: Counter[Hashable]) -> Profile:
+def shares(counts: Counter[Hashable]) -> Profile:
+    """Counts as shares that add up to 1."""
     total = counts.total()
     return {feature: count / total for feature, count in counts.items()}
-
-
-def _grids(puzzle: ArcPuzzle) -> Iterator[Grid]:
-    for pair in puzzle.train:
-        yield from pair
-    yield from puzzle.test
 
 
 def _paths(program: str) -> Iterator[Hashable]:

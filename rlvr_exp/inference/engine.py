@@ -29,7 +29,6 @@ from rlvr_exp.rollouts.engines.local import LocalEngine
 from rlvr_exp.rollouts.rollout_loop import generate_and_verify
 from rlvr_exp.rollouts.run_episodes import TOO_LONG, EpisodeRunner, Player
 from rlvr_exp.rollouts.sampling_params import SamplingParams
-from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.formats.candidates import fault_of, laid_out
 from rlvr_exp.tasks.formats.fields import Fault, Fields
@@ -54,7 +53,7 @@ class Engine:
         options: how a task is searched; files and the choice of tasks are not used.
         limits: `max_prompt_tokens` and `max_completion_tokens`, as a `model` node has them.
         verifier: verifies completions, and belongs to the caller; None: they are parsed and not verified.
-        domain: words and reads a `Task` given alone. Rows bring their own; ARC rows are worded by it where it is an Arc.
+        domain: words and reads a `Task` given alone. Rows bring their own, unless they are of its kind.
         seed: of the draws.
         engine: what samples; None: our own sampler.
     """
@@ -78,7 +77,6 @@ class Engine:
             engine = engine.around(beams) if isinstance(engine, Journaled) else beams
         self._generate = partial(generate_and_verify, engine=engine)
         self._draws = Draws(seed, "infer", greedy=options.decoding == "greedy")
-        self._arc = domain if isinstance(domain, Arc) else Arc()
 
     def solve(self, task: InferenceTask | Task | Fields) -> Solution:
         """Solve one task: a row (see rlvr_exp.launch.inference_inputs), or a Task of the engine's domain.
@@ -107,7 +105,7 @@ class Engine:
             return task
         if isinstance(task, Mapping):
             try:
-                return from_row(task, self._arc)
+                return from_row(task, self._domain)
             except Fault as fault:
                 raise InputError(InputProblem("task", str(fault))) from fault
         if self._domain is None:

@@ -15,6 +15,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,10 @@ from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.names import suggest
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.schema import Config
+from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.launch.data_check import domain_of, no_vote, problem_formats, verifier_mismatch
-from rlvr_exp.tasks.arc.domain import Arc, to_task
-from rlvr_exp.tasks.arc.load import record_of
-from rlvr_exp.tasks.base import Domain, HoldsBackCases, Task
+from rlvr_exp.tasks.base import Domain, HoldsBackCases, RowReader, Task
 from rlvr_exp.tasks.formats.domain import RowDomain
 from rlvr_exp.tasks.formats.fields import Fault, Fields, RowId, identity_of, object_of
 from rlvr_exp.tasks.formats.rows import FORMATS
@@ -39,8 +39,6 @@ SHOWN = 20
 """Faults printed before the rest is only counted."""
 LONGEST = 64 << 20
 """Bytes of a row."""
-KEYS = {"arc": ("train", "test")} | {name: form.keys for name, form in FORMATS.items()}
-"""Keys that identify a row's format; the first match holds."""
 DOMAINS: Mapping[str, RowDomain] = {name: RowDomain(name) for name in FORMATS}
 
 
@@ -54,23 +52,35 @@ class InferenceTask:
     domain: Domain
 
 
-def from_row(fields: Fields, arc: Arc) -> InferenceTask:
-    """One row. Raises Fault for a key that is missing or holds what is not allowed."""
-    identity = identity_of(fields)
-    form = next((form for form, keys in KEYS.items() if all(key in fields for key in keys)), None)
+@cache
+def row_readers() -> Mapping[str, RowReader]:
+    """Readers of rows that are of no format of a verifier, by the domain's name."""
+    return {name: load(one.rows) for name, one in domains().items() if one.rows}
+
+
+def from_row(fields: Fields, domain: Domain | None = None) -> InferenceTask:
+    """One row. Raises Fault for a key that is missing or holds what is not allowed.
+
+    Args:
+        domain: words the task if it is of the row's domain; else the row's domain does, with its default options.
+    """
+    identity, readers = identity_of(fields), row_readers()
+    keys = {name: reader.keys for name, reader in readers.items()} | {name: form.keys for name, form in FORMATS.items()}
+    form = next((form for form, own in keys.items() if all(key in fields for key in own)), None)
     if form is None:
-        known = "; ".join(f"{' and '.join(keys)} ({form})" for form, keys in KEYS.items())
+        known = "; ".join(f"{' and '.join(own)} ({form})" for form, own in keys.items())
         raise Fault(f"of no known format: it has {', '.join(map(str, fields))}, a task has {known}")
-    if form != "arc":
+    if form not in readers:
         return InferenceTask(identity, DOMAINS[form].task(fields), DOMAINS[form])
+    reader = readers[form]
     try:
-        record = record_of(dict(fields), "the puzzle", str(identity), str(fields.get("family", "arc")), "")
+        task = reader.task(fields, str(identity))
     except InputError as fault:
         raise Fault("; ".join(f"{one.where}: {one.what}, got {one.got}" for one in fault.problems)) from fault
-    return InferenceTask(identity, to_task(record), arc)
+    return InferenceTask(identity, task, domain if isinstance(domain, reader.domain) else reader.usual)
 
 
-def from_file(path: Path, arc: Arc, shown: str = "") -> tuple[list[InferenceTask], list[Fields]]:
+def from_file(path: Path, domain: Domain | None, shown: str = "") -> tuple[list[InferenceTask], list[Fields]]:
     """The tasks of a file and its rows as they are. `shown`: the file's name for messages.
 
     Raises:
@@ -80,7 +90,7 @@ def from_file(path: Path, arc: Arc, shown: str = "") -> tuple[list[InferenceTask
     for where, given in _entries(path, shown or str(path)):
         try:
             fields = given if isinstance(given, dict) else object_of(given)
-            items.append(from_row(fields, arc))
+            items.append(from_row(fields, domain))
             rows.append(fields)
         except Fault as fault:
             faults.append(InputProblem(where, str(fault)))
@@ -126,7 +136,7 @@ def input_problems(config: Config) -> Iterator[InputProblem]:
         return
     try:
         domain = domain_of(config)
-        items, _ = from_file(Path(options.input), domain if isinstance(domain, Arc) else Arc(), options.input)
+        items, _ = from_file(Path(options.input), domain, options.input)
         items = select_tasks(items, options.ids, options.tasks)
         if options.vote:
             check_vote(items)

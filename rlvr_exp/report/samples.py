@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.records.rollout_files import EvalSample, RolloutRow
 from rlvr_exp.report import chain
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import RunData
-from rlvr_exp.report.grids import puzzle_picture
 
 EACH = 3
 MOST_TEXT, MOST_LOG = 4000, 600
@@ -82,13 +82,20 @@ def _paid(row: RolloutRow) -> str:
 
 def _card(run: RunData, title: str, prompt: str, sides: Mapping[str, Side]) -> str:
     task, text = next(iter(sides.values()))[0].task, _text(prompt, MOST_TEXT)
-    picture = puzzle_picture(prompt, run.config.get("data") or {})
+    picture = _picture(prompt, run.config.get("data") or {})
     shown = f"{picture}<details><summary>prompt</summary>{text}</details>" if picture else f"<h4>prompt</h4>{text}"
     answers = "".join(_answer(when, *side) for when, side in sides.items())
     return (
         f'<article class="sample"><h3><span class="tag {title}">{title}</span> {escape(words(task.family))}'
         f' <small>{escape(task.id)}</small></h3>{shown}<div class="answers">{answers}</div></article>'
     )
+
+
+def _picture(prompt: str, data: Mapping[str, Any]) -> str:
+    """The prompt as its domain draws it; empty if it draws none."""
+    target = str(data.get("_target_", ""))
+    drawing = next((one.picture for one in domains().values() if one.picture and one.owns(target)), "")
+    return str(load(drawing)(prompt, data)) if drawing else ""
 
 
 def _answer(when: str, completion: Completion, how: str, about: Mapping[str, Any] | None) -> str:

@@ -46,7 +46,6 @@ from rlvr_exp.stages.shared.inference_engines import engine_of, in_words, summar
 from rlvr_exp.stages.shared.verifier_match import check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.stages.verify import decides
-from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
@@ -104,7 +103,7 @@ def inference_inputs(config: Config, directory: Path, domain: Domain) -> Inferen
         stdin = options.input == STDIN
         path = directory / KEPT_INPUT if stdin else Path(options.input)
         source = "standard input" if stdin else options.input
-        asks, rows = from_file(path, domain if isinstance(domain, Arc) else Arc(), source)
+        asks, rows = from_file(path, domain, source)
         content = content_hash(rows)
     kept = select_tasks(asks, options.ids, options.tasks)
     return InferenceInputs(kept, content_hash([content, [str(ask.id) for ask in kept]]), source)

@@ -14,7 +14,6 @@ from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.core.files import write_text
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.run_reader import RunReader
-from rlvr_exp.solutions.arc_rows import write_folder
 from rlvr_exp.solutions.check import faults
 from rlvr_exp.solutions.record import Solution
 from rlvr_exp.solutions.rows import checked_rows, read_rows, write_rows
@@ -56,9 +55,9 @@ def export(config: Config, context: RunContext) -> Done:
 
 def _export_sft(config: Config, context: RunContext, found: list[Solution]) -> Done:
     domain = build(config.data)
-    check_export(domain)
+    exporter = check_export(domain)
     target = Path(config.solutions.output or context.directory / "sft")
-    counts = write_folder(target, domain.splits(), found)
+    counts = exporter.export(target, found)
     text = (
         f"{counts['rows']} programs of {counts['tasks']} train tasks, {counts['left_out']} solutions left out: {target}"
     )

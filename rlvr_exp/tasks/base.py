@@ -4,8 +4,10 @@ Nothing here knows models, trainers or how a candidate is judged beyond naming t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -190,6 +192,11 @@ class Domain(options.Data, ABC):
         domain has no such forms or was not asked for them."""
         return task
 
+    def input_features(self, tasks: Sequence[Task]) -> Mapping[Hashable, float]:
+        """Shares of what the inputs of tasks consist of, which add up to 1, to compare sets of tasks. Empty: the words of the
+        prompts."""
+        return {}
+
     def kin(self, task: Task) -> Hashable:
         """A key that tasks share whose golds make sense on each other's inputs."""
         return task.family
@@ -241,6 +248,31 @@ class Domain(options.Data, ABC):
     @abstractmethod
     def parse(self, completion: str, task: Task) -> Candidate:
         """The candidate inside a completion of the task (fences, chatter and repeated headers removed)."""
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """Reads rows of `infer.input` as tasks of a domain."""
+
+    keys: tuple[str, ...]
+    """Keys that identify such a row."""
+    domain: type[Domain]
+    task: Callable[[Mapping[str, Any], str], Task]
+    """The task of a row with this id. Raises InputError."""
+
+    @cached_property
+    def usual(self) -> Domain:
+        """The domain with its default options."""
+        return self.domain()
+
+
+class ExportsSolutions(Domain):
+    """A domain whose solved tasks can be written as a data set for imitation."""
+
+    @abstractmethod
+    def export(self, folder: Path, solutions: Iterable[Any]) -> Mapping[str, int]:
+        """Write the splits, with solutions (rlvr_exp.solutions.record.Solution) as reference answers of train tasks. Returns the
+        numbers of `rows`, `tasks` with a solution, and solutions `left_out`."""
 
 
 class RelabelsTasks(Domain):

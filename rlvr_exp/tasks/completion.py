@@ -785,3 +785,23 @@ def _futures_first(text: str) -> str:
             futures.append(ast.unparse(node))
             lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
     return "\n".join([*dict.fromkeys(futures), *lines])
+
+
+def extract(completion: str, entry_point: str) -> Candidate:
+    """The program that defines `entry_point` at top level, or the fault with its line in the answer."""
+    found = whole_program(completion, entry_point)
+    if found.text is None:
+        return found if completion.strip() else _without(entry_point)
+    lines = found.text.split("\n")
+    first = next((number for number, line in enumerate(lines) if CODE_START.match(line)), 0)
+    kept = lines[first:] if syntax_fault("\n".join(lines[first:])) is None else lines
+    body = tree("\n".join(kept)).body
+    if not any(isinstance(node, ast.FunctionDef) and node.name == entry_point for node in body):
+        return _without(entry_point)
+    # Loose words after the program, such as `Done` or a call of it, bind nothing.
+    last = [node for node in body if not isinstance(node, ast.Expr)][-1]
+    return Candidate("\n".join(kept[: last.end_lineno]) + "\n")
+
+
+def _without(entry_point: str) -> Candidate:
+    return Candidate(None, f"no function {entry_point} at top level")

@@ -129,7 +129,7 @@ def test_a_checkpoint_of_ours_goes_on_as_it_was_trained(tmp_path: Path) -> None:
     options = {
         "model.max_completion_tokens": 64,
         "model.chat_template": "always",
-        "data._target_": "rlvr_exp.tasks.arc.domain.Arc",
+        "data._target_": "rlvr_exp.domains.arc.tasks.Arc",
     }
     (folder / "checkpoint.json").write_text(json.dumps({"config": options | {"data.prompt.style": "bare"}}))
     found = chosen("+stage=evaluate", f"model.path={folder}")

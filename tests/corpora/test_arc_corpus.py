@@ -4,13 +4,13 @@ import pytest
 from thinning import thinned
 
 from rlvr_exp.core import seeds
-from rlvr_exp.corpora.arc import mixture
-from rlvr_exp.corpora.arc.build import build_splits
-from rlvr_exp.corpora.arc.catalogue import FAMILIES
-from rlvr_exp.corpora.arc.compose import load, render, size_names
-from rlvr_exp.corpora.arc.sampling import Draw
-from rlvr_exp.corpora.arc.task import EMBEDDED, Trace, between, build, shape, unambiguous
 from rlvr_exp.corpora.splits import text_of
+from rlvr_exp.domains.arc.generator import mixture
+from rlvr_exp.domains.arc.generator.build import build_splits
+from rlvr_exp.domains.arc.generator.catalogue import FAMILIES
+from rlvr_exp.domains.arc.generator.compose import load, render, size_names
+from rlvr_exp.domains.arc.generator.sampling import Draw
+from rlvr_exp.domains.arc.generator.task import EMBEDDED, Trace, between, build, shape, unambiguous
 
 FLIP = "[[g[r][w - 1 - c] for c in range(w)] for r in range(h)]"
 

@@ -10,17 +10,17 @@ from random import Random
 import pytest
 from shipped import Shipped
 
-from rlvr_exp.corpora.arc import mixture
-from rlvr_exp.corpora.arc.compose import load
 from rlvr_exp.corpora.splits import fingerprint
-from rlvr_exp.tasks.arc.domain import EMBEDDED
+from rlvr_exp.domains.arc.generator import mixture
+from rlvr_exp.domains.arc.generator.compose import load
+from rlvr_exp.domains.arc.tasks import EMBEDDED
 
 SHIPPED = Shipped(EMBEDDED)
 content, rows, manifest = SHIPPED.content, SHIPPED.rows, SHIPPED.splits
 
 REBUILD = """
 from rlvr_exp.corpora import splits
-from rlvr_exp.corpora.arc import build, mixture
+from rlvr_exp.domains.arc.generator import build, mixture
 sizes = {name: size for name, size in mixture.SPLITS.items() if name != "train"}
 for name, rows in build.build_splits(sizes).items():
     print(name, splits.fingerprint(splits.text_of(rows).encode()))

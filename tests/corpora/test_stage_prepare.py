@@ -12,10 +12,10 @@ from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.paths import PACKAGE, conf_directory
-from rlvr_exp.corpora.arc import mixture
 from rlvr_exp.corpora.splits import fingerprint
+from rlvr_exp.domains.arc.generator import mixture
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.main import main
-from rlvr_exp.tasks.arc.domain import Arc
 
 
 def prepare(cwd: Path, *words: str) -> tuple[int, str]:

@@ -9,13 +9,13 @@ from completions import completion
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlvr_exp.domains.arc.load import record_of
+from rlvr_exp.domains.arc.tasks import Arc, to_task
 from rlvr_exp.episodes.types import TRUNCATED
 from rlvr_exp.evaluation import ballots
 from rlvr_exp.evaluation.ballots import EvaluationVote, Polls
 from rlvr_exp.evaluation.metrics import rates_from, task_values
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation, write_evaluation
-from rlvr_exp.tasks.arc.domain import Arc, to_task
-from rlvr_exp.tasks.arc.load import record_of
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Verdict
 from rlvr_exp.verifiers.execution import Execution, Executor

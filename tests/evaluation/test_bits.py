@@ -11,6 +11,7 @@ from completions import completion
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.scales import BITS
 from rlvr_exp.config.scratch import Scratch
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.evaluation import bits
 from rlvr_exp.evaluation.arms import arms
 from rlvr_exp.evaluation.bits import gold_costs, with_gold_costs
@@ -20,7 +21,6 @@ from rlvr_exp.evaluation.saved import save
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.models.tokenizer_training import build_tokenizer
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
-from rlvr_exp.tasks.arc.domain import Arc
 
 SMALL = {"layers": 1, "hidden": 32, "heads": 2, "head_dim": 16}
 DOMAIN = Arc(limit=12)

@@ -12,13 +12,13 @@ from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.seeds import uniform
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.inference import Engine, load
 from rlvr_exp.inference.beams import Beams
 from rlvr_exp.inference.scoring import logprob
 from rlvr_exp.inference.solution import KEYS
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.sampler import sample_groups
-from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.verifiers.base import Direct, Verdict
 

@@ -12,8 +12,8 @@ from thinning import tries
 
 import rlvr_exp
 from rlvr_exp.config.model import Model
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.models.policy import Policy, load_policy
-from rlvr_exp.tasks.arc.domain import Arc
 
 DEV = Path(rlvr_exp.__file__).parent / "assets" / "arc" / "dev.jsonl.xz"
 GOLDS = [task.gold for task in Arc(path=str(DEV)).splits()["dev"]]

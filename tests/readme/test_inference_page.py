@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.inference.solution import KEYS
 from rlvr_exp.launch.inference_inputs import KEYS as FORMAT_KEYS
 from rlvr_exp.launch.inference_inputs import from_row
-from rlvr_exp.tasks.arc.domain import Arc
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "rlvr_exp" / "docs" / "inference.md").read_text()

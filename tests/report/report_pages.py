@@ -19,7 +19,7 @@ PROMPT = "I\n12\n34\nO\n21\n43\nT\n56\n78\nP\n"
 CONFIG = """stage: grpo
 seed: 7
 model: {path: '', name: tiny}
-data: {_target_: rlvr_exp.tasks.arc.domain.Arc, prompt: {style: bare, grid: compact, shots: 0}}
+data: {_target_: rlvr_exp.domains.arc.tasks.Arc, prompt: {style: bare, grid: compact, shots: 0}}
 algorithm: {_target_: rlvr_exp.algorithms.grpo.GRPO}
 """
 

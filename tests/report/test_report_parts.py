@@ -12,13 +12,13 @@ from report_pages import Page, coordinates, log, report, whole_run
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import resolved, to_yaml
 from rlvr_exp.config.scales import BITS
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.report import nbest, plots, task_index, write_report
 from rlvr_exp.report.curves import curve_charts, other_charts
 from rlvr_exp.report.data import evidence, read_run
 from rlvr_exp.report.differences import differences
 from rlvr_exp.report.outcome import changed, rated, track_of
-from rlvr_exp.tasks.arc.domain import Arc
 
 
 @pytest.fixture

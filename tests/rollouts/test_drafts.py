@@ -10,6 +10,7 @@ from rollout_models import EOS, exact_model, keys, prompts
 from thinning import tries
 
 from rlvr_exp.config.model import Model
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.rollouts.drafts import REACH, Drafts, Pace
 from rlvr_exp.rollouts.draw import LogitFilters
@@ -17,7 +18,6 @@ from rlvr_exp.rollouts.exactness import is_exact
 from rlvr_exp.rollouts.sampler import sample_groups
 from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
-from rlvr_exp.tasks.arc.domain import Arc
 
 
 @pytest.fixture(scope="module")

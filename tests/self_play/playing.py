@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from rlvr_exp.domains.arc.puzzle import ArcRecord, Pair
+from rlvr_exp.domains.arc.tasks import Arc, to_task
 from rlvr_exp.self_play.found import Found, found
-from rlvr_exp.tasks.arc.domain import Arc, to_task
-from rlvr_exp.tasks.arc.puzzle import ArcRecord, Pair
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.verifiers.base import Verdict
 

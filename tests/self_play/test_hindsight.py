@@ -3,10 +3,10 @@
 import pytest
 from playing import DOMAIN, FLIP, failed, flipped, task
 
+from rlvr_exp.domains.arc.variants import CONSTANT
 from rlvr_exp.self_play.found import from_line, solving, to_line
 from rlvr_exp.self_play.hindsight import KNOWN, LEAK, Hindsight
 from rlvr_exp.self_play.relabel import relabelled
-from rlvr_exp.tasks.arc.relabel import CONSTANT
 
 HOST = task()
 

@@ -9,9 +9,9 @@ import pytest
 from own_models import FAMILIES, own_model, own_tokenizer
 from program import ENVIRONMENT, PROGRAM
 
-from rlvr_exp.config.data import Prompt
+from rlvr_exp.domains.arc.options import Prompt
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.main import main
-from rlvr_exp.tasks.arc.domain import Arc
 
 README = Path(__file__).parents[2] / "README.md"
 CHOSEN = {

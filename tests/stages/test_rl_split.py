@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.launch.data_check import rl_split
-from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.dafny.domain import DafnyDomain
 
 BODY = "{\n  r := a + a;\n}"

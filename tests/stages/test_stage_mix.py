@@ -11,9 +11,9 @@ from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.domains.arc.tasks import EMBEDDED
 from rlvr_exp.launch.data_check import data_problems
 from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
-from rlvr_exp.tasks.arc.domain import EMBEDDED
 
 pytest.importorskip("ast_grep_py")
 SMALL = ["+experiment=quick", "evaluation.tasks=2", "evaluation.samples=2"]

@@ -14,6 +14,7 @@ from solution_samples import solution
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.episodes.types import Completion, TokenCount
 from rlvr_exp.main import main
 from rlvr_exp.records.context import RunContext, StageResult
@@ -25,7 +26,6 @@ from rlvr_exp.solutions.record import Solution, output_hash, to_row
 from rlvr_exp.solutions.store import Query, SolutionStore
 from rlvr_exp.stages import solutions as stage
 from rlvr_exp.stages.shared.solved_rollouts import solved
-from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
 

@@ -11,12 +11,12 @@ from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.inference.solution import KEYS
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.rollout_files import read_evaluation
 from rlvr_exp.stages import infer
-from rlvr_exp.tasks.arc.domain import Arc
 
 FIRST, TOP = "voted_at_8", "voted_at_8_top_2"
 SIZE = ["evaluation.tasks=16", "evaluation.samples=8"]

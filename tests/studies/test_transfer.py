@@ -19,13 +19,13 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.core import files
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.core.statistics import mantel, spearman
+from rlvr_exp.domains.arc.tasks import EMBEDDED, Arc
 from rlvr_exp.evaluation.task_similarity import programs, similarity
 from rlvr_exp.records import manifest
 from rlvr_exp.studies.plan import study_plan
 from rlvr_exp.studies.study import Run
 from rlvr_exp.studies.transfer import OTHERS, OWN, Transfer, _pooled
 from rlvr_exp.studies.transfer_likeness import EQUAL, UNTOLD, Likeness, correlations
-from rlvr_exp.tasks.arc.domain import EMBEDDED, Arc
 
 GREEDY = "pass_at_1_greedy"
 GROUPS = ("flip_lr", "rotate_180", "recolour", "bars", "tile_right")

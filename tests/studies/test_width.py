@@ -7,9 +7,9 @@ from rlvr_exp.algorithms.examples import IGNORED, example
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.core.statistics import rank_correlation
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.evaluation.bits import gold_costs
 from rlvr_exp.models.policy import load_policy
-from rlvr_exp.tasks.arc.domain import Arc
 
 STEPS, BATCH, LONGEST = 24, 8, 128
 

@@ -19,11 +19,11 @@ from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
+from rlvr_exp.domains.arc.tasks import EMBEDDED
 from rlvr_exp.records import manifest
 from rlvr_exp.studies.lineage import Training, trained_by
 from rlvr_exp.studies.study import Run
 from rlvr_exp.studies.zero_shot import ZeroShot
-from rlvr_exp.tasks.arc.domain import EMBEDDED
 
 GREEDY = "pass_at_1_greedy"
 Row = dict[str, Any]

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from code_samples import write_set
 
-from rlvr_exp.config.data import DafnyPrompt, Prompt
-from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.config.data import DafnyPrompt
+from rlvr_exp.domains.arc.options import Prompt
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.code.domain import Code
 from rlvr_exp.tasks.completion import block_closes, defines

@@ -2,8 +2,7 @@ import pytest
 from arc_samples import puzzles
 from hypothesis import given
 
-from rlvr_exp.tasks.arc.difficulty import WEIGHTS, change, parts, score
-from rlvr_exp.tasks.arc.puzzle import ArcPuzzle
+from rlvr_exp.domains.arc.puzzle import WEIGHTS, ArcPuzzle, change, parts, score
 
 DOT = ((0,),)
 

@@ -8,10 +8,10 @@ from arc_samples import many, simple, write_folder, write_rows, write_two_files
 
 import rlvr_exp
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.domains.arc import grid, prompt
+from rlvr_exp.domains.arc.prompt import Wording, read
+from rlvr_exp.domains.arc.tasks import Arc, pairs
 from rlvr_exp.evaluation.leakage import apart
-from rlvr_exp.tasks.arc import grid, prompt
-from rlvr_exp.tasks.arc.domain import Arc, pairs
-from rlvr_exp.tasks.arc.prompt import Wording, read
 from rlvr_exp.tasks.formats.python_io import Case
 
 GOLD = "def solve(g):\n    return [r[::-1] for r in g]\n"
@@ -141,7 +141,7 @@ def test_shots_come_from_the_whole_train_split(tmp_path: Path) -> None:
 
 def test_data_without_programs_borrow_embedded_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     four_splits(tmp_path / "embedded", program=GOLD)
-    monkeypatch.setattr("rlvr_exp.tasks.arc.domain.EMBEDDED", tmp_path / "embedded")
+    monkeypatch.setattr("rlvr_exp.domains.arc.tasks.EMBEDDED", tmp_path / "embedded")
     write_folder(tmp_path / "own", {"a": simple(9, 30)})
     domain = Arc(str(tmp_path / "own"), prompt=Wording("bare", "compact", 2))
     (tasks,) = domain.splits().values()

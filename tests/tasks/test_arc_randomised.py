@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from small_sets import first_of
 
-from rlvr_exp.config.data import Prompt, Randomise
-from rlvr_exp.tasks.arc import prompt as wording
-from rlvr_exp.tasks.arc.domain import EMBEDDED, Arc
-from rlvr_exp.tasks.arc.grid import to_lists
+from rlvr_exp.domains.arc import prompt as wording
+from rlvr_exp.domains.arc.grid import to_lists
+from rlvr_exp.domains.arc.options import Prompt, Randomise
+from rlvr_exp.domains.arc.tasks import EMBEDDED, Arc
 
 
 @pytest.fixture(scope="module")

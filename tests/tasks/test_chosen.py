@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from small_sets import first_of, own_rows
 
-from rlvr_exp.config.data import Prompt
 from rlvr_exp.config.problems import ReasoningStage
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.tasks.arc.domain import EMBEDDED as ARC
-from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.domains.arc.options import Prompt
+from rlvr_exp.domains.arc.tasks import EMBEDDED as ARC
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.tasks.chosen import by_family, resampled
 from rlvr_exp.tasks.code.domain import Code

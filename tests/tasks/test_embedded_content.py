@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from rlvr_exp.tasks.arc.domain import EMBEDDED, Arc
+from rlvr_exp.domains.arc.tasks import EMBEDDED, Arc
 from rlvr_exp.tasks.embedded import embedded_content
 
 
@@ -23,5 +23,5 @@ def test_a_changed_file_is_hashed_by_its_tasks(tmp_path, monkeypatch):
     shutil.copy(corpus / "test.jsonl.xz", corpus / "dev.jsonl.xz")
     embedded_content.cache_clear()
     assert embedded_content(corpus, "dev") is None and embedded_content(corpus, "hidden") is None
-    monkeypatch.setattr("rlvr_exp.tasks.arc.domain.EMBEDDED", corpus)
+    monkeypatch.setattr("rlvr_exp.domains.arc.tasks.EMBEDDED", corpus)
     assert Arc().fingerprint("dev") != Arc().fingerprint("test") and len(Arc().fingerprint("dev")) == 32

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from small_sets import LIMIT, first_of, own_rows
 
-from rlvr_exp.config.data import DafnyPrompt, Prompt
+from rlvr_exp.config.data import DafnyPrompt
 from rlvr_exp.config.problems import ReasoningStage
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.domains.arc.options import Prompt
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.tasks.code.domain import Code
 from rlvr_exp.tasks.dafny.domain import EMBEDDED as DAFNY

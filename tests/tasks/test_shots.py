@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from small_sets import first_of, own_rows
 
-from rlvr_exp.config.data import Randomise
 from rlvr_exp.config.problems import ReasoningStage
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.tasks.arc.domain import EMBEDDED as ARC
-from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.domains.arc.options import Randomise
+from rlvr_exp.domains.arc.tasks import EMBEDDED as ARC
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.code.domain import Code
 from rlvr_exp.tasks.dafny.domain import EMBEDDED as DAFNY

@@ -8,7 +8,7 @@ import dafny_samples
 import pytest
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.code.domain import Code
 from rlvr_exp.tasks.dafny.domain import DafnyDomain

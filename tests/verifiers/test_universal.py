@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rlvr_exp.config.verifier import Sandbox
-from rlvr_exp.tasks.arc.domain import Arc
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.edits.action import parse_action
 from rlvr_exp.tasks.edits.languages import ENDINGS

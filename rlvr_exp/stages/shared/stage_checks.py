@@ -26,8 +26,7 @@ from rlvr_exp.evaluation.leakage import apart, check_leakage, check_selection
 from rlvr_exp.launch.data_check import HELD_OUT, domain_of, rl_split
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.run_reader import RunReader
-from rlvr_exp.tasks.arc.domain import Arc
-from rlvr_exp.tasks.base import ContinuesEdits, Domain, RelabelsTasks, Task
+from rlvr_exp.tasks.base import ContinuesEdits, Domain, ExportsSolutions, RelabelsTasks, Task
 
 WITH_RUN_DATA = "data.path=DIR, data.limit=0"
 
@@ -195,10 +194,12 @@ def _of_export(config: Config, domain: Domain) -> None:
         check_export(domain)
 
 
-def check_export(domain: Domain) -> None:
-    """Raises InputError where solutions cannot be exported as rows for imitation."""
-    if not isinstance(domain, Arc):
-        raise InputError(InputProblem("data", "rows for imitation are of ARC tasks", domain.name, "data=arc"))
+def check_export(domain: Domain) -> ExportsSolutions:
+    """The domain. Raises InputError if solutions cannot be exported as rows for imitation."""
+    if not isinstance(domain, ExportsSolutions):
+        what = "the domain does not say how solutions become rows for imitation"
+        raise InputError(InputProblem("data", what, domain.name, "data=arc"))
+    return domain
 
 
 def _of_rollouts(config: Config, domain: Domain) -> None:

@@ -3,9 +3,9 @@
 import random
 from dataclasses import dataclass, replace
 
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.rewards.compose import Reward, RewardBreakdown
 from rlvr_exp.rewards.terms import AllPassed
-from rlvr_exp.tasks.arc.domain import Arc
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Direct, Verdict
 

@@ -8,10 +8,10 @@ from completions import completion
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.run import Evaluation
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.stages.shared.components import held_out_tasks
 from rlvr_exp.stages.shared.held_out import _note_too_long, selection
-from rlvr_exp.tasks.arc.domain import Arc
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,6 @@ def test_a_resumed_run_leaves_out_the_same_golds(tmp_path: Path, monkeypatch: py
 def test_a_domain_that_makes_no_folds_refuses_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = compose(["+stage=sft", "data=arc", "data.folds=5"]).config
     assert build_domain(config, RunContext(tmp_path, print)).folds == 5
-    monkeypatch.setattr("rlvr_exp.tasks.arc.domain.Arc.makes_folds", False)
+    monkeypatch.setattr("rlvr_exp.domains.arc.tasks.Arc.makes_folds", False)
     with pytest.raises(InputError, match=r"data\.folds: this domain makes no folds"):
         build_domain(config, RunContext(tmp_path, print))

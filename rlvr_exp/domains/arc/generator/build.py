@@ -10,10 +10,10 @@ from typing import Any
 
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core import seeds
-from rlvr_exp.corpora.arc import mixture
-from rlvr_exp.corpora.arc.catalogue import FAMILIES
-from rlvr_exp.corpora.arc.task import EMBEDDED, Built, Sizes, between, build, compositions
 from rlvr_exp.corpora.splits import Row, sizes, tally, write
+from rlvr_exp.domains.arc.generator import mixture
+from rlvr_exp.domains.arc.generator.catalogue import FAMILIES
+from rlvr_exp.domains.arc.generator.task import EMBEDDED, Built, Sizes, between, build, compositions
 from rlvr_exp.records.context import RunContext
 
 ATTEMPTS = 3000

@@ -6,7 +6,8 @@ training and judging: `hidden`, whose test outputs are not given, and `overlap`,
 """
 
 import gc
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -14,21 +15,37 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from rlvr_exp.config import data as options
-from rlvr_exp.config.data import Prompt as Wording
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
-from rlvr_exp.tasks.arc import prompt as wording
-from rlvr_exp.tasks.arc.difficulty import score
-from rlvr_exp.tasks.arc.grid import Grid
-from rlvr_exp.tasks.arc.held_back import answer, shown_task
-from rlvr_exp.tasks.arc.load import SPLITS, load
-from rlvr_exp.tasks.arc.parse_program import extract
-from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle, ArcRecord
-from rlvr_exp.tasks.arc.randomised import grid_style, noisy, other_colours
-from rlvr_exp.tasks.arc.relabel import grids_of, input_shape, relabelled, reordered
-from rlvr_exp.tasks.base import Candidate, HoldsBackCases, RelabelsTasks, ShownTask, Task
-from rlvr_exp.tasks.completion import block_closes
+from rlvr_exp.domains.arc import options
+from rlvr_exp.domains.arc import prompt as wording
+from rlvr_exp.domains.arc.export import write_folder
+from rlvr_exp.domains.arc.grid import Grid
+from rlvr_exp.domains.arc.load import SPLITS, load, record_of
+from rlvr_exp.domains.arc.options import Prompt as Wording
+from rlvr_exp.domains.arc.puzzle import ENTRY_POINT, ArcPuzzle, ArcRecord, score
+from rlvr_exp.domains.arc.variants import (
+    answer,
+    grid_style,
+    grids_of,
+    input_shape,
+    noisy,
+    other_colours,
+    relabelled,
+    reordered,
+    shown_task,
+)
+from rlvr_exp.evaluation.task_similarity import shares
+from rlvr_exp.tasks.base import (
+    Candidate,
+    ExportsSolutions,
+    HoldsBackCases,
+    RelabelsTasks,
+    RowReader,
+    ShownTask,
+    Task,
+)
+from rlvr_exp.tasks.completion import block_closes, extract
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
 from rlvr_exp.tasks.shots import chosen_shots
 from rlvr_exp.tasks.splits import Item, split, tied
@@ -39,7 +56,7 @@ EMBEDDED = Path(__file__).parents[2] / "assets" / "arc"
 
 
 @dataclass
-class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
+class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
     """ARC tasks, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
 
     name = "arc"
@@ -96,6 +113,17 @@ class Arc(RelabelsTasks, HoldsBackCases, options.Arc):
 
     def variant(self, task: Task, rng: Random) -> Task:
         return reordered(task, rng) if self.reorder else task
+
+    def input_features(self, tasks: Sequence[Task]) -> Mapping[Hashable, float]:
+        """How often a cell has each colour, and a grid each size, half of the weight for either."""
+        grids = [grid for task in tasks for pair in task.inputs.train for grid in pair]
+        grids += [grid for task in tasks for grid in task.inputs.test]
+        colours = shares(Counter(("colour", cell) for grid in grids for row in grid for cell in row))
+        sizes = shares(Counter(("size", len(grid), len(grid[0])) for grid in grids))
+        return {feature: share / 2 for of in (colours, sizes) for feature, share in of.items()}
+
+    def export(self, folder: Path, solutions: Iterable[Any]) -> Mapping[str, int]:
+        return write_folder(folder, self.splits(), solutions)
 
     def kin(self, task: Task) -> Hashable:
         """Its family, and the shape of its inputs where they share one, which a program may have written down."""
@@ -260,3 +288,16 @@ def place(records: Sequence[ArcRecord], fractions: tuple[float, float], seed: in
 def _band(record: ArcRecord) -> int:
     """Tenths of difficulty: fixed borders, so that adding tasks moves no other task to another stratum."""
     return int(10 * score(record.puzzle()))
+
+
+def _row_task(fields: Mapping[str, Any], name: str) -> Task:
+    return to_task(record_of(dict(fields), "the puzzle", name, str(fields.get("family", "arc")), ""))
+
+
+ROWS = RowReader(("train", "test"), Arc, _row_task)
+"""Puzzles in rows of `infer.input`."""
+
+
+def of_tiny() -> tuple[Arc, str]:
+    """The tasks that the embedded model `tiny` imitates, and how its tokenizer splits text."""
+    return Arc(), "grid"

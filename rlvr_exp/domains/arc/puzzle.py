@@ -1,8 +1,19 @@
-"""ARC puzzles, once loaded: plain frozen data. Other modules read files and word prompts."""
+"""ARC puzzles, once loaded: plain frozen data, and how hard a puzzle looks. Other modules read files and word prompts.
 
+The difficulty is in [0, 1], larger is harder, a weighted sum of four parts each in [0, 1]:
+
+    0.40 size     log of the largest grid's cells, relative to 900 cells (30 x 30) and capped there
+    0.25 change   mean over train pairs of the share of cells that change; 1 where the shapes differ
+    0.20 colours  colours beyond the first in all grids, of 9 possible
+    0.15 pairs    1 / number of train pairs: fewer pairs leave more rules open
+"""
+
+import math
 from dataclasses import dataclass
+from itertools import chain
+from operator import ne
 
-from rlvr_exp.tasks.arc.grid import Grid, to_lists
+from rlvr_exp.domains.arc.grid import Grid, to_lists
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 
 ENTRY_POINT = "solve"
@@ -60,3 +71,32 @@ class ArcRecord:
         """The train pairs then the test pairs as cases; a hidden test gives no case."""
         known = [(pair.input, pair.output) for pair in self.pairs if pair.output is not None]
         return PythonProblem(ENTRY_POINT, tuple(Case((to_lists(given),), to_lists(wanted)) for given, wanted in known))
+
+
+WEIGHTS = {"size": 0.40, "change": 0.25, "colours": 0.20, "pairs": 0.15}
+MOST_CELLS = 900
+
+
+def parts(puzzle: ArcPuzzle) -> dict[str, float]:
+    """The four parts of the score, each in [0, 1]."""
+    grids = [grid for pair in puzzle.train for grid in pair] + list(puzzle.test)
+    cells = max(len(grid) * len(grid[0]) for grid in grids)
+    colours = len(set(chain.from_iterable(row for grid in grids for row in grid)))
+    return {
+        "size": min(1.0, math.log(cells) / math.log(MOST_CELLS)),
+        "change": sum(change(*pair) for pair in puzzle.train) / len(puzzle.train),
+        "colours": (colours - 1) / 9,
+        "pairs": 1 / len(puzzle.train),
+    }
+
+
+def score(puzzle: ArcPuzzle) -> float:
+    return sum(WEIGHTS[name] * value for name, value in parts(puzzle).items())
+
+
+def change(given: Grid, wanted: Grid) -> float:
+    """The share of cells in which two grids differ; 1 where their shapes do."""
+    if (len(given), len(given[0])) != (len(wanted), len(wanted[0])):
+        return 1.0
+    differ = sum(map(ne, chain.from_iterable(given), chain.from_iterable(wanted)))
+    return differ / (len(given) * len(given[0]))

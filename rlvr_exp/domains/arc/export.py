@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.core.files import replacing
+from rlvr_exp.domains.arc.grid import to_lists
+from rlvr_exp.domains.arc.load import SPLITS
 from rlvr_exp.solutions.record import Solution
-from rlvr_exp.tasks.arc.grid import to_lists
-from rlvr_exp.tasks.arc.load import SPLITS
 from rlvr_exp.tasks.base import Task
 
 TRAIN = "train"

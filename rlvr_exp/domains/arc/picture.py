@@ -4,18 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.tasks.arc.grid import Grid
-from rlvr_exp.tasks.arc.prompt import Wording, read
+from rlvr_exp.domains.arc.grid import Grid
+from rlvr_exp.domains.arc.prompt import Wording, read
 
 MOST_CELLS = 1200
 """Most cells of a puzzle that are drawn; a larger puzzle stays text, so that the page stays small."""
 
 
 def puzzle_picture(prompt: str, data: Mapping[str, Any]) -> str:
-    """The prompt's grids, or '' where the run's `data` node is not ARC, the prompt is no puzzle of
-    it, or the puzzle is too large."""
-    if not str(data.get("_target_", "")).startswith("rlvr_exp.tasks.arc."):
-        return ""
+    """The prompt's grids; '' if the prompt is no puzzle, or the puzzle is too large.
+
+    Args:
+        data: the run's `data` node.
+    """
     try:
         puzzle = read(prompt, Wording(**(data.get("prompt") or {})))
     except InputError:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from rlvr_exp.corpora.arc.sampling import Grid
+from rlvr_exp.domains.arc.generator.sampling import Grid
 
 Shape = tuple[int, int]
 Run = Callable[[Grid], Grid]

@@ -1,7 +1,7 @@
 """Families about neighbourhoods and shapes: outlines, enclosed cells, crowding, bounding boxes."""
 
-from rlvr_exp.corpora.arc.family import Bodies, columns, family, fixed, grid
-from rlvr_exp.corpora.arc.sampling import ISLAND, RING, SCATTERED, SPARSE, Draw
+from rlvr_exp.domains.arc.generator.family import Bodies, columns, family, fixed, grid
+from rlvr_exp.domains.arc.generator.sampling import ISLAND, RING, SCATTERED, SPARSE, Draw
 
 
 def _open(h: int, w: int) -> bool:

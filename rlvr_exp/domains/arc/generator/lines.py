@@ -1,7 +1,7 @@
 """Families that treat complete rows or columns: sorting, gravity, spreading, filling, dropping, measuring."""
 
-from rlvr_exp.corpora.arc.family import Bodies, columns, family, fixed, grid
-from rlvr_exp.corpora.arc.sampling import GAPS, SPARSE, SPARSE_RICH, Draw
+from rlvr_exp.domains.arc.generator.family import Bodies, columns, family, fixed, grid
+from rlvr_exp.domains.arc.generator.sampling import GAPS, SPARSE, SPARSE_RICH, Draw
 
 
 def _wide(h: int, w: int) -> bool:

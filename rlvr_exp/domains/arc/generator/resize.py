@@ -1,7 +1,7 @@
 """Families that enlarge: doubling, tiling, mirroring, padding and repeated edges."""
 
-from rlvr_exp.corpora.arc.family import Bodies, family, fixed, grid
-from rlvr_exp.corpora.arc.sampling import Draw
+from rlvr_exp.domains.arc.generator.family import Bodies, family, fixed, grid
+from rlvr_exp.domains.arc.generator.sampling import Draw
 
 DOUBLED, FOURFOLD = 16, 12
 """Most cells of an input of the embedded corpus whose output has about twice or four times as many."""

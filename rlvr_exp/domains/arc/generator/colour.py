@@ -1,7 +1,7 @@
 """Families that repaint by a cell's colour, or by how common colours are."""
 
-from rlvr_exp.corpora.arc.family import Bodies, cells, family, fixed, grid
-from rlvr_exp.corpora.arc.sampling import DENSE, RANKED, SPARSE, SPARSE_RICH, Draw
+from rlvr_exp.domains.arc.generator.family import Bodies, cells, family, fixed, grid
+from rlvr_exp.domains.arc.generator.sampling import DENSE, RANKED, SPARSE, SPARSE_RICH, Draw
 
 
 def _each(value: str, here: str = "g[r][c]") -> Bodies:

@@ -1,7 +1,7 @@
 """Families that move cells: flips, rotations, rolls, shifts, crops and selections of rows and columns."""
 
-from rlvr_exp.corpora.arc.family import Bodies, columns, family, fixed, grid
-from rlvr_exp.corpora.arc.sampling import Draw
+from rlvr_exp.domains.arc.generator.family import Bodies, columns, family, fixed, grid
+from rlvr_exp.domains.arc.generator.sampling import Draw
 
 fixed("flip_lr", "[row[::-1] for row in g]", grid("g[r][w - 1 - c]"))
 fixed("flip_ud", "g[::-1]", grid("g[h - 1 - r][c]"))

@@ -1,7 +1,7 @@
 """Families that draw by position: lines, frames, checkers, triangles, symmetry, and halves laid over each other."""
 
-from rlvr_exp.corpora.arc.family import Bodies, family, fixed, grid, numbered
-from rlvr_exp.corpora.arc.sampling import DENSE, SPARSE, Draw
+from rlvr_exp.domains.arc.generator.family import Bodies, family, fixed, grid, numbered
+from rlvr_exp.domains.arc.generator.sampling import DENSE, SPARSE, Draw
 
 
 def _open(h: int, w: int) -> bool:

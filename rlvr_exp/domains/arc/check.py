@@ -6,12 +6,12 @@ from pathlib import Path
 
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop, InputError
+from rlvr_exp.domains.arc import prompt as wording
+from rlvr_exp.domains.arc.grid import STYLES as GRID_STYLES
+from rlvr_exp.domains.arc.grid import Grid
+from rlvr_exp.domains.arc.puzzle import ArcPuzzle
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.tasks.arc import prompt as wording
-from rlvr_exp.tasks.arc.domain import Arc
-from rlvr_exp.tasks.arc.grid import STYLES as GRID_STYLES
-from rlvr_exp.tasks.arc.grid import Grid
-from rlvr_exp.tasks.arc.puzzle import ArcPuzzle
 from rlvr_exp.tasks.base import Task
 
 

@@ -8,10 +8,10 @@ Solved examples (shots) precede the puzzle, each as its own prompt followed by i
 import re
 from collections.abc import Sequence
 
-from rlvr_exp.config.data import Prompt as Wording
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.arc.grid import from_text, to_text
-from rlvr_exp.tasks.arc.puzzle import ENTRY_POINT, ArcPuzzle
+from rlvr_exp.domains.arc.grid import from_text, to_text
+from rlvr_exp.domains.arc.options import Prompt as Wording
+from rlvr_exp.domains.arc.puzzle import ENTRY_POINT, ArcPuzzle
 from rlvr_exp.tasks.completion import fenced
 
 HEAD = (

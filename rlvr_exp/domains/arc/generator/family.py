@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from rlvr_exp.corpora.arc.sampling import DENSE, Draw, Source
+from rlvr_exp.domains.arc.generator.sampling import DENSE, Draw, Source
 
 FAMILIES: dict[str, "GridFamily"] = {}
 Fits = Callable[[int, int], bool]

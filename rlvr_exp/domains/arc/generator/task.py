@@ -9,11 +9,11 @@ from functools import cache
 from itertools import combinations, pairwise
 from random import Random
 
-from rlvr_exp.corpora.arc import mixture
-from rlvr_exp.corpora.arc.catalogue import FAMILIES
-from rlvr_exp.corpora.arc.compose import Run, Shape, load, render
-from rlvr_exp.corpora.arc.family import Bodies, GridFamily
-from rlvr_exp.corpora.arc.sampling import Draw, Grid, Palette, Source
+from rlvr_exp.domains.arc.generator import mixture
+from rlvr_exp.domains.arc.generator.catalogue import FAMILIES
+from rlvr_exp.domains.arc.generator.compose import Run, Shape, load, render
+from rlvr_exp.domains.arc.generator.family import Bodies, GridFamily
+from rlvr_exp.domains.arc.generator.sampling import Draw, Grid, Palette, Source
 
 TRIES = 20
 ALTERNATIVES = 6

@@ -1,0 +1,48 @@
+"""The registry of domains. The core asks it, and never imports a domain.
+
+A domain is a folder of rlvr_exp/domains with a file domain.py, whose DOMAIN says what it adds. Modules and functions are import
+paths, `package.module` or `package.module:name`, which are imported when they are needed. A run without the folder works.
+"""
+
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+PACKAGE = "rlvr_exp.domains"
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What a domain adds to the core."""
+
+    name: str
+    schemas: str
+    """Module with the schemas of its options. It imports nothing heavy."""
+    rows: str = ""
+    """RowReader (rlvr_exp.tasks.base) of rows of `infer.input`; empty: rows of its tasks are of one of the formats of verifiers."""
+    picture: str = ""
+    """Function of a prompt and the run's `data` node that draws the prompt as HTML in the report, '' for what it cannot draw."""
+    embedded: Mapping[str, str] = field(default_factory=dict)
+    """Embedded models by name, and for each a function that returns its tasks and how its tokenizer splits text."""
+
+    def owns(self, target: str) -> bool:
+        """Whether the class at an import path is the domain's."""
+        return target.startswith(f"{PACKAGE}.{self.name}.")
+
+
+@cache
+def domains() -> Mapping[str, Domain]:
+    """All domains by name."""
+    package = import_module(PACKAGE)
+    names = sorted(one.name for one in pkgutil.iter_modules(package.__path__) if one.ispkg)
+    return {name: import_module(f"{PACKAGE}.{name}.domain").DOMAIN for name in names}
+
+
+def load(path: str) -> Any:
+    """The object at `package.module:name`, or the module at `package.module`."""
+    module, _, name = path.partition(":")
+    found = import_module(module)
+    return getattr(found, name) if name else found

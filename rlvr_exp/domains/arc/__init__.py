@@ -1,0 +1,1 @@
+"""ARC: grid puzzles answered by a Python function."""

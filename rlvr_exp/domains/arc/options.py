@@ -1,0 +1,89 @@
+"""Options of the ARC domain: `data=arc`, `prepare=arc` and `prepare=arc_check`."""
+
+from dataclasses import dataclass, field
+
+from rlvr_exp.config.data import Data, fraction_problems
+from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.prepare import Corpus, Prepare
+from rlvr_exp.core.errors import InputProblem
+
+GRIDS = ("compact", "spaced", "json")
+"""Ways of writing a grid."""
+
+
+LEAST_SIDES, GREATEST_SIDE = (4, 6), 15
+"""Of grids that a corpus may be drawn with: all families need at least 4, some just 4 or 6, and four pairs must fit a prompt."""
+
+
+@dataclass
+class Prompt:
+    """How a task is worded."""
+
+    style: str = option("bare", choices=("bare", "instruct"))
+    """bare: the task alone; instruct: with instructions in words."""
+    grid: str = option("compact", choices=GRIDS)
+    """How a grid is written."""
+    shots: int = option(0, low=0)
+    """Solved examples of other tasks shown before the task."""
+
+
+@dataclass
+class Randomise:
+    """What a task looks like, drawn for each task by its id, so that it looks the same wherever it is asked."""
+
+    colours: bool = False
+    """The colours 1 to 9 change places, alike in all grids of a task. Its known program, which may name colours, is dropped."""
+    grids: list[str] = field(default_factory=list, metadata=option([], choices=GRIDS).metadata)
+    """Ways of writing grids, of which each prompt has one; empty: data.prompt.grid."""
+    noise: float = option(0.0, low=0, high=1)
+    """Share of the cells of pairs that a prompt shows in a colour drawn from all ten. Answers are judged by the true pairs."""
+
+
+@configures("rlvr_exp.domains.arc.tasks.Arc")
+@dataclass
+class Arc(Data):
+    """Grid puzzles: embedded, or real ARC files."""
+
+    dev_fraction: float = option(0.1, low=0, high=1)
+    """Share of real training data that becomes `dev`."""
+    test_fraction: float = option(0.1, low=0, high=1)
+    """Share of real data without splits that becomes `test`."""
+    seed: int = option(0, low=0)
+    """Seed of the splits, the shuffle before `limit`, the choice of shots and `randomise`. Not the run's seed: all runs
+    measure the same tasks."""
+    reorder: bool = True
+    """Imitation sees the pairs of a task in another order on each pass, any of them held back."""
+    prompt: Prompt = field(default_factory=Prompt)
+    """How a task is worded."""
+    randomise: Randomise = field(default_factory=Randomise)
+    """Domain randomisation: looks of a task that leave its rule."""
+
+    def problems(self) -> list[InputProblem]:
+        return [*super().problems(), *fraction_problems(self)]
+
+
+@configures("rlvr_exp.domains.arc.generator.build.make")
+@dataclass
+class ArcCorpus(Corpus):
+    """The embedded ARC corpus, or one of the same families with other sizes of grids. Equal code makes equal files."""
+
+    sides: list[int] = field(default_factory=list)
+    """Least and greatest height and width of an input, all equally likely; empty: the embedded corpus' own mixture of 2 to 5."""
+
+    def problems(self) -> list[InputProblem]:
+        low, high = LEAST_SIDES
+        if not self.sides:
+            return []
+        if len(self.sides) == 2 and low <= self.sides[0] <= high and self.sides[0] < self.sides[1] <= GREATEST_SIDE:
+            return []
+        allowed = f"a number from {low} to {high}, and a greater one up to {GREATEST_SIDE}"
+        return [InputProblem("sides", "not sizes of grids", str(self.sides), allowed, "", "prepare.sides=[4,8]")]
+
+
+@configures("rlvr_exp.domains.arc.check.make")
+@dataclass
+class ArcCheck(Prepare):
+    """ARC data checked before a run: every prompt is read back, and counted."""
+
+    path: str = ""
+    """Folder or file of ARC tasks; empty: the embedded corpus."""

@@ -1,1 +1,0 @@
-"""ARC grid puzzles: from files to tasks with prompts, and from completions to candidate programs."""
