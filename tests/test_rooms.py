@@ -31,6 +31,7 @@ LEVELS = (
     {"inference"},
     {"benchmarks", "chains", "corpora", "studies"},
     {"stages"},
+    {"domains"},
     {"main", "__main__", "child"},
 )
 """From the lowest up; rooms of one level are neighbours and do not import each other."""
@@ -55,15 +56,25 @@ def imported(source: str, package: tuple[str, ...]) -> Iterator[str]:
 
 
 def faults(source: str, package: tuple[str, ...], room: str) -> list[str]:
-    """Imports that a module of this room must not have: rooms of its own level or above, the makers of corpora, heavy
-    libraries in light rooms."""
+    """Imports that a module of this room must not have: rooms of its own level or above, another domain, the makers of corpora,
+    heavy libraries in light rooms."""
     found = []
     for name in imported(source, package):
         top, *below = name.split(".")
         target = below[0] if below and top == "rlvr_exp" else ""
-        if target in LEVEL and target != room and LEVEL[target] >= LEVEL[room] and room not in LEVELS[-1]:
+        if (
+            target in LEVEL
+            and target != room
+            and LEVEL[target] >= LEVEL[room]
+            and room not in ("main", "__main__", "child")
+        ):
             found.append(name)
-        if target == "corpora" != room:  # No run loads the makers: +stage=prepare finds them by a node's target.
+        if target == "corpora" and room not in (
+            "corpora",
+            "domains",
+        ):  # +stage=prepare finds makers by a node's target.
+            found.append(name)
+        if target == "domains" == room and len(below) > 1 and below[1] != package[2]:
             found.append(name)
         if room in LIGHT and top in HEAVY:
             found.append(name)
@@ -115,10 +126,17 @@ def test_no_circle_between_files() -> None:
         ("sandbox", "from numpy import array"),
         ("stages", "from rlvr_exp.corpora.rows import make"),
         ("main", "def late():\n    import rlvr_exp.corpora.merge"),
+        ("stages", "def late():\n    from rlvr_exp.domains.arc import grid"),
     ],
 )
 def test_the_scan_sees_every_kind_of_import(room: str, source: str) -> None:
     assert len(faults(source, ("rlvr_exp", room), room)) == 1
+
+
+def test_a_domain_imports_no_other() -> None:
+    package = ("rlvr_exp", "domains", "arc")
+    assert len(faults("from rlvr_exp.domains.dafny import tasks", package, "domains")) == 1
+    assert faults("from rlvr_exp.domains.arc import grid\nimport rlvr_exp.stages", package, "domains") == []
 
 
 def test_there_is_one_command_line() -> None:

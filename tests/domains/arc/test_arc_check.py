@@ -9,7 +9,7 @@ from arc_samples import many, write_folder
 from makers import made
 
 from rlvr_exp.core.errors import GuardStop, InputError
-from rlvr_exp.domains.arc.generator import check
+from rlvr_exp.domains.arc import check
 
 
 def test_what_is_there_is_counted(tmp_path: Path) -> None:
