@@ -13,7 +13,7 @@ from rlvr_exp.config.environment import ADVERSARIAL, EDIT_STEPS, REASONING, SING
 from rlvr_exp.config.infer_checks import of_answers
 from rlvr_exp.config.model import has_adapter
 from rlvr_exp.config.parallel import SHARDING
-from rlvr_exp.config.prepare import DafnyCorpus, DafnyUsable
+from rlvr_exp.config.prepare import DafnyUsable
 from rlvr_exp.config.ranks import of_ranks
 from rlvr_exp.config.roles import of_role, role_names, role_problems
 from rlvr_exp.config.schedule import Schedule
@@ -37,7 +37,7 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     if config.replay is not None and config.replay.breakpoint and not config.run.inline:
         what = "a debugger needs the terminal, which a run's own process has not"
         yield InputProblem("replay.breakpoint", what, "true", "with run.inline=true", "", "run.inline=true")
-    proves = isinstance(config.prepare, DafnyCorpus | DafnyUsable) or isinstance(config.benchmark, DafnyUniversal)
+    proves = isinstance(config.prepare, DafnyUsable) or isinstance(config.benchmark, DafnyUniversal)
     if proves and not isinstance(config.verifier, DafnyVerifierOptions):
         target = getattr(config.verifier, "_target_", "")
         yield InputProblem("verifier", "proves no Dafny program", target, "dafny", "", "verifier=dafny, or drop it")

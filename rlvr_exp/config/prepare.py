@@ -47,14 +47,6 @@ class ArcCorpus(Corpus):
         return [InputProblem("sides", "not sizes of grids", str(self.sides), allowed, "", "prepare.sides=[4,8]")]
 
 
-@configures("rlvr_exp.corpora.dafny.proving.make")
-@dataclass
-class DafnyCorpus(Corpus):
-    """The embedded Dafny corpus, every row of it proved. Equal code and an equal prover make equal files."""
-
-    reads = JUDGES
-
-
 @configures("rlvr_exp.corpora.edits.build.make")
 @dataclass
 class EditsCorpus(Corpus):
