@@ -53,28 +53,6 @@ class EditsCorpus(Corpus):
     """The embedded corpus of edits, every one of them made by the real ast-grep. Equal code makes equal files."""
 
 
-@configures("rlvr_exp.corpora.problems.build.make")
-@dataclass
-class ProblemsCorpus(Corpus):
-    """The embedded corpus of coding problems, with the texts of every stage of reasoning. Equal code makes equal files."""
-
-
-@configures("rlvr_exp.corpora.problems.errors.make")
-@dataclass
-class ProblemErrors(Prepare):
-    """A base's own wrong programs, from evaluations of embedded problems, to measure tests with."""
-
-    runs: list[str] = field(default_factory=list)
-    """Runs of +stage=evaluate data=problems whose wrong answers are taken."""
-    output: str = ""
-    """File of the programs; empty: in the run directory."""
-
-    def problems(self) -> list[InputProblem]:
-        if self.runs:
-            return []
-        return [InputProblem("runs", "not given", "nothing", "run directories", "", "prepare.runs=[RUN]")]
-
-
 @configures("rlvr_exp.corpora.arc.check.make")
 @dataclass
 class ArcCheck(Prepare):
