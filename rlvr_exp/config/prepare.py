@@ -28,43 +28,10 @@ class Corpus(Prepare):
     """Most rows of a split; 0: the sizes of the embedded corpus."""
 
 
-@configures("rlvr_exp.corpora.dafny.proving.make")
-@dataclass
-class DafnyCorpus(Corpus):
-    """The embedded Dafny corpus, every row of it proved. Equal code and an equal prover make equal files."""
-
-    reads = JUDGES
-
-    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
-        yield from proves_no_dafny(config.verifier)
-
-
 @configures("rlvr_exp.corpora.edits.build.make")
 @dataclass
 class EditsCorpus(Corpus):
     """The embedded corpus of edits, every one of them made by the real ast-grep. Equal code makes equal files."""
-
-
-@configures("rlvr_exp.corpora.problems.build.make")
-@dataclass
-class ProblemsCorpus(Corpus):
-    """The embedded corpus of coding problems, with the texts of every stage of reasoning. Equal code makes equal files."""
-
-
-@configures("rlvr_exp.corpora.problems.errors.make")
-@dataclass
-class ProblemErrors(Prepare):
-    """A base's own wrong programs, from evaluations of embedded problems, to measure tests with."""
-
-    runs: list[str] = field(default_factory=list)
-    """Runs of +stage=evaluate data=problems whose wrong answers are taken."""
-    output: str = ""
-    """File of the programs; empty: in the run directory."""
-
-    def problems(self) -> list[InputProblem]:
-        if self.runs:
-            return []
-        return [InputProblem("runs", "not given", "nothing", "run directories", "", "prepare.runs=[RUN]")]
 
 
 @dataclass

@@ -31,12 +31,12 @@ def write(
     splits: Mapping[str, Sequence[Row]],
     counts: Callable[[Sequence[Row]], Mapping[str, Any]],
     preset: int,
-    **head: Any,
+    seed: int,
 ) -> tuple[str, dict[str, int]]:
     """Write each split and the manifest; returns a report and the rows of each split.
 
     The manifest is next to the folder and not in it, where every file is a split. The content's fingerprint outlives a
-    change of the compressor's version. `head`: what else the manifest begins with.
+    change of the compressor's version.
     """
     manifest = {}
     for split, rows in splits.items():
@@ -45,7 +45,7 @@ def write(
         with files.replacing(folder / f"{split}.jsonl.xz") as temporary:
             temporary.write_bytes(packed)
         manifest[split] = {"file_sha256": fingerprint(packed), "content_sha256": fingerprint(text), **counts(rows)}
-    files.write_json(folder.with_suffix(".manifest.json"), {**head, "splits": manifest})
+    files.write_json(folder.with_suffix(".manifest.json"), {"seed": seed, "splits": manifest})
     found = {f"rows/{split}": len(rows) for split, rows in splits.items()}
     return "\n".join([f"written: {folder}", *(f"{name}: {count}" for name, count in found.items())]), found
 

@@ -53,7 +53,6 @@ FROM_PATH = (
     "merge",
 )
 NEEDED |= {f"prepare/{maker}": ["prepare.path=x"] for maker in FROM_PATH}
-NEEDED |= {"prepare/problem_errors": ["prepare.runs=[x]"]}
 NEEDED |= {f"benchmark/{name}": ["benchmark.path=x"] for name in ("ast_grep", "dafny_differential", "evalplus")}
 NEEDED |= {f"{where}benchmark/gradient_variance": ["algorithm=reinforce"] for where in ("", "experiment/quick/")}
 

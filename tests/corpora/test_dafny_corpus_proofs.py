@@ -5,8 +5,8 @@ import lzma
 from random import Random
 
 import pytest
+from shipped import Shipped
 
-from rlvr_exp.config.compose import compose
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.dafny.domain import EMBEDDED
@@ -25,7 +25,7 @@ def verdicts(warm_dafny: Tool):
         for row in rows
         for text in (row["annotated_body"], row["mutants"][0])
     ]
-    rlimit = compose(["+stage=prepare", "prepare=dafny"]).config.verifier.rlimit
+    rlimit = int(Shipped(EMBEDDED).manifest()["tool"]["rlimit"])
     with DafnyVerifier(Sandbox(workers=1), rlimit=rlimit, cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
         heads = [row["before"] + row["header"] + row["spec"] for row, _, _ in asked]
         requests = [

@@ -28,7 +28,7 @@ class DafnyExample:
     after: str = ""
     """The program after the target."""
     family: str = ""
-    """The generator's family or the data set's name; a stratum of splits."""
+    """The corpus's family or the data set's name; a stratum of splits."""
     source: str = ""
     """Its source: the file, relative to the loaded folder."""
     mutants: tuple[str, ...] = ()

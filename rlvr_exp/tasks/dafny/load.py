@@ -4,7 +4,7 @@
     load_dafny_bench            ground_truth/NAME.dfy and hints_removed/NAME_no_hints.dfy, or test.json
     load_humaneval_dafny        NNN-name.dfy with marker comments
     load_mbpp_dfy               MBPP-DFY-153 and MBPP-DFY-50: src/task_id_N.dfy, and JSON objects of programs by id
-    load_clover_bench           textbook_algo/NAME/NAME_strong.dfy; its wrong variants: rlvr_exp.corpora.dafny.clover
+    load_clover_bench           textbook_algo/NAME/NAME_strong.dfy; its wrong variants: rlvr_exp.corpora.dafny.rows
     load_jsonl                  a program or a DafnyExample a row: example_rows.py
     load_programs               any .dfy files
 
