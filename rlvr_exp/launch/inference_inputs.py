@@ -58,14 +58,20 @@ def row_readers() -> Mapping[str, RowReader]:
     return {name: load(one.rows) for name, one in domains().items() if one.rows}
 
 
+@cache
+def row_keys() -> Mapping[str, tuple[str, ...]]:
+    """Keys that identify the format of a row; the first match holds."""
+    of_formats = {name: form.keys for name, form in FORMATS.items()}
+    return {name: reader.keys for name, reader in row_readers().items()} | of_formats
+
+
 def from_row(fields: Fields, domain: Domain | None = None) -> InferenceTask:
     """One row. Raises Fault for a key that is missing or holds what is not allowed.
 
     Args:
         domain: words the task if it is of the row's domain; else the row's domain does, with its default options.
     """
-    identity, readers = identity_of(fields), row_readers()
-    keys = {name: reader.keys for name, reader in readers.items()} | {name: form.keys for name, form in FORMATS.items()}
+    identity, readers, keys = identity_of(fields), row_readers(), row_keys()
     form = next((form for form, own in keys.items() if all(key in fields for key in own)), None)
     if form is None:
         known = "; ".join(f"{' and '.join(own)} ({form})" for form, own in keys.items())

@@ -11,8 +11,7 @@ import pytest
 
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.inference.solution import KEYS
-from rlvr_exp.launch.inference_inputs import KEYS as FORMAT_KEYS
-from rlvr_exp.launch.inference_inputs import from_row
+from rlvr_exp.launch.inference_inputs import from_row, row_keys
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "rlvr_exp" / "docs" / "inference.md").read_text()
@@ -42,7 +41,7 @@ def test_every_row_that_is_shown_can_be_asked(line):
 
 def test_the_tables_name_every_key():
     assert all(f"`{key}`" in PAGE for key in KEYS)
-    assert all(f"`{key}`" in PAGE for keys in FORMAT_KEYS.values() for key in keys)
+    assert all(f"`{key}`" in PAGE for keys in row_keys().values() for key in keys)
 
 
 @pytest.mark.slow
