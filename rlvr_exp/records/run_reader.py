@@ -37,14 +37,6 @@ class RunReader:
             digest.update(path.name.encode() + hashlib.blake2b(path.read_bytes()).digest())
         return digest.hexdigest()
 
-    def step(self, number: int) -> list[RolloutRow]:
-        """The rows of a step. Raises InputError where it has no file, naming the steps that have."""
-        files = self.files
-        if number not in files:
-            there = f"{min(files)} to {max(files)}" if len(files) == max(files) - min(files) + 1 else str(list(files))
-            raise InputError(InputProblem("replay.step", "the run has no rollouts of this step", str(number), there))
-        return read_rollouts(files[number])
-
     def rows(self) -> Iterator[RolloutRow]:
         """Every row, in the order of the steps."""
         for path in self.files.values():
