@@ -7,7 +7,7 @@ Never downloads by itself: whether weights are on this machine is checked before
 import dataclasses
 import pickle
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -133,6 +133,10 @@ class Policy:
         special = {token: one.content for token, one in self.tokenizer.added_tokens_decoder.items() if one.special}
         tags = tags_among(special.values())
         return {token: text in tags for token, text in special.items()}
+
+
+Policies = Policy | Mapping[str, Policy]
+"""One policy, or one for each role."""
 
 
 def plain_prompt(system: str, text: str) -> str:

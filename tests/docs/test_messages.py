@@ -15,7 +15,7 @@ FILES = {
     "inference": ("engine", "loading"),
     "records": ("answer_file", "directory", "fingerprint", "resumable_jsonl", "rollout_files", "run_reader"),
     "launch": ("inference_inputs", "resume"),
-    "training": ("checkpoint_weights", "checkpoints", "loop", "selection"),
+    "training": ("checkpoints", "loop", "selection"),
     "stages": ("infer", "rescore"),
     "stages/shared": ("verifier_match", "fit"),
 }

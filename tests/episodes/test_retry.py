@@ -22,8 +22,7 @@ from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.rollout_loop import RolloutResult
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
 from rlvr_exp.tasks.base import Candidate, Domain, Task
-from rlvr_exp.training.rollout_rows import rollout_rows
-from rlvr_exp.training.step_log import StepLog
+from rlvr_exp.training.step_log import StepLog, rollout_rows
 from rlvr_exp.verifiers.base import Verdict
 
 PASSED, FAILED = Verdict("passed", passed=1, total=1), Verdict("failed", "wrong_answer", log="it is wrong")

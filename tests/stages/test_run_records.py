@@ -30,7 +30,7 @@ from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.stages import rescore
 from rlvr_exp.stages.shared import domain
-from rlvr_exp.training.rollout_rows import rollout_rows
+from rlvr_exp.training.step_log import rollout_rows
 
 SECRETS = {
     "WANDB_API_KEY": "planted-wandb-key-0123456789",

@@ -13,7 +13,7 @@ from rlvr_exp.curriculum.base import Curriculum
 from rlvr_exp.curriculum.mixed import Mixed
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.sources import by_source
-from rlvr_exp.training.passes import MixedPasses, Order, Passes
+from rlvr_exp.training.example_order import MixedPasses, Order, Passes
 
 
 def mixed_tasks(config, tasks: Sequence[Task]) -> list[Task]:

@@ -20,9 +20,7 @@ from rlvr_exp.records.rollout_files import to_row
 from rlvr_exp.rewards.compose import RewardBreakdown
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.training.rollout_rows import rollout_rows
-from rlvr_exp.training.sample_accounting import SampleAccounting
-from rlvr_exp.training.step_log import StepLog
+from rlvr_exp.training.step_log import SampleAccounting, StepLog, rollout_rows
 from rlvr_exp.verifiers.base import Verdict
 
 PROMPTS, SIZE = 3, 3
