@@ -1,7 +1,7 @@
-"""Success rates of an evaluation, each with its count of tasks and a 95% interval over tasks.
+"""Rates of an evaluation, overall and by stratum, each with its count of tasks and a 95% interval over tasks.
 
 A completion without a verdict never enters a rate: it is counted apart. A rejected completion (a cheat) is a failure.
-Nothing here samples, judges or reads files.
+`VerdictCounter` counts a file of verdicts. Nothing here samples, judges or reads files.
 """
 
 import re
@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +17,12 @@ from rlvr_exp.config.excess_code import EXCESS_CODE
 from rlvr_exp.config.scales import BITS, scale_of
 from rlvr_exp.config.scales import SUCCESS as METRICS
 from rlvr_exp.config.voting import read_voted
-from rlvr_exp.core.statistics import mean_interval, pass_at_k
+from rlvr_exp.core.measures import GREEDY, is_count
+from rlvr_exp.core.statistics import mean_interval, pass_at_k, wilson
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.records.rollout_files import EvalSample, Mode
-from rlvr_exp.verifiers.base import BUCKETS, PROMPT_TOO_LONG, Verdict
+from rlvr_exp.tasks.base import Domain
+from rlvr_exp.verifiers.base import BUCKETS, OUTCOMES, PROMPT_TOO_LONG, Verdict
 
 PROVED, UNPROVED = Verdict("passed"), Verdict("failed", bucket="verify")
 EXCESS_PARTS = dict(zip(EXCESS_CODE, (("uncovered", "diff"), ("uncovered_added", "added")), strict=True))
@@ -180,3 +183,90 @@ def latency(results: Sequence[EvalSample]) -> Mapping[str, float]:
     drawn = (result.completion for result in results if result.verdict.bucket != PROMPT_TOO_LONG)
     seconds = [completion.seconds for completion in drawn]
     return {"p50": float(np.quantile(seconds, 0.5)), "p95": float(np.quantile(seconds, 0.95))} if seconds else {}
+
+
+ENDINGS: Mapping[Mode, str] = {"sampled": "", "greedy": GREEDY}
+
+
+def measure_rates(results: Sequence[EvalSample]) -> dict[str, Rate]:
+    """Each measure by its name, of greedy completions with `_greedy`: the mean over tasks of the mean over a task's
+    completions that have it."""
+    values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for one in results:
+        for name, value in one.verdict.measures.items():
+            values[name + ENDINGS[one.mode]][one.completion.task.id].append(value)
+    return {name: _measure_rate(of_task, is_count(name)) for name, of_task in sorted(values.items())}
+
+
+def _measure_rate(of_task: Mapping[str, Sequence[float]], counted: bool) -> Rate:
+    means = [fmean(values) for values in of_task.values()]
+    estimate = mean_interval(means, ceiling=max(means) if counted else 1.0)
+    return Rate(*estimate, n=len(means), samples=max(map(len, of_task.values())))
+
+
+def strata_rates(domain: Domain, scored: Sequence[EvalSample], metrics: Sequence[str]) -> dict[str, Any]:
+    """By kind of stratum and its name, the rates as plain data; empty where tasks have a role, whose own metrics have
+    them, or no strata."""
+    by: dict[str, dict[str, list[EvalSample]]] = defaultdict(lambda: defaultdict(list))
+    for one in scored:
+        strata = domain.strata(one.completion.task)
+        for kind, name in strata.items() if "role" not in strata else ():
+            by[kind][name].append(one)
+    return {kind: {name: _plain_rates(groups[name], metrics) for name in sorted(groups)} for kind, groups in by.items()}
+
+
+def flat_rates(strata: Mapping[str, Any]) -> dict[str, Any]:
+    """The same rates by flat names, for summary.json: `instruction/lazy/pass_at_1`."""
+    return {
+        f"{kind}/{name}/{metric}": rate
+        for kind, groups in strata.items()
+        for name, rates in groups.items()
+        for metric, rate in rates.items()
+    }
+
+
+def _plain_rates(results: Sequence[EvalSample], metrics: Sequence[str]) -> dict[str, Any]:
+    return {metric: rate.to_dict() for metric, rate in rates_from(results, metrics).items()}
+
+
+class VerdictCounter:
+    """Counts rows of a file of verdicts."""
+
+    def __init__(self) -> None:
+        self._outcomes: Counter[str] = Counter()
+        self._buckets: Counter[str] = Counter()
+        self._rules: Counter[str] = Counter()
+        self._seconds = 0.0
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        self._outcomes[row["outcome"]] += 1
+        if row["bucket"]:
+            self._buckets[row["bucket"]] += 1
+        if row["rule"]:
+            self._rules[row["rule"]] += 1
+        self._seconds += row["seconds"]
+
+    def metrics(self) -> dict[str, float]:
+        """Counts; a bucket or rule that did not occur is left out."""
+        counts: dict[str, float] = {"rows": self._outcomes.total()}
+        counts |= {f"outcome/{name}": self._outcomes[name] for name in OUTCOMES}
+        counts |= {f"bucket/{name}": count for name, count in sorted(self._buckets.items())}
+        counts |= {f"rule/{name}": count for name, count in sorted(self._rules.items())}
+        return counts | {"time/candidates_cpu": self._seconds}
+
+    def passed(self) -> dict[str, Mapping[str, float | int]]:
+        """Share that passed of the rows that have a verdict, each row a trial of its own; empty without any."""
+        judged = self._outcomes.total() - self._outcomes["no_verdict"]
+        if not judged:
+            return {}
+        return {"passed": {**wilson(self._outcomes["passed"], judged)._asdict(), "n": judged, "samples": 1}}
+
+    def text(self) -> str:
+        """`12 rows: 6 passed, 4 failed (wrong_answer 3, timeout 1), 1 rejected (signature-changed 1), 1 no_verdict`."""
+        inside = {"failed": self._buckets, "rejected": self._rules}
+        parts = []
+        for name in OUTCOMES:
+            if self._outcomes[name]:
+                reasons = ", ".join(f"{key} {count}" for key, count in inside.get(name, Counter()).most_common())
+                parts.append(f"{self._outcomes[name]} {name}" + (f" ({reasons})" if reasons else ""))
+        return f"{self._outcomes.total()} rows: {', '.join(parts) or 'none'}"

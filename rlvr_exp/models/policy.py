@@ -28,10 +28,9 @@ from rlvr_exp.config.scratch import Scratch, scratch_shape
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import new_adapter, with_adapter
-from rlvr_exp.models.freezing import freeze
+from rlvr_exp.models.parameters import freeze
 from rlvr_exp.models.quantization import quantizer, settle
-from rlvr_exp.models.random_weights import random_network
-from rlvr_exp.models.scratch import scratch_config
+from rlvr_exp.models.random_weights import random_network, scratch_config
 from rlvr_exp.tasks.completion import closing_of, opening_of, tags_among
 
 OTHER = "name a folder that from_pretrained loads, or copy this one here a second time"

@@ -13,7 +13,7 @@ FILES = {
     "core": ("sealed",),
     "config": ("infer", "rescore", "select", "needs"),
     "inference": ("engine", "loading"),
-    "records": ("answer_file", "directory", "fingerprint", "resumable_jsonl", "rollout_files", "run_reader"),
+    "records": ("directory", "fingerprint", "resumable_jsonl", "rollout_files"),
     "launch": ("inference_inputs", "resume"),
     "training": ("checkpoints", "loop", "selection"),
     "stages": ("infer", "rescore"),

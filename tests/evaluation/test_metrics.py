@@ -1,6 +1,7 @@
-"""Rates over tasks: the estimator, the intervals, and completions that may never enter them."""
+"""Rates of an evaluation with their intervals, rates of measures, and counts of a file of verdicts."""
 
 import math
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -8,9 +9,12 @@ from completions import completion
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rlvr_exp.core.statistics import wilson
 from rlvr_exp.evaluation.metrics import (
+    VerdictCounter,
     family_rates,
     latency,
+    measure_rates,
     rates_from,
     task_counts,
     task_values,
@@ -130,3 +134,71 @@ def test_a_rate_writes_itself_as_the_summary_holds_it():
     assert list(rate) == ["value", "low", "high", "n", "samples"]
     assert rate["value"] == 0.5 and rate["n"] == 2 and rate["samples"] == 1
     assert all(math.isfinite(number) for number in rate.values())
+
+
+def with_measure(value, task, mode="sampled", sample=0, name="near"):
+    """A sample with a measure; None: it has none."""
+    one = scored(task, sample, mode=mode)
+    verdict = replace(one.completion.verdict, measures={} if value is None else {name: value})
+    return replace(one, completion=replace(one.completion, verdict=verdict))
+
+
+def test_each_task_counts_once_and_modes_stay_apart():
+    rows = [
+        with_measure(1.0, "a", sample=0),
+        with_measure(0.0, "a", sample=1),
+        with_measure(1.0, "b", sample=0),
+        with_measure(None, "c"),
+        with_measure(0.25, "a", "greedy"),
+    ]
+    rates = measure_rates(rows)
+    assert list(rates) == ["near", "near_greedy"]
+    assert rates["near"].value == pytest.approx(0.75) and rates["near"].n == 2 and rates["near"].samples == 2
+    assert rates["near_greedy"].value == 0.25 and rates["near_greedy"].n == 1
+
+
+def test_nothing_measured_is_no_rate():
+    assert measure_rates([with_measure(None, "a")]) == {}
+
+
+def test_a_count_is_not_cut_at_one():
+    rate = measure_rates([with_measure(value, str(value), name="rules") for value in (1.0, 2.0, 3.0)])["rules"]
+    assert rate.value == 2.0 and rate.low < 2.0 < rate.high <= 3.0
+    assert measure_rates([with_measure(3.0, "a", name="rules")])["rules"].high == 3.0
+
+
+def row(outcome, bucket=None, rule=None):
+    return {"outcome": outcome, "bucket": bucket, "rule": rule, "seconds": 0.5}
+
+
+def test_a_tally_counts_outcomes_with_their_reasons():
+    tally = VerdictCounter()
+    for one in [
+        row("passed"),
+        row("failed", "parse"),
+        row("failed", "parse"),
+        row("failed", "timeout"),
+        row("no_verdict"),
+    ]:
+        tally.add(one)
+    tally.add(row("rejected", rule="spec-changed"))
+    assert tally.text() == "6 rows: 1 passed, 3 failed (parse 2, timeout 1), 1 rejected (spec-changed 1), 1 no_verdict"
+    assert tally.metrics() == {
+        "rows": 6,
+        "outcome/passed": 1,
+        "outcome/failed": 3,
+        "outcome/rejected": 1,
+        "outcome/no_verdict": 1,
+        "bucket/parse": 2,
+        "bucket/timeout": 1,
+        "rule/spec-changed": 1,
+        "time/candidates_cpu": 3.0,
+    }
+    rate = {**wilson(1, 5)._asdict(), "n": 5, "samples": 1}
+    assert tally.passed()["passed"] == rate, "what has no verdict is in no rate"
+
+
+def test_nothing_judged_has_no_rate():
+    tally = VerdictCounter()
+    tally.add(row("no_verdict"))
+    assert tally.passed() == {} and VerdictCounter().text() == "0 rows: none"

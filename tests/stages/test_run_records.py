@@ -24,8 +24,7 @@ from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.launch.preflight import preflight_problems
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.rollout_files import RolloutRow, read_rollouts, rollout_steps
-from rlvr_exp.records.run_reader import RunReader
+from rlvr_exp.records.rollout_files import RolloutRow, RunReader, read_rollouts, rollout_steps
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.stages import rescore

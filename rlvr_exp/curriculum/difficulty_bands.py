@@ -1,16 +1,17 @@
-"""What curricula of difficulty bands share: how tasks are cut into bands, a share of easier tasks in every pick, success
-by band. Which band is the current one is the subclass's."""
+"""Curricula of difficulty bands: tasks are cut into bands, and bands open by success (`Staged`) or by step (`Manual`).
+
+Each pick has a share of easier tasks, and success is measured by band.
+"""
 
 from abc import abstractmethod
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlvr_exp.config import curriculum as options
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.curriculum.base import Curriculum, Observation, check_keys, part_of
-from rlvr_exp.curriculum.dealer import Dealer
+from rlvr_exp.curriculum.base import Curriculum, Dealer, Observation, check_keys, part_of
 from rlvr_exp.tasks.base import Task
 
 
@@ -88,3 +89,68 @@ class Banded(Curriculum, options.Bands):
         found = {"band": float(self.band), "pool": open_tasks / len(self._tasks)}
         rates = {f"success_band_{band}": self.success(band) for band in range(len(self._bands))}
         return found | {name: rate for name, rate in rates.items() if rate is not None}
+
+
+class Staged(Banded, options.Staged):
+    """The next band opens when success over a window passes a threshold. It never goes back, unless `override` names a band.
+
+    Bands are cut at `cuts`, or at quantiles of the tasks' difficulty; one without tasks is left out.
+    """
+
+    def __init__(self, tasks: Sequence[Task], seed: int, **given: Any):
+        super().__init__(**given)
+        cuts = self.cuts or (quantile_cuts(tasks, self.bands) if tasks else [])
+        self._set_up(tasks, [band for band in in_bands(tasks, cuts) if band], seed)
+        self._band = max(0, self.override)
+
+    @property
+    def band(self) -> int:
+        return self._band
+
+    def observe(self, rollouts: Sequence[Observation]) -> None:
+        super().observe(rollouts)
+        rate, full = self.success(self._band), len(self._windows[self._band]) == self.window
+        if full and rate is not None and rate > self.threshold and self._band + 1 < len(self._bands):
+            self._move(self._band + 1)
+
+    def _move(self, band: int) -> None:
+        """Begin a band; what was seen of it before does not count, so that no band is left without groups of its own."""
+        self._band = band
+        self._windows[band].clear()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "band": self._band, "overridden": self.override}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """An override that the saved run did not have is carried out; one that it had stays carried out."""
+        super().load_state_dict(state)
+        self._band = state["band"]
+        if self.override not in (-1, state["overridden"]):
+            self._move(self.override)
+
+
+class Manual(Banded, options.Manual):
+    """Bands and the steps at which they open are given by hand. `override` keeps a band at every step.
+
+    Bands are cut at `cuts`, or into one quantile more than there are `steps`.
+    """
+
+    def __init__(self, tasks: Sequence[Task], seed: int, **given: Any):
+        super().__init__(**given)
+        cuts = self.cuts or (quantile_cuts(tasks, len(self.steps) + 1) if tasks else [])
+        bands = in_bands(tasks, cuts)
+        empty = [number for number, band in enumerate(bands) if not band]
+        if tasks and empty:
+            low, high = (pick(task.difficulty for task in tasks) for pick in (min, max))
+            what, remedy = f"band {empty[0]} has no task", "other curriculum.cuts, or fewer bands"
+            allowed = f"cuts between the tasks' difficulties, {low:g} to {high:g}"
+            raise InputError(InputProblem("curriculum.cuts", what, str(cuts), allowed, remedy=remedy))
+        self._set_up(tasks, bands, seed)
+        self._step = 0
+
+    def begin(self, step: int) -> None:
+        self._step = step
+
+    @property
+    def band(self) -> int:
+        return bisect_right(self.steps, self._step) if self.override < 0 else self.override

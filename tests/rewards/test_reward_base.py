@@ -7,9 +7,8 @@ from verified_samples import answer, failed, passed
 
 from rlvr_exp.config.targets import NoSchema, find_schema
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.rewards.base import ValueRange
+from rlvr_exp.rewards.base import ValueRange, term
 from rlvr_exp.rewards.compose import Reward
-from rlvr_exp.rewards.function import term
 from rlvr_exp.rewards.terms import AllPassed
 from rlvr_exp.verifiers.base import Verdict
 

@@ -1,4 +1,4 @@
-"""The staged curriculum: from the easiest band on, up past a threshold, never down but by an override."""
+"""Difficulty bands that open by success or by step."""
 
 import json
 
@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from pretend import SPREAD, tasks, tasks_of
 from thinning import tries
 
+from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.curriculum.bands import in_bands, quantile_cuts
 from rlvr_exp.curriculum.base import Observation
-from rlvr_exp.curriculum.staged import Staged
+from rlvr_exp.curriculum.difficulty_bands import Manual, Staged, in_bands, quantile_cuts
 
 cuts = st.lists(st.floats(0, 9), max_size=4, unique=True).map(sorted)
 
@@ -112,3 +112,47 @@ def test_tasks_of_equal_difficulty_share_a_band():
     many = tasks_of([1.0] * 6 + [2.0] * 2)
     assert [len(band) for band in in_bands(many, quantile_cuts(many, 4)) if band] == [6, 2]
     assert [len(band) for band in in_bands(SPREAD, quantile_cuts(SPREAD, 4))] == [5, 5, 5, 5]
+
+
+def bands_of(curriculum: Manual, steps: int) -> list[int]:
+    found = []
+    for step in range(steps):
+        curriculum.begin(step)
+        found.append(curriculum.band)
+        assert all(curriculum._band_of[one.id] <= found[-1] for one in curriculum.pick(8 * step, 8))
+        curriculum.observe([])
+    return found
+
+
+def test_bands_open_after_their_steps():
+    assert bands_of(Manual(SPREAD, 0, cuts=[0.2, 0.6], steps=[2, 5]), 7) == [0, 0, 1, 1, 1, 2, 2]
+    assert bands_of(Manual(SPREAD, 0, steps=[1]), 3) == [0, 1, 1]
+
+
+def test_an_override_holds_its_band_and_without_it_the_steps_count_again():
+    held = Manual(SPREAD, 0, steps=[2, 5], override=1)
+    assert bands_of(held, 7) == [1] * 7
+    resumed = Manual(SPREAD, 0, steps=[2, 5])
+    resumed.load_state_dict(held.state_dict())
+    resumed.begin(6)
+    assert resumed.band == 2
+
+
+def test_a_band_without_tasks_is_refused():
+    with pytest.raises(InputError, match="band 1 has no task"):
+        Manual(SPREAD, 0, cuts=[0.5, 0.51], steps=[2, 5])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "needs its step"),
+        (["curriculum.cuts=[0.1,0.2]", "curriculum.steps=[3]"], "needs its step"),
+        (["curriculum.steps=[3,3]"], "must rise"),
+        (["curriculum.cuts=[0.2,0.1]", "curriculum.steps=[3,4]"], "must rise"),
+        (["curriculum.steps=[3]", "curriculum.override=2"], "no such band"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_the_command_line(words, said):
+    with pytest.raises(InputError, match=said):
+        compose(["+stage=grpo", "curriculum=manual", *words])

@@ -1,4 +1,4 @@
-"""Prompts of several sources in fixed shares, each source by a curriculum of its own."""
+"""Static curricula: every task equally often, from easy to hard, and sources in fixed shares."""
 
 import json
 from collections import Counter
@@ -9,15 +9,61 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.curriculum.band import Band
 from rlvr_exp.curriculum.base import Observation
-from rlvr_exp.curriculum.families import Families
-from rlvr_exp.curriculum.learnability import Learnability
-from rlvr_exp.curriculum.manual import Manual
-from rlvr_exp.curriculum.mixed import Mixed
-from rlvr_exp.curriculum.ordered import Ordered
-from rlvr_exp.curriculum.staged import Staged
-from rlvr_exp.curriculum.uniform import Uniform
+from rlvr_exp.curriculum.difficulty_bands import Manual, Staged
+from rlvr_exp.curriculum.static import Mixed, Ordered, Uniform
+from rlvr_exp.curriculum.success_rate import Band, Families, Learnability
+
+names = st.integers(1, 20).map(lambda count: [f"task{index}" for index in range(count)])
+
+
+@given(names, st.integers(1, 7), st.integers(0, 3))
+def test_after_any_number_of_steps_counts_differ_by_at_most_one(tasks, count, seed):
+    curriculum = Uniform(tasks, seed)
+    seen = Counter(dict.fromkeys(tasks, 0))
+    for step in range(12):
+        seen.update(curriculum.pick(step * count, count))
+        assert max(seen.values()) - min(seen.values()) <= 1
+
+
+@given(names, st.integers(1, 7))
+def test_a_place_holds_the_same_task_however_it_is_come_by(tasks, count):
+    walked = Uniform(tasks, 0)
+    one_by_one = [task for place in range(9 * count) for task in walked.pick(place, 1)]
+    again = [Uniform(tasks, 0).pick(step * count, count) for step in reversed(range(9))][::-1]
+    assert [task for picked in again for task in picked] == one_by_one
+
+
+def test_seeds_and_epochs_give_different_orders():
+    tasks = list(range(50))
+    first = Uniform(tasks, 0)
+    assert first.pick(0, 50) != Uniform(tasks, 1).pick(0, 50)
+    assert first.pick(0, 50) != first.pick(50, 50)
+
+
+tasks = st.lists(st.floats(0, 1), min_size=1, max_size=20).map(
+    lambda scores: [SimpleNamespace(id=f"task{index}", difficulty=score) for index, score in enumerate(scores)]
+)
+
+
+@given(tasks, st.integers(1, 5))
+def test_one_time_through_is_every_task_from_easy_to_hard(tasks, count):
+    curriculum = Ordered(tasks, seed=0)
+    once = curriculum.pick(0, len(tasks))
+    assert sorted(task.id for task in once) == sorted(task.id for task in tasks)
+    assert once == curriculum.pick(len(tasks), len(tasks))
+    walked = Counter(task.id for step in range(len(tasks)) for task in curriculum.pick(step * count, count))
+    assert set(walked.values()) == {count}
+
+
+@pytest.mark.property(3)
+@given(tasks, st.integers(1, 9), st.integers(1, 30))
+def test_in_any_batch_difficulty_never_falls(tasks, size, steps):
+    curriculum = Ordered(tasks, seed=0)
+    for step in range(steps):
+        scores = [task.difficulty for task in curriculum.pick(step * size, size)]
+        assert scores == sorted(scores)
+
 
 SHARES = {"a": 0.6, "b": 0.4}
 KINDS = {

@@ -8,7 +8,7 @@ from small_models import loaded, updated, written
 from thinning import tries
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.models.report import parameters
+from rlvr_exp.models.parameters import parameters
 
 PARTS = {
     "model.layers.0.*": "model.layers.0.",
