@@ -1,7 +1,7 @@
 """Rates of an evaluation, overall and by stratum, each with its count of tasks and a 95% interval over tasks.
 
 A completion without a verdict never enters a rate: it is counted apart. A rejected completion (a cheat) is a failure.
-`VerdictCounter` counts a file of verdicts. Nothing here samples, judges or reads files.
+Nothing here samples, judges or reads files.
 """
 
 import re
@@ -18,11 +18,11 @@ from rlvr_exp.config.scales import BITS, scale_of
 from rlvr_exp.config.scales import SUCCESS as METRICS
 from rlvr_exp.config.voting import read_voted
 from rlvr_exp.core.measures import GREEDY, is_count
-from rlvr_exp.core.statistics import mean_interval, pass_at_k, wilson
+from rlvr_exp.core.statistics import mean_interval, pass_at_k
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.records.rollout_files import EvalSample, Mode
 from rlvr_exp.tasks.base import Domain
-from rlvr_exp.verifiers.base import BUCKETS, OUTCOMES, PROMPT_TOO_LONG, Verdict
+from rlvr_exp.verifiers.base import BUCKETS, PROMPT_TOO_LONG, Verdict
 
 PROVED, UNPROVED = Verdict("passed"), Verdict("failed", bucket="verify")
 EXCESS_PARTS = dict(zip(EXCESS_CODE, (("uncovered", "diff"), ("uncovered_added", "added")), strict=True))
@@ -227,46 +227,3 @@ def flat_rates(strata: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain_rates(results: Sequence[EvalSample], metrics: Sequence[str]) -> dict[str, Any]:
     return {metric: rate.to_dict() for metric, rate in rates_from(results, metrics).items()}
-
-
-class VerdictCounter:
-    """Counts rows of a file of verdicts."""
-
-    def __init__(self) -> None:
-        self._outcomes: Counter[str] = Counter()
-        self._buckets: Counter[str] = Counter()
-        self._rules: Counter[str] = Counter()
-        self._seconds = 0.0
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        self._outcomes[row["outcome"]] += 1
-        if row["bucket"]:
-            self._buckets[row["bucket"]] += 1
-        if row["rule"]:
-            self._rules[row["rule"]] += 1
-        self._seconds += row["seconds"]
-
-    def metrics(self) -> dict[str, float]:
-        """Counts; a bucket or rule that did not occur is left out."""
-        counts: dict[str, float] = {"rows": self._outcomes.total()}
-        counts |= {f"outcome/{name}": self._outcomes[name] for name in OUTCOMES}
-        counts |= {f"bucket/{name}": count for name, count in sorted(self._buckets.items())}
-        counts |= {f"rule/{name}": count for name, count in sorted(self._rules.items())}
-        return counts | {"time/candidates_cpu": self._seconds}
-
-    def passed(self) -> dict[str, Mapping[str, float | int]]:
-        """Share that passed of the rows that have a verdict, each row a trial of its own; empty without any."""
-        judged = self._outcomes.total() - self._outcomes["no_verdict"]
-        if not judged:
-            return {}
-        return {"passed": {**wilson(self._outcomes["passed"], judged)._asdict(), "n": judged, "samples": 1}}
-
-    def text(self) -> str:
-        """`12 rows: 6 passed, 4 failed (wrong_answer 3, timeout 1), 1 rejected (signature-changed 1), 1 no_verdict`."""
-        inside = {"failed": self._buckets, "rejected": self._rules}
-        parts = []
-        for name in OUTCOMES:
-            if self._outcomes[name]:
-                reasons = ", ".join(f"{key} {count}" for key, count in inside.get(name, Counter()).most_common())
-                parts.append(f"{self._outcomes[name]} {name}" + (f" ({reasons})" if reasons else ""))
-        return f"{self._outcomes.total()} rows: {', '.join(parts) or 'none'}"

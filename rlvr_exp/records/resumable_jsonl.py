@@ -1,7 +1,7 @@
 """Resumable files of rows, one JSON object per line, each with FILE.made.json, which records what it was built from.
 
 Owns both files. A file with the same provenance is continued, also after kill -9 in the middle of a line; any other
-file is refused and stays as it is. `AnswerFile` and `VerdictFile` are the outputs of an inference and of a
+file is refused and stays as it is. `AnswerFile` is the output of an inference, rlvr_exp.records.verdict_file that of a
 verification.
 """
 
@@ -15,8 +15,6 @@ from typing import Any, Self
 
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_json
-from rlvr_exp.tasks.formats.fields import RowId
-from rlvr_exp.verifiers.base import OUTCOMES, Verdict
 
 LOG_CHARACTERS = 2000
 
@@ -171,23 +169,3 @@ class AnswerFile(ResumableJsonl):
     @staticmethod
     def fits(row: Any) -> bool:
         return isinstance(row, dict) and {"id", "outcome", "attempts"} <= row.keys()
-
-
-KEYS = ("id", "outcome", "bucket", "rule", "score", "passed", "total", "seconds", "cached", "log")
-
-
-def row_of(identity: RowId, verdict: Verdict) -> dict[str, Any]:
-    """A verdict as a row of the file."""
-    own = {"id": identity, "score": verdict.score, "seconds": round(verdict.seconds, 6), "log": shown(verdict.log)}
-    values = {**vars(verdict), **own}
-    return {name: values[name] for name in KEYS}
-
-
-class VerdictFile(ResumableJsonl):
-    """The file of verdicts; `provenance` is everything that determines them."""
-
-    option = "verify.output"
-
-    @staticmethod
-    def fits(row: Any) -> bool:
-        return tuple(row) == KEYS and row["outcome"] in OUTCOMES
