@@ -8,7 +8,6 @@ from typing import Any
 import yaml
 
 from rlvr_exp.config.algorithm import queues, without_queues
-from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.options import option
 from rlvr_exp.core.errors import InputProblem
 
@@ -144,12 +143,6 @@ def starts_missing(config: Any) -> Iterator[InputProblem]:
 def of_cascade(run: str) -> bool:
     """Whether a run directory is that of a cascade, by its own config.yaml."""
     return bool(_written(run).get("stage") == "cascade")
-
-
-def of_several_turns(run: str) -> bool:
-    """Whether the episodes of a run have several turns, so that a prompt may hold an earlier answer."""
-    environment = _written(run).get("environment") or {}
-    return of_cascade(run) or environment.get("_target_", SINGLE_TURN) != SINGLE_TURN
 
 
 def _written(run: str) -> dict[str, Any]:

@@ -27,9 +27,6 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     yield from of_ranks(config)
     yield from engine_problems(config)
     yield from role_problems(config, lambda name: reads(config, name))
-    if config.replay is not None and config.replay.breakpoint and not config.run.inline:
-        what = "a debugger needs the terminal, which a run's own process has not"
-        yield InputProblem("replay.breakpoint", what, "true", "with run.inline=true", "", "run.inline=true")
     yield from scratch_problems(config)
     if reads(config, "evaluation") and config.evaluation.bits:
         yield from _of_bits(config)

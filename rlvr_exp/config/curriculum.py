@@ -7,13 +7,13 @@ from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.errors import InputProblem
 
 
-@configures("rlvr_exp.curriculum.uniform.Uniform")
+@configures("rlvr_exp.curriculum.static.Uniform")
 @dataclass
 class Uniform:
     """Every task equally often, in a seeded order."""
 
 
-@configures("rlvr_exp.curriculum.ordered.Ordered")
+@configures("rlvr_exp.curriculum.static.Ordered")
 @dataclass
 class Ordered:
     """From the easiest task to the hardest."""
@@ -40,7 +40,7 @@ class Bands:
         return found
 
 
-@configures("rlvr_exp.curriculum.staged.Staged")
+@configures("rlvr_exp.curriculum.difficulty_bands.Staged")
 @dataclass
 class Staged(Bands):
     """From the easiest difficulty band on; the next one opens when success passes a threshold."""
@@ -51,7 +51,7 @@ class Staged(Bands):
     """The next band opens when success over a full window is above."""
 
 
-@configures("rlvr_exp.curriculum.manual.Manual")
+@configures("rlvr_exp.curriculum.difficulty_bands.Manual")
 @dataclass
 class Manual(Bands):
     """Difficulty bands that open at steps of your choice."""
@@ -70,7 +70,7 @@ class Manual(Bands):
         return found
 
 
-@configures("rlvr_exp.curriculum.learnability.Learnability")
+@configures("rlvr_exp.curriculum.success_rate.Learnability")
 @dataclass
 class Learnability:
     """Tasks that are solved sometimes, by p(1 - p) of what was observed."""
@@ -83,7 +83,7 @@ class Learnability:
     """Successes, and failures, that are assumed of every task."""
 
 
-@configures("rlvr_exp.curriculum.families.Families")
+@configures("rlvr_exp.curriculum.success_rate.Families")
 @dataclass
 class Families:
     """Families of tasks by the share of their groups that teach, and in each the tasks picked least often."""
@@ -94,7 +94,7 @@ class Families:
     """Groups that teach, and groups that do not, that are assumed of every family."""
 
 
-@configures("rlvr_exp.curriculum.band.Band")
+@configures("rlvr_exp.curriculum.success_rate.Band")
 @dataclass
 class Band:
     """A pool of tasks that are neither too hard nor too easy, refilled."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rlvr_exp.config.adapter import is_adapter
 from rlvr_exp.config.benchmark import EvalPlus, OfShape
-from rlvr_exp.config.cascade import of_cascade, of_several_turns, starts_missing
+from rlvr_exp.config.cascade import of_cascade, starts_missing
 from rlvr_exp.config.checkpoint_files import checkpoint_problems
 from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.engine_checks import engine_missing
@@ -104,8 +104,6 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         yield from _output("rescore.output", config.rescore.output)
     if config.solutions is not None:
         yield from _solutions(config.solutions)
-    if config.replay is not None:
-        yield from _rollouts("replay.run", config.replay.run)
     for run in config.compare.runs if config.compare is not None else ():
         yield from _run("compare.runs", run)
     if config.report is not None:
@@ -154,7 +152,7 @@ def loads_weights(config: Config) -> bool:
     """Whether the weights of the `model` node are loaded from the start."""
     elsewhere = reads(config, "engine") and is_server(config.engine)
     without = isinstance(config.benchmark, OfShape) or isinstance(config.prepare, EditSets)
-    return reads(config, "model") and not elsewhere and config.replay is None and not without
+    return reads(config, "model") and not elsewhere and not without
 
 
 def dafny_missing(verifier: DafnyVerifierOptions) -> Iterator[MissingArtifact]:
@@ -256,9 +254,6 @@ def _rollouts(where: str, directory: str) -> Iterator[MissingArtifact]:
         yield MissingArtifact(
             InputProblem(where, "the answers of a cascade stand on one another", directory, allowed), ""
         )
-    elif where == "replay.run" and of_several_turns(directory):
-        what = "a step with several turns is not repeated from its rollouts"
-        yield MissingArtifact(InputProblem(where, what, directory, "a run of environment=single_turn"), "")
     elif not any((Path(directory) / "rollouts").glob("step_*.jsonl.gz")):
         allowed = "a run directory with rollouts/, as +stage=grpo and +stage=ppo write them"
         yield MissingArtifact(InputProblem(where, "the run holds no rollouts", directory, allowed), "")

@@ -48,7 +48,7 @@ class Length(Term):
     """Length in tokens over which the term falls."""
 
 
-@configures("rlvr_exp.rewards.code_length.CodeLength")
+@configures("rlvr_exp.rewards.terms.CodeLength")
 @dataclass
 class CodeLength(Term):
     """Falls with the length of a correct answer's code, without comments and the text around it."""

@@ -32,7 +32,7 @@ from rlvr_exp.config.options import node, option
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.config.prepare import Prepare
 from rlvr_exp.config.report import Report
-from rlvr_exp.config.rescore import Replay, Rescore
+from rlvr_exp.config.rescore import Rescore
 from rlvr_exp.config.roles import Role
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Run, Validate, Verify
 from rlvr_exp.config.schedule import Schedule
@@ -96,8 +96,6 @@ class Config:
     """Only under +stage=validate."""
     rescore: Rescore | None = None
     """Only under +stage=rescore."""
-    replay: Replay | None = None
-    """Only under +stage=replay."""
     solutions: Solutions | None = None
     """Only under +stage=solutions."""
     compare: Compare | None = None

@@ -99,11 +99,6 @@ STAGES: dict[str, Stage] = {
         ("data", *JUDGES),
         inherits=("data", "verifier", "sandbox"),
     ),
-    "replay": Stage(
-        "repeat one step of a run from its rollouts, and see where it differs",
-        ("model", "data", *JUDGES, "reward", "algorithm"),
-        inherits=("data", "verifier", "sandbox", "reward", "algorithm", "model"),
-    ),
     "solutions": Stage(
         "list, export, merge and check programs that were found for tasks", ("data",), inherits=("data",)
     ),

@@ -55,7 +55,7 @@ def _user_schema(target: str, base: type | None) -> type:
             "make it a dataclass, or derive it from one: its fields are its options",
         )
         if inspect.isfunction(cls):
-            what, remedy = "a function", "name a class; a reward term: declare it by @term of rlvr_exp.rewards.function"
+            what, remedy = "a function", "name a class; a reward term: declare it by @term of rlvr_exp.rewards.base"
         raise NoSchema(InputProblem("_target_", what, target, "", "", remedy))
     ours = tuple(part for part in cls.__mro__ if part.__module__.startswith(("rlvr_exp.config.", "rlvr_exp.domains.")))
     bases = ours if base is None or issubclass(cls, base) else (*ours, base)

@@ -1,1 +1,1 @@
-"""Which task comes next: one file per curriculum."""
+"""Curricula: which tasks are prompted next."""

@@ -1,4 +1,4 @@
-"""Success rates of an evaluation, each with its count of tasks and a 95% interval over tasks.
+"""Rates of an evaluation, overall and by stratum, each with its count of tasks and a 95% interval over tasks.
 
 A completion without a verdict never enters a rate: it is counted apart. A rejected completion (a cheat) is a failure.
 Nothing here samples, judges or reads files.
@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,11 @@ from rlvr_exp.config.excess_code import EXCESS_CODE
 from rlvr_exp.config.scales import BITS, scale_of
 from rlvr_exp.config.scales import SUCCESS as METRICS
 from rlvr_exp.config.voting import read_voted
+from rlvr_exp.core.measures import GREEDY, is_count
 from rlvr_exp.core.statistics import mean_interval, pass_at_k
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.records.rollout_files import EvalSample, Mode
+from rlvr_exp.tasks.base import Domain
 from rlvr_exp.verifiers.base import BUCKETS, PROMPT_TOO_LONG, Verdict
 
 PROVED, UNPROVED = Verdict("passed"), Verdict("failed", bucket="verify")
@@ -180,3 +183,47 @@ def latency(results: Sequence[EvalSample]) -> Mapping[str, float]:
     drawn = (result.completion for result in results if result.verdict.bucket != PROMPT_TOO_LONG)
     seconds = [completion.seconds for completion in drawn]
     return {"p50": float(np.quantile(seconds, 0.5)), "p95": float(np.quantile(seconds, 0.95))} if seconds else {}
+
+
+ENDINGS: Mapping[Mode, str] = {"sampled": "", "greedy": GREEDY}
+
+
+def measure_rates(results: Sequence[EvalSample]) -> dict[str, Rate]:
+    """Each measure by its name, of greedy completions with `_greedy`: the mean over tasks of the mean over a task's
+    completions that have it."""
+    values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for one in results:
+        for name, value in one.verdict.measures.items():
+            values[name + ENDINGS[one.mode]][one.completion.task.id].append(value)
+    return {name: _measure_rate(of_task, is_count(name)) for name, of_task in sorted(values.items())}
+
+
+def _measure_rate(of_task: Mapping[str, Sequence[float]], counted: bool) -> Rate:
+    means = [fmean(values) for values in of_task.values()]
+    estimate = mean_interval(means, ceiling=max(means) if counted else 1.0)
+    return Rate(*estimate, n=len(means), samples=max(map(len, of_task.values())))
+
+
+def strata_rates(domain: Domain, scored: Sequence[EvalSample], metrics: Sequence[str]) -> dict[str, Any]:
+    """By kind of stratum and its name, the rates as plain data; empty where tasks have a role, whose own metrics have
+    them, or no strata."""
+    by: dict[str, dict[str, list[EvalSample]]] = defaultdict(lambda: defaultdict(list))
+    for one in scored:
+        strata = domain.strata(one.completion.task)
+        for kind, name in strata.items() if "role" not in strata else ():
+            by[kind][name].append(one)
+    return {kind: {name: _plain_rates(groups[name], metrics) for name in sorted(groups)} for kind, groups in by.items()}
+
+
+def flat_rates(strata: Mapping[str, Any]) -> dict[str, Any]:
+    """The same rates by flat names, for summary.json: `instruction/lazy/pass_at_1`."""
+    return {
+        f"{kind}/{name}/{metric}": rate
+        for kind, groups in strata.items()
+        for name, rates in groups.items()
+        for metric, rate in rates.items()
+    }
+
+
+def _plain_rates(results: Sequence[EvalSample], metrics: Sequence[str]) -> dict[str, Any]:
+    return {metric: rate.to_dict() for metric, rate in rates_from(results, metrics).items()}

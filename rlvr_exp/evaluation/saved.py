@@ -3,6 +3,9 @@
 `evaluation/before.jsonl.gz` holds the completions, `evaluation/before.json` the rates, families, verdict counts and
 latency that the report shows; likewise `after`, which also holds the paired change since `before` where the run
 measured the same tasks then. Nothing else computes them a second time.
+
+Measurements before training that runs share are remembered: equal weights on equal tasks, drawn and judged alike, are
+measured once. A run finds one by a hash of all that decides its samples, in the folder that `evaluation.remember` names.
 """
 
 import json
@@ -12,17 +15,19 @@ from typing import Any
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
-from rlvr_exp.evaluation.measures import measure_rates
+from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.evaluation.metrics import (
     METRICS,
     Rate,
     family_rates,
     latency,
+    measure_rates,
     rates_from,
     task_values,
     verdict_counts,
 )
 from rlvr_exp.evaluation.paired import paired
+from rlvr_exp.records.fingerprint import run_fingerprint
 from rlvr_exp.records.rollout_files import EvalSample, When, evaluation_path, read_evaluation, write_evaluation
 
 
@@ -84,3 +89,27 @@ def _changes(before: Sequence[EvalSample], after: Sequence[EvalSample], metrics:
 
 def _plain(rates: Mapping[str, Rate]) -> dict[str, Any]:
     return {metric: rate.to_dict() for metric, rate in rates.items()}
+
+
+LEARNING = ("stage", "reward", "algorithm", "optimizer", "scheduler", "schedule", "curriculum")
+"""Nodes that decide how a policy learns, and nothing that it answers before it has."""
+
+
+def measurement(folder: str, run_dir: Path, split: str) -> Path:
+    """Where a run's measurement before training is, or would be, in the folder of those remembered.
+
+    Args:
+        run_dir: with its configuration, and the fingerprints of its data and initial weights in its manifest.
+    """
+    run = run_fingerprint(run_dir)
+    options = {key: value for key, value in run["config"].items() if key.partition(".")[0] not in LEARNING}
+    return Path(folder) / content_hash([options, run["data"][split], run["start"], run["versions"]])
+
+
+def recall(place: Path) -> list[EvalSample] | None:
+    """None where nothing is there yet."""
+    return read_evaluation(place, "before") if evaluation_path(place, "before").exists() else None
+
+
+def remember(place: Path, scored: list[EvalSample]) -> None:
+    write_evaluation(place, "before", scored)

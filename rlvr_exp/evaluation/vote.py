@@ -6,11 +6,24 @@ have right (SOAR, arXiv 2507.14172). SOAR weighs the outputs of all test inputs 
 vote of its own, as ARC judges it, so that a program that fails on one input still counts on another.
 
 A vote is a function of ballots, which hold nothing of what is expected. `solved_with` compares what came of it.
+
+`Polls` runs the programs of completions on what their tasks show, and takes their votes.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
+
+from rlvr_exp.episodes.types import TRUNCATED, Completion
+from rlvr_exp.records.rollout_files import EvalSample
+from rlvr_exp.rollouts.distributed import all_gather_object, interleave, rank, ranks
+from rlvr_exp.tasks.base import HoldsBackCases, ShownTask, Task
+from rlvr_exp.verifiers.base import Request
+from rlvr_exp.verifiers.compare import equal
+from rlvr_exp.verifiers.execution import Execution, Executor
+from rlvr_exp.verifiers.futures import then
 
 ACCURACY_WEIGHT = 1000
 """Votes that a mean share of 1 of the shown cases is worth."""
@@ -83,3 +96,108 @@ def solved_with(voted: Sequence[Sequence[VotedAnswer]], right: Sequence[Hashable
         for answers, wanted in zip(voted, right, strict=True)
     ]
     return max(places) if all(places) else 0
+
+
+@dataclass(frozen=True)
+class Voted:
+    """The vote on a task."""
+
+    answers: tuple[tuple[VotedAnswer, ...], ...]
+    """To each held-back input, the best first."""
+    solved_with: int | None
+    """See rlvr_exp.evaluation.vote.solved_with; None: the right answers are hidden."""
+
+
+class Polls:
+    """Votes of tasks whose programs run meanwhile, in other processes.
+
+    Each distinct program of a task is run once, on what the task shows: no part of a vote can depend on what is expected of a
+    held-back input. A completion without a program, or cut off at its limit, has no vote.
+
+    Args:
+        domain: of all tasks.
+        answers: the most answers to an input.
+    """
+
+    def __init__(self, executor: Executor, domain: HoldsBackCases, answers: int):
+        self._executor, self._domain, self._answers = executor, domain, answers
+        self._begun: list[_Poll] = []
+
+    def add(self, task: Task, completions: Sequence[Completion]) -> None:
+        """Begin to run the programs of a task."""
+        shown = self._domain.shown_task(task)
+        voters = [one.candidate for one in completions if one.verdict != TRUNCATED and one.candidate.text is not None]
+        runs = {}
+        for candidate in voters:
+            text = str(candidate.text)
+            if text not in runs:
+                read = partial(ballot, self._domain, shown, text)
+                runs[text] = then(self._executor.execute(Request(shown.problem, candidate)), read)
+        self._begun.append(_Poll(task, shown, [str(one.text) for one in voters], runs))
+
+    def close(self) -> list[Voted | None]:
+        """The vote on each task, in the order of `add`, once all programs have ended; None where the executor gave a program
+        no verdict: the vote would be one of fewer."""
+        return [self._counted(one) for one in self._begun]
+
+    def _counted(self, poll: "_Poll") -> Voted | None:
+        ballots = {text: run.result() for text, run in poll.runs.items()}
+        given = [one for text in poll.programs if (one := ballots[text]) is not None]
+        if len(given) < len(poll.programs):
+            return None
+        held_back = len(poll.shown.problem.cases) - poll.shown.shown
+        voted = vote(given, held_back, poll.shown.shown, self._answers)
+        right = self._domain.held_back(poll.task)
+        return Voted(voted, None if right is None else solved_with(voted, right))
+
+
+@dataclass(frozen=True)
+class _Poll:
+    """A task whose programs are being run."""
+
+    task: Task
+    shown: ShownTask
+    programs: Sequence[str]
+    """Of the completions that have a vote."""
+    runs: Mapping[str, Future[Ballot | None]]
+    """By program."""
+
+
+def ballot(domain: HoldsBackCases, task: ShownTask, program: str, run: Execution) -> Ballot | None:
+    """What a program says, from its outputs; None where the executor broke down. Its verdict has no other part: it counts a
+    held-back input where nothing was returned, since nothing is what the problem expects there."""
+    if run.verdict.outcome == "no_verdict":
+        return None
+    problem = task.problem
+    count = len(problem.cases)
+    outputs = run.outputs or (None,) * count
+    cases = zip(outputs[: task.shown], problem.cases[: task.shown], strict=True)
+    right = sum(equal(output, case.expected, *problem.comparison) for output, case in cases)
+    return Ballot(program, tuple(map(domain.answer, outputs[task.shown :])), right)
+
+
+class EvaluationVote:
+    """The votes of an evaluation's sampled completions. All ranks hold it together; each runs the programs of its share of
+    the tasks."""
+
+    def __init__(self, executor: Executor, domain: HoldsBackCases, answers: int):
+        self._polls, self._answers = Polls(executor, domain, answers), answers
+        self._tasks: list[str] = []
+
+    def answered(self, samples: Sequence[EvalSample]) -> None:
+        """All samples of a task: its vote begins."""
+        task = samples[0].completion.task
+        if len(self._tasks) % ranks() == rank():
+            self._polls.add(task, [one.completion for one in samples if one.mode == "sampled"])
+        self._tasks.append(task.id)
+
+    def marked(self, results: Iterable[EvalSample]) -> list[EvalSample]:
+        """The samples; each sampled one says under `voted` how the vote of its task went, where there was one."""
+        outcomes = [None if one is None else one.solved_with for one in self._polls.close()]
+        found = dict(zip(self._tasks, interleave(all_gather_object(outcomes)), strict=True))
+        return [self._marked(one, found[one.completion.task.id]) for one in results]
+
+    def _marked(self, one: EvalSample, solved: int | None) -> EvalSample:
+        if one.mode != "sampled" or solved is None:
+            return one
+        return replace(one, about={**(one.about or {}), "voted": {"solved_with": solved, "answers": self._answers}})

@@ -17,7 +17,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.environments.retry import Retry, rank, too_long
 from rlvr_exp.episodes.episode import POLICY, Draws, Episode
 from rlvr_exp.episodes.types import TokenCount, unsampled
-from rlvr_exp.evaluation.ballots import Polls, Voted
+from rlvr_exp.evaluation.vote import Polls, Voted
 from rlvr_exp.inference.beams import Beams
 from rlvr_exp.inference.scoring import logprob
 from rlvr_exp.inference.solution import Attempt, Solution

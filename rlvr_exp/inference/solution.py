@@ -5,8 +5,7 @@ from typing import Any
 
 from rlvr_exp.episodes.serialize import to_plain
 from rlvr_exp.episodes.types import Completion
-from rlvr_exp.evaluation.ballots import Voted
-from rlvr_exp.evaluation.vote import VotedAnswer
+from rlvr_exp.evaluation.vote import Voted, VotedAnswer
 from rlvr_exp.tasks.formats.fields import RowId
 from rlvr_exp.verifiers.base import Verdict
 

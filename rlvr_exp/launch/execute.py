@@ -37,8 +37,8 @@ from rlvr_exp.launch.standard_input import keep_standard_input
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.directory import SCRATCH, claimed
+from rlvr_exp.records.fingerprint import initial_weights
 from rlvr_exp.records.guards_disk import unwritable, writing
-from rlvr_exp.records.initial_weights import initial_weights
 from rlvr_exp.records.summary import STATUS, read_summary, with_diagnosis, write_summary
 from rlvr_exp.records.tracking import read_metrics
 from rlvr_exp.report import write_report

@@ -27,12 +27,13 @@ from rlvr_exp.records.directory import problem_with
 from rlvr_exp.records.fingerprint import (
     MAX_STEPS,
     changed_data,
+    changed_initial_weights,
     differences,
     flat,
+    initial_weights,
     run_fingerprint,
     trajectory_options,
 )
-from rlvr_exp.records.initial_weights import changed_initial_weights, initial_weights
 from rlvr_exp.records.manifest import PACKAGES, versions
 from rlvr_exp.records.rollout_files import rollout_steps
 from rlvr_exp.records.summary import COMPLETED, read_summary

@@ -70,7 +70,7 @@ def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, 
         yield from (("", text) for text in (splits.note,) if text)
         yield from (("warning", text) for text in (left_out_warning(config),) if text)
     sizes = {} if splits is None else splits.sizes
-    if reads(config, "model") and config.replay is None:
+    if reads(config, "model"):
         yield from choices(config)
     if is_server(config.engine):
         named = config.engine.model or "the only model that it lists"
@@ -203,9 +203,8 @@ def _read(config: Config) -> Iterator[str]:
     for options in (config.prepare, config.benchmark):
         if path := getattr(options, "path", ""):
             yield path
-    for options in (config.rescore, config.replay):
-        if options is not None:
-            yield f"{options.run}/rollouts"
+    if config.rescore is not None:
+        yield f"{config.rescore.run}/rollouts"
     if config.solutions is not None:
         options = config.solutions
         yield from filter(None, (options.path, options.input, options.run and f"{options.run}/rollouts"))
@@ -251,8 +250,6 @@ def _written(config: Config) -> Iterator[str]:
         yield f"self_play/, {config.self_play.solutions or 'solutions.sqlite'}"
     if config.rescore is not None:
         yield f"{config.rescore.output or 'rescored.jsonl'}, changed.jsonl, rescore.json, rescore.md"
-    if config.replay is not None:
-        yield "replay.json, replay.md"
 
 
 def _written_of(options: Solutions) -> Iterator[str]:

@@ -163,7 +163,7 @@ def _sampling_batch(config: Config, share: int, read: DataLengths | None) -> Sam
 
 
 def _frozen(patterns: list[str], shape: Architecture) -> int:
-    """Numbers of the parameters whose names match a pattern, as rlvr_exp.models.freezing matches them."""
+    """Numbers of the parameters whose names match a pattern, as rlvr_exp.models.parameters matches them."""
     return sum(size for name, size in shape.named() if any(fnmatchcase(name, pattern) for pattern in patterns))
 
 

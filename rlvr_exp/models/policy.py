@@ -7,7 +7,7 @@ Never downloads by itself: whether weights are on this machine is checked before
 import dataclasses
 import pickle
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,10 +28,9 @@ from rlvr_exp.config.scratch import Scratch, scratch_shape
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import new_adapter, with_adapter
-from rlvr_exp.models.freezing import freeze
+from rlvr_exp.models.parameters import freeze
 from rlvr_exp.models.quantization import quantizer, settle
-from rlvr_exp.models.random_weights import random_network
-from rlvr_exp.models.scratch import scratch_config
+from rlvr_exp.models.random_weights import random_network, scratch_config
 from rlvr_exp.tasks.completion import closing_of, opening_of, tags_among
 
 OTHER = "name a folder that from_pretrained loads, or copy this one here a second time"
@@ -133,6 +132,10 @@ class Policy:
         special = {token: one.content for token, one in self.tokenizer.added_tokens_decoder.items() if one.special}
         tags = tags_among(special.values())
         return {token: text in tags for token, text in special.items()}
+
+
+Policies = Policy | Mapping[str, Policy]
+"""One policy, or one for each role."""
 
 
 def plain_prompt(system: str, text: str) -> str:

@@ -76,12 +76,6 @@ def record_override(directory: Path, band: int, step: int, created: str) -> None
         update(directory, overrides=[*earlier, {"band": band, "after_step": step, "created": created}])
 
 
-def override_after(directory: Path, step: int) -> int:
-    """The band that the run's curriculum was sent to after a step, which a later start may have changed; -1: none."""
-    starts = [one["band"] for one in _read(directory).get("overrides", []) if one["after_step"] <= step]
-    return starts[-1] if starts else -1
-
-
 def resumed_from(directory: Path) -> Path | None:
     """The checkpoint that the run in this directory was resumed from; None for a run that started here."""
     resumed = _read(directory).get("resumed", [])

@@ -1,7 +1,8 @@
-"""A resumable file of rows, one JSON object per line, with FILE.made.json, which records what it was built from.
+"""Resumable files of rows, one JSON object per line, each with FILE.made.json, which records what it was built from.
 
 Owns both files. A file with the same provenance is continued, also after kill -9 in the middle of a line; any other
-file is refused and stays as it is. Knows its rows only by `fits`.
+file is refused and stays as it is. `AnswerFile` is the output of an inference, rlvr_exp.records.verdict_file that of a
+verification.
 """
 
 import fcntl
@@ -158,3 +159,13 @@ def _differences(theirs: Any, ours: Any, key: str = "") -> Iterator[tuple[str, s
             yield from _differences(theirs.get(name), ours.get(name), f"{key}.{name}".lstrip("."))
     elif theirs != ours:
         yield key, f"{json.dumps(theirs)} there, {json.dumps(ours)} now"
+
+
+class AnswerFile(ResumableJsonl):
+    """The file of answers; `provenance` is everything that determines them."""
+
+    option = "infer.output"
+
+    @staticmethod
+    def fits(row: Any) -> bool:
+        return isinstance(row, dict) and {"id", "outcome", "attempts"} <= row.keys()

@@ -6,6 +6,7 @@ Never verifies.
 """
 
 import gzip
+import hashlib
 import json
 import re
 import zlib
@@ -198,3 +199,37 @@ def _typed(kind: type[Row], path: Path, row: Mapping[str, Any]) -> Row:
     except (TypeError, ValueError) as refused:
         fault = str(refused)
     raise InputError(InputProblem(str(path), "rows of another form", got=fault, remedy="name a run of this version"))
+
+
+@dataclass(frozen=True)
+class RunReader:
+    """The rollouts of a run directory.
+
+    Raises:
+        InputError: there are none.
+    """
+
+    directory: Path
+
+    def __post_init__(self) -> None:
+        if not self.files:
+            raise InputError(
+                InputProblem(str(self.directory), "holds no rollouts", remedy="name a run that has rollouts/")
+            )
+
+    @property
+    def files(self) -> dict[int, Path]:
+        """The files by step, ascending."""
+        return rollout_steps(self.directory)
+
+    def fingerprint(self) -> str:
+        """Hash of all files and their names."""
+        digest = hashlib.blake2b(digest_size=16)
+        for path in self.files.values():
+            digest.update(path.name.encode() + hashlib.blake2b(path.read_bytes()).digest())
+        return digest.hexdigest()
+
+    def rows(self) -> Iterator[RolloutRow]:
+        """Every row, in the order of the steps."""
+        for path in self.files.values():
+            yield from read_rollouts(path)

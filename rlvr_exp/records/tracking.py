@@ -17,8 +17,7 @@ from typing import Any
 from rlvr_exp.core.files import write_text
 from rlvr_exp.records.guards_disk import writing
 from rlvr_exp.records.rollout_files import RolloutRow, When
-from rlvr_exp.records.tracking_samples import table
-from rlvr_exp.records.tracking_sinks import Files, Sink, WandB
+from rlvr_exp.records.tracking_sinks import Files, Sink, WandB, table
 
 __all__ = ["Files", "Sink", "Tracker", "WandB", "read_metrics"]
 

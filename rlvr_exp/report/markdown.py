@@ -10,7 +10,6 @@ from rlvr_exp.report.data import RunData
 TITLES = {
     "compare": "Comparison",
     "rescore": "Old verdicts against new ones",
-    "replay": "Repeated against logged",
     "validate": "Whether tasks can be trusted",
     "solutions": "Solutions",
     "benchmark": "Measured",

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.evaluation.metrics import METRICS, latency, task_values, verdict_counts
+from rlvr_exp.evaluation.metrics import METRICS, flat_rates, latency, task_values, verdict_counts
 from rlvr_exp.evaluation.paired import in_words, paired
 from rlvr_exp.evaluation.saved import read_numbers
-from rlvr_exp.evaluation.strata import flat_rates
 from rlvr_exp.evaluation.text_similarity import role_rates
 from rlvr_exp.launch.baseline_check import baseline_problems
 from rlvr_exp.records.context import RunContext, StageResult

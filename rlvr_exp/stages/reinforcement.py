@@ -29,8 +29,8 @@ from rlvr_exp.stages.shared.role_options import algorithm_of, learner_options, l
 from rlvr_exp.stages.shared.rollout_feed import RolloutFeed, check_signal
 from rlvr_exp.stages.shared.task_order import curriculum_of, mixed_tasks
 from rlvr_exp.stages.shared.trial import on_trial
+from rlvr_exp.training.resource_use import StepClock
 from rlvr_exp.training.rl_learner import RLLearner
-from rlvr_exp.training.step_clock import StepClock
 
 
 def run(config, context: RunContext) -> StageResult:

@@ -23,8 +23,7 @@ from rlvr_exp.evaluation.rescored import Rescored, change
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.resumable_jsonl import ResumableJsonl, shown
-from rlvr_exp.records.rollout_files import RolloutRow
-from rlvr_exp.records.run_reader import RunReader
+from rlvr_exp.records.rollout_files import RolloutRow, RunReader
 from rlvr_exp.stages.shared.domain import build_domain
 from rlvr_exp.stages.shared.stage_checks import check_rescored
 from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_match

@@ -34,8 +34,8 @@ from rlvr_exp.stages.shared.stage_checks import check_self_play
 from rlvr_exp.stages.shared.task_order import curriculum_of, example_order, mixed_tasks
 from rlvr_exp.stages.shared.trial import on_trial
 from rlvr_exp.tasks.base import Task
+from rlvr_exp.training.resource_use import StepClock
 from rlvr_exp.training.sft_learner import SFTLearner
-from rlvr_exp.training.step_clock import StepClock
 from rlvr_exp.verifiers.execution import KeepsOutputs, executor_of
 
 

@@ -31,10 +31,9 @@ from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, 
 from rlvr_exp.stages.shared.task_order import example_order
 from rlvr_exp.stages.shared.trial import on_trial
 from rlvr_exp.tasks.base import Task
-from rlvr_exp.training.gold_feed import GoldFeed
 from rlvr_exp.training.loop import Measurement
-from rlvr_exp.training.sft_learner import SFTLearner
-from rlvr_exp.training.step_clock import StepClock
+from rlvr_exp.training.resource_use import StepClock
+from rlvr_exp.training.sft_learner import GoldFeed, SFTLearner
 
 
 def run(config, context: RunContext) -> StageResult:

@@ -13,7 +13,7 @@ from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.core.files import write_text
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.run_reader import RunReader
+from rlvr_exp.records.rollout_files import RunReader
 from rlvr_exp.solutions.check import faults
 from rlvr_exp.solutions.record import Solution
 from rlvr_exp.solutions.rows import checked_rows, read_rows, write_rows

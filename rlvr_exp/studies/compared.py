@@ -6,7 +6,7 @@ from typing import Any
 
 from rlvr_exp.config.scales import counted, scale_of
 from rlvr_exp.core.statistics import Estimate
-from rlvr_exp.evaluation.finding import of_few_seeds
+from rlvr_exp.evaluation.paired import of_few_seeds
 from rlvr_exp.report.plots import intervals
 from rlvr_exp.studies.budget import budgets, unequal
 from rlvr_exp.studies.contrast import Contrast, arm_values, contrasts, level, undecidable

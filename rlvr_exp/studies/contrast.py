@@ -9,9 +9,8 @@ from rlvr_exp.core.crossed import crossed_mean, holm
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.statistics import LEVEL, Estimate
 from rlvr_exp.evaluation.arms import AFTER
-from rlvr_exp.evaluation.finding import at_an_end, of_few_seeds
 from rlvr_exp.evaluation.metrics import task_values
-from rlvr_exp.evaluation.paired import SeedsDifference, difference_over_seeds
+from rlvr_exp.evaluation.paired import SeedsDifference, at_an_end, difference_over_seeds, of_few_seeds
 from rlvr_exp.records.rollout_files import When, evaluation_path, read_evaluation
 from rlvr_exp.studies.study import Run
 

@@ -13,7 +13,7 @@ from rlvr_exp.config import study as options
 from rlvr_exp.core.crossed import FoldSpread, crossed_mean, differences, fold_spread
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.arms import BEFORE
-from rlvr_exp.evaluation.finding import of_few_seeds
+from rlvr_exp.evaluation.paired import of_few_seeds
 from rlvr_exp.report.plots import intervals
 from rlvr_exp.studies.contrast import Values, arm_values, interval, undecidable
 from rlvr_exp.studies.study import Findings, Job, Run, Study

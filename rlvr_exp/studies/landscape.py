@@ -12,7 +12,7 @@ from typing import Any
 from rlvr_exp.config import optimization_studies as options
 from rlvr_exp.core.crossed import Values, crossed, differences
 from rlvr_exp.core.statistics import Estimate, t_interval
-from rlvr_exp.evaluation.finding import of_few_seeds
+from rlvr_exp.evaluation.paired import of_few_seeds
 from rlvr_exp.records.summary import read_benchmark
 from rlvr_exp.report.drawing import Drawing
 from rlvr_exp.report.heat_map import heat_map

@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.evaluation.finding import FLOOR
+from rlvr_exp.evaluation.paired import FLOOR
 from rlvr_exp.records import manifest
 from rlvr_exp.records.rollout_files import read_evaluation
 from rlvr_exp.studies.budget import used

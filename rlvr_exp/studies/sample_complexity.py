@@ -11,7 +11,7 @@ from rlvr_exp.config import study as options
 from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.statistics import LEVEL, Estimate, t_interval
-from rlvr_exp.evaluation.finding import of_few_seeds
+from rlvr_exp.evaluation.paired import of_few_seeds
 from rlvr_exp.records.tracking import Row, read_metrics
 from rlvr_exp.report.plots import Curve, curves
 from rlvr_exp.studies.budget import sampled

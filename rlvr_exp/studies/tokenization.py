@@ -13,7 +13,7 @@ from rlvr_exp.config import model_studies as options
 from rlvr_exp.config.scales import HELD_OUT_BITS
 from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.statistics import LEVEL, mean_p_value, t_interval
-from rlvr_exp.evaluation.finding import of_few_seeds
+from rlvr_exp.evaluation.paired import of_few_seeds
 from rlvr_exp.records import manifest
 from rlvr_exp.studies.budget import EVALUATE_MORE_OFTEN, metric_at, used
 from rlvr_exp.studies.model_arms import MODELS, Row, model_findings

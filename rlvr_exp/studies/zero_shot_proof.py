@@ -8,9 +8,9 @@ from rlvr_exp.config.load import load
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.arms import AFTER
-from rlvr_exp.evaluation.unseen import KINDS, Common, common, material
+from rlvr_exp.evaluation.leakage import KINDS, Common, common, material
 from rlvr_exp.records import manifest
-from rlvr_exp.records.initial_weights import initial_weights
+from rlvr_exp.records.fingerprint import initial_weights
 from rlvr_exp.records.rollout_files import read_evaluation
 from rlvr_exp.studies.lineage import Training, Unknown, check_same_data, domain_of, shown, trained_by
 from rlvr_exp.studies.study import Run

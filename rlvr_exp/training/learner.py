@@ -1,5 +1,5 @@
-"""The updates of one role: a TRL trainer whose loop is rlvr_exp.training.loop. What an update does is read in
-`Learner.update`, in order.
+"""The updates of one role: a TRL trainer whose loop is rlvr_exp.training.loop. `Learner.update` shows an update from top
+to bottom.
 
 A subclass may prepare what the role learns from (`take`), and adds to its rows of metrics (`row`).
 """
@@ -21,7 +21,28 @@ from rlvr_exp.algorithms.optimizers import parts_of
 from rlvr_exp.algorithms.stepped import Stepped
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.models.adapters import activate
-from rlvr_exp.training.metric_names import NAMES, OF_MACHINE
+
+NAMES = {
+    "loss": "loss",
+    "learning_rate": "learning_rate",
+    "kl": "kl",
+    "clip_ratio/low_mean": "clip/low",
+    "clip_ratio/high_mean": "clip/high",
+    "num_tokens": "tokens/seen",
+    "policy/loss": "policy/loss",
+    "value/loss": "value/loss",
+    "value/clipped": "value/clipped",
+    "value/explained_variance": "value/explained_variance",
+    "kl/old": "kl/old",
+    "entropy/coef": "entropy/coef",
+    "replay/groups": "replay/groups",
+    "replay/weight": "replay/weight",
+    "mean_token_accuracy": "token_accuracy",
+}
+"""TRL's name of a metric -> ours, so that a run's files do not change with TRL. Metrics that are not listed are not
+logged."""
+OF_MACHINE = ("step_time",)
+"""TRL's metrics that depend on the machine; no row logs them."""
 
 
 class Stateful(Protocol):

@@ -1,23 +1,26 @@
-"""The log of a step of reinforcement learning: its metrics and its checked sample accounting.
+"""The log of a step of reinforcement learning: its metrics, its rows of rollouts, and its checked sample accounting.
 
 Rates of verdicts and rewards are those of the samples of the step; a step that trains only on groups sampled earlier
-has none. Rows of rollouts are written by rlvr_exp.training.rollout_rows.
+has none.
 """
 
 import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import count, groupby
 from statistics import fmean, pstdev
 from typing import Any
 
 import torch
 
 from rlvr_exp.algorithms.training_batch import TrainingBatch, sampled
+from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.episodes.types import TokenSample
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.rollouts.group_filter import ZERO_VARIANCE_KINDS
-from rlvr_exp.rollouts.groups import Group, Groups
-from rlvr_exp.training.sample_accounting import SampleAccounting
+from rlvr_exp.rollouts.groups import Group, Groups, members
 from rlvr_exp.verifiers.base import BUCKETS
 
 SOLVED, FAILED, SILENT, MIXED = "solved", "failed", "no_verdict", "mixed"
@@ -174,3 +177,98 @@ def _entropy(drawn: Sequence[TokenSample]) -> dict[str, float]:
     if len(known) == len(drawn):
         return {"entropy": math.fsum(known) / sum(map(len, drawn))}
     return {"entropy/estimate": -fmean(score for one in drawn for score in one.logprobs)}
+
+
+def rollout_rows(groups: Groups, learned: TrainingBatch | None, regularised: bool) -> list[RolloutRow]:
+    """One row per sample of the step: first samples carried in from earlier steps, then those sampled in it.
+
+    Args:
+        learned: None where no policy is trained on them.
+    """
+    advantages = {} if learned is None else _advantages(learned, regularised)
+    waiting = {group.id for group in groups.carried_over}
+    places = count()
+    return [
+        RolloutRow(
+            replace(
+                group.completions[member], sample=sample
+            ),  # Of turns with one prompt, each may be the first of its own.
+            step=groups.step + 1,
+            group=place,
+            prompt=group.prompts[member],
+            reward=group.rewarded[member].total,
+            terms=group.rewarded[member].terms,
+            advantage=(advantage := advantages.get((group.id, member))),
+            fate="pending" if group.id in waiting else _fate(group, member, advantage),
+            waited=groups.step - group.step,
+            about=group.about[member] if group.about else None,
+        )
+        for group in groups.at_hand
+        for _, same in groupby(range(len(group.completions)), key=group.prompt_ids.__getitem__)
+        for place in [next(places)]  # Rows of one number have one prompt.
+        for sample, member in enumerate(same)
+    ]
+
+
+def _advantages(learned: TrainingBatch, regularised: bool) -> dict[tuple[int, int], float]:
+    """Advantages of the samples trained on, by group id and index in the group."""
+    trained = trained_rows(learned, regularised).tolist()
+    first = learned.advantages[:, 0].tolist()
+    places = [(group, member) for group, same in groupby(learned.group_ids.tolist()) for member, _ in enumerate(same)]
+    return {place: value for place, value, counts in zip(places, first, trained, strict=True) if counts}
+
+
+def _fate(group: Group, member: int, advantage: float | None) -> str:
+    if group.rewards[member] is None:
+        return "no_verdict"
+    return "filtered" if advantage is None else "trained"
+
+
+@dataclass(frozen=True)
+class SampleAccounting:
+    """Counts of the samples of one step: each is trained on, filtered, pending for a later step, or without a verdict.
+
+        sampled = trained + filtered + pending + no_verdict
+
+    Each side is counted from its own source: sampled and pending samples from the groups, trained samples from the
+    tensors that the update receives. If the sides disagree, samples were lost or trained on twice, and the run stops.
+    """
+
+    sampled: int
+    trained: int
+    filtered: int
+    """Verified, in a group with nothing to learn from."""
+    pending: int
+    """Carried over to later steps, minus those carried in from earlier steps: negative where more were carried in."""
+    no_verdict: int
+
+    @classmethod
+    def of(cls, groups: Groups, trained: int, filtered: set[int]) -> "SampleAccounting":
+        """
+        Args:
+            trained: samples that the update counts.
+            filtered: ids of the groups that it leaves out.
+        """
+        return cls(
+            sampled=members(groups.sampled),
+            trained=trained,
+            filtered=sum(_verified(group) for group in groups.settled if group.id in filtered),
+            pending=members(groups.carried_over) - members(groups.carried_in),
+            no_verdict=sum(group.n_no_verdict for group in groups.settled),
+        )
+
+    def check(self, step: int) -> None:
+        """Raises GuardStop where the counts do not add up."""
+        if self.sampled != self.trained + self.filtered + self.pending + self.no_verdict:
+            parts = ", ".join(f"{name} {count}" for name, count in asdict(self).items())
+            raise GuardStop(
+                f"step {step}: the books do not add up: {parts}; sampled must be the sum of the others. Samples were lost or "
+                "counted twice, so the step was not trained on. Resume from the last checkpoint, and report it with config.yaml"
+            )
+
+    def metrics(self) -> Mapping[str, int]:
+        return {f"samples/{name}": count for name, count in asdict(self).items()}
+
+
+def _verified(group: Group) -> int:
+    return len(group.completions) - group.n_no_verdict

@@ -21,7 +21,7 @@ from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.config.load import build
 from rlvr_exp.core.seeds import uniform
-from rlvr_exp.curriculum.ordered import Ordered
+from rlvr_exp.curriculum.static import Ordered
 from rlvr_exp.episodes.environments.single_turn import SingleTurn
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.models.policy import Policy

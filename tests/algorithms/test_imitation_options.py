@@ -19,9 +19,8 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.stages.sft import batch_plan, trainer_arguments
 from rlvr_exp.tasks.base import Task
-from rlvr_exp.training.gold_feed import GoldFeed
-from rlvr_exp.training.passes import Passes
-from rlvr_exp.training.sft_learner import SFTLearner
+from rlvr_exp.training.example_order import Passes
+from rlvr_exp.training.sft_learner import GoldFeed, SFTLearner
 
 SMALL = {
     "max_steps": 3,

@@ -117,22 +117,6 @@ def test_dafny_is_needed_where_it_judges(
     assert [need.command for need in missing_artifacts(compose(words).config)] == commands
 
 
-def test_a_run_of_several_turns_is_rescored_and_not_replayed(tmp_path: Path) -> None:
-    target = "rlvr_exp.episodes.environments"
-    (tmp_path / "rollouts").mkdir()
-    (tmp_path / "rollouts" / "step_000001.jsonl.gz").touch()
-    config = tmp_path / "config.yaml"
-    for written, refused in (
-        (f"stage: grpo\nenvironment:\n  _target_: {target}.single_turn.SingleTurn\n", ([], [])),
-        (f"stage: grpo\nenvironment:\n  _target_: {target}.retry.Retry\n", ([], ["replay.run"])),
-        ("stage: grpo\n", ([], [])),
-        ("stage: cascade\n", (["rescore.run"], ["replay.run"])),
-    ):
-        config.write_text(written)
-        found = [needs(f"+stage={stage}", f"{stage}.run={tmp_path}") for stage in ("rescore", "replay")]
-        assert tuple(found) == refused, written
-
-
 def test_a_run_s_folder_or_a_best_step_that_it_has_not_names_the_checkpoint_that_is_there(tmp_path: Path) -> None:
     links = tmp_path / "run" / "checkpoints"
     checkpoint(links / "latest")

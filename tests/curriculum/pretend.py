@@ -6,12 +6,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from rlvr_exp.core.seeds import uniform
-from rlvr_exp.curriculum.band import Band
 from rlvr_exp.curriculum.base import Curriculum, Observation
-from rlvr_exp.curriculum.families import Families
-from rlvr_exp.curriculum.learnability import Learnability
-from rlvr_exp.curriculum.manual import Manual
-from rlvr_exp.curriculum.staged import Staged
+from rlvr_exp.curriculum.difficulty_bands import Manual, Staged
+from rlvr_exp.curriculum.success_rate import Band, Families, Learnability
 
 SAMPLES = 4
 

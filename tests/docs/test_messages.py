@@ -1,4 +1,4 @@
-"""Every error of checkpoints, inference, rescoring and replay is in the documentation, with its remedy."""
+"""Every error of checkpoints, inference and rescoring is in the documentation, with its remedy."""
 
 import ast
 import re
@@ -13,11 +13,11 @@ FILES = {
     "core": ("sealed",),
     "config": ("infer", "rescore", "select", "needs"),
     "inference": ("engine", "loading"),
-    "records": ("answer_file", "directory", "fingerprint", "resumable_jsonl", "rollout_files", "run_reader"),
+    "records": ("directory", "fingerprint", "resumable_jsonl", "rollout_files"),
     "launch": ("inference_inputs", "resume"),
-    "training": ("checkpoint_weights", "checkpoints", "loop", "selection"),
-    "stages": ("infer", "replay", "rescore"),
-    "stages/shared": ("replay_update", "verifier_match", "fit"),
+    "training": ("checkpoints", "loop", "selection"),
+    "stages": ("infer", "rescore"),
+    "stages/shared": ("verifier_match", "fit"),
 }
 SOURCES = tuple(f"{room}/{name}.py" for room, names in FILES.items() for name in names)
 RAISED = {"InputProblem": 1, "Fault": 0, "GuardStop": 0, "Interrupted": 0, "_wrong": 1, "_problem": 0}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
-from rlvr_exp.curriculum.uniform import Uniform
+from rlvr_exp.curriculum.static import Uniform
 from rlvr_exp.episodes.environments.cascade import ROLES, Cascade, Widths
 from rlvr_exp.episodes.episode import Draws, Episode
 from rlvr_exp.episodes.types import Completion, TokenSample

@@ -11,7 +11,7 @@ from thinning import tries
 from rlvr_exp.algorithms.advantages import group_advantages
 from rlvr_exp.algorithms.grpo import GRPO
 from rlvr_exp.algorithms.training_batch import members_of, prompt_sizes, rewards_of
-from rlvr_exp.curriculum.uniform import Uniform
+from rlvr_exp.curriculum.static import Uniform
 from rlvr_exp.episodes.environments.retry import Retry
 from rlvr_exp.episodes.episode import POLICY, Draws
 from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
@@ -22,8 +22,7 @@ from rlvr_exp.rollouts.group_filter import GroupFilter
 from rlvr_exp.rollouts.rollout_loop import RolloutResult
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
 from rlvr_exp.tasks.base import Candidate, Domain, Task
-from rlvr_exp.training.rollout_rows import rollout_rows
-from rlvr_exp.training.step_log import StepLog
+from rlvr_exp.training.step_log import StepLog, rollout_rows
 from rlvr_exp.verifiers.base import Verdict
 
 PASSED, FAILED = Verdict("passed", passed=1, total=1), Verdict("failed", "wrong_answer", log="it is wrong")

@@ -1,6 +1,7 @@
-"""Rates over tasks: the estimator, the intervals, and completions that may never enter them."""
+"""Rates of an evaluation with their intervals, and rates of measures."""
 
 import math
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from rlvr_exp.evaluation.metrics import (
     family_rates,
     latency,
+    measure_rates,
     rates_from,
     task_counts,
     task_values,
@@ -130,3 +132,34 @@ def test_a_rate_writes_itself_as_the_summary_holds_it():
     assert list(rate) == ["value", "low", "high", "n", "samples"]
     assert rate["value"] == 0.5 and rate["n"] == 2 and rate["samples"] == 1
     assert all(math.isfinite(number) for number in rate.values())
+
+
+def with_measure(value, task, mode="sampled", sample=0, name="near"):
+    """A sample with a measure; None: it has none."""
+    one = scored(task, sample, mode=mode)
+    verdict = replace(one.completion.verdict, measures={} if value is None else {name: value})
+    return replace(one, completion=replace(one.completion, verdict=verdict))
+
+
+def test_each_task_counts_once_and_modes_stay_apart():
+    rows = [
+        with_measure(1.0, "a", sample=0),
+        with_measure(0.0, "a", sample=1),
+        with_measure(1.0, "b", sample=0),
+        with_measure(None, "c"),
+        with_measure(0.25, "a", "greedy"),
+    ]
+    rates = measure_rates(rows)
+    assert list(rates) == ["near", "near_greedy"]
+    assert rates["near"].value == pytest.approx(0.75) and rates["near"].n == 2 and rates["near"].samples == 2
+    assert rates["near_greedy"].value == 0.25 and rates["near_greedy"].n == 1
+
+
+def test_nothing_measured_is_no_rate():
+    assert measure_rates([with_measure(None, "a")]) == {}
+
+
+def test_a_count_is_not_cut_at_one():
+    rate = measure_rates([with_measure(value, str(value), name="rules") for value in (1.0, 2.0, 3.0)])["rules"]
+    assert rate.value == 2.0 and rate.low < 2.0 < rate.high <= 3.0
+    assert measure_rates([with_measure(3.0, "a", name="rules")])["rules"].high == 3.0

@@ -27,7 +27,6 @@ from rlvr_exp.launch.preflight import preflight_problems
 from rlvr_exp.launch.resume import begin
 from rlvr_exp.main import main
 from rlvr_exp.models.policy import Policy, load_policy
-from rlvr_exp.stages.shared.replay_update import checkpoint_before
 from rlvr_exp.training.checkpoints import Checkpoints, Contents, restore
 from rlvr_exp.training.selection import Selection
 
@@ -130,7 +129,6 @@ class Attacked:
             "Checkpoints.load": lambda: _refusal(lambda: _load(checkpoints, self.folder, policy, parts)),
             "best, restored": lambda: _refusal(lambda: restore(policy, self.folder)),
             "best, resumed": lambda: self._best(checkpoints),
-            "replay": lambda: self._replayed(),
             "load_policy": lambda: _refusal(lambda: load_policy(config["evaluate"].model, 0)),
         }
         for stage, one in config.items():
@@ -143,11 +141,6 @@ class Attacked:
     def _older_of(self, start) -> str:
         """The notes of a start that uses the older checkpoint."""
         return " ".join(start.notes) if start.checkpoint == self.root / "checkpoints" / self.older.name else ""
-
-    def _replayed(self) -> str:
-        """The checkpoint from which a later step is replayed: its file is never named, so any will do."""
-        found = checkpoint_before(self.root, int(self.newer.name[5:]) + 1)
-        return "" if found == self.root / "checkpoints" / self.newer.name else AnyName()
 
     def _best(self, checkpoints: Checkpoints) -> str:
         selection = Selection(Select(metric="reward/mean"), checkpoints, SimpleNamespace())

@@ -13,7 +13,7 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.sealed import seal
 from rlvr_exp.episodes.types import TRUNCATED
 from rlvr_exp.inference import load
-from rlvr_exp.models.identity import weights_hash
+from rlvr_exp.models.parameters import weights_hash
 from rlvr_exp.verifiers.base import Direct
 
 

@@ -17,7 +17,7 @@ from rlvr_exp.launch.children import Ended, child_environment
 from rlvr_exp.launch.execute import Outcome, execute
 from rlvr_exp.launch.inline import inline_environment
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.records.initial_weights import initial_weights
+from rlvr_exp.records.fingerprint import initial_weights
 from rlvr_exp.records.manifest import update
 
 ROOT = Path(__file__).parents[2]

@@ -1,6 +1,5 @@
 """The dry plan refuses what the run refuses before its first step: the same problems, the same exit code, nothing started."""
 
-import gzip
 import json
 import shutil
 from collections.abc import Callable
@@ -9,8 +8,6 @@ from pathlib import Path
 import pytest
 
 import rlvr_exp.main
-from rlvr_exp.config.compose import compose
-from rlvr_exp.config.load import to_yaml
 from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.main import main
 
@@ -144,11 +141,7 @@ BAD: dict[str, tuple[Words, str]] = {
         lambda at: ["+stage=study", "study=cross_validation", 'study.words=["model.path=/no"]'],
         "study, arm fold0: model.path: no checkpoint",
     ),
-    "a step without rollouts": (
-        lambda at: ["+stage=replay", f"replay.run={stored(at, 1, 3)}", "replay.step=2"],
-        "replay.step: the run has no rollouts of this step\n    got: 2\n    allowed: [1, 3]",
-    ),
-    "a run without rollouts": (lambda at: ["+stage=replay", f"replay.run={at}"], "replay.run: no run is there"),
+    "a run without rollouts": (lambda at: ["+stage=rescore", f"rescore.run={at}"], "rescore.run: no run is there"),
     "a skipped split": (
         lambda at: ["+stage=evaluate", "data=code", own(at), "evaluation.skip=1"],
         "evaluation.skip: leaves no task",
@@ -180,16 +173,6 @@ def unfinished(folder: Path, name: str) -> Path:
     (folder / name).mkdir()
     (folder / name / "config.yaml").write_text("stage: grpo\n")
     return folder / name
-
-
-def stored(folder: Path, *steps: int) -> Path:
-    """A run directory with empty files of rollouts."""
-    run = folder / "run"
-    (run / "rollouts").mkdir(parents=True)
-    (run / "config.yaml").write_text(to_yaml(compose(["+stage=grpo"])))
-    for step in steps:
-        (run / "rollouts" / f"step_{step:06}.jsonl.gz").write_bytes(gzip.compress(b""))
-    return run
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ def of_stage(folder, stage, summary=(), config="", manifest=()):
     return report(folder)
 
 
-@pytest.mark.parametrize("stage", ["compare", "rescore", "replay", "validate", "solutions", "benchmark"])
+@pytest.mark.parametrize("stage", ["compare", "rescore", "validate", "solutions", "benchmark"])
 def test_the_result_stands_on_the_page_as_tables_and_nothing_speaks_of_learning(tmp_path, stage):
     (tmp_path / f"{stage}.md").write_text(TABLE)
     rate = {"value": 0.25, "low": 0.1, "high": 0.4, "n": 40, "samples": 1}

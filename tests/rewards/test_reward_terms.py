@@ -1,4 +1,7 @@
-"""Each term's value, range and order."""
+"""The reward terms: their values and ranges, for real completions."""
+
+import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -7,7 +10,10 @@ from verified_samples import CORRECT, TOKENS, TOTAL, WRONG, answer, failed, pass
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.rewards.terms import SEVERITY, AllPassed, CasesPassed, Length, Severity, Syntax
+from rlvr_exp.episodes.types import TokenCount
+from rlvr_exp.rewards.terms import SEVERITY, AllPassed, CasesPassed, CodeLength, Length, Severity, Syntax, length
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.verifiers.base import BUCKETS, Verdict
 
 TERMS = (CasesPassed(1.0), AllPassed(1.0), Syntax(1.0), Length(1.0, 50), Severity(1.0))
@@ -74,3 +80,50 @@ def test_severity_knows_every_bucket_and_orders_them():
 )
 def test_syntax_is_what_the_verifier_could_parse(judged, value):
     assert Syntax(1.0)(judged) == value
+
+
+LINES = st.lists(st.tuples(st.sampled_from(["x", "long_name", "y1"]), st.integers(0, 10**6)), min_size=1, max_size=6)
+PROSE = st.text("ab #/*\n", max_size=30).map(lambda text: re.sub(r"\*+/", "", text))
+TERM = CodeLength(1.0, 100)
+
+
+def answered(code: str, around: str = "", tokens: int = 10, problem=None):
+    task = replace(passed().task, problem=problem)
+    text, sampled = around + code, TokenCount(tokens, False)
+    return replace(passed(), task=task, text=text, candidate=Candidate(code), sampled=sampled)
+
+
+def python(lines, comments=()) -> str:
+    return "".join(f"{name} = {value}\n" for name, value in lines) + "".join(
+        f"# {one}\n\n" for text in comments for one in text.splitlines()
+    )
+
+
+def dafny(lines, comments=()) -> str:
+    body = "".join(f"  {name} := {value};\n" for name, value in lines)
+    return body + "".join(f"/* {text} */\n" if text.count("/*") == 0 else "// gone\n" for text in comments)
+
+
+WRITERS = [(python, None), (dafny, DafnyProblem("method m() {}"))]
+
+
+@pytest.mark.property(16)
+@pytest.mark.parametrize(("write", "problem"), WRITERS, ids=["python", "dafny"])
+@given(LINES, LINES, st.lists(PROSE, max_size=2), st.lists(PROSE, max_size=2), PROSE, st.integers(1, 10_000))
+def test_the_longer_code_never_earns_more(write, problem, one, other, comments, more, around, tokens):
+    first = answered(write(one, comments), around, tokens, problem)
+    second = answered(write(other, more), problem=problem)
+    bare = [len("".join(write(lines).split())) for lines in (one, other)]
+    assert [length(first), length(second)] == bare
+    assert (TERM(first) > TERM(second)) == (bare[0] < bare[1]) and (TERM(first) == TERM(second)) == (bare[0] == bare[1])
+
+
+@given(WRONG)
+def test_it_pays_correct_answers_only(wrong):
+    assert TERM(wrong) == 0.0
+
+
+def test_its_value_is_one_half_just_below_its_scale_and_for_what_is_no_python_blanks_are_left_out():
+    assert TERM(answered("x" * 99)) == 0.5
+    assert length(answered("'''never  closed")) == len("'''neverclosed")
+    assert length(answered('{"pattern": "a  b"}')) == len('{"pattern":"a  b"}')

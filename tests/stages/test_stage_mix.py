@@ -105,13 +105,6 @@ def test_a_resumed_run_draws_and_counts_the_same(place, grpo) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_with_a_mixture_can_be_replayed(place, grpo) -> None:
-    program(place, "+stage=replay", f"replay.run={grpo}", "replay.step=1", "run.dir=replayed")
-    metrics = json.loads((place / "replayed" / "summary.json").read_text())["metrics"]
-    assert (metrics["samples"], metrics["differences"]) == (32, 0)
-
-
-@pytest.mark.slow
 def test_self_play_prompts_and_imitates_in_the_shares(place) -> None:
     folder = place / "arc" / "training"
     folder.mkdir(parents=True)

@@ -18,8 +18,7 @@ from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.episodes.types import Completion, TokenCount
 from rlvr_exp.main import main
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts
-from rlvr_exp.records.run_reader import RunReader
+from rlvr_exp.records.rollout_files import RolloutRow, RunReader, write_rollouts
 from rlvr_exp.solutions import store as store_module
 from rlvr_exp.solutions.keep import Keeping
 from rlvr_exp.solutions.record import Solution, output_hash, to_row

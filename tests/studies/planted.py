@@ -14,7 +14,7 @@ from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.launch.resume import data_fingerprints
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.records.initial_weights import initial_weights
+from rlvr_exp.records.fingerprint import initial_weights
 from rlvr_exp.records.rollout_files import EvalSample, When
 from rlvr_exp.studies.executors import Command, Feed, Local
 from rlvr_exp.studies.study import Job, Run

@@ -15,11 +15,10 @@ from rlvr_exp.config.select import Select
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.training.checkpoints import Checkpoints, Contents
-from rlvr_exp.training.guards_trend import ResourceTrends
 from rlvr_exp.training.loop import Loop, Measurement
+from rlvr_exp.training.resource_use import ResourceTrends, StepClock
 from rlvr_exp.training.row_log import RowLog
 from rlvr_exp.training.selection import Selection
-from rlvr_exp.training.step_clock import StepClock
 
 METRIC = "reward/mean"
 

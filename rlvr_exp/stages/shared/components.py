@@ -18,8 +18,8 @@ from rlvr_exp.core.seeds import uniform
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.leakage import apart, check_leakage
 from rlvr_exp.launch.data_check import HELD_OUT, no_split, not_for_training, reasons, vote_problems
-from rlvr_exp.models.policy import Policy, load_policy
-from rlvr_exp.models.report import parameters
+from rlvr_exp.models.parameters import parameters
+from rlvr_exp.models.policy import Policies, Policy, load_policy
 from rlvr_exp.models.role_policies import load_roles
 from rlvr_exp.models.tokenizer_training import build_tokenizer, training_texts
 from rlvr_exp.records import manifest
@@ -36,7 +36,6 @@ from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_matc
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.dafny.two_stage import TwoStage
-from rlvr_exp.training.checkpoint_weights import Policies
 from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.execution import executor_of
 from rlvr_exp.verifiers.guarded import NoVerdictGuard

@@ -5,7 +5,7 @@ from typing import Any
 
 from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.load import build
-from rlvr_exp.models.identity import weights_hash
+from rlvr_exp.models.parameters import weights_hash
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext

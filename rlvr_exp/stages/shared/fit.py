@@ -14,14 +14,12 @@ from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.fingerprint import run_fingerprint
 from rlvr_exp.records.manifest import resumed_from
 from rlvr_exp.records.tracking import Files, Tracker
-from rlvr_exp.training.checkpoint_weights import Policies, placed
-from rlvr_exp.training.checkpoints import Checkpoints, Contents, restore
-from rlvr_exp.training.guards_trend import ResourceTrends
+from rlvr_exp.training.checkpoints import Checkpoints, Contents, Policies, placed, restore
 from rlvr_exp.training.learner import Learner
 from rlvr_exp.training.loop import Feed, Loop, Measurement
+from rlvr_exp.training.resource_use import ResourceTrends, StepClock
 from rlvr_exp.training.row_log import RowLog
 from rlvr_exp.training.selection import Selection
-from rlvr_exp.training.step_clock import StepClock
 
 
 @dataclass(frozen=True)

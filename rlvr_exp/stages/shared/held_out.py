@@ -14,17 +14,15 @@ from rlvr_exp.config.stages import trains
 from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.phase import EVALUATE, phase
-from rlvr_exp.evaluation.ballots import EvaluationVote
 from rlvr_exp.evaluation.bits import gold_costs, with_gold_costs
 from rlvr_exp.evaluation.cascade import CASCADE_METRICS, cascade_sections
 from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
 from rlvr_exp.evaluation.excess_code import EvaluationExcess, excess_section
 from rlvr_exp.evaluation.leakage import apart, check_selection
-from rlvr_exp.evaluation.metrics import METRICS, Rate, rates_from
-from rlvr_exp.evaluation.remembered import measurement, recall, remember
-from rlvr_exp.evaluation.saved import save, saved_rates
-from rlvr_exp.evaluation.strata import strata_rates
+from rlvr_exp.evaluation.metrics import METRICS, Rate, rates_from, strata_rates
+from rlvr_exp.evaluation.saved import measurement, recall, remember, save, saved_rates
 from rlvr_exp.evaluation.text_similarity import metrics_by_role
+from rlvr_exp.evaluation.vote import EvaluationVote
 from rlvr_exp.launch.data_check import excess_problems, no_vote
 from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.records import manifest

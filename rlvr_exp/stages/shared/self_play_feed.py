@@ -21,9 +21,8 @@ from rlvr_exp.self_play.sampler import Progress, RoundSampler
 from rlvr_exp.solutions.store import SolutionStore
 from rlvr_exp.stages.shared.rollout_feed import teaching
 from rlvr_exp.tasks.base import Domain
+from rlvr_exp.training.example_order import Mixture, Order, Pool
 from rlvr_exp.training.learner import Learner
-from rlvr_exp.training.mixture import Mixture, Pool
-from rlvr_exp.training.passes import Order
 
 GOLD = "gold"
 STORE = "self_play.solutions"

@@ -7,8 +7,7 @@ that failed the outputs are not known, so they are left out, as are tasks whose 
 from collections.abc import Iterator, Mapping
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.records.rollout_files import RolloutRow
-from rlvr_exp.records.run_reader import RunReader
+from rlvr_exp.records.rollout_files import RolloutRow, RunReader
 from rlvr_exp.solutions.record import Solution, output_hash
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.formats.python_io import PythonProblem, expected_of

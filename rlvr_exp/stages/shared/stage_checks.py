@@ -24,8 +24,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.evaluation.leakage import apart, check_leakage, check_selection
 from rlvr_exp.launch.data_check import HELD_OUT, domain_of, rl_split
-from rlvr_exp.records.rollout_files import RolloutRow
-from rlvr_exp.records.run_reader import RunReader
+from rlvr_exp.records.rollout_files import RunReader
 from rlvr_exp.tasks.base import ContinuesEdits, Domain, ExportsSolutions, RelabelsTasks, Task
 
 WITH_RUN_DATA = "data.path=DIR, data.limit=0"
@@ -203,28 +202,18 @@ def check_export(domain: Domain) -> ExportsSolutions:
 
 
 def _of_rollouts(config: Config, domain: Domain) -> None:
-    """The rollouts of another run that are repeated, rescored or kept, and the tasks that they answer."""
-    named = {name: getattr(getattr(config, name), "run", "") for name in ("replay", "rescore", "solutions")}
+    """The rollouts of another run that are rescored or kept, and the tasks that they answer."""
+    named = {name: getattr(getattr(config, name), "run", "") for name in ("rescore", "solutions")}
     for name, run in named.items():
         if run and any((Path(run) / "rollouts").glob("step_*.jsonl.gz")):
             source, tasks = RunReader(Path(run)), {task.id: task for own in domain.splits().values() for task in own}
-            if name == "replay":
-                check_replayed(source.step(config.replay.step), tasks)
-            elif name == "rescore":
+            if name == "rescore":
                 check_rescored(source, tasks)
             else:
                 from rlvr_exp.stages.shared.solved_rollouts import solved
 
                 for _ in solved(source, domain):
                     pass
-
-
-def check_replayed(rows: Sequence[RolloutRow], tasks: Mapping[str, Task]) -> None:
-    """Raises InputError where the data lacks a task of a step that is repeated."""
-    missing = sorted({row.completion.task.id for row in rows} - tasks.keys())
-    if missing:
-        what = f"{len(missing)} tasks of the step are not in it"
-        raise InputError(InputProblem("data", what, missing[0], "the data of the run", "", WITH_RUN_DATA))
 
 
 def check_rescored(source: RunReader, tasks: Mapping[str, Task]) -> int:

@@ -10,10 +10,10 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.core.shares import normalized
 from rlvr_exp.curriculum.base import Curriculum
-from rlvr_exp.curriculum.mixed import Mixed
+from rlvr_exp.curriculum.static import Mixed
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.sources import by_source
-from rlvr_exp.training.passes import MixedPasses, Order, Passes
+from rlvr_exp.training.example_order import MixedPasses, Order, Passes
 
 
 def mixed_tasks(config, tasks: Sequence[Task]) -> list[Task]:

@@ -9,9 +9,8 @@ from contextlib import suppress
 from typing import Any
 
 from rlvr_exp.core.errors import Interrupted, RlvrError
-from rlvr_exp.evaluation.verdict_counter import VerdictCounter
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.verdict_file import VerdictFile, row_of
+from rlvr_exp.records.verdict_file import VerdictCounter, VerdictFile, row_of
 from rlvr_exp.stages.shared.verifier_setup import system_metrics
 from rlvr_exp.tasks.formats.rows import Malformed, read_row
 from rlvr_exp.tasks.row_file import RowLine
