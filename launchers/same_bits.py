@@ -20,7 +20,9 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 STAGES = ("grpo", "ppo", "sft", "srl", "cascade", "adversarial", "self_play")
-WORDS = "+experiment=quick seed=0 algorithm.max_steps=3 cache.enabled=false parallel.threads=1".split()
+WORDS = "+experiment=quick seed=0 cache.enabled=false parallel.threads=1".split()
+STEPS = dict.fromkeys(STAGES, ["algorithm.max_steps=3"]) | {"adversarial": [], "self_play": []}
+"""The last two need more steps than three: they take those of the quick experiment."""
 TIMED = re.compile(r"^(time|system)/|seconds$|_s$")
 """Keys whose values depend on the machine's load."""
 ROWS = ("metrics.jsonl", "rollouts/*.jsonl.gz", "evaluation/*.jsonl.gz")
@@ -50,7 +52,7 @@ def same(before: Path, folder: Path, stage: str) -> bool:
 
 def run(checkout: Path, folder: Path, stage: str) -> Path:
     folder.mkdir(parents=True)
-    command = [sys.executable, "-m", "rlvr_exp", f"+stage={stage}", *WORDS, "run.dir=run"]
+    command = [sys.executable, "-m", "rlvr_exp", f"+stage={stage}", *WORDS, *STEPS[stage], "run.dir=run"]
     environment = os.environ | {"PYTHONPATH": str(checkout)}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 3):
