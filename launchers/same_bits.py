@@ -23,8 +23,8 @@ STAGES = ("grpo", "ppo", "sft", "srl", "cascade", "adversarial", "self_play")
 WORDS = "+experiment=quick seed=0 cache.enabled=false parallel.threads=1".split()
 STEPS = dict.fromkeys(STAGES, ["algorithm.max_steps=3"]) | {"adversarial": [], "self_play": []}
 """The last two need more steps than three: they take those of the quick experiment."""
-TIMED = re.compile(r"^(time|system)/|seconds$|_s$")
-"""Keys whose values depend on the machine's load."""
+UNEQUAL = re.compile(r"^(time|system)/|seconds$|_s$|^log$")
+"""Keys whose values depend on the machine's load, and a verdict's log: of several faults a tool names any."""
 ROWS = ("metrics.jsonl", "rollouts/*.jsonl.gz", "evaluation/*.jsonl.gz")
 WEIGHTS = "checkpoints/**/*.safetensors"
 
@@ -75,13 +75,13 @@ def contents(run_folder: Path) -> dict[str, list[str]]:
 def rows(path: Path) -> Iterator[str]:
     text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
     for line in text.splitlines():
-        yield json.dumps(untimed(json.loads(line)), sort_keys=True)
+        yield json.dumps(comparable(json.loads(line)), sort_keys=True)
 
 
-def untimed(value: object) -> object:
+def comparable(value: object) -> object:
     if isinstance(value, dict):
-        return {key: untimed(each) for key, each in value.items() if not TIMED.search(key)}
-    return [untimed(each) for each in value] if isinstance(value, list) else value
+        return {key: comparable(each) for key, each in value.items() if not UNEQUAL.search(key)}
+    return [comparable(each) for each in value] if isinstance(value, list) else value
 
 
 def compared(old: dict[str, list[str]], new: dict[str, list[str]]) -> Iterator[str]:

@@ -127,7 +127,7 @@ def dispatch(line: CommandLine) -> int:
     elif "--help" in line.flags:
         _help(line)
     elif not line.words and not line.flags:
-        from rlvr_exp.config.usage import overview
+        from rlvr_exp.config.help import overview
 
         _say(overview())
     elif "--multirun" in line.flags:
@@ -138,7 +138,7 @@ def dispatch(line: CommandLine) -> int:
 
 
 def _help(line: CommandLine) -> None:
-    from rlvr_exp.config.usage import usage
+    from rlvr_exp.config.help import usage
 
     filters = [word for word in line.words if "=" not in word and word[:1] not in "+~"]
     words = [word for word in line.words if word not in filters]
@@ -195,7 +195,7 @@ def _node(where: str) -> str:
 def _single(line: CommandLine) -> int:
     checked = _checked(line, to_run="--cfg" not in line.flags)
     if "--cfg" in line.flags:
-        from rlvr_exp.config.describe import annotated
+        from rlvr_exp.config.help import annotated
 
         _say(annotated(checked))
         return DONE
@@ -206,7 +206,7 @@ def _single(line: CommandLine) -> int:
 
 
 def _dry(checked: "Checked", words: Sequence[str]) -> int:
-    from rlvr_exp.config.describe import differing
+    from rlvr_exp.config.help import differing
     from rlvr_exp.config.needs import missing_artifacts
     from rlvr_exp.launch.resume import begin, directory_of
     from rlvr_exp.memory.plan import plan

@@ -6,7 +6,7 @@ from typing import Any
 
 from rlvr_exp.config.adapter import recorded
 from rlvr_exp.config.algorithm import SFT
-from rlvr_exp.config.checkpoint_facts import CheckpointFacts
+from rlvr_exp.config.checkpoint_files import CheckpointFacts
 from rlvr_exp.config.devices import NAMED, device
 from rlvr_exp.config.model import continued, has_adapter
 from rlvr_exp.config.optimizer import SGD

@@ -1,20 +1,23 @@
 """Checks across nodes: combinations that cannot work."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import partial
+from typing import Any
 
 from rlvr_exp.config.algorithm import queues, without_queues
 from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.engine_checks import engine_problems
 from rlvr_exp.config.environment import SINGLE_TURN
-from rlvr_exp.config.infer_checks import of_answers
-from rlvr_exp.config.model import has_adapter
-from rlvr_exp.config.ranks import of_ranks
+from rlvr_exp.config.infer import of_answers
+from rlvr_exp.config.model import Model, has_adapter
+from rlvr_exp.config.needs import EMBEDDED_MODELS
+from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.roles import of_role, role_names, role_problems
 from rlvr_exp.config.scheduler import schedule_problems
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.scratch_checks import scratch_problems
+from rlvr_exp.config.scratch import Scratch, scratch_shape, shape_problems
 from rlvr_exp.config.stages import STAGES, reads, resumable
 from rlvr_exp.core.errors import InputProblem
 
@@ -88,3 +91,81 @@ def _of_bits(config: Config) -> Iterator[InputProblem]:
         what = "golds are scored by the one policy of a run, whose weights are here"
         got = "engine=server" if is_server(config.engine) else "several roles"
         yield InputProblem("evaluation.bits", what, got, "one policy, sampled here", "", "drop it")
+
+
+WHOLE_MATRICES = ("rlvr_exp.algorithms.optimizers.Muon", "rlvr_exp.algorithms.optimizers.Adafactor")
+"""Optimizers whose step depends on complete matrices; ZeRO gives an optimizer flat pieces of all parameters."""
+
+
+def of_ranks(config: Config) -> Iterator[InputProblem]:
+    """Combinations with the `parallel` node that cannot work."""
+    parallel = config.parallel
+    if not parallel.distributed:
+        return
+    if not STAGES[config.stage].shared:
+        others = ", ".join(name for name, stage in STAGES.items() if stage.shared)
+        what = f"+stage={config.stage} runs in one process; those that share their work: {others}"
+        yield InputProblem("parallel.strategy", what, parallel.strategy, "single", "", "parallel=single")
+        return
+    if config.run.inline:
+        remedy = "parallel=single, or drop run.inline"
+        yield InputProblem("run.inline", "several processes cannot run in this one", "true", "false", "", remedy)
+    if parallel.nodes > 1 and not config.run.dir:
+        remedy = "run.dir=DIR on a file system that all machines see"
+        yield InputProblem("run.dir", "several machines need one run directory", "nothing", "", "", remedy)
+    if config.model.device_map:
+        what = "spreads the layers of one process over devices, which each process of several has one of"
+        yield InputProblem(
+            "model.device_map", what, config.model.device_map, "empty", "", "drop it, or parallel=single"
+        )
+    if reads(config, "optimizer") and parallel.strategy in SHARDING:
+        yield from _under_zero(config)
+
+
+def _under_zero(config: Config) -> Iterator[InputProblem]:
+    strategy, target = config.parallel.strategy, getattr(config.optimizer, "_target_", "")
+    if target in WHOLE_MATRICES:
+        what = f"needs full matrices, which {strategy} cuts into flat pieces"
+        yield InputProblem("optimizer", what, target.rpartition(".")[2], "", "", "optimizer=adamw, or parallel=ddp")
+    own = {f"roles.{name}.": role.optimizer for name, role in config.roles.items() if role.optimizer is not None}
+    for where, optimizer in {"": config.optimizer, **own}.items():
+        if optimizer.gradient_cosine:
+            what, remedy = f"needs whole gradients, which {strategy} cuts into pieces", "parallel=ddp, or drop it"
+            yield InputProblem(f"{where}optimizer.gradient_cosine", what, "true", "false", "", remedy)
+    if strategy == "zero3" and config.model.quantization != "none":
+        what = "weights in few bits cannot be spread over processes by DeepSpeed"
+        yield InputProblem("model.quantization", what, config.model.quantization, "none", "", "parallel=zero2")
+
+
+def scratch_problems(config: Config) -> Iterator[InputProblem]:
+    """Of every model of the run that is built from scratch."""
+    if not reads(config, "model"):
+        return
+    of_roles = {f"roles.{role}.model": own.model for role, own in config.roles.items() if own.model is not None}
+    for where, model in {"model": config.model, **of_roles}.items():
+        if model.from_scratch and model.is_embedded and model.scratch != Scratch():
+            found = (*_of_shape(model, config.algorithm), *_of_tokenizer(model.scratch, config))
+            yield from (replace(one, where=f"{where}.scratch.{one.where}") for one in found)
+            if reads(config, "algorithm") and (weight := getattr(config.algorithm, "kl_coef", 0)) > 0:
+                what, remedy = "TRL makes no reference of a shape of its own", "algorithm.kl_coef=0"
+                yield InputProblem(f"{where}.scratch", what, f"algorithm.kl_coef={weight:g}", "0", "", remedy)
+
+
+def _of_shape(model: Model, algorithm: Any) -> Iterator[InputProblem]:
+    embedded = json.loads((EMBEDDED_MODELS / model.embedded / "config.json").read_text(encoding="utf-8"))
+    yield from shape_problems(model.scratch, embedded)
+    context, longest = scratch_shape(model.scratch, embedded).context, getattr(algorithm, "max_sequence_tokens", 0)
+    if longest > context:
+        what, remedy = "examples may be longer than the model takes", f"algorithm.max_sequence_tokens={context}"
+        yield InputProblem("context", what, f"{context}, with examples up to {longest}", "", "", remedy)
+
+
+def _of_tokenizer(options: Scratch, config: Config) -> Iterator[InputProblem]:
+    if not options.tokenizer:
+        return
+    if options.tokenizer == "grid" and not hasattr(getattr(config.data, "prompt", None), "grid"):
+        what, got = "these data have no grids", str(getattr(config.data, "_target_", ""))
+        yield InputProblem("tokenizer", what, f"grid, with {got}", "data=arc", "", "model.scratch.tokenizer=bpe")
+    if is_server(config.engine) or config.infer is not None or len(role_names(config)) > 1:
+        what = "a tokenizer is made at the start of a run that trains or evaluates one policy"
+        yield InputProblem("tokenizer", what, options.tokenizer, "'' here", "", "drop it, or +stage=sft")

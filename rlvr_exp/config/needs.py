@@ -23,8 +23,7 @@ from rlvr_exp.config.packaged import install_command, is_converted, package_prob
 from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.paths import PACKAGE
 from rlvr_exp.config.prepare import EditSets
-from rlvr_exp.config.report import Report
-from rlvr_exp.config.run import SAMPLES, Verify
+from rlvr_exp.config.run import SAMPLES, Report, Verify
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.solutions import LOOKS, NEEDED, Solutions
 from rlvr_exp.config.stages import STAGE_GROUPS, reads

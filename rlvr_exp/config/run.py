@@ -1,4 +1,5 @@
-"""Options of the nodes `run` and `evaluation`, and of the nodes that exist under one stage alone."""
+"""Options of the nodes `run` and `evaluation`, and of nodes that exist under one stage: evaluate, compare, verify, validate,
+report, rescore."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -7,13 +8,10 @@ from typing import Any
 
 from rlvr_exp.config.cascade import no_cascade_data
 from rlvr_exp.config.environment import SINGLE_TURN
-from rlvr_exp.config.excess_code import EXCESS_CODE
-from rlvr_exp.config.guards import Guards
 from rlvr_exp.config.options import option
 from rlvr_exp.config.sampling import Drawing
-from rlvr_exp.config.scales import BITS
+from rlvr_exp.config.scales import BITS, EXCESS_CODE, read_voted, voted_metrics
 from rlvr_exp.config.select import Select
-from rlvr_exp.config.voting import read_voted, voted_metrics
 from rlvr_exp.core.errors import InputProblem
 
 
@@ -41,6 +39,23 @@ class Probe:
 
 AUTO = "auto"
 """The value of `run.resume` that resumes where there is a checkpoint."""
+
+
+@dataclass
+class Guards:
+    """What watches over a run."""
+
+    max_skipped: int = option(5, low=0)
+    """Updates in a row that may be skipped because their loss, gradient or rewards are no finite numbers; one more
+    ends the run with exit 3."""
+    step_deadline_s: float = option(3600.0, low=0)
+    """Seconds without a finished step, or a sign of progress elsewhere, past which the phase and the stacks of all
+    threads are written to log.txt and standard error; 0: never."""
+    stop_past_deadline: bool = False
+    """Past that deadline also end the run, with exit 3."""
+    trend_steps: int = option(40, low=0)
+    """Steps over which the growth of memory, open files and the disk's use is measured; a run that would use one of
+    them up before its last step says so once. 0: never."""
 
 
 @dataclass
@@ -231,4 +246,31 @@ class Verify:
             return [InputProblem("output", "is written as plain text, so that it can be resumed", self.output)]
         if self.output and Path(self.input).resolve() == Path(self.output).resolve():
             return [InputProblem("output", "is the input", self.output, "another file")]
+        return []
+
+
+@dataclass
+class Report:
+    """Options of +stage=report."""
+
+    run: str = ""
+    """Run directory whose report.html is rewritten; nothing else in it is touched."""
+    beside: list[str] = field(default_factory=list)
+    """Further run directories, plotted on the same page."""
+
+
+@dataclass
+class Rescore:
+    """Options of +stage=rescore."""
+
+    run: str = ""
+    """Run directory whose rollouts are verified a second time; its data, verifier and sandbox are inherited, except for
+    options that are given here."""
+    output: str = ""
+    """Old and new verdicts, one JSON object a line, in the order of the rollouts; empty: rescored.jsonl in this run's
+    own directory."""
+
+    def problems(self) -> list[InputProblem]:
+        if self.output.endswith(".gz"):
+            return [InputProblem("output", "is written as plain text, so that it can be resumed", self.output)]
         return []

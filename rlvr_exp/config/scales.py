@@ -1,10 +1,8 @@
-"""How the values of an evaluation's metric are compared and shown: between which ends they lie, which way is better, in
-which unit."""
+"""Names of an evaluation's metrics, and how their values are compared and shown: range, direction, unit."""
 
 import math
+import re
 from dataclasses import dataclass
-
-from rlvr_exp.config.excess_code import EXCESS_CODE
 
 SUCCESS = ("pass_at_1", "pass_at_1_greedy", "pass_at_8")
 """Rates that every evaluation reports where it drew enough samples; `_greedy` is the argmax completion."""
@@ -53,3 +51,22 @@ def scale_of(metric: str) -> Scale:
 def counted(count: int, what: str = "task") -> str:
     """A number of things in words: 1 task, 2 tasks."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+EXCESS_CODE = ("excess_code", "excess_code_strict")
+"""As CanItEdit counts it, over all lines of the diff; and of the statements on added lines."""
+
+
+_NAME = re.compile(r"voted_at_([1-9]\d*)(?:_top_([2-9]|[1-9]\d+))?")
+
+
+def voted_metrics(samples: int, answers: int) -> tuple[str, ...]:
+    """The rates of a vote of so many samples: of its first answer, and of up to `answers`; none where that is 0."""
+    first = f"voted_at_{samples}"
+    return (first, f"{first}_top_{answers}")[: min(answers, 2)]
+
+
+def read_voted(metric: str) -> tuple[int, int] | None:
+    """Samples and answers of such a name; None: it is another metric's."""
+    match = _NAME.fullmatch(metric)
+    return (int(match[1]), int(match[2] or 1)) if match else None

@@ -17,8 +17,7 @@ from rlvr_exp.config.paths import conf_directory
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.targets import NoSchema, find_schema
 from rlvr_exp.config.tree import Path, Tree, dotted
-from rlvr_exp.config.trl_fields import trl_fields
-from rlvr_exp.config.trl_names import framework_key
+from rlvr_exp.config.trl_names import framework_key, trl_fields
 from rlvr_exp.core.errors import InputProblem
 
 

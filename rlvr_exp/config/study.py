@@ -1,10 +1,10 @@
-"""Options of the `study` group: the runs that answer a question, and what makes their answer fair."""
+"""Options of the groups `study` and `executor`: the runs that answer a question, and where they run."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.config.scales import SUCCESS, scale_of
@@ -202,3 +202,161 @@ class CrossValidation(Rated):
     of_success = True
     folds: int = option(5, low=2)
     """Runs of a seed; each learns from the other folds and is measured on its own."""
+
+
+GREEDY = "pass_at_1_greedy"
+
+
+@configures("rlvr_exp.studies.few_shot.FewShot")
+@dataclass
+class FewShot(Rated):
+    """How success depends on the number of solved examples that a prompt shows, for a policy that is not trained."""
+
+    of_success = True
+    shots: list[int] = option([0, 1, 2, 4, 8], low=0)
+    """Numbers of solved examples (data.prompt.shots), rising."""
+
+    def _faults(self) -> Iterator[InputProblem]:
+        yield from super()._faults()
+        if len(self.shots) < 2 or any(later <= one for one, later in pairwise(self.shots)):
+            yield InputProblem("shots", "they rise", str(self.shots), "two or more, each above the last")
+
+
+@configures("rlvr_exp.studies.zero_shot.ZeroShot")
+@dataclass
+class ZeroShot(Rated, Measured):
+    """What a training gains on tasks of which nothing was in it: no task, no family, no program."""
+
+    of_success = True
+    target: list[str] = field(default_factory=lambda: ["evaluation.split=test_unseen"])
+    """The words by which a run measures on the target: another split, or another set of data."""
+    families: list[str] = field(default_factory=list)
+    """Families that are held out of the training, whose tasks are then `test_unseen` (data.unseen_families); empty: those
+    that the data hold out."""
+
+    def _words(self) -> Iterator[tuple[str, list[str]]]:
+        yield from super()._words()
+        yield "target", self.target
+
+
+@configures("rlvr_exp.studies.transfer.Transfer")
+@dataclass
+class Transfer(Rated, Measured, Arms):
+    """How training on one group of tasks changes success on each other one: every arm is a group, by the words that choose
+    its data."""
+
+    of_success = True
+    compared: int = option(400, low=1)
+    """Training tasks of a group, the first of it, by which its likeness to the others is computed."""
+    embed: list[str] = field(default_factory=list)
+    """The words that the commands begin with which measure where the initial policy puts each group's tasks; empty: none."""
+
+    def _words(self) -> Iterator[tuple[str, list[str]]]:
+        yield from super()._words()
+        yield "embed", self.embed
+
+    def _faults(self) -> Iterator[InputProblem]:
+        yield from super()._faults()
+        if self.arms and len(self.only or self.arms) < 2:
+            got, allowed = ", ".join(self.only or self.arms), "two groups and more"
+            yield InputProblem(
+                "arms", "there is no other group", got, allowed, "", "name more in study.arms or study.only"
+            )
+
+
+@configures("rlvr_exp.studies.bias_variance.BiasVariance")
+@dataclass
+class BiasVariance(Rated):
+    """Which share of the failures is the training's bias and which its variance, and whether the training tasks or the seed
+    make it vary: every arm trains on another bootstrap sample of the tasks, with each seed."""
+
+    of_success = True
+    metric: str = option(GREEDY, choices=(GREEDY,))
+    """Success of greedy answers: 0 or 1 for a task."""
+    resamples: int = option(3, low=2)
+    """Bootstrap samples of the training tasks (data.resample)."""
+
+
+@configures("rlvr_exp.studies.capacity.Capacity")
+@dataclass
+class Capacity(Budgeted):
+    """How much a model's width and depth are worth at equal tokens and at equal time."""
+
+    widths: list[int] = option([64, 96, 128, 192], low=8)
+    """Hidden widths, rising, each a multiple of head_dim; the first is the arm that the others are held against."""
+    depths: list[int] = option([1, 3, 6], low=1)
+    """Decoder layers at the embedded model's width, rising; empty: widths alone."""
+    head_dim: int = option(32, low=2)
+    """Width of a head where widths vary; the MLP is three times as wide as the model."""
+
+    def _faults(self) -> Iterator[InputProblem]:
+        yield from super()._faults()
+        for name, sizes, least in (("widths", self.widths, 2), ("depths", self.depths, 0)):
+            if len(sizes) < least or any(later <= size for size, later in pairwise(sizes)):
+                allowed = "two or more, each above the last" if least else "each above the last"
+                yield InputProblem(name, "sizes rise", str(sizes), allowed)
+        if uneven := [width for width in self.widths if width % self.head_dim]:
+            what, allowed = "a width is heads times head_dim", f"multiples of {self.head_dim}"
+            yield InputProblem("widths", what, str(uneven), allowed, "", "study.head_dim=16, or other widths")
+
+
+@configures("rlvr_exp.studies.architecture.ArchitectureStudy")
+@dataclass
+class ArchitectureStudy(Budgeted, Arms):
+    """What attention, positions and embeddings are worth at equal parameters and tokens: the first arm is the reference."""
+
+
+@configures("rlvr_exp.studies.tokenization.Tokenization")
+@dataclass
+class Tokenization(Budgeted, Arms):
+    """What a tokenizer is worth at equal texts, and at equal tokens: the first arm is the reference."""
+
+
+@configures("rlvr_exp.studies.optimizers.Optimizers")
+@dataclass
+class Optimizers(Budgeted, Arms):
+    """Which optimizer, schedule or clipping learns most from equally many rollouts; the first arm is the reference."""
+
+    curve: str = "success/mean"
+    """The metric of a run's rows by which convergence is judged, such as reward/mean or loss."""
+    direction: str = option("maximize", choices=("maximize", "minimize"))
+    """Whether a higher or a lower value of the curve is better."""
+    window: int = option(10, low=1)
+    """Rows over which the curve is smoothed, the latest ones."""
+
+
+@configures("rlvr_exp.studies.landscape.Landscape")
+@dataclass
+class Landscape(Measured):
+    """What the loss looks like around a policy before and after its training, and on the way between the two."""
+
+    def _faults(self) -> Iterator[InputProblem]:
+        yield from super()._faults()
+        if "benchmark=landscape" not in self.measure:
+            remedy = 'study.measure=["+stage=benchmark","benchmark=landscape"]'
+            yield InputProblem("measure", "does not measure a landscape", str(self.measure), remedy=remedy)
+
+
+@dataclass
+class Executor:
+    """Where runs run."""
+
+    jobs: int = option(1, low=1)
+    """Runs at a time."""
+
+
+@configures("rlvr_exp.studies.executors.Local")
+@dataclass
+class Local(Executor):
+    """On this machine: each run has its share of the cores to itself, where there are as many cores as runs."""
+
+
+@configures("rlvr_exp.studies.slurm.Slurm")
+@dataclass
+class Slurm(Executor):
+    """Jobs of Slurm, submitted by submitit (an extra: pip install 'rlvr_exp[submitit]'); the study waits for them."""
+
+    parameters: dict[str, Any] = field(default_factory=dict)
+    """Parameters of submitit's executor, such as gpus_per_node, timeout_min or slurm_partition."""
+    cluster: str = option("slurm", choices=("slurm", "local"))
+    """local: submitit runs the jobs on this machine, to try a study's jobs without Slurm."""

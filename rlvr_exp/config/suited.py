@@ -12,8 +12,7 @@ from typing import Any
 from rlvr_exp.config.adapter import Adapter, is_adapter
 from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.architecture import Architecture
-from rlvr_exp.config.checkpoint_facts import CheckpointFacts, read_facts
-from rlvr_exp.config.checkpoint_files import tokenizer_folder
+from rlvr_exp.config.checkpoint_files import CheckpointFacts, read_facts, tokenizer_folder
 from rlvr_exp.config.devices import Device, device, planned
 from rlvr_exp.config.model import Model, has_adapter
 from rlvr_exp.config.needs import config_folder

@@ -3,13 +3,16 @@
 Light: never imports TRL.
 """
 
+import ast
+import importlib.util
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.names import suggest
-from rlvr_exp.config.trl_fields import trl_fields
 from rlvr_exp.core.errors import InputProblem
 
 SAMPLING = "nothing: rollouts are sampled by this project's own engine, which does not read it"
@@ -201,3 +204,32 @@ def _fits(value: Any, annotation: str) -> bool:
     if isinstance(value, bool):
         return "bool" in words
     return any(isinstance(value, plain[word]) for word in words if word != "bool")
+
+
+BASES = (("transformers", "training_args.py", "TrainingArguments"), ("trl", "trainer/base_config.py", "_BaseConfig"))
+FILES = {"GRPOConfig": "trainer/grpo_config.py", "SFTConfig": "trainer/sft_config.py"}
+
+
+@cache
+def trl_fields(cls: str) -> Mapping[str, str]:
+    """Name -> annotation, as its source writes it, of all that the class's constructor takes.
+
+    Raises:
+        ModuleNotFoundError: TRL or Transformers is not installed.
+        StopIteration: a file of the installed release no longer holds its class.
+    """
+    found: dict[str, str] = {}
+    for package, file, name in (*BASES, ("trl", FILES[cls], cls)):
+        module = ast.parse((_folder(package) / file).read_text(encoding="utf-8"))
+        body = next(node for node in module.body if isinstance(node, ast.ClassDef) and node.name == name).body
+        for node in body:
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                found[node.target.id] = ast.unparse(node.annotation)
+    return found
+
+
+def _folder(package: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError(f"{package} is not installed: pip install {package}")
+    return Path(spec.submodule_search_locations[0])

@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_exp.config.excess_code import EXCESS_CODE
-from rlvr_exp.config.scales import BITS, scale_of
+from rlvr_exp.config.scales import BITS, EXCESS_CODE, read_voted, scale_of
 from rlvr_exp.config.scales import SUCCESS as METRICS
-from rlvr_exp.config.voting import read_voted
 from rlvr_exp.core.measures import GREEDY, is_count
 from rlvr_exp.core.statistics import mean_interval, pass_at_k
 from rlvr_exp.episodes.types import Completion

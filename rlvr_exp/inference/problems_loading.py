@@ -6,8 +6,7 @@ from typing import Any
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.environment import ADVERSARIAL
-from rlvr_exp.config.infer import Infer
-from rlvr_exp.config.infer_checks import of_answers
+from rlvr_exp.config.infer import Infer, of_answers
 from rlvr_exp.config.load import build
 from rlvr_exp.config.load import load as load_config
 from rlvr_exp.config.model import at_checkpoint

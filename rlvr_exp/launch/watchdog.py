@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rlvr_exp.config.guards import Guards
+from rlvr_exp.config.run import Guards
 from rlvr_exp.core.errors import GUARD
 from rlvr_exp.core.phase import current
 from rlvr_exp.records.context import RunContext, StageResult

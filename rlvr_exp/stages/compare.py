@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from rlvr_exp.config.voting import read_voted
+from rlvr_exp.config.scales import read_voted
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.evaluation.arms import Arm, arms

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rlvr_exp.config import model_studies as options
+from rlvr_exp.config import study as options
 from rlvr_exp.studies.model_arms import MODELS, Row, model_findings
 from rlvr_exp.studies.study import ArmStudy, Findings, Job, Run
 

@@ -4,7 +4,7 @@ that it was trained on, or the seed. By the decomposition of Domingos (2000) of 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlvr_exp.config import generalisation as options
+from rlvr_exp.config import study as options
 from rlvr_exp.core.decomposition import Decomposed, Sources, decomposed, sources
 from rlvr_exp.core.statistics import Estimate
 from rlvr_exp.report.plots import intervals

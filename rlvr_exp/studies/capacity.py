@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rlvr_exp.config import model_studies as options
+from rlvr_exp.config import study as options
 from rlvr_exp.config.scales import HELD_OUT_LOSS
 from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.statistics import LEVEL, Estimate, rank_correlation

@@ -10,7 +10,7 @@ from pathlib import Path
 from signal import SIGKILL, SIGTERM
 from typing import Generic, TypeVar
 
-from rlvr_exp.config import executor as options
+from rlvr_exp.config import study as options
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.launch.children import automatic_threads
 from rlvr_exp.launch.program import start_program

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlvr_exp.config import generalisation as options
+from rlvr_exp.config import study as options
 from rlvr_exp.evaluation.arms import AFTER
 from rlvr_exp.records.rollout_files import read_evaluation
 from rlvr_exp.report.plots import Curve, curves

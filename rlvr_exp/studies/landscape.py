@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.config import optimization_studies as options
+from rlvr_exp.config import study as options
 from rlvr_exp.core.crossed import Values, crossed, differences
 from rlvr_exp.core.statistics import Estimate, t_interval
 from rlvr_exp.evaluation.paired import of_few_seeds

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rlvr_exp.config import generalisation as options
+from rlvr_exp.config import study as options
 from rlvr_exp.studies.study import Job, Listed, Rounds, Run, Study
 
 

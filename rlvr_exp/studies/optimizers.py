@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.config import optimization_studies as options
+from rlvr_exp.config import study as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.statistics import t_interval
 from rlvr_exp.records.tracking import Row, read_metrics

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import rlvr_exp
-from rlvr_exp.config import executor as options
+from rlvr_exp.config import study as options
 from rlvr_exp.core.errors import FAULT, INTERRUPTED, InputError, InputProblem
 from rlvr_exp.studies.executors import Command, Executor
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.config import model_studies as options
+from rlvr_exp.config import study as options
 from rlvr_exp.config.scales import HELD_OUT_BITS
 from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.statistics import LEVEL, mean_p_value, t_interval

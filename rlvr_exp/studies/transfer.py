@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.config import generalisation as options
+from rlvr_exp.config import study as options
 from rlvr_exp.evaluation.arms import BEFORE
 from rlvr_exp.report.drawing import Drawing
 from rlvr_exp.report.plots import Curve, curves, intervals

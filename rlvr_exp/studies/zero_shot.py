@@ -7,7 +7,7 @@ the answer. Without the proof there is no answer.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rlvr_exp.config import generalisation as options
+from rlvr_exp.config import study as options
 from rlvr_exp.evaluation.arms import BEFORE
 from rlvr_exp.report.plots import intervals
 from rlvr_exp.studies.contrast import (

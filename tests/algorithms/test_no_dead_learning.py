@@ -8,7 +8,7 @@ import pytest
 from thinning import thinned
 from tiny_update import Bowl, tiny_language_model, trained
 
-from rlvr_exp.config.describe import group_options
+from rlvr_exp.config.help import group_options
 from rlvr_exp.config.load import load  # noqa: F401  (registers every schema)
 from rlvr_exp.config.optimizer import Optimizer
 from rlvr_exp.config.options import SCHEMAS, allowed_of

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rlvr_exp.config.describe import field_help
+from rlvr_exp.config.help import field_help
 from rlvr_exp.config.options import SCHEMAS, allowed_of
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.schema_match import default_of, field_types, is_schema

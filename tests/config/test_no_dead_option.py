@@ -15,7 +15,7 @@ import pytest
 from test_defaults import all_schemas
 
 import rlvr_exp
-from rlvr_exp.config.describe import field_help
+from rlvr_exp.config.help import field_help
 from rlvr_exp.config.options import SCHEMAS, allowed_of
 from rlvr_exp.config.schema_match import field_types, is_schema
 

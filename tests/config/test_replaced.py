@@ -10,7 +10,7 @@ from thinning import thinned
 
 from rlvr_exp.config import needs
 from rlvr_exp.config.compose import compose, compose_lenient
-from rlvr_exp.config.describe import group_options
+from rlvr_exp.config.help import group_options
 from rlvr_exp.config.suited import facts_of
 from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.memory.reading import shape_of

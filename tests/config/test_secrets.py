@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rlvr_exp.config.compose import compose, compose_lenient
-from rlvr_exp.config.describe import annotated
+from rlvr_exp.config.help import annotated
 from rlvr_exp.config.load import load, to_yaml
 
 CLASSES = """

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.config import suited
-from rlvr_exp.config.checkpoint_facts import read_facts
+from rlvr_exp.config.checkpoint_files import read_facts
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.devices import Device
 from rlvr_exp.config.load import load, to_yaml

@@ -13,8 +13,7 @@ from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.schema_match import field_types
-from rlvr_exp.config.trl_fields import FILES, trl_fields
-from rlvr_exp.config.trl_names import EVERYWHERE, OURS, framework_key, trl_problems
+from rlvr_exp.config.trl_names import EVERYWHERE, FILES, OURS, framework_key, trl_fields, trl_problems
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rlvr_exp.config.compose import compose, compose_lenient
-from rlvr_exp.config.describe import field_help
+from rlvr_exp.config.help import field_help
 from rlvr_exp.config.load import build, load, to_yaml
 
 CLASSES = '''

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2] / "rlvr_exp"
 PAGES = ("checkpoints", "inference", "rescore", "verify")
 FILES = {
     "core": ("sealed",),
-    "config": ("infer", "rescore", "select", "needs"),
+    "config": ("infer", "select", "needs"),
     "inference": ("engine", "loading"),
     "records": ("directory", "fingerprint", "resumable_jsonl", "rollout_files"),
     "launch": ("inference_inputs", "resume"),

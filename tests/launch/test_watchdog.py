@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config.guards import Guards
+from rlvr_exp.config.run import Guards
 from rlvr_exp.core.phase import current, go_over, phase
 from rlvr_exp.launch.watchdog import watched
 from rlvr_exp.records.context import RunContext
@@ -64,7 +64,7 @@ def test_a_deadline_of_nothing_starts_no_thread(tmp_path: Path) -> None:
 CHILD = """
 import sys, time
 from pathlib import Path
-from rlvr_exp.config.guards import Guards
+from rlvr_exp.config.run import Guards
 from rlvr_exp.core.phase import phase
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.launch.watchdog import watched

@@ -7,7 +7,7 @@ import pytest
 from checkpoint_samples import checkpoint
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.describe import differing
+from rlvr_exp.config.help import differing
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.memory.plan import plan
 
