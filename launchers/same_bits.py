@@ -21,7 +21,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent
 STAGES = ("grpo", "ppo", "sft", "srl", "cascade", "adversarial", "self_play")
 WORDS = "+experiment=quick seed=0 cache.enabled=false parallel.threads=1".split()
-STEPS = dict.fromkeys(STAGES, ["algorithm.max_steps=3"]) | {"adversarial": [], "self_play": []}
+STEPS = dict.fromkeys(STAGES, ("algorithm.max_steps=3",)) | {"adversarial": (), "self_play": ()}
 """The last two need more steps than three: they take those of the quick experiment."""
 UNEQUAL = re.compile(r"^(time|system)/|seconds$|_s$|^log$")
 """Keys whose values depend on the machine's load, and a verdict's log: of several faults a tool names any."""
