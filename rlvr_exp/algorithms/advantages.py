@@ -1,13 +1,32 @@
-"""From a group's rewards to its samples' advantages, as pure functions.
+"""From rewards to advantages, as pure functions: rewards shaped within a group, group baselines, and GAE.
 
 Samples without a verdict are NaN: they enter neither mean nor deviation and their advantage is zero. A group whose
 rewards are no further apart than `eps` has no advantages at all: the quotient of two rounding errors is no signal.
 Standard deviations are those of a sample (n - 1), as in the authors' released code; the papers write std alone.
+
+Shaped rewards pay a group for variety; the method's advantages follow from the changed rewards.
+
+- Pass-at-k Policy Optimization (Walder & Karkhanis 2025, arXiv 2505.15201): the objective is the largest reward among k
+  draws, in place of the mean reward.
+- The unlikeliness reward (He et al. 2025, Rewarding the Unlikely, arXiv 2506.02355): of the correct completions of a group
+  the less probable ones earn more.
+
+Completions without a verdict have the reward None: they belong to no subset, and keep None.
+
+GAE gives advantages of single tokens from a value estimate, (N, T) tensors. A completion is an episode: its state before token t is the prompt and the tokens drawn so far, its action is token t.
+Sources: Schulman et al. 2016 (GAE, arXiv 1506.02438), eq. 11, 12 and 16; the per-token reward with a KL penalty is
+Ouyang et al. 2022 (InstructGPT, arXiv 2203.02155), appendix C.4, and Ziegler et al. 2019, eq. 2.
+
+Completions are right-padded: a mask is 1 on a prefix of each row. Values off the mask have no effect.
 """
+
+from collections.abc import Sequence
+from math import comb
 
 import torch
 
 from rlvr_exp.config.algorithm import BASELINES
+from rlvr_exp.episodes.types import Completion
 
 SCALES = ("group", "batch", "none")
 
@@ -79,3 +98,115 @@ def _deviation(rewards: torch.Tensor, dim: int) -> torch.Tensor:
     count = (~rewards.isnan()).sum(dim, keepdim=True)
     squares = (rewards - rewards.nanmean(dim, keepdim=True)).square().nansum(dim, keepdim=True)
     return torch.where(count > 1, (squares / (count - 1).clamp(min=1)).sqrt(), torch.zeros_like(squares))
+
+
+Rewards = tuple[float | None, ...]
+
+
+def rewards_at_k(rewards: Sequence[float | None], k: int, weight: float = 1.0) -> Rewards:
+    """Each reward becomes the mean, over all subsets of k verified members that contain the member, of the subset's largest
+    reward (PKPO's transformed reward for continuous rewards, up to its factor k / n).
+
+    Less its mean over the n verified members it is (1 - k/n) times PKPO's estimator with the leave-one-out baseline ("sloo"),
+    as r - mean(r) is (1 - 1/n) times RLOO's: unbiased for the gradient of the expected maximum of k draws, up to a factor.
+    Where n is at most k all members get the largest reward: the group has no advantages.
+
+    Args:
+        weight: share of the changed reward; the rest is the reward as it is.
+    """
+    judged = sorted((reward, place) for place, reward in enumerate(rewards) if reward is not None)
+    ranked = [reward for reward, _ in judged]
+    at_k = {place: _mean_maximum(ranked, rank, min(k, len(ranked))) for rank, (_, place) in enumerate(judged)}
+    return tuple(
+        None if reward is None else (1 - weight) * reward + weight * at_k[place] for place, reward in enumerate(rewards)
+    )
+
+
+def _mean_maximum(ranked: Sequence[float], rank: int, k: int) -> float:
+    """Over the subsets of k of the ascending rewards that contain the one at `rank`: the mean of the largest."""
+    largest = comb(rank, k - 1) * ranked[rank]
+    if k > 1:  # A later reward is the largest; k - 2 further members come before it.
+        largest += sum(comb(later - 1, k - 2) * ranked[later] for later in range(rank + 1, len(ranked)))
+    return largest / comb(len(ranked) - 1, k - 1)
+
+
+def unlikeliness(rewards: Sequence[float | None], completions: Sequence[Completion], beta: float) -> Rewards:
+    """A correct completion's reward r becomes r * (1 - beta * (G - rank) / G), where rank counts the G verified members
+    that were more probable when they were drawn. Equal completions share a rank, whatever rounding did to their
+    log-probabilities; a completion that is not correct keeps its reward."""
+    logprobs: dict[tuple[int, ...], float] = {}
+    for one in completions:
+        logprobs.setdefault(one.sampled.ids, sum(one.sampled.logprobs))
+    own = [logprobs[one.sampled.ids] for one in completions]
+    judged = [logprob for logprob, reward in zip(own, rewards, strict=True) if reward is not None]
+    found: list[float | None] = []
+    for reward, logprob, one in zip(rewards, own, completions, strict=True):
+        rank = sum(other > logprob for other in judged)
+        paid = reward is not None and one.correct
+        found.append(reward * (1 - beta * (len(judged) - rank) / len(judged)) if paid else reward)
+    return tuple(found)
+
+
+EPSILON = 1e-8
+"""Added to the deviation when advantages are whitened."""
+
+
+def token_rewards(rewards: torch.Tensor, mask: torch.Tensor, penalty: torch.Tensor) -> torch.Tensor:
+    """The episode's reward on its last token, less a penalty on every token.
+
+    Args:
+        rewards: (N,), finite; one per completion.
+        mask: (N, T).
+        penalty: (N, T), e.g. coefficient * (log-probability - reference log-probability).
+    """
+    mask = mask.to(rewards.dtype)
+    steps = torch.arange(mask.shape[1], device=mask.device)
+    last = (steps == mask.sum(1, keepdim=True) - 1).to(rewards.dtype)
+    return last * rewards[:, None] - mask * penalty
+
+
+def gae(
+    rewards: torch.Tensor, values: torch.Tensor, mask: torch.Tensor, gamma: float, lam: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Generalised advantage estimates and the returns that the value is fitted to; both (N, T), zero off the mask.
+
+    delta_t = r_t + gamma V(s_t+1) - V(s_t), A_t = sum over l of (gamma lambda)^l delta_t+l, R_t = A_t + V(s_t).
+    V is zero after a completion's last token, whether it ended by itself or at the token limit: the limit is part of
+    the task and its reward is the episode's final outcome, so there is nothing to bootstrap from.
+
+    Args:
+        rewards: (N, T) reward of each token.
+        values: (N, T) V(s_t), the estimate before token t.
+    """
+    mask = mask.to(values.dtype)
+    advantages = torch.zeros_like(values)
+    ahead = next_value = torch.zeros_like(values[:, 0])
+    for t in reversed(range(values.shape[1])):
+        delta = rewards[:, t] + gamma * next_value - values[:, t]
+        ahead = (delta + gamma * lam * ahead) * mask[:, t]
+        next_value = values[:, t] * mask[:, t]
+        advantages[:, t] = ahead
+    return advantages, (advantages + values) * mask
+
+
+def whiten(advantages: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Advantages with mean 0 and deviation 1 over the tokens of the mask; zero off it."""
+    mask = mask.to(advantages.dtype)
+    count = mask.sum().clamp(min=1)
+    mean = (advantages * mask).sum() / count
+    centred = (advantages - mean) * mask
+    deviation = (centred.square().sum() / count).sqrt()
+    return centred / (deviation + EPSILON)
+
+
+def explained_variance(values: torch.Tensor, returns: torch.Tensor, mask: torch.Tensor) -> float:
+    """1 - Var(returns - values) / Var(returns) over the tokens of the mask: 1 for a perfect value, 0 for a constant.
+
+    NaN where returns do not vary, or the mask is empty.
+    """
+    chosen = mask > 0
+    if not chosen.any():
+        return float("nan")
+    total = returns[chosen].var(correction=0)
+    rest = (returns - values)[chosen].var(correction=0)
+    return float(1 - rest / total) if total > 0 else float("nan")

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from trl import GRPOConfig
 
-from rlvr_exp.algorithms.entropy_control import EntropyControl
+from rlvr_exp.algorithms.loss import EntropyControl
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
@@ -21,8 +21,7 @@ from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
-from rlvr_exp.rollouts.group_filter import GroupFilter
-from rlvr_exp.rollouts.groups import Groups
+from rlvr_exp.rollouts.groups import GroupFilter, Groups
 
 
 class Algorithm(options.ReinforcementLearning, ABC):

@@ -12,10 +12,9 @@ from typing import Any
 import torch
 from trl import GRPOConfig
 
-from rlvr_exp.algorithms.advantages import weighted
+from rlvr_exp.algorithms.advantages import rewards_at_k, unlikeliness, weighted
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.entropy_control import EntropyControl
-from rlvr_exp.algorithms.group_rewards import rewards_at_k, unlikeliness
+from rlvr_exp.algorithms.loss import EntropyControl
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch, collate, completion_mask, members_of, rewards_of
@@ -24,8 +23,7 @@ from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
-from rlvr_exp.rollouts.group_filter import GroupFilter
-from rlvr_exp.rollouts.groups import Group, Groups
+from rlvr_exp.rollouts.groups import Group, GroupFilter, Groups
 
 
 class GroupAlgorithm(Algorithm, options.GroupMethod):

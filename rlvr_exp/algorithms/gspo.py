@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from rlvr_exp.algorithms.advantages import group_advantages
-from rlvr_exp.algorithms.aggregate import token_weights
 from rlvr_exp.algorithms.group import RatioAlgorithm
+from rlvr_exp.algorithms.loss import token_weights
 from rlvr_exp.config import algorithm as options
 
 

@@ -30,8 +30,7 @@ from trl import GRPOConfig
 
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
-from rlvr_exp.algorithms.ppo_trainer import PPOTrainer
-from rlvr_exp.algorithms.replay_buffer import ReplayBuffer
+from rlvr_exp.algorithms.ppo_trainer import PPOTrainer, ReplayBuffer
 from rlvr_exp.algorithms.trajectories import Trajectories, collected
 from rlvr_exp.config import ppo as options
 from rlvr_exp.config.batching import BatchLimits

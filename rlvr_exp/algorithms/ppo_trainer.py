@@ -1,9 +1,13 @@
 """The trainer of PPO: PolicyTrainer on a policy and its value as one module, with PPO's own loss.
 
 Before a batch is split into mini-batches, every token's log-probability and value are computed once (`_prepared`); the
-estimates and the losses themselves are pure functions (algorithms.trajectories, algorithms.ppo_loss).
+estimates and the losses themselves are pure functions (algorithms.trajectories, algorithms.loss).
+
+The replay buffer keeps recent groups. Their advantages are not kept: they are re-estimated with the current value, and a
+token's weight corrects for the policy that sampled it (algorithms.loss).
 """
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -11,16 +15,53 @@ from typing import Any
 import torch
 from trl.trainer.callbacks import SyncRefModelCallback
 
-from rlvr_exp.algorithms import ppo_loss
-from rlvr_exp.algorithms.entropy_control import EntropyControl
-from rlvr_exp.algorithms.gae import explained_variance
-from rlvr_exp.algorithms.replay_buffer import ReplayBuffer
+from rlvr_exp.algorithms import loss as ppo_loss
+from rlvr_exp.algorithms.advantages import explained_variance
+from rlvr_exp.algorithms.loss import EntropyControl
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.algorithms.trajectories import Trajectories, collected, estimated
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.models.adapters import adapters_off
 from rlvr_exp.models.value_head import ActorCritic
+from rlvr_exp.rollouts.groups import Group, group_from, group_state
+
+
+class ReplayBuffer:
+    """The groups of the last `steps` batches.
+
+    Args:
+        prompts: groups drawn each time, fewer while the buffer has fewer.
+        seed: draws depend only on it and the step.
+    """
+
+    def __init__(self, steps: int, prompts: int, seed: int):
+        self._prompts, self._seed = prompts, seed
+        self._kept: deque[list[Group]] = deque(maxlen=steps)
+
+    def exchange(self, step: int, fresh: Sequence[Group]) -> list[Group]:
+        """Groups of earlier batches, drawn without replacement; then `fresh` is kept and the oldest batch dropped."""
+        pool = [group for batch in self._kept for group in batch]
+        drawn = stream(self._seed, "replay", step).sample(pool, min(self._prompts, len(pool)))
+        self._kept.append(list(fresh))
+        return drawn
+
+    def metrics(self) -> dict[str, float]:
+        return {"groups": float(sum(len(batch) for batch in self._kept))}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"batches": [[group_state(group) for group in batch] for batch in self._kept]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Raises InputError for unknown or missing keys."""
+        if set(state) != {"batches"}:
+            got = ", ".join(sorted(state)) or "no keys"
+            raise InputError(InputProblem("state of ReplayBuffer", "has other keys", got, "batches"))
+        self._kept.clear()
+        self._kept.extend([group_from(group) for group in batch] for batch in state["batches"])
+
 
 ESTIMATES = ("old_logprobs", "old_values", "returns", "importance")
 """Fields of Trajectories that the loss reads besides the advantages."""
@@ -113,7 +154,7 @@ class PPOTrainer(PolicyTrainer):
         return loss
 
     def _compute_loss(self, model, inputs):
-        """Sum of weight * loss over the tokens of the pass (algorithms.ppo_loss)."""
+        """Sum of weight * loss over the tokens of the pass (algorithms.loss)."""
         rows, ppo = inputs["rows"], self._ppo
         scores = self._score(model, rows, inputs.get("support"), entropy=ppo.entropy_coef != 0.0)
         logprobs, values = rows.placed(scores.logprobs), rows.unpacked(scores.output["value"])

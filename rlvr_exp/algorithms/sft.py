@@ -13,9 +13,9 @@ from trl.trainer.utils import FusedCausalLMOutput
 from rlvr_exp.algorithms.examples import IGNORED, Example, Examples, length
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
-from rlvr_exp.algorithms.packed_trainer import PackedTrainer, filled_on_cpu
 from rlvr_exp.algorithms.packing import packed_examples
 from rlvr_exp.algorithms.packing_probe import Choice
+from rlvr_exp.algorithms.stepped import PackedTrainer, filled_on_cpu
 from rlvr_exp.config import algorithm as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.adapters import kept_precise

@@ -8,29 +8,29 @@ Seams used of the pinned TRL (private methods; tests/algorithms hold them):
 - `_get_per_token_logps_and_entropies` scores the rows of the micro-batch (algorithms.packing, algorithms.logprobs);
 - advantages of shape (N, T) and a float `tool_mask` as the per-token weights of the loss.
 Sampling, verification and advantages are not part of this class.
+
+A reference policy that follows the trained policy is part of a checkpoint; a fixed reference is the initial policy.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import Accelerator
 from datasets import Dataset
+from safetensors.torch import load_file, save_file
+from torch import nn
 from trl import GRPOConfig, GRPOTrainer
 
-from rlvr_exp.algorithms.entropy_control import EntropyControl
-from rlvr_exp.algorithms.joined import joined
 from rlvr_exp.algorithms.logprobs import Scores, score
-from rlvr_exp.algorithms.metric_gather import skip_metric_gather
+from rlvr_exp.algorithms.loss import EntropyControl, TokenMeans, clipped, kl_estimate
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
-from rlvr_exp.algorithms.packed_trainer import PackedTrainer, filled_on_cpu
 from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
-from rlvr_exp.algorithms.ppo_loss import clipped, kl_estimate
-from rlvr_exp.algorithms.reference import Reference
-from rlvr_exp.algorithms.saved_updates import as_plain, from_plain
-from rlvr_exp.algorithms.token_means import TokenMeans
-from rlvr_exp.algorithms.training_batch import TrainingBatch
+from rlvr_exp.algorithms.stepped import PackedTrainer, as_plain, filled_on_cpu, from_plain
+from rlvr_exp.algorithms.training_batch import TrainingBatch, joined
 from rlvr_exp.algorithms.warm_up import longest_part, warm_up
 from rlvr_exp.config.batching import BatchLimits, Piece, micro_batches, pieces
 from rlvr_exp.models.adapters import adapters_off, kept_precise, reference_is_base
@@ -374,3 +374,38 @@ def _unpadded(ids: torch.Tensor, mask: torch.Tensor, rows: Sequence[int]) -> lis
 def _judged_elsewhere(**_: object) -> list[float]:
     """TRL requires a reward function; this trainer never calls it."""
     raise RuntimeError("rewards come with the training batch")
+
+
+FILE = Path("training") / "reference.safetensors"
+
+
+class Reference(nn.Module):
+    """Saves and loads a model's weights in their own dtypes."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.model = model
+
+    def save(self, folder: Path) -> None:
+        save_file({name: value.detach().contiguous() for name, value in self.named_parameters()}, folder / FILE)
+
+    @torch.no_grad()
+    def load(self, folder: Path) -> None:
+        """Raises KeyError where the file belongs to another model."""
+        kept = load_file(folder / FILE)
+        for name, value in self.named_parameters():
+            value.copy_(kept[name])
+
+
+@contextmanager
+def skip_metric_gather(accelerator: Accelerator) -> Iterator[None]:
+    """Inside the block `gather` returns its argument.
+
+    TRL's loss gathers only the least and the largest clipped share of a sample, which no row of metrics logs; means are
+    reduced, which still works across ranks.
+    """
+    accelerator.gather = lambda value: value  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del accelerator.gather

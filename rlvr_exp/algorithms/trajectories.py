@@ -9,9 +9,8 @@ from typing import Protocol
 
 import torch
 
-from rlvr_exp.algorithms.aggregate import token_weights
-from rlvr_exp.algorithms.gae import gae, token_rewards, whiten
-from rlvr_exp.algorithms.ppo_loss import importance_weights
+from rlvr_exp.algorithms.advantages import gae, token_rewards, whiten
+from rlvr_exp.algorithms.loss import importance_weights, token_weights
 from rlvr_exp.algorithms.training_batch import (
     TrainingBatch,
     collate_completions,

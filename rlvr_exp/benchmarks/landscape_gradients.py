@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import torch
 
-from rlvr_exp.algorithms.places import place_of
+from rlvr_exp.algorithms.gradients import place_of
 from rlvr_exp.benchmarks.gradient_variance import gradient_noise
 from rlvr_exp.benchmarks.landscape_loss import Weights
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from rlvr_exp.algorithms.gae import gae
-from rlvr_exp.algorithms.ppo_loss import clipped, kl_estimate, surrogate_loss
+from rlvr_exp.algorithms.advantages import gae
+from rlvr_exp.algorithms.loss import clipped, kl_estimate, surrogate_loss
 from rlvr_exp.benchmarks.theory_checks import Check
 from rlvr_exp.core.seeds import derive
 

@@ -15,10 +15,8 @@ from collections.abc import Callable
 import torch
 from scipy.stats import binom
 
-from rlvr_exp.algorithms.advantages import group_advantages, reinforce_advantages
-from rlvr_exp.algorithms.aggregate import token_weights
-from rlvr_exp.algorithms.gae import gae, token_rewards
-from rlvr_exp.algorithms.ppo_loss import surrogate_loss
+from rlvr_exp.algorithms.advantages import gae, group_advantages, reinforce_advantages, token_rewards
+from rlvr_exp.algorithms.loss import surrogate_loss, token_weights
 from rlvr_exp.benchmarks.theory_checks import Check
 from rlvr_exp.benchmarks.theory_tree import LONGEST, MASK, Tree, random_tree
 

@@ -15,10 +15,8 @@ from rlvr_exp.curriculum.base import Curriculum, Observation
 from rlvr_exp.episodes.episode import Draws, Episode
 from rlvr_exp.episodes.types import Completion, RewardBreakdown
 from rlvr_exp.rewards.compose import Reward
-from rlvr_exp.rollouts.group_filter import GroupFilter
-from rlvr_exp.rollouts.groups import Group, Groups, check_groups
+from rlvr_exp.rollouts.groups import Group, GroupFilter, Groups, check_groups, group_from, group_state
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner
-from rlvr_exp.rollouts.saved_groups import group_from, group_state
 from rlvr_exp.tasks.base import Task
 
 RewardShaping = Callable[[Sequence[float | None], Sequence[Completion]], tuple[float | None, ...]]

@@ -1,4 +1,4 @@
-"""From logits and one random number per row to a token, its log-probability and the tokens that it was drawn from.
+"""Logits of the next tokens, and from them and one random number per row to a token, its log-probability and the tokens that it was drawn from.
 
 Filters act in Transformers' order: temperature, top-k, top-p, min-p, each on the tokens that the filter before it kept,
 renormalised. (vLLM applies min-p before top-k and top-p; with min-p and top-p both set its sets may be smaller.) The
@@ -9,6 +9,7 @@ the vocabulary: no generator is read, and a row's token depends on that row alon
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch.nn.functional import pad
 
@@ -133,3 +134,19 @@ def filter_mask(scores: torch.Tensor, filters: LogitFilters) -> torch.Tensor:
     if filters.min_p > 0.0:
         kept = kept & (scores >= scores.amax(-1, keepdim=True) + math.log(filters.min_p))
     return kept
+
+
+@dataclass(frozen=True)
+class Logits:
+    """Of the next token behind each of some tokens of completions, one completion after the other."""
+
+    values: torch.Tensor
+    """(rows, vocabulary)"""
+    rows: np.ndarray
+    """(tokens,) the row of each token"""
+    sequences: int
+    """How many different completions the rows belong to."""
+
+    def of_tokens(self) -> torch.Tensor:
+        """(tokens, vocabulary)"""
+        return self.values.index_select(0, torch.from_numpy(self.rows).to(self.values.device))

@@ -1,14 +1,26 @@
 """Groups of verified completions whose rewards have a common baseline, and their fate in a step.
 
 A group keeps the id that it received when it was sampled, through filtering, waiting and training: two groups of the same
-task are two groups. Its members may have different prompts, as retries have; those with the same are neighbours. Accounts for a step's samples on the sampling side. Never samples or verifies.
+task are two groups. Its members may have different prompts, as retries have; those with the same are neighbours.
+The filter of a step drops, keeps or resamples groups without a signal; groups that wait are part of a checkpoint. Nothing here samples
+or verifies.
+
+Zero variance is one rule for every algorithm. A group has zero variance when the largest and the smallest reward of all its verified members are no further apart than
+`eps`; a deviation, a leave-one-out mask or an exact comparison of floats would each miss cases. Such a group is `solved`
+(some member passed, so all did as well), `failed`, or `errored` (no member has a verdict). The filter sees all groups of
+a step, the same on every rank, so that ranks never differ in what they train on. Holds no state.
+
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.episodes.serialize import STATE, from_plain, to_plain
 from rlvr_exp.episodes.types import Completion, RewardBreakdown
+from rlvr_exp.tasks.base import Task
 
 MAX_GROUPS = 1 << 20
 """An upper bound of the groups sampled in any step."""
@@ -98,3 +110,96 @@ def check_groups(groups: Sequence[Group], group_size: int) -> None:
         raise ValueError(f"groups {odd[:3]} do not have the {group_size} members that were requested")
     if len({group.id for group in groups}) != len(groups):
         raise ValueError("two groups share an id: a group would be trained on twice")
+
+
+SOLVED, FAILED, ERRORED = ZERO_VARIANCE_KINDS = ("solved", "failed", "errored")
+MODES = ("keep", "mask", "resample")
+
+
+@dataclass(frozen=True)
+class GroupFilter:
+    """
+    Args:
+        mode: "keep" leaves groups of zero variance in the loss's denominators, "mask" takes them out, "resample" takes
+            them out and samples other tasks in their place.
+        eps: the largest spread of rewards that counts as zero variance.
+        budget: with "resample": the most groups sampled for one batch, as a multiple of the batch.
+    """
+
+    mode: str
+    eps: float
+    budget: int = 1
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(f"GroupFilter: mode is {self.mode!r}, allowed {', '.join(MODES)}")
+
+    @property
+    def resamples(self) -> bool:
+        return self.mode == "resample"
+
+    def zero_variance_kind(self, group: Group) -> str | None:
+        """One of ZERO_VARIANCE_KINDS; None for a group whose rewards vary."""
+        judged = [reward for reward in group.rewards if reward is not None]
+        if spread(judged) > self.eps:
+            return None
+        if not judged:
+            return ERRORED
+        return SOLVED if any(completion.verdict.outcome == "passed" for completion in group.completions) else FAILED
+
+    def masks(self, group: Group) -> bool:
+        """Whether the group stays out of the loss and its denominators."""
+        return self.mode != "keep" and self.zero_variance_kind(group) is not None
+
+
+def spread(rewards: Sequence[float]) -> float:
+    """max - min; zero for no rewards."""
+    return max(rewards) - min(rewards) if rewards else 0.0
+
+
+KEYS = {"step", "index", "task", "family", "prompts", "completions", "rewarded", "rewards"}
+
+
+def group_state(group: Group) -> dict[str, Any]:
+    """The group as values that JSON can hold; the task only by its id and family."""
+    task, plain = group.completions[0].task, map(to_plain, group.completions)
+    pairs = zip(group.prompts, group.prompt_ids, strict=True)
+    return {
+        "step": group.step,
+        "index": group.index,
+        "task": task.id,
+        "family": task.family,
+        "prompts": [[text, list(ids), len(list(same))] for (text, ids), same in groupby(pairs)],
+        "completions": [{name: values[name] for name in STATE} for values in plain],
+        "rewarded": [vars(one) for one in group.rewarded],
+        "rewards": list(group.rewards),
+    }
+
+
+def group_from(state: Mapping[str, Any], tasks: Mapping[str, Task] | None = None) -> Group:
+    """The group of a state.
+
+    Args:
+        tasks: the tasks of the data by id; None: only id and family of the group's task are known.
+
+    Raises:
+        InputError: unknown or missing keys, or the group's task is no longer in the data.
+    """
+    if set(state) != KEYS:
+        got, allowed = ", ".join(sorted(state)), ", ".join(sorted(KEYS))
+        remedy = "resume with the version that wrote the checkpoint"
+        raise InputError(InputProblem("state of a group", "has other keys", got, allowed, remedy=remedy))
+    task = None if tasks is None else tasks.get(state["task"])
+    if tasks is not None and task is None:
+        what, remedy = "the task of a waiting group is gone", "resume with the data that the run was started with"
+        raise InputError(InputProblem("data", what, state["task"], remedy=remedy))
+    prompts = [(text, tuple(ids)) for text, ids, count in state["prompts"] for _ in range(count)]
+    return Group(
+        step=state["step"],
+        index=state["index"],
+        prompts=tuple(text for text, _ in prompts),
+        prompt_ids=tuple(ids for _, ids in prompts),
+        completions=tuple(from_plain({**state, **one}, task) for one in state["completions"]),
+        rewarded=tuple(RewardBreakdown(**one) for one in state["rewarded"]),
+        rewards=tuple(state["rewards"]),
+    )

@@ -9,7 +9,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 
 from rlvr_exp.models.onednn_linear import onednn_inference
-from rlvr_exp.rollouts.logits import Logits
+from rlvr_exp.rollouts.draw import Logits
 
 
 class RowDecoder:

@@ -15,8 +15,7 @@ import torch
 from peft import PeftModel
 from transformers.trainer import TRAINER_STATE_NAME
 
-from rlvr_exp.algorithms.clipping import Clipping
-from rlvr_exp.algorithms.gradient_cosine import GradientCosine
+from rlvr_exp.algorithms.gradients import Clipping, GradientCosine
 from rlvr_exp.algorithms.optimizers import parts_of
 from rlvr_exp.algorithms.stepped import Stepped
 from rlvr_exp.core.seeds import derive

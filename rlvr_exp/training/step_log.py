@@ -19,8 +19,7 @@ from rlvr_exp.algorithms.training_batch import TrainingBatch, sampled
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.records.rollout_files import RolloutRow
-from rlvr_exp.rollouts.group_filter import ZERO_VARIANCE_KINDS
-from rlvr_exp.rollouts.groups import Group, Groups, members
+from rlvr_exp.rollouts.groups import ZERO_VARIANCE_KINDS, Group, Groups, members
 from rlvr_exp.verifiers.base import BUCKETS
 
 SOLVED, FAILED, SILENT, MIXED = "solved", "failed", "no_verdict", "mixed"

@@ -6,7 +6,7 @@ import torch
 from tiny_step import EVERYTHING, experience, flat, trainer
 from updating import updated
 
-from rlvr_exp.algorithms.parallel_arguments import parallel_arguments
+from rlvr_exp.algorithms.arguments import parallel_arguments
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.rollouts.distributed import rank

@@ -16,7 +16,7 @@ from roles_in_turn import trained
 from tiny_step import EVERYTHING, experience, flat, trainer
 from updating import updated
 
-from rlvr_exp.algorithms.parallel_arguments import parallel_arguments
+from rlvr_exp.algorithms.arguments import parallel_arguments
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.launch import lifeline

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.algorithms.aggregate import MODES, token_weights
+from rlvr_exp.algorithms.loss import MODES, token_weights
 
 LIMIT, SIZE = 100, 2
 lengths = st.lists(st.integers(0, 7), min_size=SIZE, max_size=8).filter(any).map(lambda n: n[: len(n) // SIZE * SIZE])

@@ -13,7 +13,7 @@ from thinning import tries
 from tiny_update import Bowl, trainer
 from updating import Gradients, updated
 
-from rlvr_exp.algorithms.clipping import Clipping
+from rlvr_exp.algorithms.gradients import Clipping
 from rlvr_exp.config.compose import compose
 
 

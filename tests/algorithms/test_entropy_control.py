@@ -9,7 +9,7 @@ from tiny_step import ANSWER, EVERYTHING, experience, flat, policy, trainer
 from torch.nn.functional import log_softmax
 from updating import updated
 
-from rlvr_exp.algorithms.entropy_control import EntropyControl
+from rlvr_exp.algorithms.loss import EntropyControl
 
 
 @given(st.floats(0, 1), st.lists(st.floats(0, 4), max_size=20))

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.algorithms.gae import explained_variance, gae, token_rewards, whiten
+from rlvr_exp.algorithms.advantages import explained_variance, gae, token_rewards, whiten
 
 number = st.floats(-3, 3, width=32)
 unit = st.floats(0, 1)

@@ -8,7 +8,7 @@ import torch
 from tiny_update import Bowl, trainer
 from updating import Gradients, driven
 
-from rlvr_exp.algorithms.gradient_cosine import GradientCosine
+from rlvr_exp.algorithms.gradients import GradientCosine
 from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.training.learner import Learner
 

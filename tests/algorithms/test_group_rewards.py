@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.algorithms.group_rewards import rewards_at_k, unlikeliness
+from rlvr_exp.algorithms.advantages import rewards_at_k, unlikeliness
 from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Verdict

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_step import EVERYTHING, trainer
 
-from rlvr_exp.algorithms.joined import joined
 from rlvr_exp.algorithms.trainer import PolicyTrainer
-from rlvr_exp.algorithms.training_batch import TrainingBatch, collate_kept_token_ids, pad_left, pad_right
+from rlvr_exp.algorithms.training_batch import TrainingBatch, collate_kept_token_ids, joined, pad_left, pad_right
 from rlvr_exp.episodes.types import TokenSample
 
 END = 1

@@ -145,7 +145,7 @@ def learns(one: Example) -> bool:
 
 def test_a_model_that_cannot_be_packed_learns_the_same(tmp_path, monkeypatch):
     wanted, row = stepped(trainer(tmp_path), BATCH)
-    monkeypatch.setattr("rlvr_exp.algorithms.packed_trainer.choose", lambda *_: Choice(None, ("asked for",)))
+    monkeypatch.setattr("rlvr_exp.algorithms.stepped.choose", lambda *_: Choice(None, ("asked for",)))
     got, alone = stepped(trainer(tmp_path), BATCH)
     assert (got - wanted).norm() <= 1e-5 * wanted.norm() and not torch.equal(got, wanted)
     assert alone["loss"] == pytest.approx(row["loss"], rel=1e-5)
@@ -183,7 +183,7 @@ def test_held_out_loss_is_that_of_each_example(tmp_path):
 def test_a_resumed_trainer_packs_as_before(tmp_path, monkeypatch):
     first = trainer(tmp_path)
     stepped(first, BATCH)
-    monkeypatch.setattr("rlvr_exp.algorithms.packed_trainer.choose", lambda *_: pytest.fail("chosen again"))
+    monkeypatch.setattr("rlvr_exp.algorithms.stepped.choose", lambda *_: pytest.fail("chosen again"))
     again = trainer(tmp_path)
     again.load_trainer_state(first.trainer_state())
     stepped(again, BATCH)

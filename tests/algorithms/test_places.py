@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_exp.algorithms.places import place_of
+from rlvr_exp.algorithms.gradients import place_of
 
 
 @pytest.mark.parametrize(

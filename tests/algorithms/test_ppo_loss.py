@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.algorithms.ppo_loss import clipped, importance_weights, kl_estimate, surrogate_loss, value_loss
+from rlvr_exp.algorithms.loss import clipped, importance_weights, kl_estimate, surrogate_loss, value_loss
 
 logprob = st.floats(-4, 0)
 advantage = st.floats(-3, 3)

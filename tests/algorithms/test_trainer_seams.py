@@ -112,7 +112,7 @@ def test_a_sample_without_a_verdict_is_not_computed(tmp_path):
 def test_row_by_row_gives_the_same_gradient(tmp_path, tokens, monkeypatch):
     given = experience((1,))
     wanted = gradient(tmp_path, given, tokens)
-    monkeypatch.setattr("rlvr_exp.algorithms.packed_trainer.choose", lambda *_: Choice(None, ("asked for",)))
+    monkeypatch.setattr("rlvr_exp.algorithms.stepped.choose", lambda *_: Choice(None, ("asked for",)))
     got = gradient(tmp_path, given, tokens)
     assert (got - wanted).norm() <= 1e-5 * wanted.norm()
 
@@ -185,7 +185,7 @@ def test_no_linear_layer_of_a_step_takes_pytorchs_way(tmp_path, monkeypatch, che
         return linear(given, layer.weight)
 
     monkeypatch.setattr(torch.nn.Linear, "forward", own)
-    monkeypatch.setattr("rlvr_exp.algorithms.packed_trainer.choose", lambda *_: Choice("sdpa_packed", ()))
+    monkeypatch.setattr("rlvr_exp.algorithms.stepped.choose", lambda *_: Choice("sdpa_packed", ()))
     given = experience()
     more = {"gradient_checkpointing": checkpointed, "gradient_checkpointing_kwargs": {"use_reentrant": False}}
     got = gradient(tmp_path, given, 30, **more)

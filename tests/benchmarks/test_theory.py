@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from rlvr_exp.algorithms import advantages, gae, ppo_loss
+from rlvr_exp.algorithms import advantages
+from rlvr_exp.algorithms import loss as ppo_loss
 from rlvr_exp.benchmarks import theory_estimators, theory_gradient
 from rlvr_exp.benchmarks.theory import measure
 from rlvr_exp.benchmarks.theory_checks import Check, rows_of
@@ -46,7 +47,7 @@ def other_way(logprobs, old, given, low, high):
 
 
 def no_discount(rewards, values, mask, gamma, lam):
-    return gae.gae(rewards, values, mask, 1.0, lam)
+    return advantages.gae(rewards, values, mask, 1.0, lam)
 
 
 def k2(logprobs, other):

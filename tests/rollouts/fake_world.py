@@ -12,7 +12,7 @@ from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed
 from rlvr_exp.rollouts.collect import BatchPlan, Collector, RoleRules
-from rlvr_exp.rollouts.group_filter import GroupFilter
+from rlvr_exp.rollouts.groups import GroupFilter
 from rlvr_exp.rollouts.rollout_loop import RolloutRequest, RolloutResult
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
 from rlvr_exp.tasks.base import Candidate, Task

@@ -13,8 +13,7 @@ from thinning import tries
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.rollouts.collect import BatchPlan
-from rlvr_exp.rollouts.group_filter import MODES, GroupFilter
-from rlvr_exp.rollouts.groups import Groups
+from rlvr_exp.rollouts.groups import MODES, GroupFilter, Groups
 
 STEPS = 7
 plans = st.builds(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.rollouts.group_filter import ERRORED, FAILED, MODES, SOLVED, ZERO_VARIANCE_KINDS, GroupFilter, spread
+from rlvr_exp.rollouts.groups import ERRORED, FAILED, MODES, SOLVED, ZERO_VARIANCE_KINDS, GroupFilter, spread
 
 maybe = st.one_of(st.none(), st.floats(-2, 2))
 

@@ -11,8 +11,7 @@ from transformers import AutoTokenizer
 from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import sample_groups
-from rlvr_exp.rollouts.sampling_params import SamplingParams
-from rlvr_exp.rollouts.stopping import CompletionCheck, StopStringMatcher
+from rlvr_exp.rollouts.sampling_params import CompletionCheck, SamplingParams, StopStringMatcher
 
 TOKENIZER = AutoTokenizer.from_pretrained(EMBEDDED_MODEL)
 BYTES = [

@@ -11,8 +11,7 @@ from rollout_models import tiny_model
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.engines.vllm import VLLMEngine, adapter_rank, sample_of
-from rlvr_exp.rollouts.sampling_params import SamplingParams
-from rlvr_exp.rollouts.stopping import CompletionCheck
+from rlvr_exp.rollouts.sampling_params import CompletionCheck, SamplingParams
 from rlvr_exp.rollouts.sync_probe import Sequences, SyncProbe
 
 CONFIG = SimpleNamespace(model=SimpleNamespace(max_prompt_tokens=10, max_completion_tokens=10))
