@@ -53,6 +53,26 @@ def test_light_answers_load_nothing_heavy_and_write_nothing(name: str, tmp_path:
     assert (said.stderr if code else said.stdout).strip() and not list(tmp_path.iterdir())
 
 
+ON_ANOTHER_SYSTEM = """
+import sys, tempfile
+for name in ("fcntl", "grp", "pwd", "resource", "termios"):
+    sys.modules[name] = None
+sys.platform = sys.argv[1]
+from rlvr_exp.main import main
+sys.exit(main(["+stage=grpo"]))
+"""
+
+
+@pytest.mark.parametrize("system", ["darwin", "win32"])
+def test_another_system_is_refused_in_one_line(system: str, tmp_path: Path) -> None:
+    command, env = [sys.executable, "-c", ON_ANOTHER_SYSTEM, system], {**os.environ, "PYTHONPATH": str(ROOT)}
+    said = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert said.returncode == 2 and not said.stdout and not list(tmp_path.iterdir())
+    assert said.stderr.splitlines() == [
+        f"rlvr_exp needs Linux, this system is {system}: use Linux or the container in .devcontainer/"
+    ]
+
+
 def test_bare_lists_every_stage_and_three_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     said = capsys.readouterr().out
