@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from rlvr_exp.config.run import Checkpoint
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_json
 from rlvr_exp.core.phase import CHECKPOINT, phase
@@ -85,7 +86,7 @@ class Checkpoints:
     def __init__(
         self,
         run_dir: Path,
-        settings,
+        settings: Checkpoint,
         about: Mapping[str, Any] | None = None,
         ends_phase: Callable[[int], bool] | None = None,
     ):

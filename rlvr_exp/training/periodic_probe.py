@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import torch
 
 from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.config.run import Probe
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.sync_probe import Sequences, SyncProbe
 
@@ -20,7 +21,7 @@ class PeriodicProbe:
 
     def __init__(
         self,
-        options,
+        options: Probe,
         trainer: PolicyTrainer,
         policy: Policy,
         prompts: list[list[int]],
