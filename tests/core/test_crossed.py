@@ -40,6 +40,7 @@ def drawn(draw, seeds, tasks, of_seed, of_task, rest, middle=0.0):
     return rows
 
 
+@pytest.mark.heavy
 def test_the_module_loads_no_library() -> None:
     code = "import sys, rlvr_exp.core.crossed; print({'numpy', 'scipy', 'torch'} & set(sys.modules))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

@@ -25,6 +25,7 @@ from rlvr_exp.core.statistics import (
 )
 
 
+@pytest.mark.heavy
 def test_the_module_loads_no_library() -> None:
     code = "import sys, rlvr_exp.core.statistics; sys.exit(bool({'numpy', 'scipy'} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
