@@ -37,10 +37,12 @@ EXCEPT = """
     episodes/test_solving.py
     evaluation/test_ballots.py evaluation/test_bits.py evaluation/test_evaluate_episodes.py
     evaluation/test_excess_code.py
-    launch/test_children.py launch/test_execute.py launch/test_execute_ranks.py launch/test_resume.py
-    launch/test_told_at_start.py
+    launch/test_children.py launch/test_data_check.py launch/test_execute.py launch/test_execute_ranks.py
+    launch/test_plan_refuses.py launch/test_resume.py launch/test_told_at_start.py
     main/test_real_runs.py
+    memory/test_lengths.py memory/test_plan.py memory/test_planned_device.py
     records/test_guards_disk.py records/test_overrides.py
+    report/test_diagnosis_kept.py report/test_report_parts.py report/test_role_rates.py
     self_play/test_relabel.py
     solutions/test_store_processes.py
     studies/test_calibration.py studies/test_executors.py studies/test_model_studies.py studies/test_quick_studies.py

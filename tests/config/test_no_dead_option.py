@@ -94,6 +94,7 @@ def test_every_option_has_a_reader(path: str) -> None:
     assert not dead, f"{path or 'the root'}: nothing reads {dead}"
 
 
+@pytest.mark.heavy
 def test_an_option_that_nothing_reads_is_found() -> None:
     @dataclasses.dataclass
     class Made:

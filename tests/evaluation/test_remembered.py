@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from completions import completion
 
 from rlvr_exp.config.compose import compose
@@ -25,6 +26,7 @@ def place(folder: Path, *words: str, **changed: object) -> Path:
     return measurement(str(folder), run, "test")
 
 
+@pytest.mark.heavy
 def test_runs_that_learn_otherwise_share_a_measurement_and_others_do_not(tmp_path: Path) -> None:
     base = place(tmp_path)
     same = (

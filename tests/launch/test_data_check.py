@@ -172,7 +172,6 @@ def baseline(folder: Path, *words: str) -> Path:
     return folder
 
 
-@pytest.mark.heavy
 def test_a_baseline_measured_in_another_way_is_told_before_anything_starts(tmp_path: Path, arc: str) -> None:
     folder = baseline(tmp_path / "run", arc)
 

@@ -222,7 +222,6 @@ def test_a_run_without_the_package_of_its_weights_is_refused_with_the_command(
     assert main(words) == 2 and command in capsys.readouterr().err
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("words", "shown"),
     [
