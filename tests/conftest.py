@@ -55,13 +55,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tier", choices=unit_tier.TIERS, default="all", help="which tests run; see tests/unit_tier.py")
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Under xdist, the workers run the tests and the main process starts them."""
-    if session.config.option.tier == "all":
-        return
-    if absent := unit_tier.absent():
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Refuse heavy work from here on. Under xdist, the workers run the tests and the main process starts them."""
+    tier = session.config.option.tier
+    if tier != "all" and (absent := unit_tier.absent()):
         raise pytest.UsageError(f"tests/unit_tier.py: no such file: {', '.join(absent)}")
-    if session.config.option.tier == "unit" and (WORKER or not session.config.getoption("numprocesses", None)):
+    if tier == "unit" and (WORKER or not session.config.getoption("numprocesses", None)):
         session.config.pluginmanager.register(unit_tier)
         unit_tier.refuse_heavy_work()
 
