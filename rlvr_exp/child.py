@@ -84,10 +84,10 @@ def _to_the_end(config: Config, context: RunContext) -> int:
         result, code = _unfinished(context, str(stop)), stop.exit_code
         _log(result.reason)
     except Exception as fault:  # A failure of the disk, or a fault of ours, which the run's status records.
-        stop = unwritable(fault, context.directory)
-        code = FAULT if stop is None else stop.exit_code
-        result = _unfinished(context, f"{type(fault).__name__}: {fault}" if stop is None else str(stop))
-        _log(traceback.format_exc() if stop is None else str(stop))
+        full = unwritable(fault, context.directory)
+        code = FAULT if full is None else full.exit_code
+        result = _unfinished(context, f"{type(fault).__name__}: {fault}" if full is None else str(full))
+        _log(traceback.format_exc() if full is None else str(full))
     context.notify("reason", result.reason)  # Through the pipe too: a full disk takes no summary.
     with suppress(OSError):
         write_summary(context.directory, config.stage, code, time.monotonic() - start, result)

@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvr_exp.core.errors import DONE, INTERRUPTED, InputError, InputProblem, RlvrError
+from rlvr_exp.core.errors import BAD_INPUT, DONE, INTERRUPTED, InputError, InputProblem, RlvrError
 
 if TYPE_CHECKING:
     from rlvr_exp.config.schema import Config
@@ -31,6 +31,7 @@ FLAGS = {
     "--multirun": "run every combination of the values listed: key=a,b",
     "--version": "print the version",
 }
+OTHER_SYSTEM = "rlvr_exp needs Linux, this system is {}: use Linux or the container in .devcontainer/"
 SHORT = {"-h": "--help", "-c": "--cfg", "-m": "--multirun"}
 
 
@@ -44,7 +45,10 @@ class CommandLine:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code of a command line; see rlvr_exp.core.errors."""
+    """Run a command line and return its exit code; see rlvr_exp.core.errors."""
+    if sys.platform != "linux":  # Before modules that other systems lack, such as fcntl, are imported.
+        print(OTHER_SYSTEM.format(sys.platform), file=sys.stderr)
+        return BAD_INPUT
     line = parse_args(list(sys.argv[1:] if arguments is None else arguments))
     try:
         with _terminable():

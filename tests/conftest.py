@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import unit_tier
 from hypothesis import settings
 from thinning import EVERY
 
@@ -20,6 +21,7 @@ CACHE = tempfile.mkdtemp(prefix="cache-of-tests-")
 """Verdicts of tests stay out of the user's cache."""
 MANY = 6
 """A test with more cases has many."""
+WORKER = "PYTEST_XDIST_WORKER" in os.environ
 atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
 os.environ.update(
     XDG_CACHE_HOME=CACHE,
@@ -49,8 +51,35 @@ def pytest_report_header() -> str:
     return drawn.told()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tier", choices=unit_tier.TIERS, default="all", help="which tests run; see tests/unit_tier.py")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Refuse heavy work from here on. Under xdist, the workers run the tests and the main process starts them."""
+    tier = session.config.option.tier
+    if tier != "all" and (absent := unit_tier.absent()):
+        raise pytest.UsageError(f"tests/unit_tier.py: no such file: {', '.join(absent)}")
+    if tier == "unit" and (WORKER or not session.config.getoption("numprocesses", None)):
+        session.config.pluginmanager.register(unit_tier)
+        unit_tier.refuse_heavy_work()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The unit tier does not import the files of the other tests."""
+    left_out = config.option.tier == "unit" and collection_path.is_file() and not unit_tier.holds(collection_path)
+    return True if left_out else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In the default suite, run the first and the last case of a test, or one of ten if it has many."""
+    """Run the tests of the tier. In the default suite, run the first and the last case of a test, or one of ten if it has
+    many."""
+    tier = unit_tier.chosen(config.option.tier, items)
+    if len(tier) < len(items):
+        kept = {id(item) for item in tier}
+        config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+        items[:] = tier
     asked = [Path(word).resolve() for word in config.args] != [Path(__file__).parent]
     if EVERY or asked or config.option.keyword or "not slow" not in config.option.markexpr:
         return

@@ -10,7 +10,7 @@ A trainer whose passes are packed rows (algorithms.packing) where the model supp
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -50,6 +50,21 @@ class Stepped(ABC):
     state: Any
     accelerator: Any
     optimizer: Any
+    lr_scheduler: Any
+    control: Any
+    callback_handler: Any
+    train: Callable[..., Any]
+    remove_callback: Callable[..., Any]
+    training_step: Callable[..., torch.Tensor]
+    is_deepspeed_enabled: bool
+    _metrics: Any
+    _tr_loss: torch.Tensor
+    _total_loss_scalar: float
+    _finalize_training: Callable[..., Any]
+    _get_learning_rate: Callable[[], float]
+    _init_training_state: Callable[..., Any]
+    _prepare_for_training: Callable[..., Any]
+    _save_optimizer_and_scheduler: Callable[[str], None]
 
     def __init__(self, *, optimizer: torch.optim.Optimizer, guard: NonFiniteGuard, **given: Any):
         self.guard, self._given_optimizer = guard, optimizer

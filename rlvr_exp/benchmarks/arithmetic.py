@@ -1,6 +1,7 @@
 """The arithmetic of an update, and how fast this machine multiplies large matrices: the limit of any update on it."""
 
 import time
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -57,7 +58,7 @@ def matrix_flops(dtype: torch.dtype = torch.float32, device: str = "cpu") -> flo
     return 2 * WIDTH**3 / fastest
 
 
-def _seconds(way, x: torch.Tensor, y: torch.Tensor) -> float:
+def _seconds(way: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> float:
     began = time.perf_counter()
     way(x, y)
     if x.is_cuda:

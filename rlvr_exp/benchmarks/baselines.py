@@ -9,11 +9,12 @@ import json
 import multiprocessing
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def human_eval(candidate: tuple[str, str, list[Any], Any]) -> str:
 
 def _unsafe_execute(program: str, timeout_s: float, result: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        rmtree, rmdir, chdir = __import__("shutil").rmtree, os.rmdir, os.chdir
+        rmtree, rmdir, chdir = shutil.rmtree, os.rmdir, os.chdir
         here = os.getcwd()
         os.chdir(folder)
         kept = os.unlink
@@ -74,12 +75,12 @@ def _unsafe_execute(program: str, timeout_s: float, result: Any) -> None:
             result.append("timed out")
         except BaseException as fault:  # as published: whatever the program raises is its result
             result.append(f"failed: {fault}")
-        __import__("shutil").rmtree, os.rmdir, os.chdir, os.unlink = rmtree, rmdir, chdir, kept
+        shutil.rmtree, os.rmdir, os.chdir, os.unlink = rmtree, rmdir, chdir, kept
         os.chdir(here)
 
 
 @contextlib.contextmanager
-def _time_limit(seconds: float):
+def _time_limit(seconds: float) -> Iterator[None]:
     def ring(*_: object) -> None:
         raise TimeoutError
 
@@ -92,7 +93,7 @@ def _time_limit(seconds: float):
 
 
 @contextlib.contextmanager
-def _silence():
+def _silence() -> Iterator[None]:
     sink = io.StringIO()
     with contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
         yield
@@ -101,7 +102,6 @@ def _silence():
 def _reliability_guard() -> None:
     """As published: names that a careless program could do harm with are taken away."""
     import faulthandler
-    import shutil
 
     faulthandler.disable()
     if platform.uname().system != "Darwin":
@@ -112,8 +112,8 @@ def _reliability_guard() -> None:
         setattr(os, name, None)
     for name in ("chroot", "lchown", "getcwd", "chdir"):
         setattr(os, name, None)
-    shutil.rmtree = shutil.move = shutil.chown = None
-    subprocess.Popen = None
+    for module, name in ((shutil, "rmtree"), (shutil, "move"), (shutil, "chown"), (subprocess, "Popen")):
+        setattr(module, name, None)
 
 
 def pytest_process(candidate: tuple[str, str]) -> str:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from transformers import TrainerCallback
 
@@ -76,8 +77,8 @@ class Clock(TrainerCallback):
         seconds = {**self._phases, "other": other, "update": whole - self._collecting}
         self.laps.append(Lap(seconds, self._samples, self._tokens, flops=self._flops))
 
-    def on_step_begin(self, args, state, control, **_):
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
         self.begin()
 
-    def on_step_end(self, args, state, control, **_):
+    def on_step_end(self, *_: Any, **__: Any) -> None:
         self.end()

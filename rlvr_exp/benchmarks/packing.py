@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -92,7 +93,7 @@ class Learner:
             attention = nullcontext() if self._way == PADDED else attending(self._model, self._way)
             with attention:
                 with arithmetic:
-                    options = {} if self._way == PADDED else {"implementation": self._way}
+                    options: dict[str, Any] = {} if self._way == PADDED else {"implementation": self._way}
                     logprobs = score(self._model, rows, 1.0, **options).logprobs
                 logprobs.sum().backward()
             found.append(rows.placed(logprobs.detach()))

@@ -23,7 +23,7 @@ class Peak(TorchDispatchMode):
         for tensor in tree_leaves(known):
             self._count(tensor)
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         for value in tree_leaves(result):
             self._count(value)

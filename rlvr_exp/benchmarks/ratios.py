@@ -29,7 +29,8 @@ def of_rounds(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
     logs = [math.log(other / own) for own, other in zip(ours, theirs, strict=True)]
     if len(logs) < 2:
         raise ValueError(f"of_rounds: got {len(logs)} pairs; an interval needs at least two")
-    return Ratio(*map(math.exp, t_interval(logs)), len(logs))
+    value, low, high = map(math.exp, t_interval(logs))
+    return Ratio(value, low, high, len(logs))
 
 
 def of_programs(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:

@@ -117,17 +117,17 @@ class Stock(GRPOTrainer):
         )
         self.remove_callback(PrinterCallback)
 
-    def _generate(self, prompts):
+    def _generate(self, prompts: Any) -> Any:
         with self._clock.phase("generate"):
             generated = super()._generate(prompts)
         return generated
 
-    def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
+    def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
         self._clock.count(len(completion_ids_list), sum(map(len, completion_ids_list)))
         with self._clock.phase("verify"):
             return super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
 
-    def _generate_and_score_completions(self, inputs):
+    def _generate_and_score_completions(self, inputs: Any) -> Any:
         if self._stored is not None:
             return self._given(self._stored)
         began = time.perf_counter()
@@ -161,7 +161,7 @@ class RewardFunction:
         self._policy, self._domain, self._tasks = policy, domain, tasks
         self._verifier, self._reward = verifier, reward
 
-    def __call__(self, completions, completion_ids, place, **_: Any) -> list[float | None]:
+    def __call__(self, completions: Any, completion_ids: Any, place: Any, **_: Any) -> list[float | None]:
         tasks = [self._tasks[index] for index in place]
         texts = [one if isinstance(one, str) else one[0]["content"] for one in completions]
         drawn = [

@@ -1,6 +1,6 @@
 """The results of `benchmark=training`: the table of ratios, the shares of the phases, and the notes. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -44,7 +44,7 @@ class Pairs:
             self._row("step", "samples/s", lambda lap: lap.total / lap.samples),
         ]
 
-    def _row(self, name: str, unit: str, cost) -> TableRow:
+    def _row(self, name: str, unit: str, cost: Callable[[Lap], float]) -> TableRow:
         """`cost`: seconds of one unit. Speeds are harmonic means over rounds: units over seconds."""
         ours, stock = ([cost(pair[side]) for pair in self.rounds] for side in (0, 1))
         speeds = (len(ours) / sum(ours), len(stock) / sum(stock))

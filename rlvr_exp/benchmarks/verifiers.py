@@ -118,7 +118,10 @@ class Verifiers(options.Verifiers):
             ("pytest", self._tester, samples.suites, samples.suite_request, count, 100),
             ("dafny", self._prover, samples.proofs, samples.proof_request, count, 100),
         )
-        return [self._remembered(*line, progress) for line in lines]
+        return [
+            self._remembered(name, kind, make, request, size, floor, progress)
+            for name, kind, make, request, size, floor in lines
+        ]
 
     def _remembered(
         self,

@@ -66,11 +66,11 @@ class Select:
     def _only_measured(self) -> bool:
         return all(name in MEASURED for name in self.weights)
 
-    def value(self, row: Mapping[str, float]) -> float | None:
+    def value(self, row: Mapping[str, float | None]) -> float | None:
         """What decides, by a row of metrics; None where it has not all of it, or not as a finite number."""
-        if any(row.get(name) is None for name in self.weights):
-            return None
-        return sum(weight * row[name] for name, weight in self.weights.items())
+        parts = [(weight, row.get(name)) for name, weight in self.weights.items()]
+        values = [weight * value for weight, value in parts if value is not None]
+        return sum(values) if len(values) == len(parts) else None
 
     def problems(self) -> list[InputProblem]:
         return list(self._without_effect())

@@ -24,7 +24,7 @@ def cascade_sections(writer: Domain, results: Sequence[EvalSample]) -> dict[str,
         name: {metric: rate.to_dict() for metric, rate in rates.items()} for name, rates in by_length(results).items()
     }
     written = [
-        replace(one, completion=replace(one.completion, text=one.about["written"]))
+        replace(one, completion=replace(one.completion, text=_about(one)["written"]))
         for one in of_role(results, "writer")
     ]
     return {"lengths": lengths, "blame": failure_counts(results), "roles": metrics_by_role(writer, written)}
@@ -34,7 +34,7 @@ def by_length(results: Sequence[EvalSample]) -> Mapping[str, Mapping[str, Rate]]
     """The cascade's rates by the lines of the gold's body, short bodies first."""
     found: dict[int, list[EvalSample]] = defaultdict(list)
     for row in results:
-        found[next((most for most in LENGTHS if row.about["lines"] <= most), 0)].append(row)
+        found[next((most for most in LENGTHS if _about(row)["lines"] <= most), 0)].append(row)
     names = {most: f"up to {most} lines" for most in LENGTHS} | {0: f"more than {LENGTHS[-1]} lines"}
     return {names[most]: rates_from(found[most]) for most in (*LENGTHS, 0) if most in found}
 
@@ -43,7 +43,13 @@ def failure_counts(results: Sequence[EvalSample]) -> dict[str, int]:
     """Cascades by who failed and how, of all modes."""
     counts: dict[str, int] = defaultdict(int)
     for row in results:
-        who = row.about.get("failed_by")
+        about = _about(row)
+        who = about.get("failed_by")
         if who is not None:
-            counts[f"{who}/{row.about['failure']}"] += 1
+            counts[f"{who}/{about['failure']}"] += 1
     return dict(sorted(counts.items()))
+
+
+def _about(row: EvalSample) -> Mapping[str, Any]:
+    assert row.about is not None, "the cascade's environment describes each sample"
+    return row.about

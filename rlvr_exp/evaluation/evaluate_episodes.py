@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import fmean
 
+from rlvr_exp.config.run import Evaluation
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.episode import Draws, Episode
 from rlvr_exp.episodes.types import TokenCount
-from rlvr_exp.records.rollout_files import EvalSample
+from rlvr_exp.records.rollout_files import EvalSample, Mode
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner
 from rlvr_exp.tasks.base import Task
 
@@ -17,7 +18,7 @@ Progress = Callable[[int, int, float | None], None]
 def evaluate_episodes(
     runner: EpisodeRunner,
     tasks: Sequence[Task],
-    evaluation,
+    evaluation: Evaluation,
     seed: int,
     progress: Progress,
     answered: Callable[[Sequence[EvalSample]], None] | None = None,
@@ -50,8 +51,9 @@ def evaluate_episodes(
             scored.setdefault(episode.task.id, []).append(one)
             if one.verdict.outcome != "no_verdict":
                 verified.append(one.completion.correct)
-        for task in batch if answered else ():
-            answered(scored[task.id])
+        if answered:
+            for task in batch:
+                answered(scored[task.id])
         progress(len(scored), len(tasks), fmean(verified) if verified else None)
     return [row for task in tasks for row in scored[task.id]]
 
@@ -60,7 +62,7 @@ def first_prompt(environment: Environment, task: Task) -> str:
     return environment.domain(environment.roles[0]).task_prompt(task)
 
 
-def _begun(environment: Environment, task: Task, evaluation, seed: int) -> list[Episode]:
+def _begun(environment: Environment, task: Task, evaluation: Evaluation, seed: int) -> list[Episode]:
     """The greedy episode, where there is one, comes first; it draws nothing."""
     greedy = [environment.reset(task, Draws(seed, "evaluate", greedy=True))] if evaluation.greedy else []
     return [
@@ -73,5 +75,5 @@ def _sample(environment: Environment, episode: Episode, prompt: str) -> EvalSamp
     """Of the tokens only their number: an evaluation has many."""
     found, (index,) = environment.result(episode), episode.samples
     count = TokenCount(found.tokens, found.truncated)
-    mode = "greedy" if episode.draws.greedy else "sampled"
+    mode: Mode = "greedy" if episode.draws.greedy else "sampled"
     return EvalSample(replace(found, sample=index, sampled=count), mode, prompt, environment.outcome(episode))

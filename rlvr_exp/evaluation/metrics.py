@@ -98,7 +98,8 @@ def task_values(results: Sequence[EvalSample], metric: str) -> dict[str, float]:
         raise ValueError(
             f"metric: got {metric!r}, allowed pass_at_K and pass_at_1_greedy, with writer/ or annotator/, voted_at_N and voted_at_N_top_A, {', '.join(EXCESS_CODE)} and {BITS}"
         )
-    k, mode = int(match[2]), "greedy" if match[3] else "sampled"
+    k = int(match[2])
+    mode: Mode = "greedy" if match[3] else "sampled"
     counts = task_counts(of_role(results, match[1]) if match[1] else results, mode)
     return {task: pass_at_k(count.judged, count.passed, k) for task, count in counts.items() if count.judged >= k}
 

@@ -65,11 +65,12 @@ def paired(
     Raises:
         InputError: the two did not answer the same tasks, or no task was judged on both sides.
     """
-    _refuse_other_tasks(*(dict.fromkeys(one.completion.task.id for one in side) for side in (first, second)), where)
+    ids = [dict.fromkeys(one.completion.task.id for one in side) for side in (first, second)]
+    _refuse_other_tasks(ids[0], ids[1], where)
     left, right = task_values(first, metric), task_values(second, metric)
     shared = [task for task in left if task in right]
-    sides = ({task: values[task] for task in shared} for values in (left, right))
-    return difference(*sides, where, scale_of(metric))
+    sides = [{task: values[task] for task in shared} for values in (left, right)]
+    return difference(sides[0], sides[1], where, scale_of(metric))
 
 
 @dataclass(frozen=True)

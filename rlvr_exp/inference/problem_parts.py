@@ -34,8 +34,9 @@ def sampled(environment: InStages, episode: Episode, index: int, judged: bool) -
     """What a chain that ends with a turn came to."""
     one = episode.turns[index].completion
     program = one.candidate.text if environment.is_code(episode, index) else None
-    tests = isinstance(environment, Solving) and judged
-    rate = environment.opinion(environment.matrix(episode), environment.program(episode, index)) if tests else None
+    rate = None
+    if judged and isinstance(environment, Solving):
+        rate = environment.opinion(environment.matrix(episode), environment.program(episode, index))
     return SampledProgram(program, rate, one.verdict if judged else None)
 
 
@@ -71,4 +72,4 @@ def critiques_of(environment: Solving, episode: Episode, end: int) -> dict[str, 
 
 
 def _catches(of_program: tuple[bool, ...] | None, number: int) -> bool:
-    return bool(of_program) and of_program[number]
+    return of_program[number] if of_program else False

@@ -93,7 +93,7 @@ class Summary:
         """Counts; an outcome or a reason that did not occur is left out."""
         outcomes = {f"outcome/{name}": count for name, count in sorted(self._outcomes.items())}
         reasons = {f"reason/{name}": count for name, count in sorted(self._buckets.items())}
-        counts = {
+        counts: dict[str, float] = {
             "tasks": self.tasks,
             "attempts": self._attempts,
             "tokens": self._tokens,

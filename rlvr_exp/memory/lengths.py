@@ -74,7 +74,8 @@ class DataLengths:
     """The lengths of a run's data, by split. `of`: None where they are unknown."""
 
     def __init__(self, config: Config):
-        self._config, self._known = config, {}
+        self._config = config
+        self._known: dict[str, Lengths | None] = {}
         self._imitates = getattr(config.algorithm, "max_sequence_tokens", 0) if reads(config, "algorithm") else 0
 
     def of(self, split: str) -> Lengths | None:
@@ -112,7 +113,10 @@ class DataLengths:
         pairs = zip((count + markup for count in counts), counts[len(tasks) :], strict=False)
         most = self._imitates or self._config.model.max_prompt_tokens
         kept = [(prompt, answer) for prompt, answer in pairs if prompt + answer <= most]
-        return Lengths(*zip(*kept, strict=True), every) if kept else None
+        if not kept:
+            return None
+        prompts, golds = zip(*kept, strict=True)
+        return Lengths(prompts, golds, every)
 
 
 def _tokenizer(config: Config) -> Path | None:

@@ -120,6 +120,7 @@ def _turns(config: Config) -> str:
 def _beginning(config: Config) -> str:
     """Where `run.resume` would resume from, if the newest checkpoint is sound."""
     directory = directory_of(config)
+    assert directory is not None, "run.resume names a directory"
     steps = steps_of(directory)
     return (
         f"after {steps[0].name} of {directory}, where it is sound"
@@ -173,6 +174,7 @@ def _selection(wanted: Select, sizes: Mapping[str, int]) -> str:
 
 def _inference(config: Config) -> Iterator[tuple[str, str]]:
     options = config.infer
+    assert options is not None, "the stage is infer"
     source = f"{config.data._target_}, split {options.split!r}"
     chosen = (
         f", {len(options.ids)} by their ids" if options.ids else f", the first {options.tasks}" if options.tasks else ""

@@ -3,6 +3,7 @@
 import json
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from rlvr_exp.config.adapter import described
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
@@ -102,7 +103,7 @@ def _examples(config: Config, read: DataLengths | None) -> int:
     return found.total if found else 0
 
 
-def _zero(config: Config) -> dict[str, float]:
+def _zero(config: Config) -> dict[str, Any]:
     """Values of DeepSpeed's own settings; the workload has its defaults."""
     given = config.parallel.deepspeed.get("zero_optimization") or {}
     names = {"bucket": "reduce_bucket_size", "live": "stage3_max_live_parameters"}

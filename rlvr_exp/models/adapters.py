@@ -19,7 +19,7 @@ from transformers.pytorch_utils import Conv1D
 
 from rlvr_exp.config.adapter import Adapter, recorded
 from rlvr_exp.config.checkpoint_files import no_layer
-from rlvr_exp.config.model import continued
+from rlvr_exp.config.model import Model, continued
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import derive
@@ -30,7 +30,7 @@ DEFAULT = "default"
 LINEAR = (nn.Linear, Conv1D)
 
 
-def with_adapter(network: PreTrainedModel, model, seed: int) -> PeftModel:
+def with_adapter(network: PreTrainedModel, model: Model, seed: int) -> PeftModel:
     """The base with the adapter of a `model` node: a new adapter, or a loaded one that is trained further."""
     folder = continued(model)
     return load_adapter(network, folder) if folder else new_adapter(network, model.adapter, seed)

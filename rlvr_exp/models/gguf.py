@@ -154,7 +154,8 @@ def _set_special_tokens(tokenizer: PreTrainedTokenizerBase, reader: GGUFReader) 
 
     def token(kind: str) -> str | None:
         number = _value(reader, f"tokenizer.ggml.{kind}_token_id")
-        return None if number is None else reader.get_field("tokenizer.ggml.tokens").contents(number)
+        tokens = reader.get_field("tokenizer.ggml.tokens")
+        return None if number is None or tokens is None else tokens.contents(number)
 
     template = _value(reader, "tokenizer.chat_template", "")
     by_default = _value(reader, "tokenizer.ggml.model") == "llama" or "bos_token" in template

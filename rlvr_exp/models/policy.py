@@ -22,7 +22,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTra
 from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.chat_template import no_system
 from rlvr_exp.config.checkpoint_files import no_template, tokenizer_folder, tokenizer_too_large
-from rlvr_exp.config.model import base, continued, has_adapter
+from rlvr_exp.config.model import Model, base, continued, has_adapter
 from rlvr_exp.config.needs import EMBEDDED_MODELS
 from rlvr_exp.config.scratch import Scratch, scratch_shape
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -143,7 +143,7 @@ def plain_prompt(system: str, text: str) -> str:
     return f"{system}\n\n{text}" if system else text
 
 
-def source(model) -> str:
+def source(model: Model) -> str:
     """Where the weights of a `model` configuration node are, below any adapter: a folder or a name on the hub.
 
     Weights in a package are converted if they are not yet; a run's parent process has already done so.
@@ -156,7 +156,7 @@ def source(model) -> str:
     return str(Path(place).resolve()) if Path(place).is_dir() else place
 
 
-def load_policy(model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None = None) -> Policy:
+def load_policy(model: Model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None = None) -> Policy:
     """Load what a `model` configuration node names, on its device, ready to sample and to train.
 
     `seed` sets the initial weights of a new adapter, and all weights under `model.from_scratch`; `own_tokenizer` is that of
@@ -173,7 +173,7 @@ def load_policy(model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None 
     return dataclasses.replace(policy, model=with_adapter(policy.model, model, seed)) if has_adapter(model) else policy
 
 
-def load_base(model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None = None) -> Policy:
+def load_base(model: Model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None = None) -> Policy:
     """The policy without any adapter; see `load_policy`."""
     if model.scratch.tokenizer and own_tokenizer is None:
         what = "is built from the data of a run that trains or evaluates one policy"
@@ -192,7 +192,7 @@ def load_base(model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None = 
     return policy
 
 
-def load_network(model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None = None) -> PreTrainedModel:
+def load_network(model: Model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None = None) -> PreTrainedModel:
     """The model alone, below any adapter, on its device. Raises InputError where it cannot be loaded."""
     if model.random_weights:
         return _random(model, seed)
@@ -211,7 +211,7 @@ def add_adapter(policy: Policy, name: str, settings: Adapter, seed: int) -> Poli
     return dataclasses.replace(policy, model=new_adapter(policy.model, settings, seed, name))
 
 
-def load_tokenizer(model) -> PreTrainedTokenizerBase:
+def load_tokenizer(model: Model) -> PreTrainedTokenizerBase:
     """That of `model.tokenizer`; else the adapter's own where its folder has one, which training may have changed; else the
     base's."""
     own = model.tokenizer or continued(model)
@@ -223,7 +223,7 @@ def load_tokenizer(model) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def _pretrained(model, origin: str) -> PreTrainedModel:
+def _pretrained(model: Model, origin: str) -> PreTrainedModel:
     fewer_bits = quantizer(model, origin)
     with _loading(origin):
         network, report = AutoModelForCausalLM.from_pretrained(
@@ -279,7 +279,7 @@ def _system_fault(policy: Policy) -> str:
     return "the tokenizer has no tokens for it" if unknown is not None and unknown in own else ""
 
 
-def _check_tokenizer(model, tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel) -> None:
+def _check_tokenizer(model: Model, tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel) -> None:
     last, rows = max(tokenizer.get_vocab().values(), default=-1), network.get_input_embeddings().num_embeddings
     if last < 0 or last >= rows:
         raise InputError(tokenizer_too_large("model.tokenizer" if model.tokenizer else "model.path", last, rows))
@@ -287,7 +287,7 @@ def _check_tokenizer(model, tokenizer: PreTrainedTokenizerBase, network: PreTrai
         raise InputError(no_template(tokenizer.name_or_path))
 
 
-def _random(model, seed: int) -> PreTrainedModel:
+def _random(model: Model, seed: int) -> PreTrainedModel:
     torch.manual_seed(seed)
     dtype = getattr(torch, "bfloat16" if model.dtype == "auto" else model.dtype)
     bits, positions = model.quantization.replace("none", ""), model.max_prompt_tokens + model.max_completion_tokens
@@ -298,7 +298,9 @@ def _random(model, seed: int) -> PreTrainedModel:
     return network
 
 
-def _from_scratch(model, origin: str, seed: int, own_tokenizer: PreTrainedTokenizerBase | None) -> PreTrainedModel:
+def _from_scratch(
+    model: Model, origin: str, seed: int, own_tokenizer: PreTrainedTokenizerBase | None
+) -> PreTrainedModel:
     torch.manual_seed(seed)
     architecture = AutoConfig.from_pretrained(origin, trust_remote_code=model.trust_remote_code)
     if model.scratch != Scratch():

@@ -7,13 +7,16 @@ Quantized weights are never trained and never written: a checkpoint holds only t
 import logging
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import torch
 from torch import nn
 from transformers import AutoConfig, BitsAndBytesConfig, PreTrainedModel
 
+from rlvr_exp.config.model import Model
 
-def quantizer(model, origin: str) -> BitsAndBytesConfig | None:
+
+def quantizer(model: Model, origin: str) -> BitsAndBytesConfig | None:
     """`model.quantization` for `from_pretrained`; matrix products run in the type of the other weights."""
     # It logs casts at every product, and a faster kernel that `settle` leaves unused.
     logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
@@ -29,7 +32,7 @@ def quantizer(model, origin: str) -> BitsAndBytesConfig | None:
     return None
 
 
-def _held_in(model, origin: str) -> torch.dtype:
+def _held_in(model: Model, origin: str) -> torch.dtype:
     if model.dtype != "auto":
         return getattr(torch, model.dtype)
     stored = AutoConfig.from_pretrained(origin, trust_remote_code=model.trust_remote_code).dtype
@@ -55,7 +58,8 @@ def settle(network: PreTrainedModel) -> None:
         if isinstance(module, Linear4bit):
             module.support_avx512bf16_for_cpu = False
         elif isinstance(module, Linear8bitLt) and module.weight.device.type == "cpu":
-            module.__class__ = _always_training(type(module))
+            kind: Any = type(module)
+            module.__class__ = _always_training(kind)
             module.train()
 
 

@@ -89,13 +89,14 @@ class ActorCritic(nn.Module):
             output = self.policy(**inputs)
         read = hidden[0] if self.value.trunk is None else self._own(inputs)
         value = self.value(read.detach() if self.value_alone and self.value.trunk is None else read)
-        return _with_value(type(output))(**output, value=value)
+        kind: Any = type(output)
+        return _with_value(kind)(**output, value=value)
 
     def _own(self, inputs: dict[str, Any]) -> torch.Tensor:
         """Hidden states of the value's own trunk, which attends as the policy does."""
-        return self.value.trunk(
-            **{name: part for name, part in inputs.items() if name not in OF_THE_HEAD}
-        ).last_hidden_state
+        trunk = self.value.trunk
+        assert trunk is not None, "the value reads the policy's hidden states"
+        return trunk(**{name: part for name, part in inputs.items() if name not in OF_THE_HEAD}).last_hidden_state
 
     def gradient_checkpointing_enable(self, *args: Any, **kwargs: Any) -> None:
         for part in (self.policy, self.value.trunk):

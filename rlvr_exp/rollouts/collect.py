@@ -12,6 +12,7 @@ from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.curriculum.base import Curriculum, Observation
+from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.episode import Draws, Episode
 from rlvr_exp.episodes.types import Completion, RewardBreakdown
 from rlvr_exp.rewards.compose import Reward
@@ -108,7 +109,7 @@ class Collector:
         self._carried_over: tuple[Group, ...] = ()
 
     @property
-    def environment(self):
+    def environment(self) -> Environment:
         return self.runner.environment
 
     def collect(self, step: int) -> Rollouts:
@@ -132,8 +133,10 @@ class Collector:
     def _observations(self, fresh: _Fresh) -> list[Observation]:
         """What the sampled groups earned, of the first role that has any: its groups are those of the tasks."""
         role = next((role for role in self.environment.roles if fresh.groups.get(role)), None)
+        if role is None:
+            return []
         found = []
-        for group in fresh.groups[role] if role else ():
+        for group in fresh.groups[role]:
             judged = [one.correct for one in group.completions if one.verdict.outcome != "no_verdict"]
             mixed = self._rules[role].filter.zero_variance_kind(group) is None
             found.append(Observation(group.completions[0].task.id, sum(judged), len(judged), mixed))
@@ -213,8 +216,8 @@ class Collector:
             paid = reward([episodes[number].turns[turn].completion for number, turn in own])
             for (number, turn), one in zip(own, paid, strict=True):
                 rewards[number][turn] = one
-        for episode, own in zip(episodes, rewards, strict=True):
-            credits = self.environment.credit(episode, own)
+        for episode, paid_of in zip(episodes, rewards, strict=True):
+            credits = self.environment.credit(episode, paid_of)
             for members in self.environment.groups(episode):
                 if missing := [member for member in members if member not in credits]:
                     name = type(self.environment).__name__
@@ -243,7 +246,7 @@ class Collector:
     @property
     def rewards(self) -> dict[str, Reward]:
         """Each reward once: `reward`, or `ROLE/reward` where there are several."""
-        found = {id(reward): (role, reward) for role, reward in reversed(self._reward_of.items())}
+        found = {id(reward): (role, reward) for role, reward in reversed([*self._reward_of.items()])}
         named = sorted(found.values(), key=lambda one: list(self._reward_of).index(one[0]))
         return {("reward" if len(named) == 1 else f"{role}/reward"): reward for role, reward in named}
 

@@ -8,7 +8,7 @@ sends nothing. Every function here except `rank`, `ranks` and `shard` is collect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch.distributed as dist
 
@@ -51,7 +51,7 @@ def data_parallel(generate: Generate) -> Generate:
             own = generate(policy, domain, verifier, shard(requests), *rest, **named)
         return all_gather_rollouts(own)
 
-    return together
+    return cast(Generate, together)
 
 
 def all_gather_rollouts(own: Any) -> Any:

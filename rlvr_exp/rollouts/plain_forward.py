@@ -178,8 +178,8 @@ class PlainForward:
         query, key, value = map(_merged, (attention.q_proj, attention.k_proj, attention.v_proj))
         query, key = ((self._paired(weight), self._paired(bias)) for weight, bias in (query, key))
         if not hasattr(attention, "q_norm"):
-            scaled = (None if rows is None else rows * attention.scaling for rows in query)
-            return _joined([tuple(scaled), key, value]), None
+            weight, bias = (None if rows is None else rows * attention.scaling for rows in query)
+            return _joined([(weight, bias), key, value]), None
         of_query, of_key = (
             attention.q_norm.weight[self._pairs] * attention.scaling,
             attention.k_norm.weight[self._pairs],

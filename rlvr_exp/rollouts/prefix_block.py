@@ -164,17 +164,20 @@ class PrefixBlock:
         held = self._held(layer, key, value)
         if isinstance(self._now, _Prefill):
             return self._attend_prompts(held, self._now, query, key, value, scaling)
+        assert isinstance(self._now, _Pass)
         return self._attend_rows(held, self._now, query, key, value, scaling)
 
     @property
     def prompts(self) -> int:
         """How many prompts the pass holds."""
+        assert isinstance(self._now, _Prefill)
         return self._now.groups.stop - self._now.groups.start
 
     def attend_last(self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         """Store keys and values (tokens, heads, dimension) of whole prompts; returns outputs (prompts, query heads, dimension)
         of the queries of their last tokens, which see all of the prompt."""
         held = self._held(layer, key, value)
+        assert isinstance(self._now, _Prefill)
         self._store_prompts(held, self._now, key, value)
         groups = self._now.groups
         scores = times(query, None, held.keys[groups].transpose(2, 3)) + self._hidden[groups, None]
@@ -223,6 +226,7 @@ class PrefixBlock:
         """(tokens * heads,) where the keys of the pass go among rows * heads * room."""
         found = self._write_indices.get(heads)
         if found is None:
+            assert isinstance(self._now, _Pass)
             each = (self._now.row * heads)[:, None] + torch.arange(heads, device=self._like.device)
             found = self._write_indices[heads] = (each * self._room + self._now.column[:, None]).view(-1)
         return found

@@ -2,11 +2,12 @@
 verified as they finish. One runner for training, evaluation and inference, and for every environment.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
-from rlvr_exp.episodes.environment import Environment
+from rlvr_exp.episodes.environment import Environment, Result
 from rlvr_exp.episodes.episode import Episode, Judge, Request, Sample, Turn
 from rlvr_exp.episodes.types import Completion, TokenCount, TokenSample, unsampled
 from rlvr_exp.models.policy import Policy
@@ -50,7 +51,7 @@ class EpisodeRunner:
     players: Mapping[str, Player]
     verifier: Verifier
     generate: Callable[..., RolloutResult] = generate_and_verify
-    seconds: Counter[tuple[str, str]] = field(default_factory=Counter)
+    seconds: dict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
     """Wall seconds by (role, phase): `generate`, and `verify`, the wait for verdicts after sampling had ended."""
 
     def run(self, episodes: Sequence[Episode]) -> list[Episode]:
@@ -63,7 +64,7 @@ class EpisodeRunner:
             for one in kept.values():
                 one.next_wave()
             answers = self._answer(asked, episodes, kept)
-            results = [(one, answers[number]) for number, (_, one) in enumerate(asked)]
+            results = [cast(Result, (one, answers[number])) for number, (_, one) in enumerate(asked)]
             for place in dict.fromkeys(place for place, _ in asked):
                 own = [results[number] for number, (at, _) in enumerate(asked) if at == place]
                 episodes[place] = self.environment.step(episodes[place], own)

@@ -141,8 +141,10 @@ class SamplingBatch:
         self._live = np.arange(len(self._owner))
         self._eos = np.array(sampling.eos_ids)
         self._closing = np.array(sampling.completion_check.tokens if sampling.completion_check else ())
-        watch = [StopStringMatcher(sampling.stop, sampling.decode) for _ in self._live] if sampling.stop else []
-        self._watchers: list[StopStringMatcher] = watch
+        self._watchers: list[StopStringMatcher] = []
+        if sampling.stop:
+            assert sampling.decode is not None, "stop strings are compared with text"
+            self._watchers = [StopStringMatcher(sampling.stop, sampling.decode) for _ in self._live]
         self._history = np.full((len(self._live), REACH + sampling.max_new_tokens), -1)
         """The last tokens of the prompt, then those of the completion."""
         self._ids = self._history[:, REACH:]
@@ -180,7 +182,7 @@ class SamplingBatch:
         fed = np.concatenate([self._ids[live, self._drawn[live] - 1, None], guesses.tokens], axis=1)
         logits = self._decoder.step(live, fed, counts)
         taken = self._draw(logits, guesses.tokens)
-        if self._drafts is not None:
+        if self._drafts is not None and isinstance(self._decoder, SharedPrefixDecoder):
             self._decoder.forget(live, counts - taken)
             self._drafts.observe(guesses, taken - 1)
             self._sequences = logits.sequences
@@ -189,7 +191,7 @@ class SamplingBatch:
         return self._finish()
 
     def _begin_drafts(self, drafts: Drafts, prompts: Sequence[Sequence[int]]) -> None:
-        for row, place in enumerate(self._owner):
+        for row, place in enumerate(self._owner.tolist()):
             tail = prompts[place][-REACH:]
             self._history[row, REACH - len(tail) : REACH] = tail
         self._own = drafts.begin(prompts)[self._owner]
@@ -227,13 +229,15 @@ class SamplingBatch:
             self._sampling.watch.drew(int(taken.sum()))
         if self._drafts is not None:
             self._remember(
-                np.repeat(live, taken), np.repeat(self._drawn[live] - np.cumsum(taken), taken) + np.arange(taken.sum())
+                self._drafts,
+                np.repeat(live, taken),
+                np.repeat(self._drawn[live] - np.cumsum(taken), taken) + np.arange(taken.sum()),
             )
         return taken
 
-    def _remember(self, rows: np.ndarray, columns: np.ndarray) -> None:
+    def _remember(self, drafts: Drafts, rows: np.ndarray, columns: np.ndarray) -> None:
         before = self._history[rows[:, None], columns[:, None] + np.arange(REACH)]
-        self._drafts.learn(before, self._ids[rows, columns], self._own[rows])
+        drafts.learn(before, self._ids[rows, columns], self._own[rows])
 
     def _record(self, rows: np.ndarray, drawn: "_Drawn", places: np.ndarray) -> None:
         """Record the draws at `places` as the next tokens of the live completions `rows`."""
@@ -264,7 +268,7 @@ class SamplingBatch:
     def _finished_text(self, ids: tuple[int, ...]) -> bool:
         """The domain's word, which holds for all completions that are alike."""
         if ids not in self._known:
-            self._known[ids] = self._sampling.completion_check.finished(self._sampling.decode(ids))
+            self._known[ids] = self._sampling.completes(ids)
         return self._known[ids]
 
     def _finish(self) -> list[FinishedSample]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.core.seeds import Key
 from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.models.policy import Policy
@@ -105,9 +106,14 @@ class SamplingParams:
     """The most tokens of a completion that are guessed for one pass (rlvr_exp.rollouts.drafts); what is sampled is the same."""
     watch: Watch | None = None
 
+    def completes(self, ids: Sequence[int]) -> bool:
+        """Whether the domain calls the completion complete."""
+        assert self.completion_check is not None and self.decode is not None
+        return self.completion_check.finished(self.decode(ids))
+
     @classmethod
     def of(
-        cls, options, policy: Policy, max_new_tokens: int, batch_size: int, domain: Domain | None = None
+        cls, options: Drawing, policy: Policy, max_new_tokens: int, batch_size: int, domain: Domain | None = None
     ) -> "SamplingParams":
         """From the `algorithm` or the `evaluation` node (rlvr_exp.config.sampling.Drawing), for completions in a domain."""
         filters = LogitFilters(options.temperature, options.top_k, options.top_p, options.min_p)

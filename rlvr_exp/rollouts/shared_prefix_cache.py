@@ -8,9 +8,11 @@ attention function (AttentionInterface), so any architecture that uses that inte
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 from transformers import AttentionInterface
 
 from rlvr_exp.rollouts.exact_products import EXACT
@@ -25,7 +27,16 @@ class CannotGroup(Exception):
     """This cache cannot compute the architecture's attention."""
 
 
-def attend(module, query, key, value, attention_mask, scaling=None, group_cache=None, **others):
+def attend(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    group_cache: Any = None,
+    **others: Any,
+) -> tuple[torch.Tensor, None]:
     """Transformers' attention function for a forward pass of a SharedPrefixCache; shapes (1, heads, tokens, dimension).
 
     Raises:

@@ -9,6 +9,7 @@ alone, so that a resumed run measures the same values as an uninterrupted run.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -152,7 +153,7 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _suiting(*models) -> float:
+def _suiting(*models: Any) -> float:
     """The default tolerance. Quantised layers round their inputs depending on the rest of the batch."""
     fine = all(
         model.dtype in (torch.float32, torch.float64) and not getattr(model, "is_quantized", False) for model in models

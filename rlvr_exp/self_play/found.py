@@ -68,8 +68,9 @@ def solving(one: Found, task: Task, kind: str) -> Found:
     total = len(one.outputs)
     verdict = Verdict("passed", passed=total, total=total, seconds=one.solution.verdict.seconds)
     parent = one.solution.key if one.solution.operator in ("sampled", "refined") else ""
-    facts = {"difficulty": task.difficulty, "operator": "relabelled", "parent": parent}
-    solution = replace(one.solution, task=task.id, verdict=verdict, **facts)
+    solution = replace(
+        one.solution, task=task.id, verdict=verdict, difficulty=task.difficulty, operator="relabelled", parent=parent
+    )
     return replace(one, solution=solution, relabelled=task, kind=kind)
 
 

@@ -55,13 +55,13 @@ def corrections(found: Sequence[Found], golds: Mapping[str, Found], seed: int, n
     Args:
         golds: by task.
     """
-    answers = golds | {one.host.id: one for one in reversed(found) if one.correct}
+    answers = {**golds} | {one.host.id: one for one in reversed(found) if one.correct}
     by_bin: dict[int, list[Found]] = defaultdict(list)
     order = [one for one in found if not one.correct and one.text and one.host.id in answers]
     stream(seed, "self_play", "corrections", number).shuffle(order)
     for one in {one.host.id: one for one in order}.values():
         answer = answers[one.host.id]
-        words = {"previous": one.text, "feedback": feedback(one.solution.verdict)}
-        by_bin[sum(one.accuracy > bound for bound in BINS)].append(replace(answer, kind="refined", **words))
+        refined = replace(answer, kind="refined", previous=one.text, feedback=feedback(one.solution.verdict))
+        by_bin[sum(one.accuracy > bound for bound in BINS)].append(refined)
     least = min(map(len, by_bin.values()), default=0)
     return [row for place in sorted(by_bin) for row in by_bin[place][:least]]

@@ -108,7 +108,7 @@ class RoundMaker:
         for wave in range(self.options.refine):
             refined += (drawn := self._refine(number, wave, seen, sampler, progress))
             seen += [program for one in drawn for program in self._programs(one, step)]
-        rows = broadcast_object(self._rows(number, step, tasks, seen) if rank() == 0 else None)
+        rows = broadcast_object(self._rows(number, step, tasks, seen) if rank() == 0 else {})
         self.keep(rows)
         refused = {} if self.hindsight is None else self.hindsight.refused
         measured = metrics_of(_completions(sampled), _completions(refined), seen, rows, refused)
@@ -195,7 +195,9 @@ class RoundMaker:
             tried = self._transfer.tried(tasks, options.transfer, number, run=self.run, step=step)
             made["transferred"] = relabelled(tried, hindsight, "transferred")
         limits = Limits(options.choose, options.per_task, options.per_family, options.per_round)
-        rows = {kind: chosen(made.get(kind, ()), limits, self._seed, number) for kind in KINDS}
+        rows: dict[str, Sequence[Found]] = {
+            kind: chosen(made.get(kind, ()), limits, self._seed, number) for kind in KINDS
+        }
         if hindsight is not None:
             rows |= {kind: deterministic(rows[kind], self._executor, hindsight) for kind in HINDSIGHT}
         return rows

@@ -25,6 +25,7 @@ from torch import nn
 from transformers import AutoModelForCausalLM
 
 from rlvr_exp.config.adapter import BASE, FILE
+from rlvr_exp.config.run import Checkpoint
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_json
 from rlvr_exp.core.phase import CHECKPOINT, phase
@@ -92,7 +93,7 @@ class Checkpoints:
     def __init__(
         self,
         run_dir: Path,
-        settings,
+        settings: Checkpoint,
         about: Mapping[str, Any] | None = None,
         ends_phase: Callable[[int], bool] | None = None,
     ):

@@ -14,6 +14,8 @@ from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.config.load import build
+from rlvr_exp.config.run import Probe
+from rlvr_exp.config.schema import Config
 from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import Rollouts
@@ -33,7 +35,7 @@ class PeriodicProbe:
 
     def __init__(
         self,
-        options,
+        options: Probe,
         trainer: PolicyTrainer,
         policy: Policy,
         prompts: list[list[int]],
@@ -106,7 +108,7 @@ class RLLearner(Learner):
         role: str,
         policy: Policy,
         algorithm: Algorithm,
-        config,
+        config: Config,
         prompts: list[list[int]],
         scratch: Path,
         served: Callable[..., torch.Tensor] | None = None,
@@ -155,7 +157,7 @@ class RLLearner(Learner):
         )
 
 
-def trainer_arguments(policy: Policy, config, algorithm: Algorithm, scratch: Path) -> GRPOConfig:
+def trainer_arguments(policy: Policy, config: Config, algorithm: Algorithm, scratch: Path) -> GRPOConfig:
     """TRL's configuration of the run. Its batch size is a formality: the trainer splits each step's batch itself."""
     return GRPOConfig(
         **{**shared_arguments(config, scratch, policy.model.dtype), **algorithm.trl_arguments()},

@@ -20,6 +20,8 @@ class SFTLearner(Learner):
         characters: of the held-out golds.
     """
 
+    trainer: ImitationTrainer
+
     def __init__(self, role: str, trainer: ImitationTrainer, every_steps: int, characters: int):
         self._every, self._characters = every_steps, characters
         super().__init__(role, trainer, {})

@@ -55,7 +55,7 @@ class StepLog:
         accounting = SampleAccounting.of(groups, trained, self._filtered(groups))
         accounting.check(groups.step + 1)
         self.steps_with_signal += trained > 0
-        row = accounting.metrics() | _dead(groups) | _lengths(groups)
+        row: dict[str, float] = {**accounting.metrics(), **_dead(groups), **_lengths(groups)}
         if groups.sampled:
             row |= _rewards(groups.sampled) | _verdicts(groups.sampled) | _kinds(groups.sampled)
         row |= {f"time/{phase}": seconds for phase, seconds in groups.seconds.items()}
@@ -112,7 +112,8 @@ def _rewards(groups: Sequence[Group]) -> dict[str, float]:
     if not judged:
         return {}
     # Before the normaliser, which removes the level that this curve shows.
-    totals = [one.total if one.sum is None else one.sum for one in judged]
+    shown = (one.total if one.sum is None else one.sum for one in judged)
+    totals = [total for total in shown if total is not None]
     row = {"reward/mean": fmean(totals), "reward/std": pstdev(totals)}
     for name in dict.fromkeys(name for one in judged for name in one.terms):
         row[f"reward/{name}"] = fmean(one.terms[name] for one in judged if name in one.terms)
@@ -122,7 +123,7 @@ def _rewards(groups: Sequence[Group]) -> dict[str, float]:
 def _shaping(groups: Sequence[Group]) -> dict[str, float]:
     """What the algorithm itself added to the rewards, where it does."""
     pairs = [pair for group in groups for pair in zip(group.rewards, group.rewarded, strict=True)]
-    added = [seen - paid.total for seen, paid in pairs if seen is not None]
+    added = [seen - paid.total for seen, paid in pairs if seen is not None and paid.total is not None]
     return {"reward/shaping": fmean(added)} if any(added) else {}
 
 

@@ -86,6 +86,7 @@ def has_reader(path: str, schema: type, spec: dataclasses.Field) -> bool:
     return spec.name in read_anywhere() or spec.name in inside or spec.name in READ_BY_NAME
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("path", all_schemas())
 def test_every_option_has_a_reader(path: str) -> None:
     schema = all_schemas()[path]
@@ -93,6 +94,7 @@ def test_every_option_has_a_reader(path: str) -> None:
     assert not dead, f"{path or 'the root'}: nothing reads {dead}"
 
 
+@pytest.mark.heavy
 def test_an_option_that_nothing_reads_is_found() -> None:
     @dataclasses.dataclass
     class Made:

@@ -24,6 +24,7 @@ def test_the_fields_read_are_what_the_constructors_take() -> None:
         assert {field.name for field in fields(getattr(trl, cls)) if field.init} == set(trl_fields(cls))
 
 
+@pytest.mark.heavy
 def test_reading_the_fields_loads_neither_library() -> None:
     code = (
         "import sys; from rlvr_exp.config.trl_names import trl_problems; assert trl_problems('SFTConfig', {'x': 1})\n"

@@ -40,6 +40,7 @@ def drawn(draw, seeds, tasks, of_seed, of_task, rest, middle=0.0):
     return rows
 
 
+@pytest.mark.heavy
 def test_the_module_loads_no_library() -> None:
     code = "import sys, rlvr_exp.core.crossed; print({'numpy', 'scipy', 'torch'} & set(sys.modules))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
@@ -171,6 +172,7 @@ def test_the_interval_of_a_ratio_holds_the_truth_about_95_times_in_100() -> None
     assert 0.92 <= hits / 300 <= 0.98
 
 
+@pytest.mark.heavy
 def test_the_smallest_difference_falls_with_seeds_and_with_tasks() -> None:
     def middle(seeds: int, tasks: int) -> float:
         draw = random.Random(1)

@@ -25,6 +25,7 @@ from rlvr_exp.core.statistics import (
 )
 
 
+@pytest.mark.heavy
 def test_the_module_loads_no_library() -> None:
     code = "import sys, rlvr_exp.core.statistics; sys.exit(bool({'numpy', 'scipy'} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
@@ -85,6 +86,7 @@ def test_an_interval_holds_its_mean_and_stays_in_range(values):
     assert 0.0 <= low <= mean + 1e-12 and mean - 1e-12 <= high <= 1.0
 
 
+@pytest.mark.heavy
 def test_the_interval_covers_the_truth_about_95_times_in_100():
     rng = stats.bernoulli(0.3)
     draws = rng.rvs(size=(2000, 60), random_state=1)
@@ -102,6 +104,7 @@ def test_the_slope_of_a_line_is_its_own_whatever_a_few_points_do(rate: float, st
         assert slope(values) == pytest.approx(rate, abs=1e-6)
 
 
+@pytest.mark.heavy
 def test_the_interval_of_a_median_covers_it_about_as_often_as_it_says():
     draw = random.Random(7)
     hits = 0

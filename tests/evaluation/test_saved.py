@@ -92,6 +92,7 @@ def place(folder: Path, *words: str, **changed: object) -> Path:
     return measurement(str(folder), run, "test")
 
 
+@pytest.mark.heavy
 def test_runs_that_learn_otherwise_share_a_measurement_and_others_do_not(tmp_path: Path) -> None:
     base = place(tmp_path)
     same = (

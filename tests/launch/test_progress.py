@@ -249,6 +249,7 @@ def test_the_bar_shows_the_figures_and_notes_are_not_markup():
     assert "\x1b[31m" not in out.getvalue()
 
 
+@pytest.mark.heavy
 def test_plain_lines_never_import_rich():
     code = "import sys; from rlvr_exp.launch.progress import Progress; progress = Progress(1, 's', False);"
     code += "progress.event({'kind': 'note', 'text': 'x'}); sys.exit('rich' in sys.modules)"

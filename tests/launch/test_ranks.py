@@ -46,6 +46,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return start
 
 
+@pytest.mark.heavy
 def test_all_end_well_and_the_first_alone_is_heard(run, tmp_path: Path) -> None:
     ended, heard = run("print('rank', rank)")
     assert ended == Ended(0, stop_requested=False, rank=0)
@@ -53,6 +54,7 @@ def test_all_end_well_and_the_first_alone_is_heard(run, tmp_path: Path) -> None:
     assert [(tmp_path / log_name(rank)).read_text() for rank in range(2)] == ["rank 0\n", "rank 1\n"]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize(("end", "code"), [("os.kill(os.getpid(), 9)", -9), ("sys.exit(1)", 1), ("sys.exit(3)", 3)])
 def test_one_that_fails_ends_the_other_which_would_wait_for_it(run, rank: int, end: str, code: int) -> None:
@@ -62,11 +64,13 @@ def test_one_that_fails_ends_the_other_which_would_wait_for_it(run, rank: int, e
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.heavy
 def test_what_a_rank_says_when_it_misses_another_does_not_count(run) -> None:
     ended, _ = run("if rank == 1: sys.exit(3)\ntime.sleep(0.4)\nsys.exit(1)")
     assert ended == Ended(3, stop_requested=False, rank=1)
 
 
+@pytest.mark.heavy
 def test_a_rank_that_hangs_at_the_end_of_a_good_run_is_killed_and_the_run_is_good(run) -> None:
     assert run(f"if rank: {WAIT}")[0] == Ended(0, stop_requested=False, rank=0)
 

@@ -79,6 +79,7 @@ print("ALARM", [event["kind"] for event in sent])
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("ends", [False, True])
 def test_a_run_is_ended_only_where_configured_and_then_with_3_and_a_summary(tmp_path: Path, ends: bool) -> None:
     """The child's standard error is its log, as in a run; the parent prints to the person."""

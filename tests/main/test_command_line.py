@@ -36,6 +36,7 @@ sys.exit(f"loaded {{loaded}}" if loaded else code)
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", thinned(LIGHT_LINES))
 def test_light_answers_load_nothing_heavy_and_write_nothing(name: str, tmp_path: Path) -> None:
     words, code = LIGHT_LINES[name]
@@ -51,6 +52,27 @@ def test_light_answers_load_nothing_heavy_and_write_nothing(name: str, tmp_path:
     )
     assert said.returncode == code, said.stderr
     assert (said.stderr if code else said.stdout).strip() and not list(tmp_path.iterdir())
+
+
+ON_ANOTHER_SYSTEM = """
+import sys, tempfile
+for name in ("fcntl", "grp", "pwd", "resource", "termios"):
+    sys.modules[name] = None
+sys.platform = sys.argv[1]
+from rlvr_exp.main import main
+sys.exit(main(["+stage=grpo"]))
+"""
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("system", ["darwin", "win32"])
+def test_another_system_is_refused_in_one_line(system: str, tmp_path: Path) -> None:
+    command, env = [sys.executable, "-c", ON_ANOTHER_SYSTEM, system], {**os.environ, "PYTHONPATH": str(ROOT)}
+    said = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert said.returncode == 2 and not said.stdout and not list(tmp_path.iterdir())
+    assert said.stderr.splitlines() == [
+        f"rlvr_exp needs Linux, this system is {system}: use Linux or the container in .devcontainer/"
+    ]
 
 
 def test_bare_lists_every_stage_and_three_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,12 +172,14 @@ def test_a_taken_directory_is_told_with_the_other_problems(tmp_path: Path, capsy
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
 
 
+@pytest.mark.heavy
 def test_a_reader_that_leaves_early_is_no_failure() -> None:
     line = f"set -o pipefail; {sys.executable} -m rlvr_exp +stage=grpo --help | head -1"
     said = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False)
     assert said.returncode == 0 and said.stderr == "" and said.stdout.startswith("python -m rlvr_exp")
 
 
+@pytest.mark.heavy
 def test_an_inline_run_begins_in_the_environment_of_a_child(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

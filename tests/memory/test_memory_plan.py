@@ -41,6 +41,7 @@ def test_presets_have_the_published_number_of_parameters(model: str, parameters:
     assert workload(f"model={model}").shape.parameters == parameters
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("model", ["qwen14b", "llama8b", "qwen_coder_1_5b", "tiny"])
 def test_named_parameters_add_up(model: str) -> None:
     shape = workload(f"model={model}").shape

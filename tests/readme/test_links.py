@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "conf" / "README.md", *sorted((ROOT / "rlvr_exp" / "docs").glob("*.md"))]
+OTHERS = [ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "conf/README.md")]
+PAGES = [ROOT / "README.md", *OTHERS, *sorted((ROOT / "rlvr_exp" / "docs").glob("*.md"))]
 
 
 INDEX = ROOT / "rlvr_exp" / "docs" / "README.md"

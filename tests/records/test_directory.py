@@ -53,6 +53,7 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.heavy
 def test_a_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
     head = "import os; from pathlib import Path; from rlvr_exp.records.directory import claimed"
     code = f"{head}\nwith claimed(Path({str(tmp_path)!r})): os.kill(os.getpid(), 9)"
@@ -72,6 +73,7 @@ def test_a_file_or_an_unwritable_folder_is_bad_input(tmp_path: Path) -> None:
         fresh(tmp_path / "file" / "below", "run")
 
 
+@pytest.mark.heavy
 def test_the_lock_is_not_inherited(tmp_path: Path) -> None:
     with claimed(tmp_path):
         holder = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False)

@@ -135,6 +135,7 @@ def test_a_missing_package_is_refused_with_the_remedy(monkeypatch):
         WandB()
 
 
+@pytest.mark.heavy
 def test_building_it_imports_no_package():
     code = "import sys; from rlvr_exp.records.tracking import WandB; WandB();"
     code += "sys.exit(bool({'wandb', 'torch'} & set(sys.modules)))"
@@ -150,6 +151,7 @@ def test_logging_after_close_is_refused(tmp_path):
         tracker.log(1, {})
 
 
+@pytest.mark.heavy
 def test_wandb_runs_offline_under_the_run_directory(tmp_path, monkeypatch):
     for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "home"))

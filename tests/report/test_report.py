@@ -193,6 +193,7 @@ def test_a_damaged_file_is_named(whole, name):
         write_report(whole)
 
 
+@pytest.mark.heavy
 def test_a_long_run_stays_small(tmp_path):
     rows = [{"step": step, **{f"metric{i}": math.cos(step * i) for i in range(40)}} for step in range(1, 4001)]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -200,6 +201,7 @@ def test_a_long_run_stays_small(tmp_path):
     assert len(page.charts) == 40 and all(len(chart["x"]) == 400 for chart in page.charts.values())
 
 
+@pytest.mark.heavy
 def test_many_rollout_files_are_counted_in_equal_spaces_up_to_the_last(tmp_path):
     for step in range(1, 603):
         rollouts(tmp_path, step)

@@ -17,6 +17,7 @@ from rlvr_exp.studies.slurm import Program, Slurm
 pytest.importorskip("submitit")
 
 
+@pytest.mark.heavy
 def test_jobs_are_submitted_and_waited_for(tmp_path: Path) -> None:
     feed = Fed(tmp_path, good="--version", bad="+stage=nothing")
     executor = Slurm(jobs=1, cluster="local", parameters={"timeout_min": 3})
@@ -41,6 +42,7 @@ def long_run(tmp_path: Path) -> Fed:
     return feed
 
 
+@pytest.mark.heavy
 def test_a_study_that_is_stopped_cancels_its_jobs(tmp_path: Path) -> None:
     context, feed = RunContext(tmp_path, lambda _: None), long_run(tmp_path)
     feed.began = lambda: setattr(context, "interrupted", True)
@@ -51,6 +53,7 @@ def test_a_study_that_is_stopped_cancels_its_jobs(tmp_path: Path) -> None:
     executor.process.wait(30)
 
 
+@pytest.mark.heavy
 def test_a_study_that_ends_by_a_fault_leaves_no_job(tmp_path: Path) -> None:
     feed = long_run(tmp_path)
 

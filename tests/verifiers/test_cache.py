@@ -123,6 +123,7 @@ def test_a_flipped_bit_is_never_another_verdict(verdict, data):
     assert unpacked(bytes(stored)) is None
 
 
+@pytest.mark.heavy
 def test_what_is_written_is_found_by_another_process_while_both_run(tmp_path):
     cache = opened(tmp_path)
     child = in_child(tmp_path, "cache.put(key(0), FAILED); time.sleep(1.5); print('done', flush=True); time.sleep(60)")
@@ -144,6 +145,7 @@ def test_many_processes_write_at_once(tmp_path):
     assert known(tmp_path, 1600) == 1600
 
 
+@pytest.mark.heavy
 def test_kill_9_at_any_time_leaves_a_file_that_works(tmp_path):
     body = "n = 0\nwhile True:\n    cache.put(key(n), FAILED); n += 1\n    if n == 600: print('on', flush=True)"
     for delay in (0.0, 0.05, 0.3):
@@ -272,6 +274,7 @@ def test_many_threads_use_one_cache(tmp_path):
     assert known(tmp_path, 2000) == 2000
 
 
+@pytest.mark.heavy
 def test_a_fork_goes_on_with_the_memory_and_leaves_the_parents_file_alone(tmp_path):
     cache = opened(tmp_path)
     cache.put(key(0), FAILED)

@@ -244,15 +244,15 @@ def _report(
             if v.outcome != "no_verdict" and kind in (one.kind, "all")
         ]
         if of_kind:
-            number = Counter(of_kind)
-            share = wilson(number[True, True] + number[False, False], len(of_kind))
-            cells = [kind, len(of_kind), number[True, True], number[True, False], number[False, True]]
+            cell = Counter(of_kind)
+            share = wilson(cell[True, True] + cell[False, False], len(of_kind))
+            cells = [kind, len(of_kind), cell[True, True], cell[True, False], cell[False, True]]
             shown = f"{share.value:.2%} [{share.low:.2%}, {share.high:.2%}]"
             lines.append(f"| {' | '.join(map(str, [*cells, shown]))} |")
             counts |= {
                 kind: len(of_kind),
-                f"{kind}/ours_alone": number[True, False],
-                f"{kind}/evalplus_alone": number[False, True],
+                f"{kind}/ours_alone": cell[True, False],
+                f"{kind}/evalplus_alone": cell[False, True],
             }
             counts["agreement"] = share.value
     unknown = sum(v.outcome == "no_verdict" for _, v, _ in found)

@@ -141,7 +141,8 @@ class Journaled:
         self._shown = time.perf_counter()
         tokens, seconds = self._tokens + self._begun_tokens, self._sampled_s
         rate = tokens * ranks() / seconds if tokens and seconds else None
-        done, worked = (count * ranks() for count in (self.done, self.done + self._begun_tokens / self._limit))
+        done = self.done * ranks()
+        worked = (self.done + self._begun_tokens / self._limit) * ranks()
         self._report(min(done, self._total), self._total, rate, min(worked, self._total))
 
     @property
@@ -197,7 +198,9 @@ def _row(key: str, one: Drawn, seconds: float) -> dict[str, Any]:
 
 
 def _read(row: Mapping[str, Any], request: int, sample: int) -> Drawn:
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in row["sampled"].items()}
+    given: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in row["sampled"].items()
+    }
     sampled = TokenSample(**given) if "ids" in given else TokenCount(**given)
     verdict = Verdict("failed", **row["verdict"]) if "verdict" in row else None
     return Drawn(request, sample, sampled, row["text"], verdict, row["seconds"])

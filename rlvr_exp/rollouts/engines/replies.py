@@ -92,7 +92,7 @@ def _logprobs(given: Any, chat: bool) -> tuple[float, ...] | None:
     values = given.get("content" if chat else "token_logprobs") if isinstance(given, Mapping) else None
     if not isinstance(values, list):
         return None
-    found = [one.get("logprob") if isinstance(one, dict) else one for one in values]
+    found: list[Any] = [one.get("logprob") if isinstance(one, dict) else one for one in values]
     if any(isinstance(one, bool) or not isinstance(one, int | float) or not math.isfinite(one) for one in found):
         return None
     return tuple(map(float, found))

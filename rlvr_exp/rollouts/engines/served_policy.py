@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from rlvr_exp.config.model import Model
 from rlvr_exp.models.policy import Policy, load_tokenizer
 
 
@@ -23,7 +24,7 @@ class ServedPolicy(Policy):
         return iter(())
 
 
-def served_policy(model, chat: bool) -> ServedPolicy:
+def served_policy(model: Model, chat: bool) -> ServedPolicy:
     """
     Args:
         model: the `model` node.

@@ -178,7 +178,7 @@ def sample_of(output: Any, sampling: SamplingParams) -> TokenSample:
         raise GuardStop("the policy's logits are no numbers: its weights are not sound, or overflow in their type")
     check, end = sampling.completion_check, None
     for place in (place for place, token in enumerate(ids, 1) if check is not None and token in check.tokens):
-        if end is None and check.finished(sampling.decode(ids[:place])):
+        if end is None and sampling.completes(ids[:place]):
             end = place
     return TokenSample(ids[:end], logprobs[:end], truncated=end is None and output.finish_reason != "stop")
 

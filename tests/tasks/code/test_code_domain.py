@@ -55,6 +55,7 @@ def outcomes(verifier: Verifier, problem: object, *programs: str | None) -> list
     return [verdict.outcome for verdict in verifier.verify([Request(problem, Candidate(text)) for text in programs])]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", ALL)
 def test_the_tests_of_a_set_pass_its_gold_and_no_wrong_program(name: str, tmp_path: Path, verifier: Verifier) -> None:
     domain = Code(str(write_set(tmp_path, name)))
@@ -67,6 +68,7 @@ def test_the_tests_of_a_set_pass_its_gold_and_no_wrong_program(name: str, tmp_pa
         )
 
 
+@pytest.mark.heavy
 def test_what_was_asked_is_taken_from_the_solution_and_nothing_else(tmp_path: Path, verifier: Verifier) -> None:
     task = only(Code(str(write_set(tmp_path, "canitedit"))))
     cheat = "pytestmark = __import__('pytest').mark.skip\nassert_ = print\n\n\ndef test_extra():\n    pass\n\n\n"
@@ -77,6 +79,7 @@ def test_what_was_asked_is_taken_from_the_solution_and_nothing_else(tmp_path: Pa
     assert outcomes(verifier, task.problem, other) == ["passed"], "how the solution imports a module is its own matter"
 
 
+@pytest.mark.heavy
 def test_helpers_that_the_task_gives_are_not_taken_from_the_solution(tmp_path: Path, verifier: Verifier) -> None:
     task = only(Code(str(write_set(tmp_path, "human_eval"))))
     cheat = "def half(x):\n    return 5\n\ndef double(x):\n    return 6\n"
@@ -84,6 +87,7 @@ def test_helpers_that_the_task_gives_are_not_taken_from_the_solution(tmp_path: P
     assert "from solution import double\n" in task.problem.tests
 
 
+@pytest.mark.heavy
 def test_a_solutions_name_that_reads_like_a_test_is_none(tmp_path: Path, verifier: Verifier) -> None:
     row = CANITEDIT | {"after": "def test_it(x):\n    return x", "tests": "assert test_it(2) == 2", "before": "x = 1"}
     write(tmp_path / "canitedit.jsonl", [row])
@@ -110,6 +114,7 @@ ROUNDED = "def double(x):\n    return x * (2 + {}e-8)\n"
 """Its floats differ from those of the gold by half of that part."""
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("tenths", "outcome"), [(10, "passed"), (40, "failed")])
 def test_the_relative_tolerance_of_evalplus_is_that_of_its_sets(
     tenths: int, outcome: str, tmp_path: Path, verifier: Verifier

@@ -184,6 +184,7 @@ def test_stages_that_cannot_work_are_refused(stages, found) -> None:
     assert [found in str(problem) for problem in Problems(reasoning=stages).problems()] == [True]
 
 
+@pytest.mark.heavy
 def test_the_embedded_problems_are_read() -> None:
     domain = build(compose_lenient(["+stage=sft", "data=problems", "data.limit=20"]).config.data)
     assert domain.sizes() == dict.fromkeys(("train", "practice", "dev", "test", "test_unseen"), 20)

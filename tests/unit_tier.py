@@ -1,0 +1,122 @@
+"""Tiers of tests: `--tier=unit` runs the tests that need neither a process nor torch, `--tier=rest` runs the others.
+
+The unit tier holds the tests of PLACES. Files of EXCEPT and tests marked `heavy` are left out. While the tier runs, it refuses
+to start a process and to import torch, so a test that needs either fails there instead of slowing the tier down.
+"""
+
+import _posixsubprocess
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+TESTS = Path(__file__).parent
+TIERS = ("all", "unit", "rest")
+PLACES = """
+    benchmarks/test_contest.py benchmarks/test_drawn_reward.py benchmarks/test_ratios.py
+    config core curriculum docs episodes evaluation
+    launch launchers/test_conf_page.py launchers/test_requirements.py
+    main memory readme/test_links.py readme/test_problems_page.py records report rewards
+    rollouts/test_group_filter.py rollouts/test_replies.py
+    self_play solutions
+    stages/shared/test_validation_candidates.py stages/test_rl_split.py stages/test_stage_compare.py
+    studies tasks test_files.py test_unit_tier.py training/test_resource_use.py verifiers
+""".split()
+"""Folders and files. A new file in one of the folders belongs to the tier."""
+EXCEPT = """
+    config/test_declared_once.py config/test_images.py config/test_parallel_options.py
+    docs/test_notebooks.py docs/test_page_commands.py
+    episodes/test_adversarial.py episodes/test_adversarial_attacks.py episodes/test_cascade.py
+    episodes/test_cascade_groups.py episodes/test_edits_episodes.py episodes/test_reasoning.py episodes/test_retry.py
+    episodes/test_solving.py
+    evaluation/test_bits.py evaluation/test_evaluate_episodes.py
+    evaluation/test_excess_code.py
+    launch/test_children.py launch/test_data_check.py launch/test_execute.py launch/test_execute_ranks.py
+    launch/test_plan_refuses.py launch/test_resume.py launch/test_told_at_start.py
+    verifiers/test_light_import.py
+    main/test_real_runs.py
+    memory/test_lengths.py memory/test_plan.py memory/test_planned_device.py
+    records/test_guards_disk.py records/test_manifest.py
+    report/test_diagnosis_kept.py report/test_report_parts.py report/test_role_rates.py
+    self_play/test_relabel.py
+    solutions/test_store_processes.py
+    studies/test_calibration.py studies/test_executors.py studies/test_model_studies.py studies/test_quick_studies.py
+    studies/test_run_search.py studies/test_run_study.py studies/test_search.py studies/test_search_killed.py
+    studies/test_search_rounds.py studies/test_study_killed.py studies/test_study_plans.py studies/test_transfer.py
+    studies/test_width.py studies/test_zero_shot.py
+    tasks/edits/test_edits_published.py
+    verifiers/dafny/test_dafny_kept.py verifiers/dafny/test_dafny_roles.py verifiers/dafny/test_dafny_run.py
+    verifiers/dafny/test_dafny_start.py verifiers/dafny/test_dafny_vacuity.py verifiers/dafny/test_dafny_verifier.py
+    verifiers/test_ast_grep.py verifiers/test_ast_grep_measures.py verifiers/test_ast_grep_syntax.py
+    verifiers/test_execution.py verifiers/test_line_coverage.py verifiers/test_pytest_suite.py
+    verifiers/test_pytest_suite_texts.py verifiers/test_python_io.py verifiers/test_python_io_cases.py
+    verifiers/test_python_io_honest.py verifiers/test_python_tests.py verifiers/test_universal.py
+""".split()
+"""Files of these folders in which most tests need a process, torch or many seconds."""
+STARTS_A_PROCESS = {
+    "subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.startfile", "os.system",
+}  # fmt: skip
+"""Audit events of Python."""
+REMEDY = "Mark the test `heavy`, or add its file to EXCEPT in tests/unit_tier.py."
+refused: list[str] = []
+"""What the running test tried; code under test may swallow the failure."""
+
+
+def absent() -> list[str]:
+    """Entries of the tables without a file."""
+    return [place for place in (*PLACES, *EXCEPT) if not (TESTS / place).exists()]
+
+
+def holds(path: Path) -> bool:
+    """Whether a file of tests is in the unit tier."""
+    place = path.resolve().relative_to(TESTS)
+    inside = any(str(one) in PLACES for one in (place, *place.parents))
+    return inside and str(place) not in EXCEPT
+
+
+def chosen(tier: str, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The tests of a tier."""
+    if tier == "all":
+        return list(items)
+    return [item for item in items if (holds(item.path) and not item.get_closest_marker("heavy")) == (tier == "unit")]
+
+
+def refuse_heavy_work() -> None:
+    """From now on, starting a process or importing torch fails in this process."""
+    sys.addaudithook(_no_process)
+    # Python does not audit the processes that multiprocessing spawns.
+    _posixsubprocess.fork_exec = lambda *_: _refuse("to start a process: multiprocessing")
+    sys.meta_path.insert(0, _NoTorch())
+
+
+def _refuse(what: str) -> None:
+    refused.append(what)
+    pytest.fail(f"the unit tier refuses {what}. {REMEDY}")
+
+
+def _no_process(event: str, arguments: tuple[object, ...]) -> None:
+    if event in STARTS_A_PROCESS:
+        _refuse(f"to start a process: {event}{arguments!r:.200}")
+
+
+class _NoTorch(MetaPathFinder, Loader):
+    """Finds torch, as code that looks for installed packages expects, but does not load it."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        return spec_from_loader(name, self) if name == "torch" else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        _refuse("to import torch")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_refused() -> Iterator[None]:
+    """Fail a test that swallowed the failure, or caused it in a thread."""
+    refused.clear()
+    yield
+    assert not refused, f"the unit tier refused {refused}. {REMEDY}"
