@@ -25,7 +25,7 @@ PLACES = """
     rollouts/test_group_filter.py rollouts/test_replies.py
     self_play solutions
     stages/shared/test_validation_candidates.py stages/test_rl_split.py stages/test_stage_compare.py
-    studies tasks test_files.py test_unit_tier.py training/test_resource_use.py verifiers
+    studies tasks test_files.py test_unit_tier.py verifiers
 """.split()
 """Folders and files. A new file in one of the folders belongs to the tier."""
 EXCEPT = """
@@ -34,7 +34,7 @@ EXCEPT = """
     episodes/test_adversarial.py episodes/test_adversarial_attacks.py episodes/test_cascade.py
     episodes/test_cascade_groups.py episodes/test_edits_episodes.py episodes/test_reasoning.py episodes/test_retry.py
     episodes/test_solving.py
-    evaluation/test_bits.py evaluation/test_evaluate_episodes.py
+    evaluation/test_bits.py evaluation/test_vote.py evaluation/test_evaluate_episodes.py
     evaluation/test_excess_code.py
     launch/test_children.py launch/test_data_check.py launch/test_execute.py launch/test_execute_ranks.py
     launch/test_plan_refuses.py launch/test_resume.py launch/test_told_at_start.py
