@@ -1,35 +1,38 @@
-"""The report as a single page: head, sections in the order of a reader's questions, configuration last."""
+"""The report as a single page: head, sections in the order of a reader's questions, the options that differ from the defaults,
+configuration last.
+"""
 
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.load import resolved
+from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.config.stages import STAGES
 from rlvr_exp.report import (
     adversarial,
     answers,
     cascade,
     curves,
-    difficulty,
     distributions,
-    logs,
     markdown,
     nbest,
     outcome,
     role_rates,
     samples,
     side_by_side,
-    task_table,
+    tasks,
 )
 from rlvr_exp.report.data import RunData
-from rlvr_exp.report.diagnosis import Diagnosis
-from rlvr_exp.report.diagnosis_part import diagnosis_section
-from rlvr_exp.report.differences import differences
+from rlvr_exp.report.diagnosis import Diagnosis, diagnosis_section
 from rlvr_exp.report.head import head, stage_of
-from rlvr_exp.report.task_index import TaskInfo
+from rlvr_exp.report.tasks import TaskInfo
 
 STYLE, SCRIPT = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
 MOST_VALUE = 200
@@ -81,19 +84,19 @@ def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis,
         _section("By kind of task", role_rates.strata_section(run)),
         _section("Against the baseline", outcome.baseline_table(run)),
         _section("Beside other runs", side_by_side.side_by_side(run, others)),
-        _section("Options that differ from the defaults", _differences(run)),
+        _section("Options that differ from the defaults", _options(run)),
         _section("Training", _charts("big", curves.main_charts(run.metrics, run.step_counts))),
         _section("Health", _charts("", curves.curve_charts(run.metrics, run.step_counts))),
         _section("Verdicts and time", _charts("", _stacked(run))),
         _section("Throughput and memory", _charts("", curves.machine_charts(run.metrics)) + _machine(run)),
         _section("Held-out verdicts", outcome.verdict_table(run)),
         _section("Distributions", _charts("", distributions.distributions(run, known))),
-        _section("Difficulty", difficulty.difficulty_rows(run, known)),
-        _section("Success by task", task_table.task_section(run, known)),
+        _section("Difficulty", distributions.difficulty_rows(run, known)),
+        _section("Success by task", tasks.task_section(run, known)),
         _section("Families", outcome.family_rows(run)),
-        _folded("Families in training", difficulty.training_families(run)),
+        _folded("Families in training", distributions.training_families(run)),
         _section("Numbers", outcome.number_table(run)),
-        _section("Verifier logs", logs.log_table(run)),
+        _section("Verifier logs", samples.log_table(run)),
         *(_section(title, body) for title, body in samples.sections(run)),
         _section("All answers to a few tasks", nbest.lists(run, known)),
         _folded("More metrics", _charts("", more) + left),
@@ -108,7 +111,7 @@ def _stacked(run: RunData) -> str:
     return verdicts + curves.group_chart(run.metrics) + curves.phase_chart(run.metrics)
 
 
-def _differences(run: RunData) -> str:
+def _options(run: RunData) -> str:
     found = differences(run.config)
     if not found:
         return '<p class="note">None: the run has its stage\'s defaults.</p>' if run.config else ""
@@ -149,3 +152,39 @@ def _section(title: str, body: str) -> str:
 def _folded(title: str, body: str) -> str:
     folded = f'<details class="folded"><summary>{title}</summary>{body}</details>'
     return f"<section>{folded}</section>" if body else ""
+
+
+OWN = ("stage", "run.dir", "run.searchpath")
+"""Options that differ in every run."""
+ABSENT = "(none)"
+
+
+def differences(config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Options that differ from the defaults of the stage, by dotted key: (the run's value, the default). A node of another
+    class is compared with that class's own defaults."""
+    stage = config.get("stage")
+    if stage not in STAGES:
+        return {}
+    usual = resolved(compose_lenient([f"+stage={stage}"]))
+    return {key: pair for key, pair in _differing(config, usual, "") if key not in OWN}
+
+
+def _differing(given: Mapping[str, Any], usual: Mapping[str, Any], above: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    usual = _of_class(given, usual)
+    # An option missing from the run is not a difference: the run is of an earlier version.
+    for name, ours in given.items():
+        key, theirs = f"{above}{name}", usual.get(name, ABSENT)
+        if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+            yield from _differing(ours, theirs, f"{key}.")
+        elif isinstance(ours, Mapping) and ours:
+            yield from _differing(ours, {}, f"{key}.")
+        elif type(ours) is not type(theirs) or ours != theirs:
+            yield key, (ours, theirs)
+
+
+def _of_class(given: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The defaults of a node's class where another class is the default; its name still differs."""
+    target = given.get("_target_")
+    if target is None or target == usual.get("_target_") or target not in SCHEMAS:
+        return usual
+    return {**asdict(SCHEMAS[target]()), "_target_": usual.get("_target_", ABSENT)}
