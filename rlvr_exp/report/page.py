@@ -42,6 +42,9 @@ MOST_VALUE = 200
 UNFINISHED = "not finished"
 GROUPS = ("data", "verifier", "reward", "algorithm", "curriculum", "optimizer")
 """Nodes of the configuration named in the head, where the stage has them."""
+OWN = ("stage", "run.dir", "run.searchpath")
+"""Options that differ in every run."""
+ABSENT = "(none)"
 
 
 def page(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, others: Sequence[RunData] = ()) -> str:
@@ -215,41 +218,6 @@ def _options(run: RunData) -> str:
     )
 
 
-def _value(value: Any) -> str:
-    text = value if isinstance(value, str) and value else json.dumps(value, default=str)
-    return text if len(text) <= MOST_VALUE else f"{text[:MOST_VALUE]}..."
-
-
-def _machine(run: RunData) -> str:
-    """The machine of the run, in a line."""
-    hardware = run.manifest.get("hardware") or {}
-    device = run.manifest.get("device") or {}
-    parts = [
-        f"{name.replace('_', ' ')}: {value}"
-        for name, value in {**hardware, **device}.items()
-        if value not in ([], None)
-    ]
-    return f'<p class="note">{escape("; ".join(parts))}</p>' if parts and run.metrics else ""
-
-
-def _charts(kind: str, charts: str) -> str:
-    return f'<div class="charts {kind}">{charts}</div>' if charts else ""
-
-
-def _section(title: str, body: str) -> str:
-    return f"<section><h2>{title}</h2>{body}</section>" if body else ""
-
-
-def _folded(title: str, body: str) -> str:
-    folded = f'<details class="folded"><summary>{title}</summary>{body}</details>'
-    return f"<section>{folded}</section>" if body else ""
-
-
-OWN = ("stage", "run.dir", "run.searchpath")
-"""Options that differ in every run."""
-ABSENT = "(none)"
-
-
 def differences(config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Options that differ from the defaults of the stage, by dotted key: (the run's value, the default). A node of another
     class is compared with that class's own defaults."""
@@ -279,3 +247,33 @@ def _of_class(given: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapping[str
     if target is None or target == usual.get("_target_") or target not in SCHEMAS:
         return usual
     return {**asdict(SCHEMAS[target]()), "_target_": usual.get("_target_", ABSENT)}
+
+
+def _value(value: Any) -> str:
+    text = value if isinstance(value, str) and value else json.dumps(value, default=str)
+    return text if len(text) <= MOST_VALUE else f"{text[:MOST_VALUE]}..."
+
+
+def _machine(run: RunData) -> str:
+    """The machine of the run, in a line."""
+    hardware = run.manifest.get("hardware") or {}
+    device = run.manifest.get("device") or {}
+    parts = [
+        f"{name.replace('_', ' ')}: {value}"
+        for name, value in {**hardware, **device}.items()
+        if value not in ([], None)
+    ]
+    return f'<p class="note">{escape("; ".join(parts))}</p>' if parts and run.metrics else ""
+
+
+def _charts(kind: str, charts: str) -> str:
+    return f'<div class="charts {kind}">{charts}</div>' if charts else ""
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{title}</h2>{body}</section>" if body else ""
+
+
+def _folded(title: str, body: str) -> str:
+    folded = f'<details class="folded"><summary>{title}</summary>{body}</details>'
+    return f"<section>{folded}</section>" if body else ""
