@@ -25,8 +25,9 @@ from rlvr_exp.config.stages import STAGES
 from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import DONE, FAULT, InputError, RlvrError
 from rlvr_exp.core.secrets import Masking, masked
-from rlvr_exp.launch import lifeline, ranks
-from rlvr_exp.launch.unused_packages import hide_unused_packages
+from rlvr_exp.launch import ranks
+from rlvr_exp.launch.children import hold_lifeline
+from rlvr_exp.launch.process_environment import hide_unused_packages
 from rlvr_exp.launch.watchdog import watched
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.fingerprint import flat
@@ -40,7 +41,7 @@ FILES = "rlvr_exp.records.tracking.Files"
 def main(arguments: list[str]) -> int:
     """The exit code of the run."""
     directory, progress, life = Path(arguments[0]), int(arguments[1]), int(arguments[2])
-    lifeline.hold(life)
+    hold_lifeline(life)
     os.set_inheritable(progress, False)
     sys.stdout, sys.stderr = Masking(sys.stdout), Masking(sys.stderr)  # Both are the run's log.
     checksums.take_over(directory)

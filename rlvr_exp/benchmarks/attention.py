@@ -20,7 +20,7 @@ from rlvr_exp.core.seeds import derive
 from rlvr_exp.core.statistics import Estimate, mean_interval
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.report.dots import dots
+from rlvr_exp.report.plots import dots
 
 PREVIOUS, SAME_CELL, INDUCTION, COPY = "previous", "same_cell", "induction", "copy"
 UNIFORM = "uniform"

@@ -5,9 +5,7 @@ from statistics import fmean
 from typing import Any
 
 from rlvr_exp.core.statistics import Estimate
-from rlvr_exp.report.drawing import Drawing
-from rlvr_exp.report.heat_map import heat_map
-from rlvr_exp.report.plots import Curve, curves
+from rlvr_exp.report.plots import Curve, Drawing, curves, heat_map
 
 LOSS = "loss, nats a token"
 OFFSET = "norms of rows"

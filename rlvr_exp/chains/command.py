@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rlvr_exp.config.stages import measures, trains
 from rlvr_exp.core.errors import BAD_INPUT, DONE, GUARD, GuardStop, InputError, InputProblem, Interrupted, RlvrError
-from rlvr_exp.launch.program import start_program
+from rlvr_exp.launch.children import start_program
 from rlvr_exp.records.completion_journal import FOLDER as JOURNALS
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.summary import read_summary

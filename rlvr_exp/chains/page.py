@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from rlvr_exp.config.scales import counted
-from rlvr_exp.report.differences import ABSENT, differences
+from rlvr_exp.report.page import ABSENT, differences
 
 LESSONS = "## Lessons"
 EMPTY = "What was learned, and what is open: (yours to write; what stands here is kept)"

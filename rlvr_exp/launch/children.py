@@ -1,30 +1,38 @@
 """The child processes of a run: started, listened to, stopped on request, and never left behind.
 
 A child has two pipes: on the first it sends progress as JSON lines (rank 0's are read); the second is its lifeline,
-whose write end only the parent holds, so that the child notices the parent's death however it happens
-(rlvr_exp.launch.lifeline). Its output goes to a log file. When a child of several ends badly, the others, which would wait
-for it forever, are killed. Never imports torch.
+whose write end only the parent holds, so that the child notices the parent's death however it happens. Its output goes to
+a log file. When a child of several ends badly, the others, which would wait for it forever, are killed. Runs that are part
+of another, a chain's links and a study's runs, are processes of the whole program. Never imports torch.
 """
 
+import ctypes
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from queue import Empty, SimpleQueue
+from typing import IO, Any
 
-import rlvr_exp
+from rlvr_exp.core.errors import DONE, FAULT
 from rlvr_exp.launch.console import unread
-from rlvr_exp.launch.process_group import Child, ProcessGroup
+from rlvr_exp.sandbox.isolation import kernel
 
 LOG = "log.txt"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that request a stop; a second signal kills the run."""
+GRACE_FAULT_S, GRACE_S = 3.0, 30.0
+"""Seconds that the other processes have once the first has ended: after a fault or a kill to log what they saw, else to
+finish (the agreed end of a run: the last file, closing a viewer)."""
 
+Child = subprocess.Popen[bytes]
 Listener = Callable[[Mapping[str, Any]], None]
 
 
@@ -43,6 +51,80 @@ class Ended:
 def log_name(rank: int) -> str:
     """The file name of a local process's log."""
     return LOG if rank == 0 else f"log.rank{rank}.txt"
+
+
+class ProcessGroup:
+    """Started processes that live and die together: the ranks of a run on a single machine. The first failure decides how
+    the run ended; the others are killed after a grace period."""
+
+    def __init__(self) -> None:
+        self._children: list[Child] = []
+        self._ends: SimpleQueue[int] = SimpleQueue()
+        """Indices of processes in the order in which they ended."""
+        self._killed = False
+        self._first_failure: int | None = None
+        self._stop_requested = False
+        self._watch: threading.Thread | None = None
+
+    def add(self, child: Child) -> None:
+        self._children.append(child)
+        if self._stop_requested:
+            child.send_signal(signal.SIGTERM)  # The stop was requested while processes were still being started.
+
+    def watch(self) -> None:
+        """Start waiting for the processes to end; called once all are added."""
+        for place in range(len(self._children)):
+            threading.Thread(target=self._wait_for, args=(place,), daemon=True).start()
+        self._watch = threading.Thread(target=self._end_together, daemon=True)
+        self._watch.start()
+
+    def wait(self) -> None:
+        """Return when all have ended."""
+        if self._watch is not None:
+            self._watch.join()
+
+    @property
+    def failed(self) -> int:
+        """Index of the process that failed first by itself; 0 where none did."""
+        return self._first_failure or 0
+
+    @property
+    def returncode(self) -> int:
+        return self._children[self.failed].returncode
+
+    def request_stop(self) -> None:
+        self._stop_requested = True
+        for child in self._children:
+            child.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Kill the living processes and wait until they have ended."""
+        self._killed = True
+        living = [child for child in self._children if child.poll() is None]
+        for child in living:
+            child.kill()
+        for child in living:
+            child.wait()
+
+    def _wait_for(self, place: int) -> None:
+        self._children[place].wait()
+        self._ends.put(place)
+
+    def _end_together(self) -> None:
+        left, deadline = len(self._children), None
+        while left:
+            try:
+                place = self._ends.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+            except Empty:
+                self.kill()
+                deadline = None
+                continue
+            left -= 1
+            code = self._children[place].returncode
+            if code != DONE and self._first_failure is None and not self._killed:
+                self._first_failure = place
+            if deadline is None and not self._killed and (code != DONE or place == 0):
+                deadline = time.monotonic() + (GRACE_FAULT_S if code == FAULT or code < 0 else GRACE_S)
 
 
 def run_children(
@@ -123,41 +205,56 @@ def _listen(lines: Iterator[str], listen: Listener) -> None:
             listen(json.loads(line))
 
 
-SPINS = 3000
-"""Iterations for which a compute thread waits for the next parallel operation before it sleeps: 40 to 150 microseconds."""
+PR_SET_PDEATHSIG = 1
 
 
-def child_environment(threads: int, processes: int = 1) -> dict[str, str]:
-    """The environment of a training process.
+def hold_lifeline(descriptor: int) -> None:
+    """Tie this process, a child, to the holder of the pipe's write end: it ends at once when its parent is gone, however the
+    parent ended.
+
+    On Linux the kernel kills the child with its parent; a thread that reads the parent's pipe does so everywhere, and where
+    the parent was gone before the request to the kernel.
+    """
+    os.set_inheritable(descriptor, False)
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    threading.Thread(target=_watch_lifeline, args=(descriptor,), name="lifeline", daemon=True).start()
+
+
+def _watch_lifeline(descriptor: int) -> None:
+    while os.read(descriptor, 1):  # Nothing is ever written: this returns when the parent is gone.
+        continue
+    if os.getpgid(0) == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def start_program(
+    words: Sequence[str],
+    out: int | IO[str],
+    env: Mapping[str, str] | None = None,
+    cores: Collection[int] = (),
+) -> "subprocess.Popen[str]":
+    """`python -m rlvr_exp WORDS`; it dies with the thread that starts it, and a terminal's signals do not reach it.
 
     Args:
-        threads: compute threads; 0: the caller's OMP_NUM_THREADS, else a number chosen for the machine.
-        processes: training processes that share the machine.
+        out: where its output and errors go.
+        env: None: this process's.
+        cores: those that it may use; empty: all that this process may.
     """
-    env = dict(os.environ)
-    count = str(threads) if threads else env.get("OMP_NUM_THREADS", str(max(1, automatic_threads() // processes)))
-    env.update(OMP_NUM_THREADS=count, MKL_NUM_THREADS=count, OPENBLAS_NUM_THREADS=count, PYTHONFAULTHANDLER="1")
-    # Threads that spin for milliseconds take the verifiers' cores: on 2 cores a step took 20 s instead of 2. Threads that never
-    # spin sleep between the hundreds of small operations of a decoding step: SmolLM2 sampled a third slower.
-    env.update(OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0", GOMP_SPINCOUNT=str(SPINS))
-    env.setdefault("TOKENIZERS_PARALLELISM", "false")
-    # Missing artifacts were reported before the start; a library that queries the network then only loses time.
-    env.setdefault("HF_HUB_OFFLINE", "1")
-    folders = [str(Path(rlvr_exp.__file__).parents[1]), *filter(None, [env.get("PYTHONPATH")])]
-    env["PYTHONPATH"] = os.pathsep.join(folders)
-    return env
 
+    def prepare() -> None:
+        kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)  # Two may not write one directory.
+        if cores:
+            os.sched_setaffinity(0, cores)
 
-def automatic_threads() -> int:
-    """Physical cores minus one for the verifiers; both of two, since verifiers mostly work while the trainer waits."""
-    cores = physical_cores()
-    return cores if cores <= 2 else cores - 1
-
-
-def physical_cores() -> int:
-    """Physical cores that this process may use; hyper-threads of the same core are counted once."""
-    siblings = set()
-    for cpu in os.sched_getaffinity(0):
-        path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
-        siblings.add(path.read_text() if path.is_file() else str(cpu))
-    return len(siblings)
+    return subprocess.Popen(
+        [sys.executable, "-m", "rlvr_exp", *words],
+        stdout=out,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env=env,
+        start_new_session=True,  # A signal from the terminal reaches it once, from whoever started it.
+        preexec_fn=prepare,
+    )

@@ -1,18 +1,24 @@
-"""Which stream a run writes its messages to and which its rows, for a stage that answers in rows.
+"""The standard streams of a run: messages, rows of a stage that answers in rows, and tasks from standard input.
 
-On a terminal both are standard output, and the answers are readable text. Where standard output is a pipe or a file, it
-carries JSON lines only, and messages for a person go to standard error. Never writes a file.
+On a terminal messages and rows are both standard output, and the answers are readable text. Where standard output is a
+pipe or a file, it carries JSON lines only, and messages for a person go to standard error. The parent reads standard input
+to the end, for a stage that runs in another process.
 """
 
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, TextIO
 
+from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.schema import Config
+from rlvr_exp.core.errors import GuardStop, Interrupted
+from rlvr_exp.core.files import replacing
 
 
 def carries_rows(config: Config) -> bool:
@@ -58,3 +64,28 @@ class Rows:
         except BrokenPipeError:
             _silence(self._out)
             signal.raise_signal(signal.SIGTERM)
+
+
+KEPT_INPUT = "input.jsonl"
+"""File name in the run directory."""
+
+
+def keep_standard_input(config: Config, directory: Path) -> None:
+    """Copy standard input into the run directory, where the configuration reads tasks from it.
+
+    Raises:
+        Interrupted: by Ctrl-C, before its end.
+        GuardStop: the run directory cannot be written.
+    """
+    if config.infer is None or config.infer.input != STDIN:
+        return
+    if sys.stdin is not None and sys.stdin.isatty():
+        print("tasks from the terminal, one JSON object a line; end with Ctrl-D", file=sys.stderr, flush=True)
+    try:
+        with replacing(directory / KEPT_INPUT) as temporary, open(temporary, "wb") as out:
+            if sys.stdin is not None:
+                shutil.copyfileobj(sys.stdin.buffer, out)
+    except KeyboardInterrupt as stop:
+        raise Interrupted("stopped while standard input was read; nothing was answered") from stop
+    except OSError as fault:
+        raise GuardStop(f"standard input cannot be kept in {directory / KEPT_INPUT}: {fault.strerror}") from fault

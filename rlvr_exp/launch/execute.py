@@ -1,11 +1,13 @@
 """A run from its parent's side: claim the directory, write the config and manifest, run the stage, print the outcome.
 
-The stage runs in child processes, one per rank, or in this process where `run.inline` is set. Never imports torch
-itself.
+The stage runs in child processes, one per rank, or in this process where `run.inline` is set. Weights in installed
+packages are converted in a process of their own before, so that the manifest records the converted files. Never imports
+torch itself.
 """
 
 import shutil
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -18,22 +20,24 @@ from typing import Any, TextIO
 
 from rlvr_exp.config.advice import advice
 from rlvr_exp.config.load import to_yaml
+from rlvr_exp.config.needs import loads_weights
+from rlvr_exp.config.packaged import is_converted
+from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.scales import counted, scale_of
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads, repeatable
 from rlvr_exp.config.tree import dotted
 from rlvr_exp.config.typed_config import Checked
 from rlvr_exp.core import checksums
-from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED
+from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED, InputError, InputProblem
 from rlvr_exp.core.files import write_text
-from rlvr_exp.launch.children import Ended, child_environment, log_name, run_children
-from rlvr_exp.launch.console import Rows, carries_rows, message_stream, unread
-from rlvr_exp.launch.conversion import convert_packages
+from rlvr_exp.launch.children import Ended, log_name, run_children
+from rlvr_exp.launch.console import Rows, carries_rows, keep_standard_input, message_stream, unread
 from rlvr_exp.launch.data_check import left_out_warning
+from rlvr_exp.launch.process_environment import child_environment
 from rlvr_exp.launch.progress import printable
 from rlvr_exp.launch.ranks import environments, every_device, of_node, remove_scratch
 from rlvr_exp.launch.resume import Start, begin, continuing, prepare
-from rlvr_exp.launch.standard_input import keep_standard_input
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.directory import SCRATCH, claimed
@@ -45,6 +49,8 @@ from rlvr_exp.report import write_report
 
 LAUNCH = "rlvr_exp.child"
 """Module that runs a stage in a child process; named and not imported, since it is above this room."""
+CONVERTER = "rlvr_exp.models.gguf"
+"""Module that converts a package's weights; likewise."""
 TAIL = 30
 """Lines of the log shown after a fault."""
 
@@ -104,6 +110,33 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         if scratch and code != FAULT:  # Of a fault the log stays.
             shutil.rmtree(directory)
         return Outcome(directory, code, summary)
+
+
+def convert_packages(config: Config, out: TextIO) -> None:
+    """Convert the weights of every `model.package` that are not in the user's cache yet.
+
+    Raises:
+        InputError: the conversion failed.
+    """
+    if not loads_weights(config):
+        return
+    models = [config.model, *(of_role(config, role).model for role in config.roles)]
+    for package in dict.fromkeys(model.package for model in models if model.package and not model.path):
+        if not is_converted(package):
+            _convert(package, out)
+
+
+def _convert(package: str, out: TextIO) -> None:
+    environment = {**child_environment(0), "TQDM_DISABLE": "1", "TRANSFORMERS_VERBOSITY": "error"}
+    words = [sys.executable, "-m", CONVERTER, package]
+    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", file=out, flush=True)
+        _, errors = process.communicate()
+    if process.returncode:
+        last = errors.strip().rpartition("\n")[2]
+        raise InputError(InputProblem("model.package", "the weights cannot be converted", f"{package}: {last}"))
 
 
 def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start, directory: Path, root: Path) -> None:

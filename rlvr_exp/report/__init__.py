@@ -11,7 +11,7 @@ from rlvr_exp.core.files import write_text
 from rlvr_exp.report.data import evidence, read_run
 from rlvr_exp.report.diagnosis import Diagnosis, diagnose
 from rlvr_exp.report.page import page
-from rlvr_exp.report.task_index import load_task_index
+from rlvr_exp.report.tasks import load_task_index
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import WHENS, RunData
 from rlvr_exp.report.step_counts import as_rollouts
-from rlvr_exp.report.task_index import TaskInfo
+from rlvr_exp.report.tasks import TaskInfo
 
 EACH, MOST_TEXTS, MOST_CHARACTERS, MOST_LINES = 2, 8, 1500, 60
 """Tasks of a kind, texts of a task, characters of a text, and lines of a difference."""

@@ -1,39 +1,50 @@
-"""The report as a single page: head, sections in the order of a reader's questions, configuration last."""
+"""The report as a single page: the head with what was run and how it ended, sections in the order of a reader's questions, the
+options that differ from the defaults, configuration last.
+"""
 
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from rlvr_exp.config.compose import compose_lenient
+from rlvr_exp.config.load import resolved
+from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.config.stages import STAGES
 from rlvr_exp.report import (
     adversarial,
     answers,
     cascade,
     curves,
-    difficulty,
     distributions,
-    logs,
     markdown,
     nbest,
     outcome,
     role_rates,
     samples,
     side_by_side,
-    task_table,
+    tasks,
 )
+from rlvr_exp.report.curves import duration
 from rlvr_exp.report.data import RunData
-from rlvr_exp.report.diagnosis import Diagnosis
-from rlvr_exp.report.diagnosis_part import diagnosis_section
-from rlvr_exp.report.differences import differences
-from rlvr_exp.report.head import head, stage_of
-from rlvr_exp.report.task_index import TaskInfo
+from rlvr_exp.report.diagnosis import Diagnosis, diagnosis_section
+from rlvr_exp.report.tasks import TaskInfo
 
 STYLE, SCRIPT = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
 MOST_VALUE = 200
 """Characters of an option's value."""
+UNFINISHED = "not finished"
+GROUPS = ("data", "verifier", "reward", "algorithm", "curriculum", "optimizer")
+"""Nodes of the configuration named in the head, where the stage has them."""
+OWN = ("stage", "run.dir", "run.searchpath")
+"""Options that differ in every run."""
+ABSENT = "(none)"
 
 
 def page(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, others: Sequence[RunData] = ()) -> str:
@@ -44,8 +55,8 @@ def page(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, othe
         known: the tasks of its answers.
         others: runs to compare with.
     """
-    body = f"{head(run)}{_sections(run, known, diagnosis, others)}"
-    return document(f"{stage_of(run)}: {run.name}", body)
+    body = f"{_head(run)}{_sections(run, known, diagnosis, others)}"
+    return document(f"{_stage_of(run)}: {run.name}", body)
 
 
 def document(title: str, body: str) -> str:
@@ -61,6 +72,92 @@ def document(title: str, body: str) -> str:
         f"<body><main>{body}</main>"
         f"<script>{SCRIPT}</script></body></html>\n"
     )
+
+
+def _head(run: RunData) -> str:
+    status = str(run.summary.get("status", UNFINISHED))
+    reason = run.summary.get("reason")
+    facts = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in _facts(run).items() if value
+    )
+    lines = [f'<p class="note">{escape(run.name)}</p>']
+    lines += [f'<p class="reason">{escape(str(reason))}</p>'] if reason else []
+    lines += (
+        [f"<p><code>{escape(shlex.join(run.manifest['command']))}</code></p>"] if run.manifest.get("command") else []
+    )
+    title = f'{escape(_stage_of(run))} <span class="status {escape(status.split()[0])}">{escape(status)}</span>'
+    return f"<header><h1>{title}</h1>{''.join(lines)}<dl>{facts}</dl></header>"
+
+
+def _stage_of(run: RunData) -> str:
+    return str(run.summary.get("stage") or run.config.get("stage") or "run")
+
+
+def _facts(run: RunData) -> dict[str, str]:
+    """Facts about the run, from the configuration and the manifest; '' where one is not known."""
+    node = {name: part for name, part in run.config.items() if isinstance(part, Mapping)}
+    steps = run.summary.get("steps") or (run.metrics[-1]["step"] if run.metrics else None)
+    rate = node.get("optimizer", {}).get("lr")
+    facts = {
+        "model": _model(run.config, node.get("model", {})),
+        "started": _started(run.manifest),
+        "now": "running" if run.running else "",
+        "duration": duration(float(run.summary["seconds"])) if "seconds" in run.summary else "",
+        "steps": f"{steps:,}" if steps else "",
+        "learning rate": "" if rate is None else f"{rate:g}",
+        "batch": _batch(node.get("algorithm", {})),
+        "seed": str(run.config.get("seed", "")),
+        **_isolation(run),
+    }
+    return facts | {group: _label(node[group]) for group in GROUPS if group in node}
+
+
+def _model(config: Mapping[str, Any], model: Mapping[str, Any]) -> str:
+    """The policy, or the policy of each role; the model that is embedded goes by its name."""
+    loaded = config.get("cascade") or config.get("evaluate") or config.get("infer") or {}
+    cascade = loaded.get("cascade") if isinstance(loaded, Mapping) else ""
+    named = _label({key: value for key, value in model.items() if key != "_target_"})
+    own = {role: one["model"] for role, one in (config.get("roles") or {}).items() if one.get("model")}
+    roles = [f"{role}: {_label(node) or node.get('embedded', '')}" for role, node in own.items()]
+    return ", ".join([str(cascade or named or model.get("embedded", "")), *roles] if model else roles)
+
+
+def _started(manifest: Mapping[str, Any]) -> str:
+    """Day and minute, in the time zone of the machine that ran it."""
+    created = manifest.get("created")
+    return f"{datetime.fromisoformat(str(created)):%Y-%m-%d %H:%M}" if created else ""
+
+
+def _batch(algorithm: Mapping[str, Any]) -> str:
+    """What a step learns from, as a person chose it."""
+    prompts, completions = algorithm.get("prompts_per_step"), algorithm.get("group_size")
+    if prompts and completions:
+        return f"{prompts:,} prompts x {completions:,}"
+    return f"{algorithm['batch_size']:,} golds" if algorithm.get("batch_size") else ""
+
+
+def _isolation(run: RunData) -> dict[str, str]:
+    """How candidates were isolated, and who decided their assertions."""
+    facts = {}
+    isolation = (run.manifest.get("verifier") or {}).get("isolation") or {}
+    if isolation.get("level"):
+        facts["isolation"] = str(isolation["level"]) + (", not guarded" if isolation.get("guarded") is False else "")
+    counted = {**(run.summary.get("metrics") or {}), **(run.metrics[-1] if run.metrics else {})}
+    if own := counted.get("system/verifier_own_assertions"):
+        held = counted["system/verifier_assertions"]
+        facts["assertions"] = f"{own:,.0f} of {held:,.0f} decided by solutions' own comparing"
+    return facts
+
+
+def _label(node: Mapping[str, Any]) -> str:
+    """A readable label of the node: its path, package or name, else its class, else its terms."""
+    for key in ("path", "package", "name", "hub"):
+        if isinstance(node.get(key), str) and node[key]:
+            return str(node[key])
+    if node.get("_target_"):
+        return str(node["_target_"]).rsplit(".", 1)[-1]
+    terms = node.get("terms")
+    return ", ".join(terms) if isinstance(terms, dict) else ""
 
 
 def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, others: Sequence[RunData]) -> str:
@@ -81,19 +178,19 @@ def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis,
         _section("By kind of task", role_rates.strata_section(run)),
         _section("Against the baseline", outcome.baseline_table(run)),
         _section("Beside other runs", side_by_side.side_by_side(run, others)),
-        _section("Options that differ from the defaults", _differences(run)),
+        _section("Options that differ from the defaults", _options(run)),
         _section("Training", _charts("big", curves.main_charts(run.metrics, run.step_counts))),
         _section("Health", _charts("", curves.curve_charts(run.metrics, run.step_counts))),
         _section("Verdicts and time", _charts("", _stacked(run))),
         _section("Throughput and memory", _charts("", curves.machine_charts(run.metrics)) + _machine(run)),
         _section("Held-out verdicts", outcome.verdict_table(run)),
         _section("Distributions", _charts("", distributions.distributions(run, known))),
-        _section("Difficulty", difficulty.difficulty_rows(run, known)),
-        _section("Success by task", task_table.task_section(run, known)),
+        _section("Difficulty", distributions.difficulty_rows(run, known)),
+        _section("Success by task", tasks.task_section(run, known)),
         _section("Families", outcome.family_rows(run)),
-        _folded("Families in training", difficulty.training_families(run)),
+        _folded("Families in training", distributions.training_families(run)),
         _section("Numbers", outcome.number_table(run)),
-        _section("Verifier logs", logs.log_table(run)),
+        _section("Verifier logs", samples.log_table(run)),
         *(_section(title, body) for title, body in samples.sections(run)),
         _section("All answers to a few tasks", nbest.lists(run, known)),
         _folded("More metrics", _charts("", more) + left),
@@ -108,7 +205,7 @@ def _stacked(run: RunData) -> str:
     return verdicts + curves.group_chart(run.metrics) + curves.phase_chart(run.metrics)
 
 
-def _differences(run: RunData) -> str:
+def _options(run: RunData) -> str:
     found = differences(run.config)
     if not found:
         return '<p class="note">None: the run has its stage\'s defaults.</p>' if run.config else ""
@@ -119,6 +216,37 @@ def _differences(run: RunData) -> str:
     return (
         f'<div class="wide"><table class="options"><tr><th></th><th>here</th><th>default</th></tr>{rows}</table></div>'
     )
+
+
+def differences(config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Options that differ from the defaults of the stage, by dotted key: (the run's value, the default). A node of another
+    class is compared with that class's own defaults."""
+    stage = config.get("stage")
+    if stage not in STAGES:
+        return {}
+    usual = resolved(compose_lenient([f"+stage={stage}"]))
+    return {key: pair for key, pair in _differing(config, usual, "") if key not in OWN}
+
+
+def _differing(given: Mapping[str, Any], usual: Mapping[str, Any], above: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    usual = _of_class(given, usual)
+    # An option missing from the run is not a difference: the run is of an earlier version.
+    for name, ours in given.items():
+        key, theirs = f"{above}{name}", usual.get(name, ABSENT)
+        if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+            yield from _differing(ours, theirs, f"{key}.")
+        elif isinstance(ours, Mapping) and ours:
+            yield from _differing(ours, {}, f"{key}.")
+        elif type(ours) is not type(theirs) or ours != theirs:
+            yield key, (ours, theirs)
+
+
+def _of_class(given: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The defaults of a node's class where another class is the default; its name still differs."""
+    target = given.get("_target_")
+    if target is None or target == usual.get("_target_") or target not in SCHEMAS:
+        return usual
+    return {**asdict(SCHEMAS[target]()), "_target_": usual.get("_target_", ABSENT)}
 
 
 def _value(value: Any) -> str:

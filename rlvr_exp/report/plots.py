@@ -1,13 +1,122 @@
-"""Plots of studies, as drawings: values with their intervals line by line, and curves over a number."""
+"""Plots as drawings: values with their intervals, curves over a number, heat maps and tables of dots.
 
+A drawing is shapes, written as SVG, which also stands in pages, and as PNG.
+"""
+
+import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
+from rlvr_exp.core.files import replacing, write_text
 from rlvr_exp.core.statistics import Estimate
-from rlvr_exp.report.drawing import INK, PALETTE, SOFT, Dot, Drawing, Line, Text
 from rlvr_exp.report.series import Axis, short, value_axis
+
+INK, SOFT = "#1a1a19", "#8b8a85"
+PALETTE = ("#2a78d6", "#eb6834", "#1baf7a", "#eda100", "#4a3aa7", "#d03b3b", "#e87ba4", "#8f7a5e")
+"""The first colours of pages; in a page, ink is the page's own."""
+SIZE = 12
+"""Pixels of a text."""
+SCALE = 2
+"""Pixels of a PNG for one of the drawing."""
+ANCHORS = {"start": "lm", "middle": "mm", "end": "rm"}
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Line:
+    points: tuple[Point, ...]
+    color: str = INK
+    width: float = 1.5
+
+    def svg(self) -> str:
+        path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in self.points)
+        return f'<path d="{path}" fill="none" stroke="{_shown(self.color)}" stroke-width="{self.width:g}"/>'
+
+    def paint(self, canvas: Any) -> None:
+        canvas.line([_scaled(point) for point in self.points], self.color, round(self.width * SCALE), joint="curve")
+
+
+@dataclass(frozen=True)
+class Dot:
+    at: Point
+    color: str = INK
+    radius: float = 4.0
+
+    def svg(self) -> str:
+        x, y = self.at
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{self.radius:g}" fill="{_shown(self.color)}"/>'
+
+    def paint(self, canvas: Any) -> None:
+        (x, y), r = _scaled(self.at), self.radius * SCALE
+        canvas.ellipse((x - r, y - r, x + r, y + r), fill=self.color)
+
+
+@dataclass(frozen=True)
+class Text:
+    at: Point
+    """Where it begins, has its middle or ends; half its height."""
+    text: str
+    anchor: str = "start"
+    color: str = INK
+
+    def svg(self) -> str:
+        x, y = self.at
+        place = f'x="{x:.1f}" y="{y + SIZE / 3:.1f}" text-anchor="{self.anchor}" fill="{_shown(self.color)}"'
+        return f"<text {place}>{escape(self.text)}</text>"
+
+    def paint(self, canvas: Any) -> None:
+        from PIL import ImageFont
+
+        font = ImageFont.load_default(SIZE * SCALE)
+        canvas.text(_scaled(self.at), self.text, self.color, font, ANCHORS[self.anchor])
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Shapes from the back to the front, on an area that is as many pixels wide and high."""
+
+    title: str
+    width: int
+    height: int
+    shapes: Sequence[Line | Dot | Text]
+
+    def svg(self) -> str:
+        size = f'viewBox="0 0 {self.width} {self.height}" width="{self.width}" height="{self.height}"'
+        body = "".join(shape.svg() for shape in self.shapes)
+        font = f'font-family="system-ui, sans-serif" font-size="{SIZE}"'
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(self.title)}" {size} {font}>'
+        return f"{head}<title>{escape(self.title)}</title>{body}</svg>"
+
+    def png(self) -> bytes:
+        from PIL import Image, ImageDraw  # Only where a file is written: the light path stays light.
+
+        image = Image.new("RGB", (self.width * SCALE, self.height * SCALE), "white")
+        canvas = ImageDraw.Draw(image)
+        for shape in self.shapes:
+            shape.paint(canvas)
+        written = io.BytesIO()
+        image.save(written, "PNG")
+        return written.getvalue()
+
+    def write(self, place: Path) -> None:
+        """As SVG and as PNG, with these endings behind the name."""
+        write_text(place.with_name(f"{place.name}.svg"), self.svg())
+        with replacing(place.with_name(f"{place.name}.png")) as temporary:
+            temporary.write_bytes(self.png())
+
+
+def _shown(color: str) -> str:
+    return "currentColor" if color == INK else color
+
+
+def _scaled(point: Point) -> Point:
+    return point[0] * SCALE, point[1] * SCALE
+
 
 WIDTH, ROW, TOP, BOTTOM = 720, 26, 34, 46
 LETTER = 7.0
@@ -105,3 +214,87 @@ def _legend(names: Sequence[str]) -> list[Line | Dot | Text]:
         shapes += [Dot((x, HEIGHT + 6), PALETTE[place % len(PALETTE)]), Text((x + 9, HEIGHT + 6), name, color=INK)]
         x += 28 + LETTER * len(name)
     return shapes
+
+
+MAP_WIDTH, MAP_BOTTOM, MAP_TICKS = 480, 64, 5
+LIGHT, DARK = (240, 244, 250), (23, 50, 100)
+
+
+def heat_map(
+    title: str,
+    across: Sequence[float],
+    upward: Sequence[float],
+    values: Sequence[Sequence[float]],
+    x_name: str,
+    y_name: str,
+) -> Drawing:
+    """Positive values over two numbers: a cell each, darker where the value is higher, by its logarithm.
+
+    Args:
+        across, upward: the numbers of each axis, two or more, rising equally far apart.
+        values: above 0, `values[i][j]` at place i across and place j upward.
+    """
+    cell = (MAP_WIDTH - LEFT - 16) / len(across)
+    low, logs = TOP + cell * len(upward), [[math.log(value) for value in row] for row in values]
+    least, most = (choose(map(choose, logs)) for choose in (min, max))
+    shapes: list[Line | Text] = [Text((8, 14), title)]
+    for i, row in enumerate(logs):
+        for j, value in enumerate(row):
+            y, share = low - cell * (j + 0.5), (value - least) / (most - least) if most > least else 0.0
+            # Cells overlap by a little, else seams show between them.
+            shapes.append(Line(((LEFT + cell * i, y), (LEFT + cell * (i + 1) + 0.5, y)), _shade(share), cell + 0.5))
+    for place in _map_ticks(across):
+        shapes.append(Text((LEFT + cell * (place + 0.5), low + 14), short(across[place]), "middle", SOFT))
+    for place in _map_ticks(upward):
+        shapes.append(Text((LEFT - 8, low - cell * (place + 0.5)), short(upward[place]), "end", SOFT))
+    shapes.append(Text(((LEFT + MAP_WIDTH) / 2, low + 34), f"{x_name} across, {y_name} upward", "middle", SOFT))
+    ends = f"lightest {short(math.exp(least))}, darkest {short(math.exp(most))}"
+    shapes.append(Text(((LEFT + MAP_WIDTH) / 2, low + 52), ends, "middle", SOFT))
+    return Drawing(title, MAP_WIDTH, round(low) + MAP_BOTTOM, shapes)
+
+
+def _map_ticks(at: Sequence[float]) -> range:
+    return range(0, len(at), max(1, (len(at) - 1) // (MAP_TICKS - 1)))
+
+
+def _shade(share: float) -> str:
+    parts = (round(light + share * (dark - light)) for light, dark in zip(LIGHT, DARK, strict=True))
+    return "#" + "".join(f"{part:02x}" for part in parts)
+
+
+CELL, DOTS_LEFT, DOTS_TOP, GAP, DOTS_BOTTOM = 26, 44, 62, 40, 16
+LARGEST = 11.0
+"""Pixels of the radius of 1."""
+LEAST_WIDTH = 90
+"""Pixels of a table at least, for its title."""
+
+
+def dots(title: str, tables: Mapping[str, Sequence[Sequence[float]]]) -> Drawing:
+    """Tables of numbers in [0, 1], side by side: a dot for each number, whose area is it. Rows are layers, the first at the
+    top, columns heads; all tables have the same."""
+    first = next(iter(tables.values()))
+    rows, columns = len(first), len(first[0])
+    wide = max(LEAST_WIDTH, columns * CELL)
+    shapes: list[Line | Dot | Text] = [Text((8, 14), title)]
+    shapes += [Text((DOTS_LEFT - 10, _middle(DOTS_TOP, row)), str(row), "end", SOFT) for row in range(rows)]
+    for place, (name, table) in enumerate(tables.items()):
+        left = DOTS_LEFT + place * (wide + GAP)
+        shapes.append(Text((left, DOTS_TOP - 26), name))
+        shapes += [
+            Text((_middle(left, column), DOTS_TOP - 8), str(column), "middle", SOFT) for column in range(columns)
+        ]
+        shapes += [
+            Dot(
+                (_middle(left, column), _middle(DOTS_TOP, row)),
+                PALETTE[place % len(PALETTE)],
+                LARGEST * math.sqrt(value),
+            )
+            for row, values in enumerate(table)
+            for column, value in enumerate(values)
+        ]
+    width = DOTS_LEFT + len(tables) * (wide + GAP)
+    return Drawing(title, width, DOTS_TOP + rows * CELL + DOTS_BOTTOM, shapes)
+
+
+def _middle(start: float, place: int) -> float:
+    return start + CELL * (place + 0.5)

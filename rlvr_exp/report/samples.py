@@ -1,8 +1,11 @@
-"""Completions for a person to read, each with its verdict: tasks gained, tasks lost, and some at random.
+"""Completions for a person to read, each with its verdict: tasks gained, tasks lost, and some at random; and the verifier's most
+frequent logs of completions that did not pass.
 
 The selection depends on the run's seed alone, so a rewritten report shows the same completions.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -11,9 +14,10 @@ from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.records.rollout_files import EvalSample, RolloutRow
-from rlvr_exp.report import chain
+from rlvr_exp.report.answers import beside_answer
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import RunData
+from rlvr_exp.report.step_counts import as_rollouts
 
 EACH = 3
 MOST_TEXT, MOST_LOG = 4000, 600
@@ -105,7 +109,7 @@ def _answer(when: str, completion: Completion, how: str, about: Mapping[str, Any
     return (
         f'<div><h4>{escape(when)} <span class="verdict {escape(outcome)}">{escape(words(verdict))}</span>'
         f" <small>{escape(how)}, {completion.tokens} tokens</small></h4>"
-        f"{_text(completion.text, MOST_TEXT)}{shown}{chain.beside_answer(about or {})}</div>"
+        f"{_text(completion.text, MOST_TEXT)}{shown}{beside_answer(about or {})}</div>"
     )
 
 
@@ -122,3 +126,46 @@ def sections(run: RunData) -> Sequence[tuple[str, str]]:
         ("Answers on held-out tasks", held_out_samples(run)),
         ("Answers of the last training step", training_samples(run)),
     )
+
+
+MOST_KINDS, MOST_CHARACTERS = 12, 1500
+
+
+def log_table(run: RunData) -> str:
+    """The most frequent logs of training completions, else of held-out answers; '' where all are empty."""
+    own = [row for row in run.rollouts if not row.waited]
+    rows = own or [row for answers in run.answers.values() for row in as_rollouts(0, answers)]
+    unpassed = [row for row in rows if not row.completion.correct]
+    found = repeated_logs(unpassed, MOST_KINDS)
+    if not found:
+        return ""
+    items = "".join(
+        f'<li><span class="verdict {escape(row.verdict.outcome)}">{escape(words(verdict))}</span> <b>{count:,}</b> '
+        f"<details><summary><code>{escape(line[:160])}</code></summary><pre>{escape(row.verdict.log[:MOST_CHARACTERS])}</pre>"
+        f"<p class='none'>task {escape(row.completion.task.id)}, answer:</p>"
+        f"<pre>{escape(row.completion.text[:MOST_CHARACTERS])}</pre></details></li>"
+        for verdict, line, count, row in found
+    )
+    steps = len({row.step for row in rows})
+    whence = f"{len(unpassed):,} completions that did not pass, of {steps:,} {'step' if steps == 1 else 'steps'}"
+    return f'<p class="note">The commonest kinds of logs of {whence}.</p><ul class="logs">{items}</ul>'
+
+
+def repeated_logs(rows: Sequence[RolloutRow], most: int) -> list[tuple[str, str, int, RolloutRow]]:
+    """(verdict, shape of the log's first line, count, a row) of the most frequent logs, in descending order."""
+    counts: Counter[tuple[str, str]] = Counter()
+    shown: dict[tuple[str, str], RolloutRow] = {}
+    for row in rows:
+        line = next((line.strip() for line in row.verdict.log.splitlines() if line.strip()), "")
+        if line:
+            key = (row.verdict.bucket or row.verdict.outcome, _shape(line))
+            counts[key] += 1
+            shown.setdefault(key, row)
+    return [(*key, count, shown[key]) for key, count in counts.most_common(most)]
+
+
+def _shape(line: str) -> str:
+    """The line without what differs from task to task: numbers, quoted words and lists."""
+    while (shorter := re.sub(r"\[[^\[\]]*\]", "...", line)) != line:
+        line = shorter
+    return re.sub(r"\d+", "N", re.sub(r"'[^']*'", "'...'", line))

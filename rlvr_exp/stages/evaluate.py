@@ -10,7 +10,7 @@ from rlvr_exp.evaluation.metrics import METRICS, flat_rates, latency, task_value
 from rlvr_exp.evaluation.paired import in_words, paired
 from rlvr_exp.evaluation.saved import read_numbers
 from rlvr_exp.evaluation.text_similarity import role_rates
-from rlvr_exp.launch.baseline_check import baseline_problems
+from rlvr_exp.launch.preflight import baseline_problems
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
 from rlvr_exp.rollouts.distributed import all_reduce_counters

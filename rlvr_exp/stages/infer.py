@@ -22,8 +22,8 @@ from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.inference.engine import Engine, settings_of
+from rlvr_exp.launch.console import KEPT_INPUT
 from rlvr_exp.launch.inference_inputs import InferenceTask, check_vote, from_file, select_tasks, tasks_of_domain
-from rlvr_exp.launch.standard_input import NAME as KEPT_INPUT
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.completion_journal import CompletionJournal, journal_beside

@@ -12,8 +12,8 @@ from typing import Generic, TypeVar
 
 from rlvr_exp.config import study as options
 from rlvr_exp.core.errors import Interrupted
-from rlvr_exp.launch.children import automatic_threads
-from rlvr_exp.launch.program import start_program
+from rlvr_exp.launch.children import start_program
+from rlvr_exp.launch.process_environment import automatic_threads
 from rlvr_exp.records.context import RunContext
 
 

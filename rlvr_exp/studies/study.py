@@ -10,7 +10,7 @@ from rlvr_exp.config import study as options
 from rlvr_exp.config.words import one_experiment
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.records.summary import COMPLETED
-from rlvr_exp.report.drawing import Drawing
+from rlvr_exp.report.plots import Drawing
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from typing import Any
 
 from rlvr_exp.config import study as options
 from rlvr_exp.evaluation.arms import BEFORE
-from rlvr_exp.report.drawing import Drawing
-from rlvr_exp.report.plots import Curve, curves, intervals
+from rlvr_exp.report.plots import Curve, Drawing, curves, intervals
 from rlvr_exp.studies.contrast import (
     Contrast,
     Values,

@@ -19,7 +19,7 @@ from updating import updated
 from rlvr_exp.algorithms.arguments import parallel_arguments
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config.parallel import Parallel
-from rlvr_exp.launch import lifeline
+from rlvr_exp.launch.children import hold_lifeline
 from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.rollouts.distributed import all_reduce_counters, any_rank, broadcast_object, data_parallel, rank
 from rlvr_exp.rollouts.rollout_loop import RolloutResult
@@ -86,7 +86,7 @@ def shares() -> dict[str, object]:
 
 
 def main(out: str, strategies: str, _progress: str, life: str) -> None:
-    lifeline.hold(int(life))
+    hold_lifeline(int(life))
     plans = [Parallel(strategy=name, processes=2) for name in strategies.split(",")]
     with joined(max(plans, key=lambda plan: plan.strategy)):
         found: dict[str, object] = {plan.strategy: {fed: trace(plan, fed) for fed in FED} for plan in plans}

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.launch.children import Ended, automatic_threads, child_environment, physical_cores, run_children
+from rlvr_exp.launch.children import Ended, run_children
 
 ROOT = Path(__file__).parents[2]
 HEAD = """
 import json, os, signal, subprocess, sys, time
-from rlvr_exp.launch import lifeline
+from rlvr_exp.launch.children import hold_lifeline
 directory, progress, life = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-lifeline.hold(life)
+hold_lifeline(life)
 def say(**event):
     os.write(progress, (json.dumps(event) + "\\n").encode())
 """
@@ -164,26 +164,6 @@ def test_a_child_dies_with_its_parent(killed_parent: Callable[[str], int], way: 
     while alive(child) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not alive(child)
-
-
-def test_threads_do_not_fight_with_the_verifiers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS")
-    assert child_environment(3)["OMP_NUM_THREADS"] == child_environment(3)["MKL_NUM_THREADS"] == "3"
-    assert child_environment(0)["OMP_NUM_THREADS"] == str(automatic_threads())
-    assert child_environment(0, processes=64)["OMP_NUM_THREADS"] == "1", "shared by the ranks"
-    assert child_environment(0)["OMP_WAIT_POLICY"] == "PASSIVE"
-    assert 0 < int(child_environment(0)["GOMP_SPINCOUNT"]) < 10_000, (
-        "longer than a gap between operations, shorter than a task"
-    )
-    monkeypatch.setenv("OMP_NUM_THREADS", "5")
-    assert child_environment(0)["OMP_NUM_THREADS"] == "5", "what the caller says"
-    assert 1 <= physical_cores() <= len(os.sched_getaffinity(0))
-
-
-@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (4, 3), (16, 15)])
-def test_automatic_threads(monkeypatch: pytest.MonkeyPatch, cores: int, threads: int) -> None:
-    monkeypatch.setattr("rlvr_exp.launch.children.physical_cores", lambda: cores)
-    assert automatic_threads() == threads
 
 
 def test_a_stop_reaches_the_child_where_the_terminal_is_gone(

@@ -1,21 +1,19 @@
-"""A run from its parent's side: its directory, its exit code and its summary, however the stage ends."""
+"""A run from its parent's side: its directory, its exit code, its summary and what is printed, however the stage ends."""
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from checkpoint_samples import checkpoint
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.devices import first_alone
 from rlvr_exp.core import checksums
-from rlvr_exp.core.errors import InputError
+from rlvr_exp.core.errors import INTERRUPTED, InputError
 from rlvr_exp.launch import execute as module
-from rlvr_exp.launch.children import Ended, child_environment
+from rlvr_exp.launch.children import Ended
 from rlvr_exp.launch.execute import Outcome, execute
-from rlvr_exp.launch.inline import inline_environment
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.fingerprint import initial_weights
 from rlvr_exp.records.manifest import update
@@ -202,12 +200,18 @@ def test_the_terminal_says_at_once_that_imports_go_on(tmp_path: Path, monkeypatc
     assert told == [{"kind": "wait", "name": "starting: imports"}, {"kind": "started"}]
 
 
-def test_an_inline_run_has_the_environment_of_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.delitem(sys.modules, "deepspeed", raising=False)
-    before, made = dict(os.environ), child_environment(3)
-    assert made["OMP_NUM_THREADS"] == "3" and made["OMP_WAIT_POLICY"] == "PASSIVE"
-    with inline_environment(compose(["+stage=grpo", "parallel.threads=3"])):
-        assert dict(os.environ) == made | first_alone(made)
-        assert sys.modules["deepspeed"] is None
-    assert dict(os.environ) == before and "deepspeed" not in sys.modules
+def test_settings_and_advice_come_before_the_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["+stage=evaluate", f"model.path={checkpoint(tmp_path / 'model')}", "evaluation.temperature=0.01"]
+    told = []
+
+    def stage(*_: object) -> int:
+        told.append(capsys.readouterr().out)
+        return INTERRUPTED
+
+    execute(compose(words), ["python"], tmp_path / "run", stage)
+    settings = {one["option"]: one for one in json.loads((tmp_path / "run" / "manifest.json").read_text())["settings"]}
+    assert "chosen: data.prompt.style=instruct: a model with a chat template" in told[0]
+    assert "advice: evaluation.temperature=0.01 is meant by hardly anyone" in told[0]
+    assert settings["data.prompt.style"]["value"] == "instruct" and settings["model.dtype"]["why"]
+    (advice,) = json.loads((tmp_path / "run" / "manifest.json").read_text())["advice"]
+    assert advice.startswith("evaluation.temperature=0.01")

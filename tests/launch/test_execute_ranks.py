@@ -9,8 +9,8 @@ import pytest
 from thinning import thinned
 
 from rlvr_exp.config.compose import compose
+from rlvr_exp.launch import children
 from rlvr_exp.launch import execute as module
-from rlvr_exp.launch import process_group
 from rlvr_exp.launch.execute import Outcome, execute
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +50,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "launch_of_ranks.py").write_text(STAGE)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
     monkeypatch.setattr(module, "LAUNCH", "launch_of_ranks")
-    monkeypatch.setattr(process_group, "GRACE_FAULT_S", 2.0)
+    monkeypatch.setattr(children, "GRACE_FAULT_S", 2.0)
 
     def start(who: int, how: str) -> Outcome:
         monkeypatch.setenv("WHO", str(who))

@@ -11,16 +11,16 @@ import pytest
 from rlvr_exp.config import devices
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.parallel import Parallel
-from rlvr_exp.launch import process_group
+from rlvr_exp.launch import children
 from rlvr_exp.launch.children import Ended, log_name, run_children
 from rlvr_exp.launch.ranks import NAMES, environments, every_device, own_directory, remove_scratch
 
 ROOT = Path(__file__).parents[2]
 HEAD = """
 import json, os, signal, sys, time
-from rlvr_exp.launch import lifeline
+from rlvr_exp.launch.children import hold_lifeline
 directory, progress, life = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-lifeline.hold(life)
+hold_lifeline(life)
 rank = int(os.environ["RANK"])
 os.write(progress, (json.dumps({"rank": rank}) + "\\n").encode())
 open(directory + f"/pid{rank}", "w").write(str(os.getpid()))
@@ -30,8 +30,8 @@ WAIT = "time.sleep(60)"
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(process_group, "GRACE_FAULT_S", 0.5)
-    monkeypatch.setattr(process_group, "GRACE_S", 1.0)
+    monkeypatch.setattr(children, "GRACE_FAULT_S", 0.5)
+    monkeypatch.setattr(children, "GRACE_S", 1.0)
 
     def start(body: str) -> tuple[Ended, list[Mapping[str, Any]]]:
         (tmp_path / "rank_of_test.py").write_text(HEAD + body)

@@ -1,4 +1,4 @@
-"""Where a run starts: decided from its directory, before anything is changed."""
+"""Where a run starts: decided from its directory, before anything is changed; and the command that continues it."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
 from rlvr_exp.core.sealed import READ_AT, seal
 from rlvr_exp.launch.execute import execute
-from rlvr_exp.launch.resume import Start, begin, directory_of, newest_sound, prepare, problem_before
+from rlvr_exp.launch.resume import Start, begin, continuing, directory_of, newest_sound, prepare, problem_before
 from rlvr_exp.main import main
 from rlvr_exp.records import manifest
 from rlvr_exp.records.fingerprint import initial_weights, run_fingerprint, trajectory_options
@@ -288,3 +288,22 @@ def test_a_directory_without_a_run_is_told_with_the_one_that_was_meant(tmp_path:
     assert main([f"run.resume={root}/checkpoints/step_000004"]) == 2
     said = capsys.readouterr().err
     assert said.startswith("1 problem") and "run.resume: no run is there" in said and f"did you mean: {root}\n" in said
+
+
+@pytest.mark.parametrize(
+    ("stage", "made", "words"),
+    [
+        ("grpo", "checkpoints/step_000002", "'run.resume=my run'"),
+        ("grpo", "journal", "'run.resume=my run'"),
+        ("grpo", ".", "run.resume=auto 'run.dir=my run'"),
+        ("evaluate", ".", "'run.resume=my run'"),
+        ("infer", ".", ""),
+    ],
+)
+def test_the_command_is_one_that_the_directory_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, made: str, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my run" / made).mkdir(parents=True)
+    command = continuing(compose([f"+stage={stage}"]).config, Path("my run"))
+    assert command == (f"python -m rlvr_exp {words}" if words else "")

@@ -11,7 +11,7 @@ from report_pages import Page, evaluation, report, rollouts, whole_run
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts
 from rlvr_exp.report.charts import MOST_BINS, histogram
-from rlvr_exp.report.task_index import TaskInfo
+from rlvr_exp.report.tasks import TaskInfo
 
 
 def drawn(title, *args, **options):

@@ -14,11 +14,11 @@ from rlvr_exp.config.load import resolved, to_yaml
 from rlvr_exp.config.scales import BITS
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.records.tracking import Files, Tracker
-from rlvr_exp.report import nbest, plots, task_index, write_report
+from rlvr_exp.report import nbest, plots, tasks, write_report
 from rlvr_exp.report.curves import curve_charts, other_charts
 from rlvr_exp.report.data import evidence, read_run
-from rlvr_exp.report.differences import differences
 from rlvr_exp.report.outcome import changed, rated, track_of
+from rlvr_exp.report.page import differences
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_the_defaults_do_not_differ():
 
 def test_answers_are_held_against_the_gold(whole, monkeypatch):
     gold = "def solve(g):\n    return g[::-1]\n"
-    found = {f"t{i}": task_index.TaskInfo(i / 12, gold) for i in range(12)}
+    found = {f"t{i}": tasks.TaskInfo(i / 12, gold) for i in range(12)}
     monkeypatch.setattr("rlvr_exp.report.load_task_index", lambda directory, prompts: found)
     page = report(whole)
     minus = [text for tag, text in page.texts if tag == "span" and text.startswith("-def solve")]
@@ -103,11 +103,11 @@ def test_tasks_are_known_by_the_run_s_own_data(tmp_path):
     (tmp_path / "config.yaml").write_text(to_yaml(compose(["+stage=grpo", "data.limit=20"])))
     domain = Arc(limit=20)
     task, other = domain.splits()["test"][:2]
-    wanted = {task.id: task_index.TaskInfo(task.difficulty, task.gold)}
+    wanted = {task.id: tasks.TaskInfo(task.difficulty, task.gold)}
     prompts = {task.id: domain.task_prompt(task), other.id: "another prompt", "gone": ""}
-    assert task_index.load_task_index(tmp_path, prompts) == wanted
-    task_index.save_task_index(tmp_path, [task])
-    assert task_index.load_task_index(tmp_path, {}) == wanted, "noted by the run itself"
+    assert tasks.load_task_index(tmp_path, prompts) == wanted
+    tasks.save_task_index(tmp_path, [task])
+    assert tasks.load_task_index(tmp_path, {}) == wanted, "noted by the run itself"
 
 
 def test_logs_are_counted_by_their_first_line(whole):

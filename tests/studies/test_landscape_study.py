@@ -7,7 +7,7 @@ import pytest
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
-from rlvr_exp.report.drawing import Line, Text
+from rlvr_exp.report.plots import Line, Text
 from rlvr_exp.studies.landscape import Landscape
 from rlvr_exp.studies.record import write_record
 from rlvr_exp.studies.study import Run

@@ -29,8 +29,7 @@ from rlvr_exp.records import manifest
 from rlvr_exp.records.completion_journal import FOLDER, CompletionJournal
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.rollout_files import EvalSample, When
-from rlvr_exp.report.task_index import save_task_index
-from rlvr_exp.report.task_table import save_task_table
+from rlvr_exp.report.tasks import save_task_index, save_task_table
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.rollouts.engines.journaled import Journaled
 from rlvr_exp.stages.shared.components import RunComponents, held_out_tasks

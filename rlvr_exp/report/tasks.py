@@ -1,20 +1,73 @@
-"""Success by task: `evaluation/tasks.csv`, and the same as a table on the page, each task with family and difficulty."""
+"""The evaluated tasks: their index in `evaluation/tasks.json`, and success by task in `evaluation/tasks.csv` and on the page.
+
+The index holds difficulty and gold answer of each, for the report and the diagnosis; an evaluation writes it. Tasks of a
+run without that file are looked up in its data; data that no longer exists, or has changed, is no fault: a task counts as
+known only where its prompt is the one that was answered.
+"""
 
 import csv
 import io
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.core.files import write_text
+from rlvr_exp.config.load import build, load
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.records.rollout_files import EvalSample, evaluation_path, read_evaluation
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import WHENS, RunData
-from rlvr_exp.report.task_index import TaskInfo, load_task_index
+from rlvr_exp.tasks.base import Domain, Task
 
-NAME = "evaluation/tasks.csv"
+INDEX = "evaluation/tasks.json"
+
+
+@dataclass(frozen=True)
+class TaskInfo:
+    difficulty: float
+    """By the domain's own measure; larger is harder."""
+    gold: str | None
+
+
+def save_task_index(run_dir: Path, tasks: Sequence[Task]) -> None:
+    """Write the index of the tasks of an evaluation of this run."""
+    write_json(run_dir / INDEX, {task.id: asdict(_info(task)) for task in tasks})
+
+
+def load_task_index(run_dir: Path, prompts: Mapping[str, str]) -> dict[str, TaskInfo]:
+    """The index by task id.
+
+    Args:
+        prompts: the answered prompts, by task.
+    """
+    noted = run_dir / INDEX
+    if noted.is_file():
+        return {task: TaskInfo(**known) for task, known in json.loads(noted.read_text(encoding="utf-8")).items()}
+    if not prompts or not (run_dir / "config.yaml").is_file():
+        return {}
+    try:
+        domain: Domain = build(load(run_dir / "config.yaml").data)
+        return dict(_found(domain, prompts))
+    except InputError:
+        return {}
+
+
+def _found(domain: Domain, prompts: Mapping[str, str]) -> Iterable[tuple[str, TaskInfo]]:
+    for tasks in domain.splits().values():
+        for task in tasks:
+            if task.id in prompts and domain.task_prompt(task) == prompts[task.id]:
+                yield task.id, _info(task)
+
+
+def _info(task: Task) -> TaskInfo:
+    return TaskInfo(float(task.difficulty), task.gold)
+
+
+TABLE = "evaluation/tasks.csv"
 MOST = 1000
 """Tasks on the page."""
 COLUMNS = (
@@ -35,7 +88,7 @@ def save_task_table(run_dir: Path) -> None:
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(task_rows(answers, load_task_index(run_dir, {})))
-    write_text(run_dir / NAME, text.getvalue())
+    write_text(run_dir / TABLE, text.getvalue())
 
 
 def task_rows(answers: Mapping[str, Sequence[EvalSample]], known: Mapping[str, TaskInfo]) -> list[Row]:
@@ -82,7 +135,7 @@ def task_section(run: RunData, known: Mapping[str, TaskInfo]) -> str:
     heads = "".join(f"<th>{escape(_title(name))}</th>" for name in shown)
     body = "".join(f"<tr>{''.join(_cell(name, row[name]) for name in shown)}</tr>" for row in rows[:MOST])
     left = f" The first {MOST:,} of {len(rows):,}." if len(rows) > MOST else ""
-    note = f'<p class="note">Held-out tasks, easiest first; a click on a column sorts. All are in {NAME}.{left}</p>'
+    note = f'<p class="note">Held-out tasks, easiest first; a click on a column sorts. All are in {TABLE}.{left}</p>'
     return f'{note}<div class="wide tall"><table class="sortable"><tbody><tr>{heads}</tr>{body}</tbody></table></div>'
 
 

@@ -1,15 +1,56 @@
-"""Packages that are installed but not used by a run stay unimported, and never one that it may need."""
+"""The environment of a process that runs a stage: its threads, and packages that a run does not use and may not need."""
 
 import importlib.util
+import os
 import sys
 
 import pytest
 import yaml
 
 from rlvr_exp.config.compose import compose
+from rlvr_exp.config.devices import first_alone
 from rlvr_exp.config.load import to_yaml
-from rlvr_exp.launch.unused_packages import hide_unused_packages, unused_packages
+from rlvr_exp.launch.process_environment import (
+    automatic_threads,
+    child_environment,
+    hide_unused_packages,
+    inline_environment,
+    physical_cores,
+    unused_packages,
+)
 from rlvr_exp.records.fingerprint import flat
+
+
+def test_threads_do_not_fight_with_the_verifiers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert child_environment(3)["OMP_NUM_THREADS"] == child_environment(3)["MKL_NUM_THREADS"] == "3"
+    assert child_environment(0)["OMP_NUM_THREADS"] == str(automatic_threads())
+    assert child_environment(0, processes=64)["OMP_NUM_THREADS"] == "1", "shared by the ranks"
+    assert child_environment(0)["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert 0 < int(child_environment(0)["GOMP_SPINCOUNT"]) < 10_000, (
+        "longer than a gap between operations, shorter than a task"
+    )
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert child_environment(0)["OMP_NUM_THREADS"] == "5", "what the caller says"
+    assert 1 <= physical_cores() <= len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (4, 3), (16, 15)])
+def test_automatic_threads(monkeypatch: pytest.MonkeyPatch, cores: int, threads: int) -> None:
+    monkeypatch.setattr("rlvr_exp.launch.process_environment.physical_cores", lambda: cores)
+    assert automatic_threads() == threads
+
+
+def test_an_inline_run_has_the_environment_of_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delitem(sys.modules, "deepspeed", raising=False)
+    before, made = dict(os.environ), child_environment(3)
+    assert made["OMP_NUM_THREADS"] == "3" and made["OMP_WAIT_POLICY"] == "PASSIVE"
+    with inline_environment(compose(["+stage=grpo", "parallel.threads=3"])):
+        assert dict(os.environ) == made | first_alone(made)
+        assert sys.modules["deepspeed"] is None
+    assert dict(os.environ) == before and "deepspeed" not in sys.modules
+
 
 ALL = {"deepspeed", "wandb", "bitsandbytes"}
 

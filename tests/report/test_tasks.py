@@ -10,15 +10,14 @@ from report_pages import dom_after, evaluation, report
 from rlvr_exp.evaluation.metrics import task_values
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
-from rlvr_exp.report.task_index import TaskInfo
-from rlvr_exp.report.task_table import COLUMNS, NAME, save_task_table, task_rows
+from rlvr_exp.report.tasks import COLUMNS, TABLE, TaskInfo, save_task_table, task_rows
 
 KNOWN = {f"t{i}": TaskInfo(i * 5 % 12, None) for i in range(11)}
 
 
 @pytest.fixture
 def measured(tmp_path, monkeypatch):
-    monkeypatch.setattr("rlvr_exp.report.task_table.load_task_index", lambda *_: KNOWN)
+    monkeypatch.setattr("rlvr_exp.report.tasks.load_task_index", lambda *_: KNOWN)
     monkeypatch.setattr("rlvr_exp.report.load_task_index", lambda *_: KNOWN)
     for when, passing in (("before", range(5)), ("after", range(3, 10))):
         save(tmp_path, when, evaluation(passing, when))
@@ -27,7 +26,7 @@ def measured(tmp_path, monkeypatch):
 
 
 def test_the_file_has_the_success_of_each_task_easiest_first(measured):
-    with open(measured / NAME, newline="", encoding="utf-8") as lines:
+    with open(measured / TABLE, newline="", encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
     assert tuple(rows[0]) == COLUMNS and len(rows) == 12
     assert [float(row["difficulty"]) for row in rows[:11]] == sorted(one.difficulty for one in KNOWN.values())

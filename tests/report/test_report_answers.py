@@ -1,4 +1,4 @@
-"""How an answer in stages came to be, as HTML: outputs and critiques side by side, tests against all programs."""
+"""Answers in stages of reasoning, as HTML: outputs and critiques side by side, tests against all programs."""
 
 import json
 from types import SimpleNamespace
@@ -6,8 +6,7 @@ from types import SimpleNamespace
 from problem_row import row, sample
 from report_pages import HOSTILE, Page
 
-from rlvr_exp.report.answers import answers_section
-from rlvr_exp.report.chain import beside_answer, worked_out
+from rlvr_exp.report.answers import answers_section, beside_answer, worked_out
 
 
 def test_a_critique_stands_in_the_row_of_its_stage() -> None:

@@ -8,8 +8,7 @@ import pytest
 from PIL import Image
 
 from rlvr_exp.core.statistics import Estimate
-from rlvr_exp.report.drawing import PALETTE, SCALE, Dot, Drawing, Line, Text
-from rlvr_exp.report.plots import Curve, curves, intervals
+from rlvr_exp.report.plots import PALETTE, SCALE, Curve, Dot, Drawing, Line, Text, curves, intervals
 
 ROWS = {"better": Estimate(3.0, 1.0, 5.0), 'a < b & "c"': Estimate(0.0, -2.0, 2.0), "worse": Estimate(-4.0, -6.0, -2.0)}
 
