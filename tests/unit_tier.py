@@ -37,7 +37,7 @@ EXCEPT = """
     evaluation/test_bits.py evaluation/test_vote.py evaluation/test_evaluate_episodes.py
     evaluation/test_excess_code.py
     launch/test_children.py launch/test_data_check.py launch/test_execute.py launch/test_execute_ranks.py
-    launch/test_plan_refuses.py launch/test_resume.py launch/test_told_at_start.py
+    launch/test_plan_refuses.py launch/test_resume.py
     verifiers/test_light_import.py
     main/test_real_runs.py
     memory/test_lengths.py memory/test_plan.py memory/test_planned_device.py

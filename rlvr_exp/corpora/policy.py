@@ -48,9 +48,8 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
 
 def describe(name: str, target: Path) -> None:
     """Write tokenizer and architecture. The same corpus gives the same files."""
-    domain, pieces = (SOURCES | {own: load(path) for one in domains().values() for own, path in one.embedded.items()})[
-        name
-    ]()
+    embedded = {own: load(path) for one in domains().values() for own, path in one.embedded.items()}
+    domain, pieces = {**SOURCES, **embedded}[name]()
     tokenizer = train_tokenizer(training_texts(domain), PIECES[pieces])
     tokenizer.save_pretrained(target)
     special = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
