@@ -1,35 +1,30 @@
 """Runs a chain: each link is a command of its own, begun where its directory has not ended well, and skipped where it has.
 
-`chain.json` has the links and how each ended; `chain.md` what they measured; the chain's report shows both.
-
-One link: a command of the program, run to its end in a process of its own, whose lines are the chain's notes.
+A link runs to its end in a process of its own, and its lines are the chain's notes. `chain.json` has the links and how each
+ended; `chain.md` what they measured; the chain's report shows both.
 """
 
+import json
 import queue
 import shlex
 import shutil
 import signal
 import subprocess
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from rlvr_exp.config.stages import measures, trains
-from rlvr_exp.core.errors import BAD_INPUT, DONE, GUARD, GuardStop, InputError, InputProblem, Interrupted, RlvrError
-from rlvr_exp.launch.program import start_program
-from rlvr_exp.records.completion_journal import FOLDER as JOURNALS
-from rlvr_exp.records.context import RunContext
-from rlvr_exp.records.summary import read_summary
-import json
-from dataclasses import replace
 from typing import Any
+
 from rlvr_exp.chains.page import page
 from rlvr_exp.config.chain import CHAIN, PATH, PLACE, SERVED, Links
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.stages import measures, reads, trains
 from rlvr_exp.config.words import one_experiment
-from rlvr_exp.core.errors import InputError
+from rlvr_exp.core.errors import BAD_INPUT, DONE, GUARD, GuardStop, InputError, InputProblem, Interrupted, RlvrError
 from rlvr_exp.core.files import write_json, write_text
+from rlvr_exp.launch.program import start_program
+from rlvr_exp.records.completion_journal import FOLDER as JOURNALS
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.summary import COMPLETED, read_summary
 
