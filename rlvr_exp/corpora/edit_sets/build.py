@@ -31,7 +31,7 @@ from rlvr_exp.corpora.edit_sets.writing import check_output, write_dropped, writ
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.code.load import EVALUATION_ONLY
 from rlvr_exp.tasks.code.sets import canitedit
-from rlvr_exp.tasks.edits.metadata import METADATA, DatasetMetadata
+from rlvr_exp.tasks.edits.rows import METADATA, DatasetMetadata
 
 STATS = "stats.md"
 NOT_DECIDING = ("_target_", "path", "also", "output", "held_out")

@@ -13,7 +13,7 @@ from rlvr_exp.corpora.edit_sets.lines import Line
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.load import EVALUATION_ONLY
 from rlvr_exp.tasks.code.sets import canitedit
-from rlvr_exp.tasks.edits.record import NormalizedRecord
+from rlvr_exp.tasks.edits.rows import NormalizedRecord
 
 NO_INSTRUCTION, NOTHING_BEFORE, NOTHING_AFTER = "no instruction", "nothing before", "nothing after"
 UNCHANGED, TOO_LONG, OTHER_LICENCE = "nothing changes", "too long", "its licence is not among prepare.licences"

@@ -1,23 +1,19 @@
 """Parses hostile text into plain data: JSON, or a stream of YAML documents as ast-grep reads it (YAML 1.2 scalars, no
-merging).
+merging). `ActionFault` is the one error of all readers of actions.
 
 Bounds what a text may cost before anything is built: its size, the depth and the number of its values, aliases
 expanded. Nothing is constructed but None, bool, int, float, str, list and dict; a tag for any other type is a cheat.
 The YAML events come from libyaml where PyYAML has it; events need no recursion.
-
-Why an action cannot be used: a single type with three kinds, for all readers of actions (the verifier, a similarity
-reward).
 """
 
 import difflib
-from collections.abc import Iterable
-from typing import Literal
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
 import yaml
 
 Kind = Literal["parse", "resolve", "rejected"]

@@ -1,30 +1,24 @@
-"""Rows of edits from files: normalised records, with what an edit task may have besides.
+"""Rows of edits: the record that ingestion writes, the metadata of a folder of records, and the rows that an edit task reads.
 
-Read below a folder, or from one file: JSON lines (plain, `.gz` or `.xz`), Parquet and tables of `save_to_disk`. A row's split
-is its own `split`, else the split that its file, or its file's folder, is named after.
-
-One edit of a program, whatever set it comes from: the row that ingestion writes and the edits domain reads.
-
-What is known of normalized rows as a whole: the file `metadata.json` next to their splits.
-
-Published sets of edits with tests as rows: those that `data=code` reads, here to be answered by actions, too.
+Rows are read below a folder, or from one file: JSON lines (plain, `.gz` or `.xz`), Parquet and tables of `save_to_disk`. A
+row's split is its own `split`, else the split that its file, or its file's folder, is named after. The published sets of
+edits that `data=code` reads are rows, too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from rlvr_exp.core.files import write_json
-from dataclasses import dataclass
+from typing import Any
+
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.files import write_json
 from rlvr_exp.tasks.code.files import Row, once, rows_below
-from rlvr_exp.tasks.edits.action import parse_action
-from rlvr_exp.tasks.edits.reading import ActionFault
-from collections.abc import Iterator
 from rlvr_exp.tasks.code.load import load as load_set
 from rlvr_exp.tasks.code.prompt import CodeInputs
 from rlvr_exp.tasks.code.record import CodeRecord
+from rlvr_exp.tasks.edits.action import parse_action
+from rlvr_exp.tasks.edits.reading import ActionFault
+
 
 @dataclass(frozen=True)
 class NormalizedRecord:
