@@ -6,9 +6,9 @@ from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.code.domain import Code
 from rlvr_exp.tasks.code.files import first_row
 from rlvr_exp.tasks.code.load import sets_at
+from rlvr_exp.tasks.code.own_rows import OWN_ROWS, of_problems
 from rlvr_exp.tasks.code.prompt import statement
 from rlvr_exp.tasks.code.record import EITHER
-from rlvr_exp.tasks.code.sets import own_rows
 from rlvr_exp.tasks.problems.rows import ProblemRow
 
 NO_REFERENCE = "no solution to be the reference, without which data=code can train"
@@ -22,14 +22,14 @@ def set_at(path: Path, fractions: tuple[float, float], seed: int) -> Code | None
         fractions: shares of test and dev, where splits are drawn.
     """
     found = sets_at(path)
-    if not found or (set(found) == {own_rows.NAME} and any(map(_is_problem, found[own_rows.NAME]))):
+    if not found or (set(found) == {OWN_ROWS.name} and any(map(_is_problem, found[OWN_ROWS.name]))):
         return None
     test, dev = fractions
     return Code(path=str(path), judge=EITHER, test_fraction=test, dev_fraction=dev, seed=seed)
 
 
 def _is_problem(file: Path) -> bool:
-    return own_rows.of_problems(first_row(file).values)
+    return of_problems(first_row(file).values)
 
 
 def rows_of(code: Code) -> tuple[dict[str, list[ProblemRow]], dict[str, str]]:
