@@ -12,7 +12,7 @@ from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.tasks.problems.calls import CallsProblem
 from rlvr_exp.tasks.problems.domain import Problems
-from rlvr_exp.tasks.problems.sets import NO_FUNCTION, NO_REFERENCE
+from rlvr_exp.tasks.problems.source import NO_FUNCTION, NO_REFERENCE
 
 
 def tasks(path: object, **options: object) -> dict:
