@@ -18,7 +18,7 @@ import pytest
 TESTS = Path(__file__).parent
 TIERS = ("all", "unit", "rest")
 PLACES = """
-    benchmarks/test_contest.py benchmarks/test_drawn_reward.py benchmarks/test_ratios.py
+    benchmarks/test_contest.py
     config core curriculum docs episodes evaluation
     launch launchers/test_conf_page.py launchers/test_requirements.py
     main memory readme/test_links.py readme/test_problems_page.py records report rewards

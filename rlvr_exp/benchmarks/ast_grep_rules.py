@@ -20,9 +20,8 @@ from rlvr_exp.core.files import write_text
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.edits import schema
-from rlvr_exp.tasks.edits.faults import ActionFault
 from rlvr_exp.tasks.edits.languages import ENDINGS, LANGUAGES
-from rlvr_exp.tasks.edits.reading import read_yaml
+from rlvr_exp.tasks.edits.reading import ActionFault, read_yaml
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.verifiers.ast_grep.verifier import AstGrep
 from rlvr_exp.verifiers.base import Request, Verdict

@@ -17,14 +17,17 @@ from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
-from rlvr_exp.benchmarks.arithmetic import update_flops
 from rlvr_exp.benchmarks.clock import Clock, Lap
+from rlvr_exp.benchmarks.machine_limit import update_flops
 from rlvr_exp.benchmarks.stock import RewardFunction, Stock, method
 from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.core.seeds import uniform
 from rlvr_exp.curriculum.base import Curriculum
+from rlvr_exp.episodes.types import Completion, RewardBreakdown
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.compose import Reward
+from rlvr_exp.rewards.normalize import Identity
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.training.learner import Learner
@@ -210,3 +213,18 @@ class Sides:
 def merge_laps(laps: Sequence[Lap]) -> Lap:
     """The sum of several laps."""
     return reduce(add, laps)
+
+
+@dataclass
+class DrawnReward(Reward):
+    """0 or 1, drawn from the task and the text alone: both sides of a comparison pay a completion alike.
+
+    For policies that solve nothing: random weights would leave every group without a signal to learn from.
+    """
+
+    def __post_init__(self) -> None:
+        self.terms, self.normalizer, self._nonfinite = {}, Identity(), []
+
+    def __call__(self, completions: Sequence[Completion]) -> list[RewardBreakdown]:
+        drawn = [float(uniform("drawn reward", one.task.id, one.text) < 0.5) for one in completions]
+        return [RewardBreakdown(value, value, {"drawn": value}) for value in drawn]

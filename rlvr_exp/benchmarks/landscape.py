@@ -1,24 +1,79 @@
 """`benchmark=landscape`: the loss of gold answers around a policy, and on the straight line to another one.
 
 Random slices in one and two dimensions, the line with its barrier, the plane through both, the largest eigenvalues of the
-Hessian, and statistics of the gradients of batches. The weights stay as they are; everything depends on the seed and the
-tasks alone.
+Hessian, and statistics of the gradients of batches, as a table and as drawings. The weights stay as they are; everything
+depends on the seed and the tasks alone.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
 import torch
 
 from rlvr_exp.algorithms.examples import Examples
-from rlvr_exp.benchmarks.landscape_geometry import barrier, filter_normalised, largest_eigenvalues, places
-from rlvr_exp.benchmarks.landscape_gradients import ALL, gradient_statistics
-from rlvr_exp.benchmarks.landscape_loss import GoldLoss, Weights, fixed_weights, flat, moved, trained_weights
+from rlvr_exp.algorithms.gradients import place_of
+from rlvr_exp.benchmarks.gradient_variance import gradient_noise
+from rlvr_exp.benchmarks.landscape_loss import (
+    GoldLoss,
+    Weights,
+    barrier,
+    filter_normalised,
+    fixed_weights,
+    flat,
+    largest_eigenvalues,
+    moved,
+    places,
+    trained_weights,
+)
 from rlvr_exp.config import benchmark as options
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.statistics import Estimate
 from rlvr_exp.models.policy import Policy
+from rlvr_exp.report.plots import Curve, Drawing, curves, heat_map
 from rlvr_exp.tasks.base import Domain, Task
+
+ALL = "all"
+
+
+def gradient_statistics(gradients: Iterable[Weights]) -> dict[str, dict[str, float | None]]:
+    """Of each place of the model, and of all of it: `norm` of the mean gradient, `noise_scale` in batches (None where the
+    signal is lost in the noise of its estimate), and `cosine`, the mean over pairs of batches.
+
+    Args:
+        gradients: two or more.
+    """
+    products = _products(gradients)
+    products[ALL] = torch.stack([*products.values()]).sum(0)
+    return {place: _statistics(products[place]) for place in sorted(products)}
+
+
+def _products(gradients: Iterable[Weights]) -> dict[str, torch.Tensor]:
+    """By place, the (batches, batches) products of all pairs."""
+    parts: dict[str, list[torch.Tensor]] = {}
+    for gradient in gradients:
+        for place, part in _by_place(gradient).items():
+            parts.setdefault(place, []).append(part)
+    return {place: (rows := torch.stack(each)) @ rows.T for place, each in parts.items()}
+
+
+def _by_place(gradient: Weights) -> Mapping[str, torch.Tensor]:
+    parts: dict[str, list[torch.Tensor]] = {}
+    for name, value in gradient.items():
+        parts.setdefault(place_of(name), []).append(value.double().flatten().cpu())
+    return {place: torch.cat(each) for place, each in parts.items()}
+
+
+def _statistics(products: torch.Tensor) -> dict[str, float | None]:
+    lengths = products.diagonal().sqrt()
+    cosines = products / (lengths[:, None] * lengths).clamp(min=torch.finfo(products.dtype).tiny)
+    others = ~torch.eye(len(products), dtype=torch.bool)
+    return {
+        "norm": float(products.mean().clamp(min=0).sqrt()),
+        "noise_scale": gradient_noise(products).scale,
+        "cosine": float(cosines[others].mean()),
+    }
+
 
 DIRECTIONS = ("first", "second")
 BEYOND = (-0.5, 1.5)
@@ -144,3 +199,47 @@ def metrics(found: Mapping[str, Any]) -> dict[str, float]:
     values = {f"eigenvalue/{rank}": value for rank, value in enumerate(found["eigenvalues"], 1)}
     gradient = {f"gradient/{name}": value for name, value in found["gradients"][ALL].items() if value is not None}
     return plain | values | gradient
+
+
+LOSS = "loss, nats a token"
+OFFSET = "norms of rows"
+
+
+def table(found: Mapping[str, Any]) -> str:
+    lines = [
+        f"gold answers of {found['tasks']} tasks, {found['weights']:,} weights: loss {found['loss']:.4f} nats a token"
+    ]
+    if "line" in found:
+        last = fmean(found["line"]["losses"][-1])
+        lines.append(f"to the other policy, {found['distance']:.3g} of the weights' norm away: loss {last:.4f}")
+        lines.append(f"barrier {found['barrier']:.3g} above the straight line, at {found['barrier_at']:.0%} of the way")
+    if found["eigenvalues"]:
+        lines.append(
+            "largest eigenvalues of the Hessian: " + ", ".join(f"{value:.4g}" for value in found["eigenvalues"])
+        )
+    lines.append(f"{'gradient of':<12}{'norm':>10}{'noise scale':>13}{'cosine':>9}")
+    for place, one in found["gradients"].items():
+        noise = "unknown" if one["noise_scale"] is None else f"{one['noise_scale']:.3g}"
+        lines.append(f"{place:<12}{one['norm']:>10.3g}{noise:>13}{one['cosine']:>9.3f}")
+    return "\n".join(lines)
+
+
+def drawings(found: Mapping[str, Any]) -> dict[str, Drawing]:
+    """By the name of their file."""
+    slices = [Curve(f"{name} direction", points(one["at"], one["loss"])) for name, one in found["slices"].items()]
+    drawn = {"slices": curves("Random directions", slices, OFFSET, LOSS)}
+    if "line" in found:
+        means = [fmean(losses) for losses in found["line"]["losses"]]
+        way = [Curve("line", points(found["line"]["at"], means))]
+        drawn["line"] = curves("Straight line to the other policy", way, "share of the way", LOSS)
+    if "grid" in found:
+        at, losses = found["grid"]["at"], found["grid"]["loss"]
+        drawn["grid"] = heat_map(f"{LOSS}, in {OFFSET}", at, at, losses, "first direction", "second")
+    if "plane" in found:
+        plane, title, aside = found["plane"], f"{LOSS}, through both policies", f"{OFFSET} at random"
+        drawn["plane"] = heat_map(title, plane["along"], plane["at"], plane["loss"], "share of the way", aside)
+    return drawn
+
+
+def points(at: list[float], losses: list[float]) -> list[tuple[float, Estimate]]:
+    return [(x, Estimate(y, y, y)) for x, y in zip(at, losses, strict=True)]

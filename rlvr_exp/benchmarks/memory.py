@@ -1,22 +1,25 @@
 """`benchmark=memory`: measured peaks beside the estimate, in every phase of a run with random weights of its shape.
 
-On a CUDA device peaks are the allocator's; elsewhere they are counted from torch's operations, and the model has to fit
+On a CUDA device peaks are the allocator's; elsewhere `Peak` counts them from torch's operations, and the model has to fit
 into the machine's memory. Needs no weights and no data. Measures what one process does alone: what ZeRO partitions and
 gathers is not seen.
 """
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from trl.trainer.utils import add_fused_lm_head
 
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import packed
 from rlvr_exp.algorithms.packing_attention import attending
 from rlvr_exp.algorithms.packing_probe import choose
-from rlvr_exp.benchmarks.peak import Peak
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -29,6 +32,51 @@ from rlvr_exp.records.context import RunContext
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import sample_groups
 from rlvr_exp.rollouts.sampling_params import SamplingParams
+
+
+class Peak(TorchDispatchMode):
+    """The peak of tensor memory while code runs, on any device, also of tensors that have a shape and no data.
+
+    Counts every storage from its first tensor to its end, as torch's operations create them. Under torch's `FakeTensorMode`
+    nothing is computed, so that a model of any size can be measured on any machine. Not counted: allocations of a kernel or
+    a library inside an operation. `now` and `highest` are in bytes; `known` are existing tensors, counted from the start.
+    """
+
+    def __init__(self, known: Any = ()):
+        super().__init__()
+        self.now = self.highest = 0
+        self._seen: set[int] = set()
+        for tensor in tree_leaves(known):
+            self._count(tensor)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for value in tree_leaves(result):
+            self._count(value)
+        return result
+
+    def restart(self) -> None:
+        """Start a new phase: the current bytes are the highest so far."""
+        self.highest = self.now
+
+    def _count(self, value: Any) -> None:
+        # Weights packed for a CPU's kernels have no storage to inspect; a device does not have them.
+        if not isinstance(value, torch.Tensor) or value.device.type == "meta" or value.layout is not torch.strided:
+            return
+        storage = value.untyped_storage()
+        key = storage._cdata
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        size = storage.nbytes()
+        self.now += size
+        self.highest = max(self.highest, self.now)
+        weakref.finalize(storage, self._free, key, size)
+
+    def _free(self, key: int, size: int) -> None:
+        self._seen.discard(key)
+        self.now -= size
+
 
 Measure = Callable[[Callable[[], object]], float]
 """Runs a function and returns the highest number of bytes on the device meanwhile."""

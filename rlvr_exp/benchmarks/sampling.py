@@ -11,9 +11,9 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from rlvr_exp.benchmarks.contest import of_rounds
 from rlvr_exp.benchmarks.machine_limit import MachineLimit, SamplingWork, fastest
 from rlvr_exp.benchmarks.memory import measuring, random_model, required_workload, roll_out
-from rlvr_exp.benchmarks.ratios import of_rounds
 from rlvr_exp.config.schema import Config
 from rlvr_exp.memory.workload import GIB, SamplingBatch
 from rlvr_exp.records.context import RunContext

@@ -209,7 +209,7 @@ class SolutionStore(Benchmark):
     """Solutions in the store."""
 
 
-@configures("rlvr_exp.benchmarks.agreement.measure.measure")
+@configures("rlvr_exp.benchmarks.agreement.pairs.measure")
 @dataclass
 class Agreement(Benchmark):
     """Verdicts on random pairs of an honest and a wrong program against plain Python, by the run's seed."""

@@ -20,9 +20,9 @@ from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads, trains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.base import Domain, HasEditTests, HoldsBackCases, Task
-from rlvr_exp.tasks.code.weak import WEAK
+from rlvr_exp.tasks.code.cases import WEAK
 from rlvr_exp.tasks.formats.rows import FORMATS, format_of
-from rlvr_exp.tasks.problems.sets import set_at
+from rlvr_exp.tasks.problems.source import set_at
 from rlvr_exp.tasks.sources import by_source
 from rlvr_exp.verifiers.line_coverage import not_installed
 

@@ -1,9 +1,20 @@
-"""A program that a round of self-play found, and how it is imitated."""
+"""A program that a round of self-play found, how it is imitated, and the files that keep the rows of the rounds.
 
-from collections.abc import Mapping
+`self_play/round_001.jsonl.gz` in the run directory holds what a resumed run needs of a round. A file is written whole or not
+at all; equal rounds give equal bytes.
+"""
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from rlvr_exp.config.self_play import KINDS
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.files import replacing
+from rlvr_exp.records.guards_disk import writing
 from rlvr_exp.solutions.record import Operator, Solution, from_row, output_hash, to_row
 from rlvr_exp.tasks.base import Domain, RelabelsTasks, Task
 from rlvr_exp.verifiers.base import Verdict
@@ -89,3 +100,41 @@ def from_line(line: Mapping[str, Any], tasks: Mapping[str, Task], domain: Domain
     if isinstance(task, str):
         raise ValueError(f"outputs that make no task: {task}")
     return Found(from_row(line["solution"]), host, outputs, task, **words)
+
+
+Rows = Mapping[str, Sequence[Found]]
+"""By kind."""
+
+
+def round_path(run_dir: Path, number: int) -> Path:
+    """Of a round, counted from 0."""
+    return run_dir / "self_play" / f"round_{number + 1:03d}.jsonl.gz"
+
+
+def write_rows(run_dir: Path, number: int, rows: Rows) -> None:
+    lines = [json.dumps(to_line(one), allow_nan=False) + "\n" for kind in KINDS for one in rows[kind]]
+    path = round_path(run_dir, number)
+    with writing(path), replacing(path) as temporary:
+        temporary.write_bytes(gzip.compress("".join(lines).encode("ascii"), 6, mtime=0))
+
+
+def read_rows(run_dir: Path, number: int, tasks: Mapping[str, Task], domain: Domain) -> dict[str, list[Found]]:
+    """The rows of a round that was written.
+
+    Args:
+        tasks: the training tasks, by id.
+
+    Raises:
+        InputError: the file is missing or damaged, or holds a task that is no longer there.
+    """
+    path = round_path(run_dir, number)
+    rows: dict[str, list[Found]] = {kind: [] for kind in KINDS}
+    try:
+        with gzip.open(path, "rt", encoding="ascii") as lines:
+            for line in lines:
+                one = from_line(json.loads(line), tasks, domain)
+                rows[one.kind].append(one)
+    except (OSError, EOFError, ValueError, KeyError) as fault:
+        what, remedy = "cannot be read as a round of self-play", "start the run again in another directory"
+        raise InputError(InputProblem(str(path), what, f"{type(fault).__name__}: {fault}", "", "", remedy)) from fault
+    return rows

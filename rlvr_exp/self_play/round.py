@@ -5,8 +5,9 @@ A function of the weights, the seed and the rounds before: a round that is made 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any
 
 from rlvr_exp.config.self_play import HINDSIGHT, KINDS, SelfPlay
@@ -15,20 +16,91 @@ from rlvr_exp.core.seeds import stream
 from rlvr_exp.curriculum.base import Curriculum, Observation
 from rlvr_exp.episodes.environments.retry import feedback
 from rlvr_exp.episodes.types import Completion
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
-from rlvr_exp.self_play.choose import Limits, chosen
+from rlvr_exp.rollouts.engines.base import RolloutRequest, SamplingEngine
+from rlvr_exp.rollouts.rollout_loop import generate_and_verify
+from rlvr_exp.rollouts.sampling_params import SampleKey, SamplingParams
 from rlvr_exp.self_play.found import Found, found
-from rlvr_exp.self_play.hindsight import Hindsight
-from rlvr_exp.self_play.measures import metrics_of
+from rlvr_exp.self_play.imitation import Limits, chosen
 from rlvr_exp.self_play.refine import candidates, corrections
 from rlvr_exp.self_play.refine import chosen as chosen_to_refine
-from rlvr_exp.self_play.relabel import Transfer, deterministic, relabelled
-from rlvr_exp.self_play.sampler import Progress, RoundSampler
+from rlvr_exp.self_play.relabel import Hindsight, Transfer, deterministic, relabelled
 from rlvr_exp.solutions.syntax import syntax_of
 from rlvr_exp.tasks.base import Domain, RelabelsTasks, Task
 from rlvr_exp.tasks.formats.python_io import expected_of
-from rlvr_exp.verifiers.base import Verdict
+from rlvr_exp.verifiers.base import Verdict, Verifier
 from rlvr_exp.verifiers.execution import Executor
+
+Progress = Callable[[int, int], None]
+"""Called with (prompts sampled, all prompts)."""
+
+
+@dataclass(frozen=True)
+class RoundSampler:
+    """Samples and verifies the prompts of a round; verdicts carry what each program returned.
+
+    Args:
+        verifier: keeps outputs (rlvr_exp.verifiers.execution.KeepsOutputs).
+        max_prompt_tokens: longer prompts are not sampled.
+    """
+
+    policy: Policy
+    domain: Domain
+    verifier: Verifier
+    sampling: SamplingParams
+    engine: SamplingEngine
+    max_prompt_tokens: int
+
+    def request(self, task: Task, prompt: str, keys: tuple[SampleKey, ...]) -> RolloutRequest:
+        return RolloutRequest(task, tuple(self.policy.encode_prompt(prompt)), keys, prompt)
+
+    def generate(self, requests: Sequence[RolloutRequest], progress: Progress) -> list[tuple[Completion, ...]]:
+        """The completions of each request, in order; none where the prompt is too long. All ranks call this together."""
+        lengths = [len(one.prompt) for one in requests]
+        fits = [place for place, length in enumerate(lengths) if length <= self.max_prompt_tokens]
+        fits.sort(key=lengths.__getitem__)  # Prompts of similar length are sampled together.
+        found: list[tuple[Completion, ...]] = [()] * len(requests)
+        size = max(1, self.sampling.batch_size // max((len(one.keys) for one in requests), default=1))
+        for start in range(0, len(fits), size):
+            places = fits[start : start + size]
+            batch = [requests[place] for place in places]
+            result = generate_and_verify(
+                self.policy, self.domain, self.verifier, batch, self.sampling, engine=self.engine
+            )
+            for place, completions in zip(places, result.completions, strict=True):
+                found[place] = completions
+            progress(start + len(places), len(fits))
+        return found
+
+
+def metrics_of(
+    sampled: Sequence[Completion],
+    refined: Sequence[Completion],
+    seen: Sequence[Found],
+    rows: Mapping[str, Sequence[Found]],
+    refused: Mapping[str, int],
+) -> dict[str, float]:
+    """Success of first and of refined answers, how different programs are, rows by kind, what made no task by reason."""
+    row = {
+        **_success("success", sampled),
+        **_success("refined_success", refined),
+        "answers": len(sampled) + len(refined),
+        "solved_tasks": len({one.host.id for one in seen if one.correct}),
+        "programs": len(seen),
+        "behaviours": len({(one.host.id, one.solution.behaviour) for one in seen}),
+        "correct_programs": len({one.solution.key for one in seen if one.correct}),
+        **{f"rows_{kind}": len(own) for kind, own in rows.items()},
+        **{f"refused_{reason}": count for reason, count in refused.items()},
+    }
+    return {f"self_play/{name}": float(value) for name, value in row.items()}
+
+
+def _success(name: str, completions: Sequence[Completion]) -> dict[str, float]:
+    """The share of the completions with a verdict that passed."""
+    verified = [one.correct for one in completions if one.verdict.outcome != "no_verdict"]
+    return {name: fmean(verified)} if verified else {}
 
 
 @dataclass(frozen=True)
@@ -235,3 +307,24 @@ def _observation(one: Sampled) -> Observation:
 
 def _is_gold(one: Found) -> bool:
     return one.host.gold is not None and syntax_of(one.host.gold).hash == one.solution.syntax.hash
+
+
+def rollout_rows(made: Round) -> list[RolloutRow]:
+    """One row per completion, in the order of the prompts."""
+    imitated = {(row.host.id, row.solution.program) for rows in made.rows.values() for row in rows}
+    rows = []
+    for group, one in enumerate(one for one in made.sampled if one.completions):
+        for completion in one.completions:
+            judged = completion.verdict.outcome != "no_verdict"
+            trained = (completion.task.id, completion.candidate.text) in imitated
+            rows.append(
+                RolloutRow(
+                    completion,
+                    step=made.step + 1,
+                    group=group,
+                    prompt=one.prompt,
+                    reward=float(completion.correct) if judged else None,
+                    fate="no_verdict" if not judged else "trained" if trained else "filtered",
+                )
+            )
+    return rows

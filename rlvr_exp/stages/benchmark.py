@@ -87,8 +87,7 @@ def _announce_memory(config: Any, context: RunContext, bench: Any) -> None:
 
 
 def _landscape(config: Any, context: RunContext) -> tuple[Any, str, dict[str, float]]:
-    from rlvr_exp.benchmarks.landscape import metrics
-    from rlvr_exp.benchmarks.landscape_report import drawings, table
+    from rlvr_exp.benchmarks.landscape import drawings, metrics, table
     from rlvr_exp.config.model import at_checkpoint
     from rlvr_exp.models.policy import load_policy
     from rlvr_exp.stages.shared.components import build_components
@@ -115,8 +114,7 @@ def _progress(context: RunContext) -> Callable[[str, int, int], None]:
 def _bench(config: Any, context: RunContext) -> Iterator[Any]:
     """The components of the configured run, and a second verifier and reward for the other side."""
     from rlvr_exp.algorithms.arguments import shared_arguments
-    from rlvr_exp.benchmarks.bench import Bench
-    from rlvr_exp.benchmarks.drawn_reward import DrawnReward
+    from rlvr_exp.benchmarks.bench import Bench, DrawnReward
     from rlvr_exp.config.batching import BatchLimits
     from rlvr_exp.stages.reinforcement import collector_of
     from rlvr_exp.stages.shared.components import build_components

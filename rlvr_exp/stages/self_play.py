@@ -22,8 +22,7 @@ from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.rollouts.distributed import rank
 from rlvr_exp.rollouts.sampling_params import SamplingParams
-from rlvr_exp.self_play.round import RoundMaker
-from rlvr_exp.self_play.sampler import Progress, RoundSampler
+from rlvr_exp.self_play.round import Progress, RoundMaker, RoundSampler
 from rlvr_exp.solutions.store import SolutionStore
 from rlvr_exp.stages.sft import batch_plan, golds_of, held_out_loss, trainer_arguments
 from rlvr_exp.stages.shared.components import RunComponents, build_components, never_trained, training_tasks

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from functions import measured
 
-from rlvr_exp.benchmarks.agreement import measure, naive
+from rlvr_exp.benchmarks.agreement import naive
+from rlvr_exp.benchmarks.agreement import pairs as agreement
 from rlvr_exp.benchmarks.agreement.pairs import pytest_pairs, python_io_pairs, with_verdicts
-from rlvr_exp.benchmarks.agreement.values import value, written
+from rlvr_exp.benchmarks.agreement.programs import value, written
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.tasks.base import Candidate
@@ -43,11 +44,11 @@ def test_a_disagreement_is_reported_and_stops_the_run(monkeypatch: pytest.Monkey
     broken = replace(
         pair, request=replace(pair.request, candidate=Candidate("def f(a, b): return 'nobody expects this'"))
     )
-    monkeypatch.setattr(measure, "python_io_pairs", lambda count, seed: [pair, broken])
+    monkeypatch.setattr(agreement, "python_io_pairs", lambda count, seed: [pair, broken])
     with pytest.raises(GuardStop, match="1 disagreements") as found:
         measured(tmp_path, "agreement", "sandbox.workers=1")
     assert "passes under plain Python, failed: case 0" in str(found.value)
-    monkeypatch.setattr(measure, "python_io_pairs", lambda count, seed: [pair])
+    monkeypatch.setattr(agreement, "python_io_pairs", lambda count, seed: [pair])
     assert measured(tmp_path, "agreement", "sandbox.workers=1")[1] == {"programs": 1, "disagreements": 0}
 
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from rlvr_exp.benchmarks import baselines
-from rlvr_exp.benchmarks.samples import functions, proofs, unreadable
+from rlvr_exp.benchmarks.verifiers import functions, proofs, unreadable
 from rlvr_exp.sandbox.isolation.process_tree import Processes
 
 RIGHT = ("def f(x):\n    return [x, 2 * x]\n", "f", [3], [3, 6])

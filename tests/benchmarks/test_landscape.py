@@ -9,10 +9,18 @@ from small_models import written
 from torch.func import functional_call
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from rlvr_exp.benchmarks.landscape import Landscape, _difference
-from rlvr_exp.benchmarks.landscape_geometry import barrier, filter_normalised, largest_eigenvalues, places
-from rlvr_exp.benchmarks.landscape_gradients import gradient_statistics
-from rlvr_exp.benchmarks.landscape_loss import GoldLoss, flat, moved, shaped, trained_weights
+from rlvr_exp.benchmarks.landscape import Landscape, _difference, gradient_statistics
+from rlvr_exp.benchmarks.landscape_loss import (
+    GoldLoss,
+    barrier,
+    filter_normalised,
+    flat,
+    largest_eigenvalues,
+    moved,
+    places,
+    shaped,
+    trained_weights,
+)
 from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.model import Model, at_checkpoint, base, continued

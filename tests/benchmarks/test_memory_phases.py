@@ -14,7 +14,7 @@ from trl.trainer.utils import _CHUNKED_LOGPROB_CHUNK_SIZE
 from rlvr_exp.algorithms import fused_head, logprobs, packing_attention
 from rlvr_exp.algorithms.packing_attention import SDPA_PACKED
 from rlvr_exp.benchmarks import memory
-from rlvr_exp.benchmarks.peak import Peak
+from rlvr_exp.benchmarks.memory import Peak
 from rlvr_exp.config.compose import compose
 from rlvr_exp.memory import activations, phases
 from rlvr_exp.memory.reading import workload_of

@@ -7,11 +7,8 @@ import torch
 
 from rlvr_exp.algorithms import advantages
 from rlvr_exp.algorithms import loss as ppo_loss
-from rlvr_exp.benchmarks import theory_estimators, theory_gradient
-from rlvr_exp.benchmarks.theory import measure
-from rlvr_exp.benchmarks.theory_checks import Check, rows_of
-from rlvr_exp.benchmarks.theory_gradient import ANY, deviation_factor
-from rlvr_exp.benchmarks.theory_tree import COMPLETIONS, random_tree
+from rlvr_exp.benchmarks import theory
+from rlvr_exp.benchmarks.theory import ANY, COMPLETIONS, Check, deviation_factor, measure, random_tree, rows_of
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.core.statistics import mean_p_value
@@ -61,12 +58,12 @@ def population(rewards, scale, eps=1e-6):
 @pytest.mark.parametrize(
     ("module", "name", "broken", "what"),
     [
-        (theory_gradient, "reinforce_advantages", own_mean, "REINFORCE, baseline group"),
-        (theory_gradient, "group_advantages", population, "divided by the deviation"),
-        (theory_estimators, "surrogate_loss", unclipped, "gradient of what counts as clipped"),
-        (theory_estimators, "surrogate_loss", other_way, "clipped objective above the unclipped"),
-        (theory_estimators, "gae", no_discount, "GAE with lambda 0 less the TD error"),
-        (theory_estimators, "kl_estimate", k2, r"KL by k3 \(ours\): mean"),
+        (theory, "reinforce_advantages", own_mean, "REINFORCE, baseline group"),
+        (theory, "group_advantages", population, "divided by the deviation"),
+        (theory, "surrogate_loss", unclipped, "gradient of what counts as clipped"),
+        (theory, "surrogate_loss", other_way, "clipped objective above the unclipped"),
+        (theory, "gae", no_discount, "GAE with lambda 0 less the TD error"),
+        (theory, "kl_estimate", k2, r"KL by k3 \(ours\): mean"),
     ],
 )
 def test_a_function_that_breaks_a_result_ends_the_run(tmp_path, monkeypatch, module, name, broken, what):

@@ -14,7 +14,7 @@ from raw_edits import commit, dropped, edit, ingest, program, reasons, records, 
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.tasks.code.sets import canitedit
+from rlvr_exp.tasks.code.edit_sets import CANITEDIT
 from rlvr_exp.tasks.edits.domain import Edits
 
 
@@ -201,7 +201,7 @@ def test_tokens_are_those_of_the_model(tmp_path: Path) -> None:
 
 def test_through_the_command_line(tmp_path: Path) -> None:
     write_lines(tmp_path / "set/rows.jsonl", [edit("one"), "{", edit("two", split="test")])
-    write_lines(tmp_path / "bad/canitedit.jsonl", [dict.fromkeys(canitedit.KEYS, "")])
+    write_lines(tmp_path / "bad/canitedit.jsonl", [dict.fromkeys(CANITEDIT.keys, "")])
     words = [*PROGRAM, "+stage=prepare", "prepare=edits", "prepare.output=out", "run.dir=run", "prepare.path=set"]
     done = subprocess.run(words, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

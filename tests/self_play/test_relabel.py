@@ -1,12 +1,15 @@
-"""Programs that are run again before they are kept, and golds tried on kindred tasks; in the real sandbox."""
+"""Relabelling in hindsight: a task is made once, and never shows a part of a held-out task. Programs run again before they are
+kept, and golds are tried on kindred tasks, in the real sandbox.
+"""
 
 from types import SimpleNamespace
 
 import pytest
 from playing import DOMAIN, FLIP, LIMITS, failed, flipped, task
 
-from rlvr_exp.self_play.hindsight import Hindsight
-from rlvr_exp.self_play.relabel import UNSTABLE, Transfer, deterministic
+from rlvr_exp.domains.arc.variants import CONSTANT
+from rlvr_exp.self_play.found import from_line, solving, to_line
+from rlvr_exp.self_play.relabel import KNOWN, LEAK, UNSTABLE, Hindsight, Transfer, deterministic, relabelled
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.python_io import PythonIO
@@ -53,3 +56,89 @@ def test_which_golds_are_tried_depends_on_seed_round_and_task_alone(executor) ->
     first = programs([host], 0, 0)
     assert len(set(first)) == 3 and first == programs([tasks[0], host], 0, 0)
     assert first != programs([host], 1, 0) and first != programs([host], 0, 1)
+
+
+HOST = task()
+
+
+def test_a_failed_program_is_the_gold_of_the_task_that_it_solves() -> None:
+    one = failed(HOST, FLIP, flipped(HOST), operator="refined")
+    (row,) = relabelled([one], Hindsight(DOMAIN, ()), "relabelled")
+    assert row.kind == "relabelled" and row.host is HOST and row.solution.correct
+    assert row.solution.program == FLIP and row.solution.operator == "relabelled"
+    assert row.solution.parent == one.solution.key and row.solution.task.startswith("t~")
+    assert (row.solution.verdict.passed, row.solution.verdict.total) == (3, 3)
+    assert row.solution.outputs == one.solution.outputs
+
+
+def test_what_makes_no_task_is_counted_by_reason() -> None:
+    hindsight = Hindsight(DOMAIN, ())
+    assert hindsight.task(HOST, [[[1]]] * 3) is None
+    assert hindsight.refused == {CONSTANT: 1}
+
+
+@pytest.mark.parametrize(("most", "made"), [(1, 1), (2, 2), (0, 4)])
+def test_a_task_is_made_so_often(most: int, made: int) -> None:
+    hindsight = Hindsight(DOMAIN, (), most)
+    found = [hindsight.task(HOST, flipped(HOST)) for _ in range(4)]
+    assert sum(one is not None for one in found) == made and hindsight.refused[KNOWN] == 4 - made
+
+
+def test_only_what_is_kept_is_known_in_the_next_round() -> None:
+    hindsight = Hindsight(DOMAIN, ())
+    first = hindsight.task(HOST, flipped(HOST))
+    hindsight.begin()
+    assert hindsight.task(HOST, flipped(HOST)) == first
+    hindsight.keep([first.id])
+    hindsight.begin()
+    assert hindsight.task(HOST, flipped(HOST)) is None
+
+
+@pytest.mark.parametrize("place", ["input", "output", "held back"])
+def test_no_grid_of_a_held_out_task_is_in_a_relabelled_one(place: str) -> None:
+    """Fails without the guard: the same outputs make a task where nothing is held out."""
+    held_out = {
+        "input": task("held", first=HOST.problem.cases[0].args[0][0][0]),
+        "output": relabelled([failed(task("x", first=5), FLIP, flipped(HOST))], Hindsight(DOMAIN, ()), "x"),
+        "held back": task("held", first=1),
+    }
+    held = held_out[place][0].host if place == "output" else held_out[place]
+    outputs = flipped(HOST)
+    if place == "output":
+        held = DOMAIN.relabelled(task("x", first=5), outputs)
+    guarded, open_ = Hindsight(DOMAIN, [held]), Hindsight(DOMAIN, ())
+    assert guarded.task(HOST, outputs) is None and guarded.refused == {LEAK: 1}
+    assert open_.task(HOST, outputs) is not None
+
+
+def leaked(hindsight: Hindsight) -> int:
+    """Relabelled tasks with a grid of a held-out split, of golds of the embedded corpus tried on other tasks of it."""
+    splits = DOMAIN.splits()
+    held = {grid for name in ("dev", "test", "test_unseen") for one in splits[name] for grid in DOMAIN.fragments(one)}
+    count = 0
+    for host in splits["train"][:300]:
+        # What `return [row[:1] for row in g]` and its like return, without a sandbox.
+        for part in (lambda g: [row[:1] for row in g], lambda g: g[:1], lambda g: [row[:2] for row in g[:2]]):
+            made = hindsight.task(host, [part(case.args[0]) for case in host.problem.cases])
+            count += made is not None and not held.isdisjoint(DOMAIN.fragments(made))
+    return count
+
+
+def test_no_relabelled_grid_is_in_a_held_out_split_of_the_embedded_corpus() -> None:
+    splits = DOMAIN.splits()
+    held = [one for name in ("dev", "test", "test_unseen") for one in splits[name]]
+    guarded = Hindsight(DOMAIN, held)
+    assert leaked(guarded) == 0 and guarded.refused[LEAK] > 20
+    assert leaked(Hindsight(DOMAIN, ())) == guarded.refused[LEAK], "the guard is what keeps them out"
+
+
+def test_a_row_is_the_same_after_it_was_written() -> None:
+    made = Hindsight(DOMAIN, ()).task(HOST, flipped(HOST))
+    row = solving(failed(HOST, FLIP, flipped(HOST)), made, "relabelled")
+    again = from_line(to_line(row), {HOST.id: HOST}, DOMAIN)
+    assert (again.solution, again.outputs, again.kind, again.solved) == (
+        row.solution,
+        row.outputs,
+        row.kind,
+        row.solved,
+    )

@@ -25,7 +25,7 @@ from rlvr_exp.tasks.formats.domain import RowDomain
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.tasks.problems.calls import line_of, read_tests
 from rlvr_exp.tasks.problems.domain import Problems
-from rlvr_exp.tasks.problems.tester import approves
+from rlvr_exp.tasks.problems.roles import approves
 from rlvr_exp.verifiers.suite.sanitise import sanitise_tests
 
 PROGRAM, DRAFT = "def solve(x):\n    return 2 * x\n", "def solve(x):\n    return not x\n"

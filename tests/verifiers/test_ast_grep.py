@@ -13,7 +13,7 @@ from rlvr_exp.core.errors import RlvrError
 from rlvr_exp.sandbox.pool.jobs import Job, JobResult
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.edits.action import parse_action
-from rlvr_exp.tasks.edits.faults import ActionFault
+from rlvr_exp.tasks.edits.reading import ActionFault
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.tasks.formats.limits import Limits
 from rlvr_exp.tasks.formats.python_io import PythonProblem

@@ -1,4 +1,7 @@
-"""Pairs in a verifier's form, and the comparison of its verdicts with those of plain Python."""
+"""`benchmark=agreement`: how many programs the configured verifier judges as plain Python does; they have to be all.
+
+Pairs in a verifier's form, and the comparison of its verdicts with those of plain Python.
+"""
 
 import random
 from collections.abc import Sequence
@@ -7,8 +10,11 @@ from itertools import chain
 from typing import Any
 
 from rlvr_exp.benchmarks.agreement import naive
-from rlvr_exp.benchmarks.agreement.programs import HEAD, function
-from rlvr_exp.benchmarks.agreement.values import value, written
+from rlvr_exp.benchmarks.agreement.programs import HEAD, function, value, written
+from rlvr_exp.config.load import build
+from rlvr_exp.config.schema import Config
+from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
+from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
@@ -116,3 +122,31 @@ def _test(draw: random.Random, number: int, call: str, answer: Any) -> list[str]
         [f"{test}(capsys):", f"    assert {call} == {wanted}", quiet],
     )
     return list(draw.choice(forms))
+
+
+SHOWN = 20
+
+
+def measure(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
+    """The counts. Raises InputError for another verifier, GuardStop where a verdict differs."""
+    kinds = {"python_io": python_io_pairs, "pytest": pytest_pairs}
+    with build(config.verifier, sandbox=config.sandbox, cache=config.cache) as verifier:
+        if verifier.name not in kinds:
+            raise InputError(InputProblem("verifier", "judges no Python", verifier.name, ", ".join(kinds)))
+        found = with_verdicts(kinds[verifier.name](config.benchmark.pairs, config.seed), verifier)
+    text, differing = "\n".join(_report(found, config.seed)), sum(not one.agrees for one in found)
+    if differing:
+        raise GuardStop(text)
+    return text, {"programs": len(found), "disagreements": differing}
+
+
+def _report(found: Sequence[ComparedProgram], seed: int) -> list[str]:
+    lines = []
+    for one in [one for one in found if not one.agrees][:SHOWN]:
+        word, where = "passes" if one.plain else "fails", f"seed {seed}, pair {one.number}, {one.kind}"
+        lines.append(f"{where}: {word} under plain Python, {one.outcome}: {one.log[:300]}")
+    for kind in ("honest", "wrong"):
+        of_kind = [one for one in found if one.kind == kind]
+        passed, agreed = sum(one.plain for one in of_kind), sum(one.agrees for one in of_kind)
+        lines.append(f"{kind}: {len(of_kind)} programs, {passed} pass under plain Python, {agreed} judged alike")
+    return [*lines, f"{sum(not one.agrees for one in found)} disagreements"]

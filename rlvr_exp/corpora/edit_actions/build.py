@@ -29,8 +29,7 @@ from rlvr_exp.corpora.edit_sets.build import STATS
 from rlvr_exp.corpora.edit_sets.draft import Dropped
 from rlvr_exp.corpora.edit_sets.writing import DROPPED, check_output
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.tasks.edits.metadata import DatasetMetadata
-from rlvr_exp.tasks.edits.rows import EditRow
+from rlvr_exp.tasks.edits.rows import DatasetMetadata, EditRow
 
 READERS: dict[str, ModuleType] = {"rows": reading, catalogue.NAME: catalogue}
 PARTIAL = ".partial"

@@ -17,7 +17,7 @@ from rlvr_exp.corpora.edit_sets.lines import nothing_there, read_lines
 from rlvr_exp.corpora.edit_sets.normalize import NO_INSTRUCTION
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.edits.action import parse_action
-from rlvr_exp.tasks.edits.faults import ActionFault
+from rlvr_exp.tasks.edits.reading import ActionFault
 from rlvr_exp.tasks.edits.rows import EditRow
 
 NAME, ENTRIES = "ast_grep_catalog", "extracted.jsonl"

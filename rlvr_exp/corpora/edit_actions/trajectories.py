@@ -18,7 +18,7 @@ from rlvr_exp.corpora.edit_sets.normalize import UNCHANGED
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.edits.action import is_done, parse_action
-from rlvr_exp.tasks.edits.faults import ActionFault
+from rlvr_exp.tasks.edits.reading import ActionFault
 from rlvr_exp.tasks.edits.rows import EditRow
 
 NAME = "trajectories"

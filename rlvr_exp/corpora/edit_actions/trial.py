@@ -10,7 +10,7 @@ from rlvr_exp.corpora.edit_actions.rules import Candidate
 from rlvr_exp.corpora.edit_actions.step import Step
 from rlvr_exp.sandbox.harnesses.ast_grep import inline
 from rlvr_exp.tasks.edits.action import Action, parse_action
-from rlvr_exp.tasks.edits.faults import ActionFault
+from rlvr_exp.tasks.edits.reading import ActionFault
 
 MOST_BYTES = 1 << 19
 Program = Callable[[str, Action], str]

@@ -29,9 +29,9 @@ from rlvr_exp.corpora.edit_sets.sets import READERS
 from rlvr_exp.corpora.edit_sets.tokens import Tokens
 from rlvr_exp.corpora.edit_sets.writing import check_output, write_dropped, write_splits
 from rlvr_exp.records.context import RunContext
+from rlvr_exp.tasks.code.edit_sets import CANITEDIT
 from rlvr_exp.tasks.code.load import EVALUATION_ONLY
-from rlvr_exp.tasks.code.sets import canitedit
-from rlvr_exp.tasks.edits.metadata import METADATA, DatasetMetadata
+from rlvr_exp.tasks.edits.rows import METADATA, DatasetMetadata
 
 STATS = "stats.md"
 NOT_DECIDING = ("_target_", "path", "also", "output", "held_out")
@@ -85,10 +85,10 @@ def shards_of(options: EditSets) -> list[Shard]:
 def _check_allowed(file: Path) -> None:
     """Raises InputError for a file of a set that may not be trained on, by its first line."""
     first = next(read_lines(file), None)
-    if first is not None and first.values.keys() >= canitedit.KEYS:
-        what = EVALUATION_ONLY[canitedit.NAME]
+    if first is not None and first.values.keys() >= CANITEDIT.keys:
+        what = EVALUATION_ONLY[CANITEDIT.name]
         remedy = f"leave it out; prepare.held_out=[{file}] keeps other rows apart from it"
-        raise InputError(InputProblem("prepare.path", what, f"{canitedit.NAME} in {file}", "", "", remedy))
+        raise InputError(InputProblem("prepare.path", what, f"{CANITEDIT.name} in {file}", "", "", remedy))
 
 
 def _provenance(config: Config, shards: Sequence[Shard], held_out: HeldOut, tokens: Tokens | None) -> dict[str, Any]:

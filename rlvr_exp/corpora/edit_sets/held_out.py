@@ -16,8 +16,7 @@ from rlvr_exp.tasks.code.load import load
 from rlvr_exp.tasks.code.prompt import CodeInputs
 from rlvr_exp.tasks.content import Shape, keyed_parts, text_key
 from rlvr_exp.tasks.edits import rows
-from rlvr_exp.tasks.edits.metadata import METADATA
-from rlvr_exp.tasks.edits.record import NormalizedRecord
+from rlvr_exp.tasks.edits.rows import METADATA, NormalizedRecord
 
 HELD_OUT = "shares content with a held-out task"
 SPLITS = ("dev", "test")

@@ -10,10 +10,10 @@ from rlvr_exp.corpora.edit_sets.draft import INCOMPLETE, NO_TRAINING, UNREADABLE
 from rlvr_exp.corpora.edit_sets.languages import canonical
 from rlvr_exp.corpora.edit_sets.licences import forbids_training, spdx
 from rlvr_exp.corpora.edit_sets.lines import Line
+from rlvr_exp.tasks.code.edit_sets import CANITEDIT
 from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.load import EVALUATION_ONLY
-from rlvr_exp.tasks.code.sets import canitedit
-from rlvr_exp.tasks.edits.record import NormalizedRecord
+from rlvr_exp.tasks.edits.rows import NormalizedRecord
 
 NO_INSTRUCTION, NOTHING_BEFORE, NOTHING_AFTER = "no instruction", "nothing before", "nothing after"
 UNCHANGED, TOO_LONG, OTHER_LICENCE = "nothing changes", "too long", "its licence is not among prepare.licences"
@@ -33,8 +33,8 @@ def normalize(line: Line, row: Row, reader: ModuleType, place: Place) -> Normali
     """The record of a line. Raises Dropped."""
     if line.fault:
         raise Dropped(UNREADABLE, line.fault)
-    if line.values.keys() >= canitedit.KEYS:
-        raise Dropped(NO_TRAINING, f"{canitedit.NAME}: {EVALUATION_ONLY[canitedit.NAME]}")
+    if line.values.keys() >= CANITEDIT.keys:
+        raise Dropped(NO_TRAINING, f"{CANITEDIT.name}: {EVALUATION_ONLY[CANITEDIT.name]}")
     try:
         draft: Draft = reader.read(row, place)
     except InputError as fault:

@@ -15,7 +15,7 @@ from rlvr_exp.corpora.edit_sets.normalize import Normalized, normalize
 from rlvr_exp.corpora.edit_sets.signature import bands_of, signature
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.code.files import Row
-from rlvr_exp.tasks.edits.record import NormalizedRecord
+from rlvr_exp.tasks.edits.rows import NormalizedRecord
 from rlvr_exp.tasks.tables import split_of_file
 
 COMMIT_S = 2.0

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rlvr_exp.config.model import Model
 from rlvr_exp.core.hashing import content_hash
-from rlvr_exp.tasks.edits.record import NormalizedRecord
+from rlvr_exp.tasks.edits.rows import NormalizedRecord
 
 
 class Tokens:

@@ -16,7 +16,7 @@ from rlvr_exp.corpora.edits.functions import body
 from rlvr_exp.sandbox.harnesses.ast_grep import inline
 from rlvr_exp.sandbox.harnesses.ast_grep.inline import RuleFault
 from rlvr_exp.tasks.edits.action import Action, parse_action
-from rlvr_exp.tasks.edits.faults import ActionFault
+from rlvr_exp.tasks.edits.reading import ActionFault
 
 MOST_BYTES = 1 << 16
 _NAME = re.compile(r"\b[a-z]\w*\b")

@@ -13,11 +13,9 @@ from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts
 from rlvr_exp.rollouts.distributed import rank, shard
-from rlvr_exp.self_play.pools import pool_of
-from rlvr_exp.self_play.rollouts import rollout_rows
-from rlvr_exp.self_play.round import Round, RoundMaker
-from rlvr_exp.self_play.round_file import Rows, read_rows, write_rows
-from rlvr_exp.self_play.sampler import Progress, RoundSampler
+from rlvr_exp.self_play.found import Rows, read_rows, write_rows
+from rlvr_exp.self_play.imitation import pool_of
+from rlvr_exp.self_play.round import Progress, Round, RoundMaker, RoundSampler, rollout_rows
 from rlvr_exp.solutions.store import SolutionStore
 from rlvr_exp.stages.shared.rollout_feed import teaching
 from rlvr_exp.tasks.base import Domain

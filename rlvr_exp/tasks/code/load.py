@@ -8,35 +8,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from types import ModuleType
 
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.tasks.code.edit_sets import CANITEDIT, CORRECT, EDIT_EVAL, QUIXBUGS, read_quixbugs
 from rlvr_exp.tasks.code.files import ROWS, Row, first_row, read_rows
-from rlvr_exp.tasks.code.record import CodeRecord
-from rlvr_exp.tasks.code.sets import (
-    canitedit,
-    edit_eval,
-    human_eval,
-    human_eval_plus,
-    humanevalpack,
-    mbpp,
-    mbpp_plus,
-    own_rows,
-    quixbugs,
-)
+from rlvr_exp.tasks.code.human_eval import HUMAN_EVAL, HUMAN_EVAL_PLUS, HUMANEVALPACK
+from rlvr_exp.tasks.code.mbpp import MBPP, MBPP_PLUS
+from rlvr_exp.tasks.code.own_rows import ANY, OWN_ROWS, of_problems
+from rlvr_exp.tasks.code.record import CodeRecord, CodeSet
 from rlvr_exp.tasks.tables import ARROW, is_table
 
-BY_ROWS: tuple[ModuleType, ...] = (
-    human_eval,
-    human_eval_plus,
-    mbpp,
-    mbpp_plus,
-    canitedit,
-    humanevalpack,
-    edit_eval,
-)
-SETS = (*(reader.NAME for reader in BY_ROWS), quixbugs.NAME, own_rows.NAME)
-EVALUATION_ONLY = {canitedit.NAME: "its licence forbids its use as training data"}
+BY_ROWS = (HUMAN_EVAL, HUMAN_EVAL_PLUS, MBPP, MBPP_PLUS, CANITEDIT, HUMANEVALPACK, EDIT_EVAL)
+SETS = (*(one.name for one in BY_ROWS), QUIXBUGS, OWN_ROWS.name)
+EVALUATION_ONLY = {CANITEDIT.name: "its licence forbids its use as training data"}
 """Sets that no policy may be trained on, with the reason."""
 AUTO = "auto"
 SHOWN = 20
@@ -51,70 +35,72 @@ def load(path: Path, wanted: str = AUTO) -> list[CodeRecord]:
     Raises:
         InputError: there is no set, there are several, or any file, row or key is wrong.
     """
-    reader, files = _choose(path, wanted)
-    if reader is quixbugs:
-        return _whole(quixbugs.read_folder(path), path)
-    return _whole(_read(reader, files), path if len(files) > 1 else files[0])
+    chosen, files = _choose(path, wanted)
+    if chosen is None:
+        return _whole(read_quixbugs(path), path)
+    return _whole(_read(chosen, files), path if len(files) > 1 else files[0])
 
 
 def evaluation_only(path: Path, wanted: str = AUTO) -> str:
     """Why no policy may be trained on the set at `path`, with its name; empty where one may. Raises InputError."""
-    name = _choose(path, wanted)[0].NAME
-    return f"{name}: {EVALUATION_ONLY[name]}" if name in EVALUATION_ONLY else ""
+    chosen, _ = _choose(path, wanted)
+    if chosen is None or chosen.name not in EVALUATION_ONLY:
+        return ""
+    return f"{chosen.name}: {EVALUATION_ONLY[chosen.name]}"
 
 
 def sets_at(path: Path) -> dict[str, list[Path]]:
     """The files of each set at `path`, by its name; files that cannot be read are passed over."""
     if _is_quixbugs(path):
-        return {quixbugs.NAME: [path]}
-    return {reader.NAME: files for reader, files in _found(path, AUTO)[0].items()}
+        return {QUIXBUGS: [path]}
+    return {one.name: files for one, files in _found(path, AUTO)[0].items()}
 
 
 def _is_quixbugs(path: Path) -> bool:
-    return path.is_dir() and (path / quixbugs.CORRECT).is_dir()
+    return path.is_dir() and (path / CORRECT).is_dir()
 
 
-def _choose(path: Path, wanted: str) -> tuple[ModuleType, list[Path]]:
-    """The reader of the set at a path, and the files that it reads."""
-    if wanted in (AUTO, quixbugs.NAME) and _is_quixbugs(path):
-        return quixbugs, [path]
+def _choose(path: Path, wanted: str) -> tuple[CodeSet | None, list[Path]]:
+    """The set at a path, and the files to read; None: QuixBugs, which is a folder."""
+    if wanted in (AUTO, QUIXBUGS) and _is_quixbugs(path):
+        return None, [path]
     found, faults = _found(path, wanted)
     if len(found) != 1:
         raise InputError(_unclear(path, wanted, found), *faults[:SHOWN])
-    ((reader, files),) = found.items()
-    if reader is own_rows:
-        problems = [first_row(file) for file in files if own_rows.of_problems(first_row(file).values)]
+    ((chosen, files),) = found.items()
+    if chosen is OWN_ROWS:
+        problems = [first_row(file) for file in files if of_problems(first_row(file).values)]
         if faults or problems:
             raise InputError(*map(_of_problems, problems), *faults[:SHOWN])
-        return reader, files
-    named = sorted(files, key=lambda file: reader.FILES.index(file.name) if file.name in reader.FILES else 99)
-    if len(files) > 1 and named[0].name not in reader.FILES:
+        return chosen, files
+    named = sorted(files, key=lambda file: chosen.files.index(file.name) if file.name in chosen.files else 99)
+    if len(files) > 1 and named[0].name not in chosen.files:
         names = ", ".join(file.name for file in files)
-        raise InputError(InputProblem("data.path", f"several files of {reader.NAME}", names, remedy="name one of them"))
-    return reader, named[:1]
+        raise InputError(InputProblem("data.path", f"several files of {chosen.name}", names, remedy="name one of them"))
+    return chosen, named[:1]
 
 
-def _found(path: Path, wanted: str) -> tuple[dict[ModuleType, list[Path]], list[InputProblem]]:
+def _found(path: Path, wanted: str) -> tuple[dict[CodeSet, list[Path]], list[InputProblem]]:
     """The files of each set, and the faults of other files."""
-    found: dict[ModuleType, list[Path]] = {}
+    found: dict[CodeSet, list[Path]] = {}
     faults: list[InputProblem] = []
     for file in _files(path):
         try:
             row = first_row(file)
-            reader = _reader(frozenset(row.values))
+            fitting = _fitting(frozenset(row.values))
         except InputError as fault:  # There may be other files next to a set; reported where no set is found.
             faults += fault.problems
             continue
-        if reader is not None and wanted in (AUTO, reader.NAME):
-            found.setdefault(reader, []).append(file)
+        if fitting is not None and wanted in (AUTO, fitting.name):
+            found.setdefault(fitting, []).append(file)
         elif near := _nearly(row, wanted):
             faults.append(near)
     return found, faults
 
 
-def _unclear(path: Path, wanted: str, found: dict[ModuleType, list[Path]]) -> InputProblem:
+def _unclear(path: Path, wanted: str, found: dict[CodeSet, list[Path]]) -> InputProblem:
     if found:
-        names = ", ".join(sorted(reader.NAME for reader in found))
+        names = ", ".join(sorted(one.name for one in found))
         return InputProblem("data.path", "several sets are here", names, remedy="name its folder or file, or data.set")
     what = "no code set is here" if wanted == AUTO else f"no file of {wanted} is here"
     remedy = "a set's folder or file in its original format, or rows of your own: prompt, and tests or cases"
@@ -136,32 +122,32 @@ def _files(path: Path) -> list[Path]:
     return [file for file in files if file.suffix != ARROW or is_table(file)]
 
 
-def _reader(keys: frozenset[str]) -> ModuleType | None:
+def _fitting(keys: frozenset[str]) -> CodeSet | None:
     """The set whose keys a row has; of several, the set with the most keys; of none, a user's own rows."""
-    fitting = [reader for reader in BY_ROWS if keys >= reader.KEYS and keys.isdisjoint(reader.NOT)]
-    own = None if keys.isdisjoint(own_rows.ANY) else own_rows
-    return max(fitting, key=lambda reader: len(reader.KEYS), default=own)
+    fitting = [one for one in BY_ROWS if keys >= one.keys and keys.isdisjoint(one.without)]
+    own = None if keys.isdisjoint(ANY) else OWN_ROWS
+    return max(fitting, key=lambda one: len(one.keys), default=own)
 
 
 def _nearly(row: Row, wanted: str) -> InputProblem | None:
     """What a row lacks of the set that it is nearest to; None where it is near none."""
     keys = row.values.keys()
-    sets = [reader for reader in BY_ROWS if wanted in (AUTO, reader.NAME)]
-    near = max(sets, key=lambda reader: len(keys & reader.KEYS) / len(reader.KEYS), default=None)
-    if near is not None and 2 * len(keys & near.KEYS) >= len(near.KEYS):
-        found, lacking = sorted(keys & near.NOT), sorted(near.KEYS - keys)
+    sets = [one for one in BY_ROWS if wanted in (AUTO, one.name)]
+    near = max(sets, key=lambda one: len(keys & one.keys) / len(one.keys), default=None)
+    if near is not None and 2 * len(keys & near.keys) >= len(near.keys):
+        found, lacking = sorted(keys & near.without), sorted(near.keys - keys)
         differs = f"lacks {', '.join(lacking)}" if lacking else f"has {', '.join(found)} too"
-        return InputProblem(row.where, f"nearly a row of {near.NAME}: it {differs}", ", ".join(keys))
-    if "prompt" in keys and wanted in (AUTO, own_rows.NAME):
+        return InputProblem(row.where, f"nearly a row of {near.name}: it {differs}", ", ".join(keys))
+    if "prompt" in keys and wanted in (AUTO, OWN_ROWS.name):
         return InputProblem(row.where, "nearly a row of your own: it lacks tests or cases", ", ".join(keys))
     return None
 
 
-def _read(reader: ModuleType, files: Sequence[Path]) -> Iterator[CodeRecord]:
+def _read(chosen: CodeSet, files: Sequence[Path]) -> Iterator[CodeRecord]:
     faults: list[InputProblem] = []
     for row in chain.from_iterable(map(read_rows, files)):
         try:
-            yield reader.read(row)
+            yield chosen.read(row)
         except InputError as fault:
             faults += fault.problems
         except (SyntaxError, ValueError, RecursionError) as fault:

@@ -1,7 +1,9 @@
-"""One task of a code set, once read: its prompt's inputs, its tests, a right program and wrong programs."""
+"""A public set of programs, and one of its tasks, once read: its prompt's inputs, its tests, a right program and wrong programs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.code.prompt import CodeInputs
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import PythonProblem
@@ -47,6 +49,20 @@ class CodeRecord:
     """The split where splits are drawn, if the ids of a set decide it: its own, or those of a set with the same tasks."""
     entry_point: str = ""
     """The function that is asked for, where the set says it."""
+
+
+@dataclass(frozen=True)
+class CodeSet:
+    """A set with a row for each task, recognized by its keys."""
+
+    name: str
+    read: Callable[[Row], CodeRecord]
+    keys: frozenset[str]
+    """Every row has them."""
+    files: tuple[str, ...]
+    """Names of its files, the one first that is read."""
+    without: frozenset[str] = frozenset()
+    """No row has one of these."""
 
 
 def in_style(record: CodeRecord, wanted: str) -> tuple[CodeRecord, ...]:

@@ -20,10 +20,8 @@ from rlvr_exp.tasks.code.load import evaluation_only
 from rlvr_exp.tasks.completion import block_closes, without_thoughts
 from rlvr_exp.tasks.content import program_key, text_key
 from rlvr_exp.tasks.edits import prompt as wording
-from rlvr_exp.tasks.edits.action import DONE, is_done
-from rlvr_exp.tasks.edits.line_ends import ended_as
-from rlvr_exp.tasks.edits.published import published
-from rlvr_exp.tasks.edits.rows import EditRow, load
+from rlvr_exp.tasks.edits.action import DONE, ended_as, is_done
+from rlvr_exp.tasks.edits.rows import EditRow, load, published
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots, solved_tasks

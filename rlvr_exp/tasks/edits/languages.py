@@ -4,7 +4,7 @@ Spellings are matched without regard to case, as ast-grep does. Parsers that a p
 library are not languages here.
 """
 
-from rlvr_exp.tasks.edits.faults import unknown
+from rlvr_exp.tasks.edits.reading import unknown
 
 _SPELLINGS = {
     "bash": "bash",

@@ -11,8 +11,7 @@ import yaml
 from rlvr_exp.config.edits import EditPrompt as Wording
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.completion import answer_text, fenced, without_thoughts
-from rlvr_exp.tasks.edits.action import is_done
-from rlvr_exp.tasks.edits.line_ends import ended_as, lines_as
+from rlvr_exp.tasks.edits.action import ended_as, is_done, lines_as
 from rlvr_exp.tasks.edits.rows import EditRow
 
 MARKS = {"text": "=>", "action": "->"}

@@ -1,21 +1,50 @@
 """Parses hostile text into plain data: JSON, or a stream of YAML documents as ast-grep reads it (YAML 1.2 scalars, no
-merging).
+merging). `ActionFault` is the one error of all readers of actions.
 
 Bounds what a text may cost before anything is built: its size, the depth and the number of its values, aliases
 expanded. Nothing is constructed but None, bool, int, float, str, list and dict; a tag for any other type is a cheat.
 The YAML events come from libyaml where PyYAML has it; events need no recursion.
 """
 
+import difflib
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
 
 import yaml
 
-from rlvr_exp.tasks.edits.faults import ActionFault, cheat, short
+Kind = Literal["parse", "resolve", "rejected"]
+
+
+class ActionFault(ValueError):
+    """`parse`: not an action; `resolve`: an action that names what does not exist; `rejected`: an action that reaches
+    for what no edit needs (files, programs, tags), with `rule`, the guard's name."""
+
+    def __init__(self, message: str, kind: Kind = "parse", rule: str | None = None):
+        super().__init__(message)
+        self.kind, self.rule = kind, rule
+
+
+def cheat(rule: str, message: str) -> ActionFault:
+    return ActionFault(message, "rejected", rule)
+
+
+def short(value: object) -> str:
+    """A value from a hostile text, for a message."""
+    text = value if isinstance(value, str) else repr(value)
+    return repr(text if len(text) <= 40 else f"{text[:37]}...")
+
+
+def unknown(what: str, got: str, known: Iterable[str], kind: Kind = "parse") -> ActionFault:
+    """The fault of an unknown name, with the nearest known name."""
+    names = sorted(known)
+    near = difflib.get_close_matches(got[:40], names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+    return ActionFault(f"{what}: unknown {short(got)}; {hint}", kind)
+
 
 MAX_CHARS = 64_000
 """Longest action; the longest rule of the public collections is a tenth of it."""

@@ -1,20 +1,75 @@
-"""Rows of edits from files: normalised records, with what an edit task may have besides.
+"""Rows of edits: the record that ingestion writes, the metadata of a folder of records, and the rows that an edit task reads.
 
-Read below a folder, or from one file: JSON lines (plain, `.gz` or `.xz`), Parquet and tables of `save_to_disk`. A row's split
-is its own `split`, else the split that its file, or its file's folder, is named after.
+Rows are read below a folder, or from one file: JSON lines (plain, `.gz` or `.xz`), Parquet and tables of `save_to_disk`. A
+row's split is its own `split`, else the split that its file, or its file's folder, is named after. The published sets of
+edits that `data=code` reads are rows, too.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.files import write_json
 from rlvr_exp.tasks.code.files import Row, once, rows_below
+from rlvr_exp.tasks.code.load import load as load_set
+from rlvr_exp.tasks.code.prompt import CodeInputs
+from rlvr_exp.tasks.code.record import CodeRecord
 from rlvr_exp.tasks.edits.action import parse_action
-from rlvr_exp.tasks.edits.faults import ActionFault
-from rlvr_exp.tasks.edits.metadata import METADATA
-from rlvr_exp.tasks.edits.record import NormalizedRecord
+from rlvr_exp.tasks.edits.reading import ActionFault
+
+
+@dataclass(frozen=True)
+class NormalizedRecord:
+    """An instruction, a text before it and, where it is known, the text after it."""
+
+    id: str
+    """Unique within its source."""
+    source: str
+    """Name of the set that it comes from."""
+    language: str
+    """As rlvr_exp.tasks.edits.languages names it."""
+    instruction: str
+    before: str
+    after: str | None
+    """None: a task without an answer, for teachers."""
+    tests: str = ""
+    """Source of tests of the edited text, by pytest; empty where there are none."""
+    licence: str = ""
+    """SPDX identifier; empty where the set names none."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What its set says besides, in values of JSON."""
+
+    def to_row(self) -> dict[str, Any]:
+        """A row of JSONL, with every field."""
+        return asdict(self)
+
+
+METADATA = "metadata.json"
+
+
+@dataclass(frozen=True)
+class DatasetMetadata:
+    """Where rows come from, how they were made, and how many there are."""
+
+    sources: Mapping[str, Mapping[str, str]]
+    """By set: SHA-256 of every file that was read, by its path below the set's."""
+    licences: Mapping[str, int]
+    """Rows by licence, as the sets name them; empty: not named."""
+    languages: Mapping[str, int]
+    counts: Mapping[str, Any]
+    """Lines read, rows kept by split and source, lines dropped by reason."""
+    options: Mapping[str, Any]
+    """The options that decide the rows, and the seed."""
+    versions: Mapping[str, str]
+    """Versions of what decides the rows."""
+    files: Mapping[str, str]
+    """SHA-256 of every file of rows."""
+
+    def write(self, folder: Path) -> None:
+        """Write it into the folder of the splits."""
+        write_json(folder / METADATA, asdict(self))
 
 
 @dataclass(frozen=True)
@@ -103,3 +158,27 @@ def _wrong(row: Row, value: Any) -> Wrong:
             return Wrong(text, kind == "action")
     allowed = '{"text": TEXT} or {"action": TEXT}'
     raise InputError(InputProblem(f"{row.where}, wrong", "no wrong answer", repr(value)[:60], allowed))
+
+
+def published(path: Path, name: str) -> list[EditRow]:
+    """The rows of a set, all in the split that it says. Raises InputError where the set is not there or is damaged."""
+    return list(_rows(load_set(path, name), name))
+
+
+def _rows(records: list[CodeRecord], name: str) -> Iterator[EditRow]:
+    for record in records:
+        inputs, lazy, tests = record.inputs, record.lazy, record.tests
+        assert isinstance(inputs, CodeInputs) and tests is not None, "a set of edits has programs and tests"
+        yield EditRow(
+            id=record.id,
+            source=name,
+            language="python",
+            instruction=inputs.instruction,
+            before=inputs.before,
+            after=record.gold,
+            tests=tests.tests,
+            split=record.split,
+            family=record.family,
+            lazy_instruction=lazy.instruction if isinstance(lazy, CodeInputs) else "",
+            script=record.script,
+        )

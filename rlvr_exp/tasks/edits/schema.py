@@ -9,8 +9,8 @@ form, empty parts are dropped. Which kinds exist and whether a pattern parses is
 from collections.abc import Iterable
 from typing import Any
 
-from rlvr_exp.tasks.edits.faults import ActionFault, cheat, short, unknown
 from rlvr_exp.tasks.edits.languages import language_of
+from rlvr_exp.tasks.edits.reading import ActionFault, cheat, short, unknown
 
 ACTING = ("rule", "constraints", "utils", "transform", "rewriters", "fix")
 """Keys that decide an edit."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.edits.action import parse_action
-from rlvr_exp.tasks.edits.faults import ActionFault
+from rlvr_exp.tasks.edits.reading import ActionFault
 from rlvr_exp.tasks.formats.base import Format
 from rlvr_exp.tasks.formats.fields import Fault, Fields, optional_text, text_of, wrong
 from rlvr_exp.tasks.formats.limits import Limits, limits_of

@@ -18,8 +18,7 @@ from rlvr_exp.tasks.base import Candidate, Task, WritesTests
 from rlvr_exp.tasks.completion import block_closes, defines, fenced, whole_program, without_thoughts
 from rlvr_exp.tasks.content import text_key
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
-from rlvr_exp.tasks.problems import prompt as wording
-from rlvr_exp.tasks.problems import tester
+from rlvr_exp.tasks.problems import roles
 from rlvr_exp.tasks.problems.calls import CallsProblem, line_of, read_tests
 from rlvr_exp.tasks.problems.rows import ProblemRow, call_text, content
 from rlvr_exp.tasks.problems.source import EMBEDDED, ERRORS, Source, keys_of, read
@@ -114,8 +113,8 @@ class Problems(WritesTests, options.Problems):
     ) -> Task:
         row = task.inputs.row
         wanted = CallsProblem(row.entry_point, row.solution, tuple(programs))
-        inputs = StageInputs(row, tester.TESTS, {self.stages[-1]: attempt, **(earlier or {})})
-        return replace(task, inputs=inputs, problem=wanted, gold=tester.good_tests(row), negatives=())
+        inputs = StageInputs(row, roles.TESTS, {self.stages[-1]: attempt, **(earlier or {})})
+        return replace(task, inputs=inputs, problem=wanted, gold=roles.good_tests(row), negatives=())
 
     def together(self, task: Task, texts: Sequence[str]) -> Task:
         return replace(task, problem=replace(task.problem, together=tuple(texts)))
@@ -124,13 +123,13 @@ class Problems(WritesTests, options.Problems):
         return replace(task, problem=CallsProblem(task.inputs.row.entry_point, program), negatives=())
 
     def names(self, task: Task) -> Sequence[str]:
-        return tester.names_of(task.inputs.row)
+        return roles.names_of(task.inputs.row)
 
     def critique(self, task: Task, stage: str, output: str) -> Task:
         return self._critique(task, stage, output, "")
 
     def approves(self, critique: str) -> bool | None:
-        return tester.approves(critique)
+        return roles.approves(critique)
 
     def tests_in(self, text: str, task: Task) -> Sequence[str]:
         name = task.inputs.row.entry_point
@@ -143,10 +142,10 @@ class Problems(WritesTests, options.Problems):
         return [call_text(task.inputs.row.entry_point, case) for case in task.inputs.row.shown]
 
     def failure_feedback(self, program: str, failed: Sequence[str]) -> Mapping[str, str]:
-        return tester.feedback(tester.LAST_CODE, program, {tester.FAILED: failed})
+        return roles.feedback(roles.LAST_CODE, program, {roles.FAILED: failed})
 
     def tests_feedback(self, text: str, faults: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
-        return tester.feedback(tester.LAST_TESTS, without_thoughts(text), faults)
+        return roles.feedback(roles.LAST_TESTS, without_thoughts(text), faults)
 
     def demonstrations(self, task: Task) -> Sequence[Task]:
         """A solver's: the problem at each stage whose output is known, after the good outputs of those before it. A tester's: the
@@ -159,14 +158,14 @@ class Problems(WritesTests, options.Problems):
     def task_prompt(self, task: Task) -> str:
         inputs = task.inputs
         if self.role == TESTER:
-            return wording.write_tester(inputs.row, inputs.stage, self.reasoning, inputs.chain, self.prompt.style)
+            return roles.write_tester(inputs.row, inputs.stage, self.reasoning, inputs.chain, self.prompt.style)
         return after_examples(self._worded(task), self._examples(task), self.prompt.style == "instruct")
 
     def _worded(self, task: Task) -> str:
         inputs = task.inputs
-        seen = (*self.shown_to(inputs.stage), tester.LAST_CODE, tester.FAILED)
+        seen = (*self.shown_to(inputs.stage), roles.LAST_CODE, roles.FAILED)
         shown = {name: inputs.chain[name] for name in seen if name in inputs.chain}
-        return wording.write(inputs.row, inputs.stage, self.reasoning[inputs.stage], shown, self.prompt.style)
+        return roles.write(inputs.row, inputs.stage, self.reasoning[inputs.stage], shown, self.prompt.style)
 
     def _examples(self, task: Task) -> list[tuple[str, str]]:
         """Other problems at the task's stage, each with a good output, after good outputs of the stages that the task has one
@@ -201,7 +200,7 @@ class Problems(WritesTests, options.Problems):
 
     def gold_completion(self, task: Task) -> str | None:
         if self.role == TESTER:
-            return task.inputs.critique or tester.good_tests(task.inputs.row)
+            return task.inputs.critique or roles.good_tests(task.inputs.row)
         text = self._outputs(task.inputs.row).get(task.inputs.stage)
         if text is None or self.prompt.style == "bare" or not self.is_code(task.inputs.stage):
             return text
@@ -215,18 +214,18 @@ class Problems(WritesTests, options.Problems):
         """Of the output of one stage and, where the family has another problem, of that one's at a stage; by the row's id."""
         row = task.inputs.row
         stage = _drawn(list(known), "fits", row)
-        found = [self._critique(task, stage, known[stage], tester.FITS)]
-        other = tester.sibling(row, self._families[row.split, row.family])
+        found = [self._critique(task, stage, known[stage], roles.FITS)]
+        other = roles.sibling(row, self._families[row.split, row.family])
         if other is None:
             return found
-        texts = {name: tester.in_names_of(row, other, text) for name, text in self._outputs(other).items()}
+        texts = {name: roles.in_names_of(row, other, text) for name, text in self._outputs(other).items()}
         if unlike := [name for name in known if name in texts and texts[name] != known[name]]:
             stage = _drawn(unlike, "misses", row)
-            found.append(self._critique(task, stage, texts[stage], tester.MISSES + tester.missed(row, other)))
+            found.append(self._critique(task, stage, texts[stage], roles.MISSES + roles.missed(row, other)))
         return found
 
     def _critique(self, task: Task, stage: str, text: str, gold: str) -> Task:
-        asked = replace(task.inputs, stage=tester.critique_of(stage), chain={stage: text}, critique=gold)
+        asked = replace(task.inputs, stage=roles.critique_of(stage), chain={stage: text}, critique=gold)
         return replace(task, inputs=asked)
 
     @cached_property
@@ -265,8 +264,8 @@ class Problems(WritesTests, options.Problems):
         code = self.stages[-1]
         if self.role == TESTER:
             wanted = CallsProblem(row.entry_point, row.solution, row.wrong)
-            inputs = StageInputs(row, tester.TESTS, {code: tester.attempt(row)})
-            return Task(row.id, row.family, row.difficulty, inputs, wanted, tester.good_tests(row))
+            inputs = StageInputs(row, roles.TESTS, {code: roles.attempt(row)})
+            return Task(row.id, row.family, row.difficulty, inputs, wanted, roles.good_tests(row))
         inputs = StageInputs(row, code)
         return Task(row.id, row.family, row.difficulty, inputs, row.tests, row.solution, row.wrong)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.tasks.code.cases import taken
 from rlvr_exp.tasks.code.domain import content_of
 from rlvr_exp.tasks.code.files import Row, once, rows_below
-from rlvr_exp.tasks.code.names import taken
 from rlvr_exp.tasks.completion import syntax_fault
 from rlvr_exp.tasks.formats.fields import Fault
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem, PytestSuite

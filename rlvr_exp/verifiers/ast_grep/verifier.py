@@ -31,10 +31,9 @@ from rlvr_exp.sandbox.harnesses.ast_grep.job import pack
 from rlvr_exp.sandbox.pool.jobs import Job, JobLimits, JobResult, frames
 from rlvr_exp.sandbox.pool.pool import Pool
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.edits.action import DONE, Action, parse_action
-from rlvr_exp.tasks.edits.faults import ActionFault
+from rlvr_exp.tasks.edits.action import DONE, Action, edited_line_ends, parse_action
 from rlvr_exp.tasks.edits.languages import ENDINGS, language_of
-from rlvr_exp.tasks.edits.line_ends import edited_line_ends
+from rlvr_exp.tasks.edits.reading import ActionFault
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.ast_grep.likeness import equal_but_blanks, equal_text, first_difference

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from rlvr_exp.tasks.edits.action import MAX_RULES, Action, EditRule, parse_action
-from rlvr_exp.tasks.edits.faults import ActionFault
 from rlvr_exp.tasks.edits.languages import ENDINGS, LANGUAGES
+from rlvr_exp.tasks.edits.reading import ActionFault
 
 RENAME = Action(((EditRule("python", '{"fix":"g($A)","rule":{"pattern":"f($A)"}}'),),))
 YAML = "id: rename\nlanguage: Python\nmessage: use g\nseverity: warning\nrule:\n  pattern: f($A)\nfix: g($A)\n"

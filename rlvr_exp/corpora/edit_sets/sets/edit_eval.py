@@ -7,8 +7,8 @@ a piece is put into its context, as `data=code` does.
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.corpora.edit_sets.draft import Draft, Dropped, Place
 from rlvr_exp.corpora.edit_sets.lines import row_files as files
+from rlvr_exp.tasks.code.edit_sets import EDIT_EVAL
 from rlvr_exp.tasks.code.files import Row
-from rlvr_exp.tasks.code.sets import edit_eval
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 
 __all__ = ["NAME", "files", "read"]
@@ -24,7 +24,7 @@ def read(row: Row, place: Place) -> Draft:
         name = content_hash([instruction, before, after])[:16]
         return Draft(name, "python", instruction, before, after, licence=LICENCE)
     try:
-        found = edit_eval.read(row)
+        found = EDIT_EVAL.read(row)
     except (SyntaxError, ValueError, RecursionError) as fault:
         raise Dropped(NO_TESTS, str(fault)) from fault
     tests = found.tests.tests if isinstance(found.tests, PytestProblem) else ""

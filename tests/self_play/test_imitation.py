@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playing import failed, task
 
-from rlvr_exp.self_play.choose import Limits, chosen
+from rlvr_exp.self_play.imitation import Limits, chosen
 
 HOSTS = [task(f"t{n}", family=f"f{n % 2}", first=n) for n in range(4)]
 ROWS = st.lists(

@@ -10,7 +10,7 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.config.problems import ProblemPrompt
 from rlvr_exp.tasks.formats.python_io import PythonProblem
-from rlvr_exp.tasks.problems import tester
+from rlvr_exp.tasks.problems import roles
 from rlvr_exp.tasks.problems.calls import CallsProblem
 from rlvr_exp.tasks.problems.domain import Problems
 from rlvr_exp.tasks.problems.rows import ProblemRow
@@ -33,15 +33,15 @@ OTHER = replace(
 
 
 def test_what_an_output_misses_is_told_in_the_problems_own_names() -> None:
-    assert tester.in_names_of(ONE, OTHER, "g(y) adds 7 to y, of big yy") == "f(x) adds 7 to x, of big yy"
-    assert tester.missed(ONE, OTHER) == "3, sorted" and tester.missed(ONE, replace(ONE, id="c")) == ""
-    assert tester.sibling(ONE, [ONE, OTHER, replace(ONE, id="c")]) == OTHER and tester.sibling(ONE, [ONE]) is None
+    assert roles.in_names_of(ONE, OTHER, "g(y) adds 7 to y, of big yy") == "f(x) adds 7 to x, of big yy"
+    assert roles.missed(ONE, OTHER) == "3, sorted" and roles.missed(ONE, replace(ONE, id="c")) == ""
+    assert roles.sibling(ONE, [ONE, OTHER, replace(ONE, id="c")]) == OTHER and roles.sibling(ONE, [ONE]) is None
 
 
 def test_names_that_change_places_are_kept_apart() -> None:
     row = replace(ONE, text="Write f(a, b).", solution="def f(a, b):\n    return a - b")
     turned = replace(OTHER, text="Write f(b, a).", entry_point="f", solution="def f(b, a):\n    return b - a")
-    assert tester.in_names_of(row, turned, "return b - a") == "return a - b"
+    assert roles.in_names_of(row, turned, "return b - a") == "return a - b"
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +68,12 @@ def test_imitation_sees_tests_and_critiques_of_both_kinds(embedded: Problems) ->
             known = {**one.inputs.row.stages, "code": one.inputs.row.solution.strip("\n")}
             gold = embedded.gold_completion(one)
             assert embedded.task_prompt(one).endswith(f"[{stage}]\n{text}\n[{stage}?]\n")
-            assert (text == known[stage]) is (gold == tester.FITS)
+            assert (text == known[stage]) is (gold == roles.FITS)
             golds.append(gold)
-            if gold != tester.FITS:
-                words = gold.removeprefix(tester.MISSES)
+            if gold != roles.FITS:
+                words = gold.removeprefix(roles.MISSES)
                 assert words and words.strip(".,") in one.inputs.row.text
-    assert {gold == tester.FITS for gold in golds} == {True, False}
+    assert {gold == roles.FITS for gold in golds} == {True, False}
 
 
 def test_a_critique_in_training_shows_nothing_of_a_problem_that_is_held_out(tmp_path: Path) -> None:
@@ -113,6 +113,6 @@ def test_a_problem_without_stages_and_tests_has_nothing_for_a_tester_to_imitate_
     domain = Problems(path=written(tmp_path, ROW | {"split": "train"}), reasoning=STAGES, role="tester")
     (task,) = domain.splits()["train"]
     assert domain.gold_completion(task) is None
-    assert [domain.gold_completion(one) for one in domain.demonstrations(task)] == [None, tester.FITS]
+    assert [domain.gold_completion(one) for one in domain.demonstrations(task)] == [None, roles.FITS]
     in_words = Problems(path=domain.path, reasoning=STAGES, role="tester", prompt=ProblemPrompt("instruct"))
     assert "a line each" in in_words.task_prompt(in_words.splits()["train"][0])

@@ -8,11 +8,10 @@ from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.tasks.code.cases import NoCases, called, cases_of, problem_of, statements_of
 from rlvr_exp.tasks.code.files import Row, split_of
 from rlvr_exp.tasks.code.harness import undefined
-from rlvr_exp.tasks.code.literals import NoCases, cases_of, problem_of, statements_of
-from rlvr_exp.tasks.code.names import called
-from rlvr_exp.tasks.code.record import CodeRecord
+from rlvr_exp.tasks.code.record import CodeRecord, CodeSet
 from rlvr_exp.tasks.completion import tree, unified
 from rlvr_exp.tasks.formats.domain import prompt_of
 from rlvr_exp.tasks.formats.fields import Fault, Fields, optional_text, wrong
@@ -31,7 +30,7 @@ def of_problems(fields: Fields) -> bool:
     return "text" in fields and "prompt" not in fields
 
 
-def read(row: Row) -> CodeRecord:
+def _read(row: Row) -> CodeRecord:
     try:
         return _record(row.values, split_of(row))
     except Fault as fault:
@@ -81,3 +80,6 @@ def _cases(fields: Fields, gold: str, entry: str) -> tuple[PythonProblem | None,
         return problem_of(entry, cases_of(statements_of(texts), entry), **tolerances_of(fields)), ""
     except NoCases as reason:
         return None, str(reason)
+
+
+OWN_ROWS = CodeSet(NAME, _read, frozenset(), ())

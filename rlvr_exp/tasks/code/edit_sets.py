@@ -1,24 +1,73 @@
-"""QuixBugs, Python: forty programs with one bug each. JSON cases for 31, test files for all.
-
-The test files are used unchanged except for their imports: the program from `solution`, cases written out, the helper
-class `node` added. Whatever they compare with `pytest.approx` has to be a number: an empty array is approximately
-everything. Two cases that upstream skips because they take minutes are left out.
-"""
+"""Sets of programs to edit or to repair: CanItEdit, EditEval and QuixBugs."""
 
 import ast
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.tasks.code.files import Row
+from rlvr_exp.tasks.code.harness import test_file
 from rlvr_exp.tasks.code.prompt import CodeInputs
-from rlvr_exp.tasks.code.record import CodeRecord
+from rlvr_exp.tasks.code.record import STYLES, CodeRecord, CodeSet
 from rlvr_exp.tasks.completion import tree, unified
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 
-NAME = "quixbugs"
+OWN_MODULE, SOLUTION = "sys.modules[__name__]", "sys.modules['solution']"
+"""Tests that read their own module's source mean the solution's, which upstream is the same module."""
+
+
+def _canitedit(row: Row) -> CodeRecord:
+    """CanItEdit: a program, an instruction, and tests that follow it as a program. Never training data, by its licence."""
+    gold, before = row.text("after") + "\n", row.text("before") + "\n"
+    taxonomy = row.values.get("taxonomy")
+    if not isinstance(taxonomy, Mapping):
+        raise InputError(InputProblem(f"{row.where}, taxonomy", "not an object", got=type(taxonomy).__name__))
+    inputs, lazy = (CodeInputs(row.text(f"instruction_{style}"), before) for style in STYLES)
+    script = row.text("tests")
+    tests = PytestProblem(test_file([script.replace(OWN_MODULE, SOLUTION)], gold))
+    name, family = f"CanItEdit/{row.text('full_name')}", f"{CANITEDIT.name}/{taxonomy.get('change_kind', 'other')}"
+    return CodeRecord(name, family, "test", inputs, gold, (before,), tests, script=script, lazy=lazy)
+
+
+CANITEDIT = CodeSet(
+    "canitedit",
+    _canitedit,
+    frozenset({"full_name", "before", "after", "tests", "instruction_descriptive", "instruction_lazy"}),
+    ("canitedit.jsonl",),
+)
+
+
+PLACE = "{{Code}}"
+
+
+def _edit_eval(row: Row) -> CodeRecord:
+    """EditEval: an instruction and a piece of code, which may be inside a context at `{{Code}}`; tests in `check()`.
+
+    A candidate is the complete module, context included: nine pieces do not parse alone.
+    """
+    context = row.text("context", "")
+    gold, before = (_placed(row.text(key), context) for key in ("output", "input"))
+    tests = test_file([f"{row.text('test')}\n\ncheck()\n"], gold)
+    inputs = CodeInputs(row.text("instruction"), before)
+    return CodeRecord(row.text("task_id"), EDIT_EVAL.name, "test", inputs, gold, (before,), PytestProblem(tests))
+
+
+def _placed(code: str, context: str) -> str:
+    if PLACE not in context:
+        return code + "\n"
+    return re.sub(re.escape(PLACE), lambda _: code, context) + "\n"
+
+
+EDIT_EVAL = CodeSet(
+    "edit_eval", _edit_eval, frozenset({"task_id", "instruction", "input", "output", "test"}), ("edit_eval.jsonl",)
+)
+
+
+QUIXBUGS = "quixbugs"
 BUGGY, CORRECT, CASES, TESTS = "python_programs", "correct_python_programs", "json_testcases", "python_testcases"
 ASK = "One line of `{}` is wrong. Fix the bug."
 SLOW = {"knapsack": 6404180, "levenshtein": "amanaplanacanalpanama"}
@@ -26,8 +75,16 @@ SLOW = {"knapsack": 6404180, "levenshtein": "amanaplanacanalpanama"}
 ALWAYS = "assert {0}(*input_data) == expected"
 
 
-def read_folder(root: Path) -> Iterator[CodeRecord]:
-    """Every program. Raises InputError naming the file that is missing or damaged."""
+def read_quixbugs(root: Path) -> Iterator[CodeRecord]:
+    """QuixBugs, Python: forty programs with one bug each. JSON cases for 31, test files for all.
+
+    The test files are used unchanged except for their imports: the program from `solution`, cases written out, the helper
+    class `node` added. Whatever they compare with `pytest.approx` has to be a number: an empty array is approximately
+    everything. Two cases that upstream skips because they take minutes are left out.
+
+    Raises:
+        InputError: a file is missing or damaged.
+    """
     for file in sorted((root / CORRECT).glob("*.py")):
         if file.stem != "node" and not file.stem.endswith("_test"):
             yield _record(root, file.stem)
@@ -41,7 +98,7 @@ def _record(root: Path, name: str) -> CodeRecord:
     files = (("node.py", _code(helper)),) if "from node import" in test and helper.is_file() else ()
     tests = PytestProblem(_test_file(test, name, cases), files)
     python, why = _problem(name, cases, test)
-    family = f"{NAME}/{'cases' if cases else 'driver'}"
+    family = f"{QUIXBUGS}/{'cases' if cases else 'driver'}"
     inputs = CodeInputs(ASK.format(name), buggy)
     return CodeRecord(f"QuixBugs/{name}", family, "test", inputs, gold, (buggy,), tests, python, why, entry_point=name)
 

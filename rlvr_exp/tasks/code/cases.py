@@ -1,11 +1,16 @@
-"""Asserts on plain data as cases: `assert f(ARGS) == VALUE` with literals on both sides, and nothing else.
+"""The tests of a code set as cases: `assert f(ARGS) == VALUE` with literals on both sides, and nothing else.
 
-Reads syntax trees; runs nothing. Tests of any other form give no cases, with the reason.
+Reads syntax trees; runs nothing. Tests of any other form give no cases, with the reason. A set that names no function means
+one that the tests call and the solution defines.
+
+Cases are weak if a program passes them that knows nothing of them: one value for every input, or the unchanged argument.
+Decided from arguments and expected values. Tests that are programs are checked by `+stage=validate`, with many more fixed
+answers. Equality is that of the verifier: Python's own in test files, python_io's on cases.
 """
 
 import ast
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rlvr_exp.tasks.completion import tree, unified
@@ -99,3 +104,83 @@ def literal(node: ast.expr) -> Any:
 def _shown(node: ast.AST) -> str:
     text = ast.unparse(node)
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def called(tests: Iterable[str], gold: str) -> str:
+    """The first function or class of the solution that the tests call, in their order; empty where none does."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    defined = {node.name for node in tree(gold).body if isinstance(node, kinds)}
+    for test in tests:
+        for node in ast.walk(tree(unified(test))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in defined:
+                return node.func.id
+    return ""
+
+
+def taken(suite: str, gold: str) -> str:
+    """Of the functions that a pytest file takes from `solution`, the one that the solution defines last, after its helpers; of
+    none, the last function of the solution; empty where it has no function. Raises SyntaxError."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    defined = [node.name for node in tree(gold).body if isinstance(node, kinds)]
+    wanted = {name for node in ast.walk(tree(suite)) for name in _from_solution(node)}
+    return next((name for name in reversed(defined) if name in wanted), defined[-1] if defined else "")
+
+
+def _from_solution(node: ast.AST) -> Iterable[str]:
+    match node:
+        case ast.ImportFrom(module="solution"):
+            return [alias.name for alias in node.names]
+        case ast.Attribute(ast.Name("solution"), name):
+            return [name]
+    return []
+
+
+def statements(program: str) -> int:
+    """Number of statements in a program: a measure of difficulty for every set."""
+    return sum(isinstance(node, ast.stmt) for node in ast.walk(tree(program)))
+
+
+WEAK = "its cases accept a fixed answer"
+"""The reason why a task is left out, before the answer."""
+_VALUES: tuple[Any, ...] = (None, True, False, 0, 1, -1, "", [], (), {}, set(), [[]])
+_ARGUMENTS: dict[str, Callable[[tuple[Any, ...]], Any]] = {
+    "its first argument": lambda args: args[0] if args else None,
+    "its last argument": lambda args: args[-1] if args else None,
+    "its arguments": lambda args: args,
+}
+
+
+def fixed_answer(problem: PythonProblem, judge: str) -> str:
+    """What a program can return to pass all cases, in words; empty where no fixed answer does."""
+    cases = [case for case in problem.cases if isinstance(case, Case)]
+    if not cases:
+        return ""  # Programs by their output.
+    equal = _same if judge == "pytest" else _strictly_same if problem.strict else _same_data
+    for value in _VALUES:
+        if all(equal(value, case.expected) for case in cases):
+            return repr(value)
+    return next((name for name, of in _ARGUMENTS.items() if all(equal(of(c.args), c.expected) for c in cases)), "")
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one == other
+
+
+def _strictly_same(one: Any, other: Any) -> bool:
+    return _typed(one, tuple) == _typed(other, tuple)
+
+
+def _same_data(one: Any, other: Any) -> bool:
+    return _typed(one, list) == _typed(other, list)
+
+
+def _typed(value: Any, sequence: type) -> Any:
+    """The kind of a value: bools and texts are distinguished from numbers; tuples are `sequence`."""
+    if isinstance(value, bool):
+        return ("bool", value)
+    if isinstance(value, list | tuple):
+        kind = sequence if isinstance(value, tuple) else list
+        return (kind.__name__, [_typed(part, sequence) for part in value])
+    if isinstance(value, dict):
+        return ("dict", {key: _typed(part, sequence) for key, part in value.items()})
+    return value

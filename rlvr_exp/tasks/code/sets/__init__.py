@@ -1,1 +1,0 @@
-"""One reader per public set, chosen by the keys of the rows or by the folders."""
