@@ -218,8 +218,8 @@ def _batches(layout: PackedLayout, dtype: torch.dtype) -> list[_Batch]:
             if (prefix, longest) not in masks:
                 seen = torch.ones((longest, prefix + longest), dtype=torch.bool).tril(prefix)
                 masks[prefix, longest] = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, -torch.inf)
-            real = torch.arange(longest) < torch.tensor(part)[:, None]
-            found.append(_Batch(first, prefix, start, part, None if real.all() else real, masks[prefix, longest]))
+            real = None if min(part) == longest else torch.arange(longest) < torch.tensor(part)[:, None]
+            found.append(_Batch(first, prefix, start, part, real, masks[prefix, longest]))
             start += sum(part)
         first = start
     return found
