@@ -72,15 +72,15 @@ def _of_learner(config: Config) -> Iterator[InputProblem]:
         what, remedy = "groups of episodes with several turns do not wait for later steps", without_queues(algorithm)
         got, allowed = algorithm._target_, "zero_variance=keep or mask, rollout_steps=1"
         yield InputProblem("algorithm", what, got, allowed, "", f"{remedy}, or environment=single_turn")
-    for node in vars(config).values():
-        if algorithm is not None and hasattr(node, "of_learner"):
-            yield from node.of_learner(algorithm)
+    nodes = [node for node in vars(config).values() if algorithm is not None and hasattr(node, "of_learner")]
+    refused = [problem for node in nodes for problem in node.of_learner(algorithm)]
+    yield from refused
     if model.quantization != "none" and not has_adapter(model):
         what = "quantized weights take no gradient"
         remedy = "model.adapter.kind=lora, or model.quantization=none"
         yield InputProblem("model.quantization", what, model.quantization, "none without an adapter", "", remedy)
     sync = getattr(algorithm, "reference_sync_steps", 0)
-    if sync and has_adapter(model):
+    if sync and has_adapter(model) and all(one.where != "algorithm.reference_sync_steps" for one in refused):
         what = "the reference of an adapter is its base, which stays as it is"
         yield InputProblem("algorithm.reference_sync_steps", what, str(sync), "0 with an adapter", "", "drop it")
 

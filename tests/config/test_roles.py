@@ -11,6 +11,7 @@ from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.load import load, to_yaml
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.schema import Config
+from rlvr_exp.core.errors import InputError
 from rlvr_exp.records.fingerprint import trajectory_options
 
 CASCADE = "+stage=cascade"
@@ -121,3 +122,11 @@ def test_a_stage_that_does_not_train_reads_the_models_alone() -> None:
         [*words, "roles.writer.optimizer.lr=1", "roles.writer.model.max_prompt_tokens=9"]
     ).problems
     assert problem.where == "roles.writer.optimizer"
+
+
+def test_a_cascade_of_adapters_refuses_to_move_its_references_once() -> None:
+    words = ["+stage=cascade", "model.adapter.kind=lora", "algorithm.kl_coef=0.1", "algorithm.reference_sync_steps=2"]
+    with pytest.raises(InputError) as refused:
+        compose(words)
+    found = [one for one in refused.value.problems if one.where == "algorithm.reference_sync_steps"]
+    assert len(found) == 1 and "cascade" in found[0].what
