@@ -139,7 +139,7 @@ def test_a_missing_package_is_refused_with_the_remedy(monkeypatch):
 def test_building_it_imports_no_package():
     code = "import sys; from rlvr_exp.records.tracking import WandB; WandB();"
     code += "sys.exit(bool({'wandb', 'torch'} & set(sys.modules)))"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_logging_after_close_is_refused(tmp_path):

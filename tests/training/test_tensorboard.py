@@ -28,7 +28,7 @@ def test_a_missing_package_is_refused_with_the_remedy(monkeypatch):
 def test_building_it_imports_no_package():
     code = "import sys; from rlvr_exp.training.tensorboard import TensorBoard; TensorBoard();"
     code += "sys.exit(bool({'tensorboard', 'torch'} & set(sys.modules)))"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_tensorboard_events_are_read_back_and_a_resume_hides_what_it_repeats(tmp_path):
