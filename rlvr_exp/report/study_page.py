@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 from rlvr_exp.config.scales import scale_of
 from rlvr_exp.records.tracking import Row
+from rlvr_exp.report.curves import curves
 from rlvr_exp.report.outcome import changed, rated, title, track_of
 from rlvr_exp.report.page import document
 from rlvr_exp.report.plots import Drawing
-from rlvr_exp.report.side_by_side import curves
 
 MOST_CURVES = 8
 """Arms that are drawn: a chart has so many colours."""
