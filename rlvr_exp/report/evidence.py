@@ -246,7 +246,7 @@ def _changed(run: RunData) -> Share:
 def in_points(change: Mapping[str, float]) -> str:
     """A difference of rates with its interval."""
     value, low, high = (100 * change[key] for key in ("value", "low", "high"))
-    return f"{value:+.1f} points [{low:+.1f}, {high:+.1f}]"
+    return f"{value:+.1f} points (95% CI {low:+.1f} to {high:+.1f})"
 
 
 def early(values: Sequence[Any]) -> Sequence[Any]:
