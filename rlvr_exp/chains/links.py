@@ -24,9 +24,8 @@ from rlvr_exp.config.words import one_experiment
 from rlvr_exp.core.errors import BAD_INPUT, DONE, GUARD, GuardStop, InputError, InputProblem, Interrupted, RlvrError
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.launch.children import start_program
-from rlvr_exp.records.completion_journal import FOLDER as JOURNALS
-from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.summary import COMPLETED, read_summary
+from rlvr_exp.records.context import COMPLETED, RunContext, StageResult, read_summary
+from rlvr_exp.records.resumable_jsonl import FOLDER as JOURNALS
 
 EVERY_S = 0.5
 """Between looks for a request to stop."""

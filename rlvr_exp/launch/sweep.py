@@ -9,8 +9,8 @@ from typing import Any
 
 from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED, InputError, InputProblem, RlvrError
 from rlvr_exp.launch.execute import Outcome
+from rlvr_exp.records.context import STATUS
 from rlvr_exp.records.directory import fresh, problem_with
-from rlvr_exp.records.summary import STATUS
 
 WORST_FIRST = (INTERRUPTED, FAULT, GUARD, BAD_INPUT, DONE)
 """A sweep ends with the worst exit code of its jobs; an interrupted sweep ends with that code."""

@@ -12,7 +12,7 @@ from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import trains
 from rlvr_exp.launch.resume import directory_of
-from rlvr_exp.records.summary import read_summary
+from rlvr_exp.records.context import read_summary
 from rlvr_exp.studies.places import Place, check, places
 
 

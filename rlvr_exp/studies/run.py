@@ -30,8 +30,7 @@ from rlvr_exp.core.errors import (
 from rlvr_exp.core.files import write_text
 from rlvr_exp.launch.sweep import worst
 from rlvr_exp.records import manifest
-from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.summary import STATUS, read_summary
+from rlvr_exp.records.context import STATUS, RunContext, StageResult, read_summary
 from rlvr_exp.studies.executors import Command, Feed
 from rlvr_exp.studies.places import Place, check, places
 from rlvr_exp.studies.record import write_record

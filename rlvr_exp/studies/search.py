@@ -11,7 +11,7 @@ from typing import Any
 from rlvr_exp.config.scales import scale_of
 from rlvr_exp.config.search import Dimension
 from rlvr_exp.core.statistics import Estimate
-from rlvr_exp.records.summary import COMPLETED
+from rlvr_exp.records.context import COMPLETED
 from rlvr_exp.report.plots import Curve, Drawing, curves, intervals
 from rlvr_exp.studies.budget import budgets, unequal
 from rlvr_exp.studies.compared import Wording, compared

@@ -15,8 +15,8 @@ from rlvr_exp.config.search import Dimension, dimensions
 from rlvr_exp.config.typed_config import Checked
 from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED, InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.records.context import STATUS, read_summary
 from rlvr_exp.records.fingerprint import flat
-from rlvr_exp.records.summary import STATUS, read_summary
 from rlvr_exp.records.tracking import Row, read_metrics
 from rlvr_exp.studies.contrast import arm_values, level
 from rlvr_exp.studies.places import check, fingerprint

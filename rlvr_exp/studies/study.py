@@ -9,7 +9,7 @@ from typing import Any
 from rlvr_exp.config import study as options
 from rlvr_exp.config.words import one_experiment
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.records.summary import COMPLETED
+from rlvr_exp.records.context import COMPLETED
 from rlvr_exp.report.plots import Drawing
 
 

@@ -13,7 +13,7 @@ from rlvr_exp.config.load import load
 from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.statistics import LEVEL, Permuted, mantel
 from rlvr_exp.evaluation.task_similarity import Profile, inputs, programs, similarity
-from rlvr_exp.records.summary import read_benchmark
+from rlvr_exp.records.context import read_benchmark
 from rlvr_exp.studies.lineage import Training, trained_by
 from rlvr_exp.studies.study import Run
 

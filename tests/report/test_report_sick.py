@@ -40,5 +40,5 @@ def test_the_summary_the_terminal_and_the_page_tell_it(runs, name):
     if name == "healthy":
         assert "diagnosis" not in summary and "No problem was found" in page
     else:
-        assert f"why it did not learn: {summary['diagnosis']}" in said
+        assert f"diagnosis: {summary['diagnosis']}" in said
         assert f'data-cause="{name}"' in page and "No problem was found" not in page
