@@ -68,7 +68,7 @@ def _values(seen: Evidence) -> Sign | None:
 
 
 def _worse(seen: Evidence) -> Sign | None:
-    """Success fell; said where no other cause accounts for it."""
+    """Success fell, and no other cause explains it."""
     if not seen.trains or not seen.losses:
         return None
     first, last = seen.series[:1], late(seen.series)
@@ -89,7 +89,7 @@ def _worse(seen: Evidence) -> Sign | None:
 
 
 def _unusual(seen: Evidence) -> Sign | None:
-    """An option far from any use in a run that did not learn; said where nothing else is found."""
+    """An unusual option of a run that did not learn, if no other cause was found."""
     if not seen.trains or not seen.steps or seen.rose:
         return None
     found = list(extremes(lambda node, name: seen.option(f"{node}.{name}")))
@@ -143,7 +143,7 @@ GROWTH, STEADY, ROWS = 0.2, 0.9, 20
 WAITING = 0.5
 """Part of a step spent waiting for verdicts after sampling has ended."""
 SHORT = 10
-"""Steps below which success cannot be told from chance."""
+"""Below so many steps, success is chance."""
 FEW_TASKS = 8
 
 
@@ -176,12 +176,14 @@ def _running_out(seen: Evidence) -> Sign | None:
     found = {name: seen.column(name) for row in seen.metrics for name in row if "system/steps_left/" in name}
     if not found:
         return None
-    said = "; ".join(
+    forecasts = "; ".join(
         f"{name.rpartition('/')[2]} was running out: at step {points[-1][0]:,} it sufficed for {points[-1][1]:,.0f} more "
         "steps"
         for name, points in sorted(found.items())
     )
-    return _note(min(points[0][0] for points in found.values()), said=said, rows=max(map(len, found.values())))
+    return _note(
+        min(points[0][0] for points in found.values()), forecasts=forecasts, rows=max(map(len, found.values()))
+    )
 
 
 def _rises(points: Sequence[tuple[int, float]]) -> bool:
@@ -215,7 +217,7 @@ NOTES = (
         "{slopes} per step over the second half of the run.",
         "A longer run will exhaust the resource. Checkpoint often, and look for data that is kept from step to step."),
     Cause("running_out", _running_out,
-        "{said}",
+        "{forecasts}",
         "Forecast in {rows:,} rows from the growth of earlier steps.",
         "See the message of that step in log.txt."),
     Cause("slow_verifier", _slow_verifier,

@@ -91,7 +91,7 @@ def _of_mixed(found: Share, levels: tuple[float, float]) -> Weight | None:
 
 
 def _only_reward(seen: Evidence) -> Share:
-    """Completions that share the run's only reward, where some passed and some failed; none where rewards differ."""
+    """Completions that share the run's only reward, if some passed and some failed. None if rewards differ."""
     paid = [row for row in seen.rollouts if row.reward is not None]
     if len({row.completion.correct for row in paid}) < 2 or _spread([row.reward for row in paid]) > EQUAL:
         return Share(0, 0)
@@ -149,7 +149,7 @@ def _successes(one: StepCounts) -> Sequence[float]:
 
 
 def _worth_of_a_pass(seen: Evidence) -> float | None:
-    """What passing adds to a reward on average, or by the weights of the terms; None where neither is known."""
+    """What passing adds to a reward on average, or by the weights of the terms; None if neither is known."""
     right, wrong = ([row.reward for row in seen.rollouts if row.reward is not None and row.completion.correct is passed]
                     for passed in (True, False))  # fmt: skip
     if right and wrong and fmean(right) > fmean(wrong):
@@ -248,8 +248,7 @@ def _solved_before(seen: Evidence) -> Sign | None:
 
 
 def _few_mixed(seen: Evidence) -> Sign | None:
-    """Groups in which right and wrong answers do not stand side by side, with few passes among them: what differs in
-    reward is no matter of right and wrong."""
+    """Most groups have only correct or only wrong answers, and few pass: rewards differ for another reason."""
     apart = share(recent(seen.step_counts, "groups"), _unmixed, "groups")
     passed = share(seen.step_counts, lambda one: one.met("passed"))
     if passed.high > 0.5:
@@ -264,7 +263,7 @@ def _unmixed(one: StepCounts) -> int:
 
 
 def _advantages(seen: Evidence) -> Sign:
-    """Advantages point away from the reward, or are all zero where rewards differ."""
+    """Advantages point away from the reward, or are all zero although rewards differ."""
     groups: dict[tuple[int, int], list[RolloutRow]] = defaultdict(list)
     for row in seen.rollouts:
         if row.reward is not None and row.advantage is not None:

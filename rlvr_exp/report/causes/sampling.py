@@ -14,7 +14,7 @@ from rlvr_exp.report.data import is_empty
 from rlvr_exp.report.evidence import LEAST, OFF, Cause, Counted, Evidence, Share, Sign, Weight, beginning, share, weigh
 
 SHORTEST = 20
-"""Characters of a gold that is in a prompt by no chance."""
+"""Characters of a reference answer that a prompt does not contain by chance."""
 PAIR = 2
 """Prompts in both splits that are no chance; tasks below which training knows hardly one thing."""
 APART, EASY, NEVER = 0.5, 0.3, 0.02
@@ -172,7 +172,7 @@ RANDOM = 5.0
 COMPLETE = 0.8
 """Share of programs among answers that reached their limit: of those cut at any place many can be parsed, not nearly all."""
 LONGER = 2
-"""An answer that is so many times as long as the gold was not cut short."""
+"""An answer that is so many times as long as the reference answer is complete."""
 
 
 def _cut_by_stop(seen: Evidence) -> Sign | None:
@@ -237,7 +237,7 @@ def _verdicts(seen: Evidence) -> Mapping[str, Any]:
 
 
 def _endless(seen: Evidence) -> Sign | None:
-    """No answer ends, though what stands in them is complete: longer than the gold, or a program."""
+    """No answer ends, although it is complete: longer than the reference answer, or a program."""
     found = share(seen.series, lambda one: one.truncated)
     cut = [row for row in seen.samples if row.completion.truncated]
     done = Share(sum(_is_complete(row, seen) for row in cut), len(cut))
@@ -271,7 +271,7 @@ def _one_text(seen: Evidence) -> Sign:
 
 
 def _collapsed(seen: Evidence) -> Sign | None:
-    """No entropy is left: groups are of one text; or by the entropy alone, where the groups do not speak against it."""
+    """No entropy is left: groups have one text, or the entropy is low and the groups do not contradict it."""
     sign, points, (first, last) = _one_text(seen), seen.column("entropy"), seen.ends("entropy")
     weight, begun = weigh(sign, *ONE_TEXT), sign.onset
     # A token of low entropy is not an answer of low entropy: long answers can still all differ.

@@ -68,8 +68,8 @@ def broken(seen: Evidence) -> Break | None:
 
 
 def _sign(seen: Evidence, begun: int, found: Break | None, weight: Weight = Weight.BLOCKS, **facts: Any) -> Sign:
-    told = {"step": begun, "facts": found.facts if found else "", **facts}
-    return Sign(weight=weight, onset=begun, rows=seen.failed(begun), facts=told)
+    known = {"step": begun, "facts": found.facts if found else "", **facts}
+    return Sign(weight=weight, onset=begun, rows=seen.failed(begun), facts=known)
 
 
 def _exploding(seen: Evidence) -> Sign | None:
@@ -79,7 +79,7 @@ def _exploding(seen: Evidence) -> Sign | None:
 
 
 def _by_decay(seen: Evidence) -> Sign | None:
-    """The effect of weight decay on a policy that got worse, where it is large."""
+    """A large weight decay of a policy that became worse."""
     found, decay = broken(seen), seen.number("optimizer.weight_decay")
     if decay < LARGE_DECAY or not seen.trains or (found and (found.unsound or found.large)):
         return None
@@ -150,7 +150,7 @@ def _not_finite(seen: Evidence) -> tuple[int, str] | None:
 
 
 def _counts(seen: Evidence) -> list[Callable[[StepCounts], int]]:
-    """Ways to count completions without a program, each of which must have grown. Truncated ones count only where tokens have
+    """Ways to count completions without a program, each of which must have grown. Truncated ones count only if tokens have
     become random, or nearly certain: long answers are not broken; but answers that were truncated before did not break."""
     first, last = seen.ends("entropy")
     other = last > RANDOM * first or last < SUNK * first or _rate_in_words(seen)[1]
@@ -382,7 +382,7 @@ def _held(seen: Evidence) -> Sign | None:
 
 
 def _worth_of_advantages(seen: Evidence) -> float:
-    """Covariance of advantage and success; infinite where nothing was trained on."""
+    """Covariance of advantage and success; infinite without trained samples."""
     learned = [(row.advantage, row.completion.correct) for row in seen.rollouts if row.advantage is not None]
     if not learned:
         return math.inf
@@ -391,8 +391,8 @@ def _worth_of_advantages(seen: Evidence) -> float:
 
 
 def _other_policy(seen: Evidence) -> Sign | None:
-    told = "the engine that samples is not the policy" in seen.reason or "adapter ignored" in seen.reason
-    return Sign(weight=Weight.BLOCKS) if told else None
+    differs = "the engine that samples is not the policy" in seen.reason or "adapter ignored" in seen.reason
+    return Sign(weight=Weight.BLOCKS) if differs else None
 
 
 def _off_ratio(seen: Evidence) -> Sign | None:

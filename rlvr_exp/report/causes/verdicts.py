@@ -46,7 +46,7 @@ FORMAT = "State the format in the prompt, teach it first (+stage=sft), or start 
 
 
 def _stopped_by_golds(*kinds: str) -> Callable[[Evidence], Sign | None]:
-    """The run was stopped before training, because gold answers do not pass: the reason holds their verdicts.
+    """The run stopped before training because reference answers fail. Its reason lists their verdicts.
 
     Args:
         kinds: of the verdict of most of them; none: of any.
@@ -65,7 +65,7 @@ def _stopped_by_golds(*kinds: str) -> Callable[[Evidence], Sign | None]:
 
 
 def _golds_given(*kinds: str) -> Callable[[Evidence], Sign | None]:
-    """Answers that are the gold to the letter, and fail.
+    """Answers that equal the reference answer and fail.
 
     Args:
         kinds: buckets of most of them; none: of any.
