@@ -1,17 +1,10 @@
-"""Probes: programs with `assert false` at the exits of bodies, and the results in the tool's log.
+"""Acceptance of programs that the tool calls proved: each promise is in its log, and false is not proved as well.
 
-Writes the probing programs and parses the results; runs nothing. A body is probed at its end and before each `return`
-and `yield`, so that its probe is proved only where no exit can be reached. Then the earlier proof means nothing, unless
-the contract itself implies false: `contract_probe` finds that out from the given program alone.
-
-
-Whether a program that the tool calls proved is accepted: each promise is in its log, and false is not proved as
-well.
-
-Dafny 2.3 writes a line for each body that must keep a promise. Where a line is missing, `assert false` at the end of
-that body must be reported as an error. With `vacuity` every body is probed this way: where false is proved at each exit
-of a given body, or of a new body that requires nothing, the proof means nothing. A given contract that implies false is
-no fault of the candidate. Decides nothing about declarations: the guards do.
+Dafny 2.3 writes a line for each body that must keep a promise. If a line is missing, a probe (`assert false` at the end of
+that body) must be reported as an error. With `vacuity` every body is probed, at its end and before each `return` and `yield`,
+so that its probe is proved only if no exit can be reached. Then the proof means nothing, for a given body and for a new body
+that requires nothing. A given contract that implies false is no fault of the candidate: `contract_probe` finds that out from
+the given program. The guards decide about declarations.
 """
 
 from collections import Counter

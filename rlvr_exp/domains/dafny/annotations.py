@@ -1,23 +1,18 @@
-"""Programs without their proofs: bodies with their annotations removed.
+"""Annotations of bodies: removed from the tokens and from the text, and grafted onto another author's body.
 
 From a function's body: `assert e;`, `calc {}`, `reveal f();` and calls of lemmas before an expression. From a method's:
 these as statements, `ghost var`, forall statements, lemma calls, and the clauses of loops. What stays is compiled code,
-or a function's meaning, so two bodies that are equal without proofs do the same. Never decides whether a proof holds.
+or a function's meaning, so two bodies that are equal without proofs do the same.
 
+In texts (`erased`), comments between annotations and the layout of the rest are kept; a line of annotations alone is removed
+with its end. Only the braces of a body that is all proof stay.
 
-Bodies as text without their annotations: the rules of `erase.py` for tokens, applied to the original text.
+Grafted annotations show whether a body can be proved at all. The k-th loop gets the clauses of the gold's k-th loop; a
+statement goes where the code before or after it equals the gold's. Renamed variables count as the gold's. Left out:
+annotations without such a place, annotations with a variable that the body does not declare, and annotations that the body
+already has. A body that equals the gold's, apart from comments and blanks, gets all of them. Code is never changed.
 
-Comments between annotations and the layout of the rest are kept; a line of annotations alone is removed with its end.
-Of a body that is all proof only the braces stay.
-
-
-Gold annotations on another author's body, to see whether the body can be proved at all.
-
-The k-th loop gets the clauses of the gold's k-th loop; a statement (assert, lemma call, calc, ghost code) goes where
-the code before or after it equals the gold's. Renamed variables count as the gold's. Left out: annotations without such
-a place, annotations with a variable that the body does not declare, and annotations that the body already has. A body
-that equals the gold's, apart from comments and blanks, gets all of them. Never decides whether the proof holds, and
-never changes the code.
+Whether a proof holds is never decided here.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

@@ -1,16 +1,8 @@
-"""One method with its specification, its code and its proof: training data of both roles.
+"""One method with its specification, its code and its proof: training data of both roles, and the part of it that each role
+is given and writes.
 
-The texts are cuts of one program and concatenate to it byte for byte; nothing here parses Dafny. `split.py` makes the
-cuts, `erase.py` defines annotations.
-
-
-The two roles as tasks: the part of an example that a role is given, and the part that it has to write.
-
-From one program of a data set to its examples: the text of each body without annotations.
-
-Where the set has the same program without hints, a method's body is taken from there if it is the same method: equal
-head and clauses, and the same code once both are erased. Hints outside that method stay: `before` and `after` are the
-given program's. Else the body is erased here; a body that is all proof (a lemma, a ghost method) keeps only its braces.
+The texts are cuts of one program and concatenate to it byte for byte. `syntax.py` makes the cuts, `annotations.py` defines
+annotations.
 """
 
 from dataclasses import dataclass

@@ -1,17 +1,11 @@
-"""A program's declarations, parsed once: what the guards compare, and what the tool's output is compared with.
+"""The guards: a candidate must still be the given program with a proof, and may not reach "0 errors" without a proof.
 
-Owns which names a specification mentions, and which calls are proofs. Compares nothing.
-
-
-Whether a candidate is still the given program with a proof, or reaches "0 errors" without a proof.
-
-Compares declarations, token by token where they are specification. Whatever the given program does itself is allowed
-as often and in the same declaration. What a candidate may do: prove (bodies of methods and lemmas, invariants, asserts,
-ghost code), add declarations that have bodies and take no name that the given program mentions, and add `ensures` to
-what it proves. Rules are listed in rlvr_exp/docs/dafny.md. Dafny decides whether the proof holds.
-
-
-Rules for a writer's body, checked on the text before it is annotated or given to Dafny."""
+A program's declarations are parsed once, with the names that its specification mentions and the calls that are proofs. The
+comparison goes declaration by declaration, token by token in specifications. Whatever the given program does itself is
+allowed as often and in the same declaration. A candidate may prove (bodies of methods and lemmas, invariants, asserts, ghost
+code), add declarations that have bodies and take no name that the given program mentions, and add `ensures` to what it proves.
+Rules are listed in rlvr_exp/docs/dafny.md. Dafny decides whether the proof holds.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,25 +1,21 @@
-"""Dafny programs and examples in JSON: rows of a .jsonl file, DafnyBench's test.json, MBPP-DFY's object by id.
+"""Dafny examples from files, in the layouts that data sets are published in. Decides no split, judges no program.
+
+    dafnybench         ground_truth/NAME.dfy and hints_removed/NAME_no_hints.dfy, or test.json
+    clover_bench       textbook_algo/NAME/NAME_strong.dfy; its wrong variants: rlvr_exp.domains.dafny.prepare
+    mbpp_dfy           MBPP-DFY-153 and MBPP-DFY-50: src/task_id_N.dfy, and JSON objects of programs by id
+    rows               a .jsonl file with a program or a DafnyExample a row
+    humaneval_dafny    NNN-name.dfy with marker comments
+    programs           any .dfy files
+
+Tests, templates and wrong variants next to the programs are not training data and are not read.
 
 A row is a DafnyExample by its fields (`header`, `spec`, `body`, `annotated_body`, and optionally `id`, `before`,
 `after`, `family`, `mutants`), or a program: `program`, or `code`, or DafnyBench's `ground_truth` with `hints_removed`.
 Other keys are ignored. Faults are reported with file, line and key, all faults of a file at once.
 
-
-Layouts of published sets of Dafny programs on disk: which files belong to them, and what each file holds.
-
-Knows names and keys, nothing of Dafny but the marker comments of HumanEval-Dafny. Tests, templates and wrong variants
-next to the programs are not training data and are not read.
-
-
-Dafny examples from files, in the layouts that data sets are published in. Decides no split, judges no program.
-
-    load(path)                  recognizes the set by its layout
-    load_dafny_bench            ground_truth/NAME.dfy and hints_removed/NAME_no_hints.dfy, or test.json
-    load_humaneval_dafny        NNN-name.dfy with marker comments
-    load_mbpp_dfy               MBPP-DFY-153 and MBPP-DFY-50: src/task_id_N.dfy, and JSON objects of programs by id
-    load_clover_bench           textbook_algo/NAME/NAME_strong.dfy; its wrong variants: rlvr_exp.domains.dafny.prepare
-    load_jsonl                  a program or a DafnyExample a row: example_rows.py
-    load_programs               any .dfy files
+A program gives an example for each method. If the set has the same program without hints, a method's body is taken from there
+if it is the same method: equal head and clauses, and the same code once both are erased. Hints outside that method stay.
+Otherwise the body is erased here; a body that is all proof (a lemma, a ghost method) keeps only its braces.
 
 `survey` also lists the programs without an example, with reasons: an unreadable program is expected in these sets.
 """
@@ -375,43 +371,6 @@ def survey(path: Path | str) -> Survey:
             return _read(layout, path, files)
     allowed = "DafnyBench, HumanEval-Dafny, MBPP-DFY, CloverBench, .dfy files or .jsonl rows"
     raise InputError(InputProblem(str(path), "no Dafny programs here", allowed=allowed))
-
-
-def load_dafny_bench(path: Path | str) -> list[DafnyExample]:
-    """DafnyBench. Raises InputError."""
-    return _only("dafnybench", Path(path))
-
-
-def load_humaneval_dafny(path: Path | str) -> list[DafnyExample]:
-    """HumanEval-Dafny. Raises InputError."""
-    return _only("humaneval_dafny", Path(path))
-
-
-def load_mbpp_dfy(path: Path | str) -> list[DafnyExample]:
-    """MBPP-DFY. Raises InputError."""
-    return _only("mbpp_dfy", Path(path))
-
-
-def load_clover_bench(path: Path | str) -> list[DafnyExample]:
-    """CloverBench, its right programs. Raises InputError."""
-    return _only("clover_bench", Path(path))
-
-
-def load_jsonl(path: Path | str) -> list[DafnyExample]:
-    """Rows of programs or of examples. Raises InputError."""
-    return _only("rows", Path(path))
-
-
-def load_programs(path: Path | str) -> list[DafnyExample]:
-    """Any file or folder of .dfy. Raises InputError."""
-    return _only("programs", Path(path))
-
-
-def _only(name: str, path: Path) -> list[DafnyExample]:
-    files = LAYOUTS[name].files(path) if path.exists() else []
-    if not files:
-        raise InputError(InputProblem(str(path), f"nothing in the layout of {name}", remedy="see docs/dafny_data.md"))
-    return _read(LAYOUTS[name], path, files).examples
 
 
 def _read(layout: DataSetLayout, path: Path, files: list[Path]) -> Survey:

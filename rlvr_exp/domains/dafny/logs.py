@@ -1,16 +1,10 @@
-"""The kind of an unproved obligation, from the tool's message. One table for 2.3 and 4.x, first match wins.
+"""The output of Dafny as data: faults with kind and line, the end of each procedure, and the bucket of a failure.
 
-The output of Dafny 2.3 as data: faults with kind and line, and how each procedure ended.
+A procedure counts as proved only if the tool says so explicitly: in 2.3 a procedure that runs out of resources may add
+nothing to the number of errors, and the last line and the exit code then look like success.
 
-Owns the parsing of the tool's output and the bucket of a failure. A procedure counts as proved only where the tool says
-so explicitly: in 2.3 a procedure that runs out of resources may add nothing to the number of errors,
-and the last line and the exit code then look like success.
-
-
-The output of Dafny 4.x (`dafny verify --log-format=text`) as the same data. Written from its reference manual and
-the expected outputs of its test suite; not run by us.
-
-Exit codes: 0 success, 1 bad options, 2 the program does not parse or resolve, 4 not everything proved.
+The reader of 4.x (`dafny verify --log-format=text`) is written from its reference manual and the expected outputs of its test
+suite; not run by us. Its exit codes: 0 success, 1 bad options, 2 the program does not parse or resolve, 4 not everything proved.
 """
 
 import re

@@ -1,7 +1,9 @@
-"""Checks Dafny data before a run: reads all of it, cuts every program into its methods, reassembles each, builds the
-pairings of both roles, splits, and counts with reasons. Nothing is proved: usable_examples does that.
+"""`prepare=dafny_check`, `dafny_rows` and `dafny_backport`: published sets of Dafny programs before a run.
 
-DafnyBench, CloverBench's wrong variants and MBPP-DFY's tests, as rows for `+stage=verify verifier=dafny`.
+The check reads all of the data, cuts every program into its methods, reassembles each, builds the pairings of both roles,
+splits, and counts with reasons. Nothing is proved: `prepare=dafny_usable` does that.
+
+Rows for `+stage=verify verifier=dafny`, by `prepare.variant`:
 
     ground_truth     each ground truth against itself
     hints_removed    each program without its hints, likewise
@@ -22,8 +24,7 @@ CloverBench's wrong variants are programs that verify and specify too little, ea
 Each verifies against its own specification; as an answer to the right program only C1 may pass. Rows of `wrong` also
 have `weakened`: whether the variant's specification differs from the right program's.
 
-
-Programs for Dafny 3 or 4 translated to Dafny 2.3, as far as that is mechanical.
+The back-port translates programs for Dafny 3 or 4 to Dafny 2.3, as far as that is mechanical.
 
     function F, predicate P     `function method`, `predicate method` where code calls them, directly or through others
     ghost function, predicate   without `ghost`, which 2.3 means without a word
@@ -31,7 +32,7 @@ Programs for Dafny 3 or 4 translated to Dafny 2.3, as far as that is mechanical.
 
 A row holds a program, with its version without hints where the set has it. A changed program has the family
 `SET, back-ported to 2.3`, and so has its own row in every table by family. Programs that use `function method` are
-older and stay. Whether a ported program verifies is for Dafny to decide: usable_examples takes the rows.
+older and stay. Whether a ported program verifies is for Dafny to decide: `prepare=dafny_usable` takes the rows.
 """
 
 from collections import Counter

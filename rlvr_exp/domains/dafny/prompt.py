@@ -1,15 +1,13 @@
-"""The wording of Dafny prompts, for both roles and in both styles; never cuts a program to make a prompt fit.
+"""The wording of Dafny prompts, for both roles and in both styles, and the body inside a completion.
 
 `bare` is for small models trained here; the first token is the role: `W` for a body, `A` for a body's annotations. Then
 the text around the method, its header and specification, for `A` also its code, and `P`. An answer is the body alone,
 from its opening to its closing brace, and then the end token. `instruct` says the same in words. Solved examples
-(shots) precede the task, each as its own prompt with its answer.
+(shots) precede the task, each as its own prompt with its answer. A program is never cut to make a prompt fit.
 
-
-The body inside a completion. Owns fences, chatter and repeats of the header, the specification or the program around
-it; never runs or repairs it, and takes nothing but the target's body: a completion cannot change the specification.
-
-A body is found by Dafny's own tokens, so that braces in comments and strings do not count.
+A body is found by Dafny's own tokens, so that braces in comments and strings do not count, within fences, chatter and repeats
+of the header, the specification or the program. Only the target's body is taken, so a completion cannot change the
+specification. Nothing is run or repaired.
 """
 
 from collections.abc import Sequence

@@ -1,22 +1,15 @@
-"""Constructs by which Dafny reports "0 errors" without a proof, found in the tokens of one declaration.
+"""Constructs by which Dafny reports "0 errors" without a proof, found in the tokens of a declaration.
 
 Each risk is a rule and the tokens that break it, so that the given program's own can be distinguished from those that a
-candidate adds. Nothing is compared here.
+candidate adds. The guards compare them. The reason for each rule, with Dafny's issues, is in rlvr_exp/docs/dafny.md.
 
+Statements (`statement_risks`): the proofs of `assert ... by` and the hints of `calc` stand beside the code. What they assign is
+forgotten behind them, and what they showed is kept. Dafny 2.3 does not look at assignments in the first, nor at those of a
+call's results in the second. It does not look at what a pattern takes apart in code, and a loop of an iterator keeps what it
+knew of the iterator's own fields. The rules refuse more than that, in words that proofs hardly use.
 
-Statements by which Dafny 2.3 believes what was shown of other values, or lets a ghost value into code.
-
-The proofs of `assert ... by` and the hints of `calc` stand beside the code: what they assign is forgotten behind them, and
-what they showed is kept. Dafny 2.3 does not look at assignments in the first, nor at those of a call's results in the
-second. It does not look at what a pattern takes apart in code, and a loop of an iterator keeps what it knew of the
-iterator's own fields. The rules refuse more than that, in words that proofs hardly use.
-
-
-Declarations with which Dafny 2.3 proves everything; the guards refuse them where they are new.
-
-Looks at tokens and at which type names which: a type counts as recursive, or as reaching an arrow, by the names that
-its fields mention, whatever module they are from. So a harmless type may be refused; a type that people write for a
-proof is not. The reason for each rule, with Dafny's issues, is in rlvr_exp/docs/dafny.md. Unsoundness that needs no
+Types (`type_faults`): a type counts as recursive, or as reaching an arrow, by the names that its fields mention, whatever module
+they are from. So a harmless type may be refused; a type that people write for a proof is not. Unsoundness that needs no
 declaration of its own is not found here.
 """
 

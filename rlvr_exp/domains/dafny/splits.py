@@ -1,15 +1,12 @@
-"""Near-duplicate programs: nearly equal, apart from names, comments, blanks and annotations.
+"""Reproducible splits of Dafny examples, stratified by family, construct and length; similar examples stay together.
 
-A method is represented by the set of its shingles: runs of tokens of header, specification and code, in which the
-program's own names are numbered within the run. Two are near-duplicates where the sets' Jaccard similarity reaches a
-bound. Exact, by prefix filtering (Bayardo, Ma, Srikant, "Scaling up all pairs similarity search", 2007): no hashing
-decides.
+Tied are the examples of one program, since each is in the others' context, and near-duplicates. Which part a group falls to
+follows the hash of its content (rlvr_exp/tasks/splits.py), so no name and no order decides.
 
-
-Reproducible splits of Dafny examples, stratified by family, construct and length; similar examples stay together.
-
-Tied are the examples of one program, since each is in the others' context, and near-duplicates (near_duplicates.py).
-Which part a group falls to follows the hash of its content (rlvr_exp/tasks/splits.py), so no name and no order decides.
+Near-duplicates are nearly equal, apart from names, comments, blanks and annotations. A method is represented by the set of its
+shingles: runs of tokens of header, specification and code, in which the program's own names are numbered within the run. Two
+are near-duplicates if the sets' Jaccard similarity reaches a bound. Exact, by prefix filtering (Bayardo, Ma, Srikant,
+"Scaling up all pairs similarity search", 2007): no hashing decides.
 """
 
 from collections import Counter, defaultdict

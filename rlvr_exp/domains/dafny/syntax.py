@@ -1,14 +1,10 @@
-"""A program's declarations: kind, name, head, clauses and body of each, nested. Bodies stay tokens.
+"""A program's declarations: kind, name, head, clauses and body of each, nested. And the program cut into its methods.
 
 Follows the syntax of Dafny 2.3 to 4.x closely enough to decide which tokens are specification; anything else is
-Unreadable, never guessed. Names are not resolved here.
-
-
-A program cut into its methods: where each begins, where its specification is, where its body is.
+Unreadable, never guessed. Bodies stay tokens. Names are not resolved here.
 
 The cuts are offsets into the original text, byte-order mark, line ends and comments included, so the parts of a method
-concatenate to the program. Tokens and declarations come from `tokens.py` and `syntax.py`. Constructors,
-iterators and functions without a `by method` body are no targets: they stay context.
+concatenate to the program. Constructors, iterators and functions without a `by method` body are no targets: they stay context.
 """
 
 import re

@@ -4,11 +4,9 @@ Where scanners of different versions, or the encodings between them, could disag
 comments and strings only ASCII counts, and identifiers do not begin with a quote. Comments nest; an unclosed comment
 swallows the rest, silently in Dafny too. A line end is \n alone once `plain` has been over the text.
 
-
-Where an expression ends, without a grammar of expressions: by whether the next token must be an operand.
-
-Dafny has no mark between a specification and a body. After a complete operand `{` can only begin a body; where an
-operand is due it begins a set. Bars, comprehensions, `match` and let-expressions are followed as far as necessary.
+The end of an expression is found without a grammar of expressions: by whether the next token must be an operand. Dafny has no
+mark between a specification and a body. After a complete operand `{` can only begin a body; if an operand is due, it begins a
+set. Bars, comprehensions, `match` and let-expressions are followed as far as necessary.
 """
 
 import re

@@ -3,13 +3,10 @@
 Each takes the given program and gives a candidate, whatever the program is about. Those of `PREFIXES` and `HELPERS`
 are put at the beginning of every method's and lemma's body, before `assert false`, so that only the cheat can pass; the
 declarations they need follow the program, and a missing body is added. Which of them Dafny 2.3 proves by itself is in
-rlvr_exp/docs/dafny.md. Judges nothing: `benchmark=dafny_universal` does.
+rlvr_exp/docs/dafny.md.
 
-
-`benchmark=dafny_universal`: the fixed answers of `rlvr_exp.domains.dafny.universal` on all tasks of a data set.
-
-Candidates that the guards refuse are not proved, since they cannot pass. A row an answer: passes, tasks, and the rules and
-buckets that stopped it.
+`benchmark=dafny_universal` judges them on all tasks of a data set. Candidates that the guards refuse are not proved, since they
+cannot pass. A row an answer: passes, tasks, and the rules and buckets that stopped it.
 """
 
 from collections import Counter

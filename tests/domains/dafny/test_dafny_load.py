@@ -12,12 +12,6 @@ from surface_programs import GHOSTS, MAX, SUM, TOTAL_BODY
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.dafny.load import (
     load,
-    load_clover_bench,
-    load_dafny_bench,
-    load_humaneval_dafny,
-    load_jsonl,
-    load_mbpp_dfy,
-    load_programs,
     row_of,
     survey,
 )
@@ -65,7 +59,7 @@ def bench(root: Path) -> Path:
 
 
 def test_dafny_bench_takes_bodies_from_the_programs_without_hints(tmp_path: Path) -> None:
-    splits, total, largest = load_dafny_bench(bench(tmp_path))
+    splits, total, largest = load(bench(tmp_path))
     assert total.body.startswith("{ t := 0;") and "Splits(s, i);" in total.body
     assert splits.body == "{ if i > 0 { } }"
     assert (total.id, largest.id, total.family) == ("a b/Total", "alone/Max", "dafnybench")
@@ -92,7 +86,7 @@ def test_dafny_bench_by_its_list_gives_what_its_folders_give(tmp_path: Path) -> 
 
 def test_humaneval_markers_of_annotations_go_and_others_stay(tmp_path: Path) -> None:
     files = {"007-up.dfy": MARKED, "tests/007-up.dfy": "method Main() { }", "text-descriptions/007-up.txt": "up"}
-    (found,) = load_humaneval_dafny(put(tmp_path, files))
+    (found,) = load(put(tmp_path, files))
     assert (found.id, found.family) == ("007-up/Up", "humaneval_dafny") and found.gold == MARKED
     lines = "{\n  // impl-start\n  m := 0;\n  while m < n\n  {\n    m := m + 1;\n  }\n  // impl-end\n}"
     assert found.body == lines
@@ -106,9 +100,9 @@ def test_mbpp_gives_sources_and_listed_code_but_no_tests(tmp_path: Path) -> None
         "MBPP-DFY-153/test/task_id_3.dfy": MAX + "method Main() { assert true; }",
         "MBPP-DFY-50/mbpp-dfy-50-examples-db.json": json.dumps(listed),
     }
-    names = [one.id for one in load_mbpp_dfy(put(tmp_path, files))]
+    names = [one.id for one in load(put(tmp_path, files))]
     assert names == ["MBPP-DFY-153/task_id_3/Max", "mbpp-dfy-50-examples-db/7/Max"]
-    assert names == [one.id for one in load(tmp_path)] and len(load(tmp_path / "MBPP-DFY-153")) == 1
+    assert len(load(tmp_path / "MBPP-DFY-153")) == 1
 
 
 def test_clover_gives_the_right_programs_alone(tmp_path: Path) -> None:
@@ -118,12 +112,12 @@ def test_clover_gives_the_right_programs_alone(tmp_path: Path) -> None:
         "CloverBench/adversarial_incorrect/C1/max/max_strong.dfy": MAX,
     }
     put(tmp_path, files)
-    assert [one.id for one in load_clover_bench(tmp_path)] == ["max/Max"] == [one.id for one in load(tmp_path)]
+    assert [one.id for one in load(tmp_path)] == ["max/Max"]
 
 
 def test_plain_programs_are_named_by_their_path(tmp_path: Path) -> None:
     put(tmp_path, {"one.dfy": MAX, "sub/one.dfy": GHOSTS, ".hidden/x.dfy": MAX, "notes.txt": "x"})
-    assert [one.id for one in load_programs(tmp_path)] == ["one/Max", "sub/one/M.C.Note", "sub/one/M.C.Add"]
+    assert [one.id for one in load(tmp_path)] == ["one/Max", "sub/one/M.C.Note", "sub/one/M.C.Add"]
     assert [one.id for one in load(tmp_path / "one.dfy")] == ["one/Max"]
 
 
@@ -134,7 +128,7 @@ def test_rows_hold_examples_or_programs(tmp_path: Path, pack: object) -> None:
     rows.append({"test_file": "x.dfy", "ground_truth": SUM, "hints_removed": NO_HINTS})
     content = pack("".join(json.dumps(row) + "\n\n" for row in rows).encode())
     name = {b"\x1f\x8b": "r.jsonl.gz", b"\xfd7": "r.jsonl.xz"}.get(content[:2], "r.jsonl")
-    one, two, _, last = load_jsonl(put(tmp_path, {name: content}))
+    one, two, _, last = load(put(tmp_path, {name: content}))
     assert one.mutants == ("{ assert false; }",) and one.gold == "method M()\n{ assert true; }\n"
     assert [(one.id, one.family), (two.id, two.family), last.id] == [("e", "f"), ("5/Max", "rows"), "x/Total"]
     assert one.source == name
