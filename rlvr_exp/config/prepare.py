@@ -28,12 +28,6 @@ class Corpus(Prepare):
     """Most rows of a split; 0: the sizes of the embedded corpus."""
 
 
-@configures("rlvr_exp.corpora.edits.build.make")
-@dataclass
-class EditsCorpus(Corpus):
-    """The embedded corpus of edits, every one of them made by the real ast-grep. Equal code makes equal files."""
-
-
 @dataclass
 class FromPath(Prepare):
     """What is made of files that are there."""

@@ -1,13 +1,13 @@
 """Rules derived from the trees before and after: what they are on typical edits, and that ast-grep makes the text after by them."""
 
 import json
-import random
 import re
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shipped import Shipped
 from thinning import thinned, tries
 
 pytest.importorskip("ast_grep_py")
@@ -18,12 +18,13 @@ from rlvr_exp.corpora.edit_actions.nodes import is_part, parse
 from rlvr_exp.corpora.edit_actions.search import AMBIGUOUS, LARGE, MANY_CHANGES, MANY_RULES, Search
 from rlvr_exp.corpora.edit_sets.draft import Dropped
 from rlvr_exp.corpora.edit_sets.normalize import TOO_LONG
-from rlvr_exp.corpora.edits.build import draft_of, families
 from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.edits.domain import EMBEDDED
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.verifiers.ast_grep import AstGrep
 from rlvr_exp.verifiers.base import Request
 
+ROWS = Shipped(EMBEDDED).rows
 LIMITS = (1000, 0.5)
 """Characters of a rule, and the share of the text that the rules may repeat."""
 OTHER = """
@@ -240,14 +241,14 @@ def edited(draw, text):
     return "\n".join(lines)
 
 
-PROGRAMS = st.tuples(st.sampled_from(families("train")[0]), st.integers(0, 10**6), st.randoms(use_true_random=False))
+PROGRAMS = st.tuples(st.deferred(lambda: st.sampled_from(ROWS("dev"))), st.randoms(use_true_random=False))
 
 
 @settings(max_examples=tries(80), deadline=None)
 @given(PROGRAMS)
 def test_hunks_make_the_text_after(drawn):
-    family, number, draw = drawn
-    before = draft_of(family, "rules", number).before
+    row, draw = drawn
+    before = row["before"]
     after = edited(draw, before)
     hunks = hunks_of(before, after, (parse(before, "python"), parse(after, "python")))
     assert applied(before, hunks) == after
@@ -261,30 +262,29 @@ def test_hunks_make_the_text_after(drawn):
 @settings(max_examples=tries(60), deadline=None)
 @given(PROGRAMS)
 def test_ast_grep_makes_the_text_after_by_what_is_derived(verifier, drawn):
-    family, number, draw = drawn
-    edit = draft_of(family, "rules", number)
-    after = draw.choice((edit.after, edited(draw, edit.before)))
-    if after in (edit.before, ""):
+    row, draw = drawn
+    before, after = row["before"], draw.choice((row["after"], edited(draw, row["before"])))
+    if after in (before, ""):
         return
     try:
-        rules = derived(verifier, edit.before, after)
+        rules = derived(verifier, before, after)
     except Dropped:
         return
-    assert 1 <= len(rules) <= 3 and outcome(verifier, edit.before, after, rules) == "passed"
+    assert 1 <= len(rules) <= 3 and outcome(verifier, before, after, rules) == "passed"
 
 
 def test_most_edits_of_the_embedded_families_have_rules(verifier):
-    drawn = [draft_of(family, "yield", number) for family in families("test_unseen")[0] for number in range(3)]
+    single = [row for row in ROWS("test_unseen") if row["family"] not in ("two_edits", "three_edits")][:42]
     found = 0
-    for edit in drawn:
+    for row in single:
         try:
-            found += bool(derived(verifier, edit.before, edit.after))
+            found += bool(derived(verifier, row["before"], row["after"]))
         except Dropped:
             continue
-    assert found >= 0.9 * len(drawn)
+    assert found >= 0.9 * len(single)
 
 
 def test_equal_code_derives_equal_rules(verifier):
-    edit = draft_of("add_parameter", "rules", random.Random(0).randrange(100))
-    one, two = (derived(verifier, edit.before, edit.after) for _ in range(2))
+    row = next(row for row in ROWS("dev") if row["family"] == "add_parameter")
+    one, two = (derived(verifier, row["before"], row["after"]) for _ in range(2))
     assert one == two
