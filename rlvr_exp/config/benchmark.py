@@ -265,16 +265,6 @@ class EvalPlus(FromPath):
         return done.stdout.strip()
 
 
-@configures("rlvr_exp.benchmarks.ast_grep_rules.measure")
-@dataclass
-class AstGrepRules(FromPath):
-    """Rules of a public collection against what the collection says of them."""
-
-    reads = ("sandbox",)
-    collection: str = option("catalog", choices=("catalog", "essentials", "antislop", "schema"))
-    """Which collection the folder is."""
-
-
 @configures("rlvr_exp.benchmarks.dafny_differential.measure")
 @dataclass
 class DafnyDifferential(FromPath):

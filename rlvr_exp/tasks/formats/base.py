@@ -22,6 +22,9 @@ class Format(ABC):
     """What a completion answers with, in a word."""
     languages: tuple[str, ...] = ()
     """Languages of a fenced block that is an answer."""
+    fixed_answers = ""
+    """Import path of a function of a problem and a kind (plain or all) that yields names and texts of answers which know nothing
+    of their task; empty: there are none."""
     is_python = False
     """Candidates are Python programs."""
 
@@ -51,6 +54,10 @@ class Format(ABC):
         """
         found = answer_text(without_thoughts(completion), self.languages).strip("\n")
         return Candidate(found + "\n") if found.strip() else Candidate(None, f"no {self.answer} in the answer")
+
+    def as_program(self, problem: Any) -> tuple[Any, str] | None:
+        """A problem with other answers as one that a program answers and tests judge, and its reference program; else None."""
+        return None
 
     @abstractmethod
     def fault(self, problem: Any, text: str) -> str:
