@@ -219,7 +219,7 @@ class EditActions(FromPath):
         return {"set": self.set, "max_characters": self.max_characters, "max_share": self.max_share}
 
 
-@configures("rlvr_exp.domains.edits.derive.readers.make")
+@configures("rlvr_exp.domains.edits.derive.build.make_trajectories")
 @dataclass
 class Trajectories(FromPath):
     """Steps of trajectories as rows of edits: what a teacher was shown, its action, proved by ast-grep, and what came of it."""

@@ -20,7 +20,7 @@ from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputError, RlvrError
 from rlvr_exp.domains.edits.derive import build
 from rlvr_exp.domains.edits.derive.build import OTHER_TEXT, REFUSED
-from rlvr_exp.domains.edits.derive.readers import NO_ACTION, NO_AFTER, NO_TEXTS
+from rlvr_exp.domains.edits.derive.readers import NO_AFTER, NO_RULE, NO_TEXTS
 from rlvr_exp.domains.edits.derive.search import LARGE
 from rlvr_exp.domains.edits.ingest.normalize import INCOMPLETE, NO_INSTRUCTION, NO_TEXT, UNCHANGED, UNKNOWN, UNREADABLE
 from rlvr_exp.domains.edits.rows import load
@@ -258,7 +258,7 @@ def test_the_catalogue_gives_rows_by_its_own_rules(tmp_path: Path) -> None:
         ("", NO_TEXTS),
         ("wrong", OTHER_TEXT),
         ("file", REFUSED),
-        ("nothing", NO_ACTION),
+        ("nothing", NO_RULE),
         ("", NO_INSTRUCTION),
         ("", UNREADABLE),
     ]
