@@ -180,7 +180,7 @@ def of_answers(infer: Infer, environment: Any) -> Iterator[InputProblem]:
         return  # The schema of the environment has its own conflicts.
     if turns not in ALLOWED:
         what, remedy = (
-            "answers have one turn, or an environment that has an engine for them",
+            "answers have one turn, or their environment has an engine of inference",
             "infer.max_attempts=N to retry, or drop it",
         )
         allowed = [*ALLOWED.values(), *(target.rpartition(".")[2].lower() for target in engines)]

@@ -73,8 +73,8 @@ def _apply_all(job: dict[str, Any]) -> tuple[str, int]:
     text, matches, seen = job["text"], 0, set()
     for _ in range(job["max_passes"]):
         before = text
-        for step in job["steps"]:
-            text, count = _apply(text, *step, job)
+        for language, ending, configs in job["steps"]:
+            text, count = _apply(text, language, ending, configs, job)
             matches += count
             if len(text.encode()) > job["max_kb"] << 10:
                 raise RuleFault("output", f"the edited text is larger than {job['max_kb']} KiB")
@@ -117,7 +117,7 @@ def digest(text: str, language: str) -> str:
     return hashed.hexdigest()
 
 
-def _digest(hashed: "hashlib._Hash", tree: SgNode, text: str, language: str) -> None:
+def _digest(hashed: hashlib.blake2b, tree: SgNode, text: str, language: str) -> None:
     ahead: list[SgNode | str] = [tree]
     while ahead:
         item = ahead.pop()
@@ -187,7 +187,7 @@ def _is_python(text: str) -> bool:
     return True
 
 
-def _add(hashed: "hashlib._Hash", *parts: str) -> None:
+def _add(hashed: hashlib.blake2b, *parts: str) -> None:
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
         hashed.update(len(data).to_bytes(8, "big") + data)

@@ -4,7 +4,9 @@ Takes only rules that it applies exactly like the ast-grep program, and returns 
 `rewriters` or object `fix`, usual strictness, plain template variables that the rule defines, no suppression comments,
 and matches that end where their pattern ends (the program shortens the others). Indentation follows ast-grep's
 published algorithm: a variable's later lines move by the difference between its original line and its new place, and
-all of a replacement's later lines by the indentation of the line of its match. Imports the standard library, ast_grep_py and `program` only.
+all of a replacement's later lines by the indentation of the line of its match.
+
+A worker imports this file: standard library, ast_grep_py and `program` only.
 """
 
 import re
@@ -48,7 +50,7 @@ def apply(text: str, language: str, parts: dict[str, Any], max_bytes: int) -> tu
 
 def _find(text: str, language: str, parts: dict[str, Any]) -> list[SgNode] | None:
     """All matches in source order, outer ones first; None for a rule that this engine does not take."""
-    config = {key: part for key, part in parts.items() if key != "fix"}
+    config: Any = {key: part for key, part in parts.items() if key != "fix"}
     try:
         return SgRoot(text, language).root().find_all(config)
     except MemoryError:
@@ -144,8 +146,8 @@ class _Template:
         return _moved(text, 0, _indent(self._source[: node.range().start.index]))
 
     def _value(self, node: SgNode, name: str, several: bool, indent: int) -> str:
-        nodes = node.get_multiple_matches(name) if several else [node.get_match(name)]
-        if not nodes or nodes[0] is None:
+        nodes = node.get_multiple_matches(name) if several else [*filter(None, [node.get_match(name)])]
+        if not nodes:
             return ""
         start, end = nodes[0].range().start.index, nodes[-1].range().end.index
         return _moved(self._source[start:end], _indent(self._source[:start]), indent)
