@@ -25,6 +25,7 @@ from rlvr_exp.domains.edits.action import DONE, Action, parse_action
 from rlvr_exp.domains.edits.derive.readers import CatalogueReader, Place, Proposal, Reader, RowReader, TrajectoryReader
 from rlvr_exp.domains.edits.ingest.build import STATS
 from rlvr_exp.domains.edits.ingest.index import DROPPED, check_output, table
+from rlvr_exp.domains.edits.ingest.lines import name_below
 from rlvr_exp.domains.edits.ingest.normalize import INCOMPLETE, Dropped
 from rlvr_exp.domains.edits.options import EditActions, Trajectories
 from rlvr_exp.domains.edits.problem import AstGrepProblem
@@ -288,7 +289,7 @@ class _Writer:
     def _drop(self, place: Place, name: str, fault: Dropped) -> None:
         self.tally.dropped[fault.reason] += 1
         detail = fault.detail.encode("utf-8", "backslashreplace").decode()[:300]
-        self._dropped.writerow((_name(place.file, self.root), place.number, name, fault.reason, detail))
+        self._dropped.writerow((name_below(place.file, self.root), place.number, name, fault.reason, detail))
 
     def _file(self, name: str) -> IO[str]:
         if name not in self._files:
@@ -308,7 +309,7 @@ def _metadata(
     versions: dict[str, str],
 ) -> DatasetMetadata:
     return DatasetMetadata(
-        sources={name: {_name(file, root): checksum(file) for file in files}},
+        sources={name: {name_below(file, root): checksum(file) for file in files}},
         licences=dict(tally.licences.most_common()),
         languages=tally.languages(),
         counts=tally.counts(),
@@ -316,10 +317,6 @@ def _metadata(
         versions=versions,
         files={file.relative_to(output).as_posix(): checksum(file) for file in sorted(output.rglob("*.jsonl"))},
     )
-
-
-def _name(file: Path, root: Path) -> str:
-    return file.name if file == root else file.relative_to(root).as_posix()
 
 
 def _nothing_kept(output: Path, tally: Tally) -> InputError:

@@ -33,7 +33,7 @@ from rlvr_exp.domains.edits.ingest.index import (
     write_dropped,
     write_splits,
 )
-from rlvr_exp.domains.edits.ingest.lines import Line, read_lines
+from rlvr_exp.domains.edits.ingest.lines import Line, name_below, read_lines
 from rlvr_exp.domains.edits.ingest.normalize import Dropped, Normalized, Place, normalize
 from rlvr_exp.domains.edits.ingest.sets import READERS
 from rlvr_exp.domains.edits.options import EditSets
@@ -233,10 +233,7 @@ def _provenance(config: Config, shards: Sequence[Shard], held_out: HeldOut, toke
         root = shard.place.root
         if shard.reader.name not in sources:
             files = (shard.reader.sources or shard.reader.files)(root)
-            names = {
-                (file.name if file == root else file.relative_to(root).as_posix()): checksum(file) for file in files
-            }
-            sources[shard.reader.name] = names
+            sources[shard.reader.name] = {name_below(file, root): checksum(file) for file in files}
     options = {key: value for key, value in vars(config.prepare).items() if key not in NOT_DECIDING}
     options |= {
         "seed": config.seed,

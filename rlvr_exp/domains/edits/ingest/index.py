@@ -24,6 +24,7 @@ from typing import IO, Any, Self
 from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.edits.ingest.alike import RANKED
+from rlvr_exp.domains.edits.ingest.lines import name_below
 from rlvr_exp.domains.edits.ingest.normalize import Place, SetReader
 
 FOLDER = ".ingest"
@@ -37,6 +38,10 @@ CREATE TABLE IF NOT EXISTS bands (band INTEGER, place INTEGER, n INTEGER);
 CREATE TABLE IF NOT EXISTS rows (n INTEGER PRIMARY KEY, shard INTEGER, number INTEGER, id TEXT, key BLOB, demanded TEXT,
     source TEXT, language TEXT, licence TEXT, answered INTEGER, tested INTEGER, characters INTEGER, tokens INTEGER,
     bytes INTEGER, signature BLOB);
+"""
+_INSERT = """
+INSERT INTO rows VALUES (:n, :shard, :number, :id, :key, :demanded, :source, :language, :licence, :answered, :tested, :characters,
+    :tokens, :bytes, :signature)
 """
 DROPPED = "dropped.csv"
 GB = 1e9
@@ -70,9 +75,7 @@ class Shard:
 
     @property
     def name(self) -> str:
-        """Its path below the set's, which names it in what is written."""
-        root = self.place.root
-        return self.file.name if root == self.file else self.file.relative_to(root).as_posix()
+        return name_below(self.file, self.place.root)
 
 
 @dataclass(frozen=True)
@@ -153,20 +156,7 @@ class Index:
         self._spool.write(data)
         self._size += len(data)
         n, self._next = self._next, self._next + 1
-        counted = (row.answered, row.tested, row.characters, row.tokens, len(data))
-        values = (
-            n,
-            row.shard,
-            row.number,
-            row.id,
-            row.key,
-            row.demanded,
-            row.source,
-            row.language,
-            row.licence,
-            *counted,
-        )
-        self.db.execute(f"INSERT INTO rows VALUES ({', '.join('?' * 15)})", (*values, row.signature))
+        self.db.execute(_INSERT, {"n": n, "bytes": len(data), **vars(row)})
         place = int.from_bytes(row.key[:8], "big", signed=True)
         self.db.executemany("INSERT INTO bands VALUES (?, ?, ?)", [(band, place, n) for band in row.bands])
 

@@ -48,6 +48,11 @@ def nothing_there(root: Path, allowed: str) -> InputError:
     return InputError(InputProblem("prepare.path", "no files of the set are there", str(root), allowed))
 
 
+def name_below(file: Path, root: Path) -> str:
+    """The path of a file below a set's, which names it in what is written."""
+    return file.name if file == root else file.relative_to(root).as_posix()
+
+
 def read_lines(file: Path, position: int = 0, number: int = 0) -> Iterator[Line]:
     """Every line after the one that ended at `position` and had `number`."""
     if file.suffix in TABLES:
