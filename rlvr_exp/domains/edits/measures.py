@@ -1,4 +1,11 @@
-"""How near an edited text is to the wanted one. Of all this the verifier lets `untouched` alone decide, where tests judge."""
+"""Measures of an answer: how near its edited text is to the wanted one, and how near its action is to a teacher's.
+
+Of the measures, only `untouched` decides a verdict, if tests judge. Texts come from hostile rules: comparing them is linear in
+their lengths, and syntax trees of Python that an answer wrote are read and compared without recursion, in the trusted process.
+
+The likeness of actions has the scores of supervised reinforcement learning (Deng et al. 2025, arXiv 2510.25992). Both are in
+[0, 1], and both are 1 for equal actions, whatever form they were written in. They are not symmetric: the student comes first.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -26,6 +33,15 @@ MOST_PAIRS, MOST_APART = 10**9, 30_000
 """Bounds of what measuring one answer costs, which is measured outside the sandbox: parsing grows with a text's length, likeness with
 the product of two."""
 _STEPS = ("parses", "valid", "applies")
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+UNLIKE = {"field_similarity": 0.0, "string_similarity": 0.0}
+"""Where there is no action."""
+FAILED = {"exact": 0.0, "similarity": 0.0}
+"""Where there is no edited text."""
+_SHOWN = 120
+MOST_CHARACTERS = 2000
+"""Characters of each action that are compared one by one: the time grows with their product."""
+Path = tuple[str | int, ...]
 
 
 def measured(
@@ -45,13 +61,6 @@ def measured(
     start = problem.start or problem.before
     near = of_text(start, problem.after, text, problem.language) if reached == APPLIED else FAILED
     return replace(verdict, measures={**steps, **near})
-
-
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-UNLIKE = {"field_similarity": 0.0, "string_similarity": 0.0}
-"""Where there is no action."""
-FAILED = {"exact": 0.0, "similarity": 0.0}
-"""Where there is no edited text."""
 
 
 def of_text(before: str, after: str, text: str, language: str) -> dict[str, float]:
@@ -123,9 +132,6 @@ def syntax_key(node: ast.AST) -> tuple[Any, ...]:
     return tuple(parts)
 
 
-_SHOWN = 120
-
-
 def equal_text(got: str, wanted: str) -> bool:
     """Whether every character is equal."""
     return got == wanted
@@ -164,11 +170,6 @@ def _lines(text: str) -> list[str]:
 def _cut(line: str) -> str:
     line = line.replace("\r", "\\r")
     return line if len(line) <= _SHOWN else f"{line[:80]} ... {line[-30:]}"
-
-
-MOST_CHARACTERS = 2000
-"""Of each text that is compared character by character: the time grows with their product."""
-Path = tuple[str | int, ...]
 
 
 def similarities(student: Action, teacher: str, language: str) -> dict[str, float]:

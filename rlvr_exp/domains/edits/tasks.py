@@ -2,6 +2,9 @@
 
 Both answers are judged by `verifier=ast_grep`. Splits are those of the rows' files; what no file places is drawn by content, the
 rows of one text staying together.
+
+Prompts of style `bare` are for small models trained here: the instruction, the text, and a line that names the answer: `=>` the
+edited text, `->` an action. `instruct` says the same in words.
 """
 
 import json

@@ -87,7 +87,8 @@ def test_the_test_files_decide_in_the_verifier_too(verifier):
         problems = [AstGrepProblem("python", row["before"], "", row["tests"], answer="text") for row in tested]
         requests = [Request(one, Candidate(row[text])) for one, row in zip(problems, tested, strict=True)]
         found = [verifier.submit(request) for request in requests]
-        assert [future.result(timeout=300).outcome for future in found] == [outcome] * len(tested)
+        verdicts = [future.result(timeout=300) for future in found]
+        assert [one.outcome for one in verdicts] == [outcome] * len(tested), [one.log for one in verdicts]
 
 
 def test_the_domain_reads_them():

@@ -1,6 +1,7 @@
 """Rows with actions of one to three rules: read, derived, proved and written, a line and a batch at a time.
 
 Memory does not grow with the rows. The files are complete under their names; what a kill leaves is removed by the next run.
+The verifier proves proposals in batches: ast-grep's own result, in the sandbox, decides which actions stay.
 """
 
 import csv

@@ -1,4 +1,9 @@
-"""The rules that could make a target's hunks, from the most general to the literal one, alone and in a context."""
+"""Rules that could make some hunks of an edit, from the most general to the literal one, alone and in a context.
+
+A target is a node around the hunks, or a run of siblings. A template is its pattern and the rewrite: variables stand for the
+parts that the edit copies unchanged, `$A` for a node and `$$$A` for several in a row (statements of a body, arguments), and equal
+nodes have one variable. Names of functions, attributes and keywords stay as they are, since they say what a rule is about.
+"""
 
 import json
 import re

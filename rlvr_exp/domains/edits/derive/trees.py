@@ -1,4 +1,9 @@
-"""Syntax trees as ast-grep has them, and the places of their nodes in the text."""
+"""Syntax trees as ast-grep has them, the nodes that an edit may copy, and the difference of two trees as hunks.
+
+A hunk is a stretch of the text before with the text that takes its place. Children of two nodes of one kind are aligned: equal
+ones first, then, between them, those of one kind whose texts are alike. The differences in between, blanks too, are hunks, so that
+all hunks together always make the text after. A `Step` is a text and the hunks that are left.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
