@@ -19,7 +19,8 @@ TESTS = Path(__file__).parent
 TIERS = ("all", "unit", "rest")
 PLACES = """
     benchmarks/test_contest.py
-    config core curriculum docs domains/dafny episodes evaluation
+    config core curriculum docs domains/dafny episodes evaluation domains/edits/test_action_similarity.py
+    domains/edits/test_edit_action.py domains/edits/test_edits_domain.py
     launch launchers/test_conf_page.py launchers/test_requirements.py
     main memory readme/test_links.py readme/test_problems_page.py records report rewards
     rollouts/test_group_filter.py rollouts/test_replies.py
@@ -31,16 +32,16 @@ PLACES = """
 EXCEPT = """
     config/test_declared_once.py config/test_images.py config/test_parallel_options.py
     docs/test_notebooks.py docs/test_page_commands.py
-    domains/dafny/attacks
-    domains/dafny/test_cascade.py domains/dafny/test_cascade_engine.py domains/dafny/test_cascade_groups.py
-    domains/dafny/test_dafny_backport.py domains/dafny/test_dafny_check.py domains/dafny/test_dafny_contest.py
-    domains/dafny/test_dafny_corpus_assets.py domains/dafny/test_dafny_corpus_proofs.py
-    domains/dafny/test_dafny_differential.py domains/dafny/test_dafny_kept.py domains/dafny/test_dafny_resolver.py
-    domains/dafny/test_dafny_roles.py domains/dafny/test_dafny_rows.py domains/dafny/test_dafny_run.py
-    domains/dafny/test_dafny_start.py domains/dafny/test_dafny_usable_examples.py domains/dafny/test_dafny_vacuity.py
+    domains/dafny/attacks domains/dafny/test_cascade.py domains/dafny/test_cascade_engine.py
+    domains/dafny/test_cascade_groups.py domains/dafny/test_dafny_backport.py domains/dafny/test_dafny_check.py
+    domains/dafny/test_dafny_contest.py domains/dafny/test_dafny_corpus_assets.py
+    domains/dafny/test_dafny_corpus_proofs.py domains/dafny/test_dafny_differential.py
+    domains/dafny/test_dafny_kept.py domains/dafny/test_dafny_resolver.py domains/dafny/test_dafny_roles.py
+    domains/dafny/test_dafny_rows.py domains/dafny/test_dafny_run.py domains/dafny/test_dafny_start.py
+    domains/dafny/test_dafny_usable_examples.py domains/dafny/test_dafny_vacuity.py
     domains/dafny/test_dafny_verifier.py domains/dafny/test_stage_cascade.py domains/dafny/test_stage_dafny.py
-    episodes/test_adversarial.py episodes/test_adversarial_attacks.py episodes/test_edits_episodes.py episodes/test_reasoning.py episodes/test_retry.py
-    episodes/test_solving.py
+    episodes/test_adversarial.py episodes/test_adversarial_attacks.py episodes/test_reasoning.py
+    episodes/test_retry.py episodes/test_solving.py
     evaluation/test_bits.py evaluation/test_vote.py evaluation/test_evaluate_episodes.py
     evaluation/test_excess_code.py
     launch/test_children.py launch/test_data_check.py launch/test_execute.py launch/test_execute_ranks.py
@@ -56,8 +57,7 @@ EXCEPT = """
     studies/test_run_search.py studies/test_run_study.py studies/test_search.py studies/test_search_killed.py
     studies/test_search_rounds.py studies/test_study_killed.py studies/test_study_plans.py studies/test_transfer.py
     studies/test_width.py studies/test_zero_shot.py
-    tasks/edits/test_edits_published.py
-    verifiers/test_ast_grep.py verifiers/test_ast_grep_measures.py verifiers/test_ast_grep_syntax.py
+
     verifiers/test_execution.py verifiers/test_line_coverage.py verifiers/test_pytest_suite.py
     verifiers/test_pytest_suite_texts.py verifiers/test_python_io.py verifiers/test_python_io_cases.py
     verifiers/test_python_io_honest.py verifiers/test_python_tests.py verifiers/test_universal.py

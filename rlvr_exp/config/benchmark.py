@@ -267,13 +267,3 @@ class EvalPlus(FromPath):
         except (OSError, subprocess.CalledProcessError):
             return ""
         return done.stdout.strip()
-
-
-@configures("rlvr_exp.benchmarks.ast_grep_rules.measure")
-@dataclass
-class AstGrepRules(FromPath):
-    """Rules of a public collection against what the collection says of them."""
-
-    reads = ("sandbox",)
-    collection: str = option("catalog", choices=("catalog", "essentials", "antislop", "schema"))
-    """Which collection the folder is."""

@@ -19,7 +19,6 @@ from rlvr_exp.config.optimizer import AdamW8bit
 from rlvr_exp.config.packaged import install_command, is_converted, package_problem
 from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.paths import PACKAGE
-from rlvr_exp.config.prepare import EditSets
 from rlvr_exp.config.run import SAMPLES, Report, Verify
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.solutions import LOOKS, NEEDED, Solutions
@@ -73,8 +72,8 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         yield from (MissingArtifact(problem, command) for problem, command in missing())
     for problem in starts_missing(config):
         yield MissingArtifact(problem, "")
-    if isinstance(config.prepare, EditSets) and (absent := _not_installed("datasketch", "rapidfuzz")):
-        command = "pip install 'rlvr_exp[edits]'"
+    if config.prepare is not None and (absent := _not_installed(*config.prepare.packages)):
+        command = f"pip install 'rlvr_exp[{config.prepare.extra}]'"
         yield MissingArtifact(InputProblem("prepare", "packages are missing", absent, "", "", command), command)
     if config.evaluate is not None and config.evaluate.baseline:
         yield from _run("evaluate.baseline", config.evaluate.baseline)
@@ -147,7 +146,7 @@ def _not_installed(*names: str) -> str:
 def loads_weights(config: Config) -> bool:
     """Whether the weights of the `model` node are loaded from the start."""
     elsewhere = reads(config, "engine") and is_server(config.engine)
-    without = isinstance(config.benchmark, OfShape) or isinstance(config.prepare, EditSets)
+    without = isinstance(config.benchmark, OfShape) or getattr(config.prepare, "tokenizer_alone", False)
     return reads(config, "model") and not elsewhere and not without
 
 

@@ -7,7 +7,6 @@ from omegaconf import MISSING
 
 from rlvr_exp.config import (  # noqa: F401  These have schemas that are found by their targets alone.
     curriculum,
-    edits,
     engine,
     environment,
     ppo,

@@ -48,20 +48,6 @@ class PythonTests(Verifier):
     """CPU seconds of one pytest suite, which may take three times as many by the wall clock."""
 
 
-@configures("rlvr_exp.verifiers.ast_grep.AstGrep")
-@dataclass
-class AstGrep(Verifier):
-    """Applies an ast-grep action to a text and compares what it makes, or runs tests on it."""
-
-    compare: str = option("text", choices=("text", "text_loose", "syntax"))
-    """What must be equal: every character; all but blanks at line ends and empty lines; the syntax tree."""
-    max_passes: int = option(1, low=1, high=100)
-    """1: apply an action once; more: until nothing changes, at most so often."""
-    untouched: str = option("proved", choices=("proved", "wanted", "never"))
-    """Of which rows with tests the functions and classes that the wanted text leaves as they are have to stay, besides passing the
-    tests: of those whose wanted text is known to pass (the embedded ones), of all with a wanted text, of none."""
-
-
 @configures("rlvr_exp.verifiers.suite.verifier.PytestSuite")
 @dataclass
 class PytestSuite(Verifier):

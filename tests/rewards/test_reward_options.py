@@ -12,6 +12,7 @@ from verified_samples import answer, failed, passed, rejected
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.config.options import SCHEMAS, allowed_of
+from rlvr_exp.config.reward import Term
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.verifiers.base import Verdict
 
@@ -39,7 +40,9 @@ CHANGES: dict[str, dict[str, Any]] = {
     "PerTask": {},
     "Reward": {"terms": "one switched off", "normalizer": "another", "ordered": True},
 }
-REWARDS = {schema.__name__: schema for target, schema in SCHEMAS.items() if ".rewards." in target}
+REWARDS = {
+    schema.__name__: schema for target, schema in SCHEMAS.items() if ".rewards." in target or issubclass(schema, Term)
+}
 LEAVES = [
     (name, spec.name)
     for name, schema in REWARDS.items()
