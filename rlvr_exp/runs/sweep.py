@@ -178,7 +178,9 @@ def run_sweep(
     print("\n" + table(runs), flush=True)
     try:
         answer = write_record(root, "sweep", command, runs, _findings(runs))
-        print(f"\n{answer}table of the sweep: {root / 'study.html'}", flush=True)
+        print(
+            "", *filter(None, [answer.rstrip("\n"), f"table of the sweep: {root / 'study.html'}"]), sep="\n", flush=True
+        )
     except Exception:  # The runs are complete all the same.
         traceback.print_exc()
         codes.append(FAULT)
