@@ -46,8 +46,8 @@ EXCEPT = """
     self_play/test_imitation.py self_play/test_relabel.py
     solutions/test_store_processes.py
     runs/test_calibration.py runs/test_chain.py runs/test_executors.py runs/test_model_studies.py runs/test_quick_studies.py
-    runs/test_run_search.py runs/test_run_study.py runs/test_search.py runs/test_search_killed.py
-    runs/test_search_rounds.py runs/test_study_killed.py runs/test_study_plans.py runs/test_transfer.py
+    runs/test_run_search.py runs/test_run_study.py runs/test_search.py
+    runs/test_search_rounds.py runs/test_killed.py runs/test_study_plans.py runs/test_transfer.py
     runs/test_width.py runs/test_zero_shot.py
     tasks/edits/test_edits_published.py
     verifiers/dafny/test_dafny_kept.py verifiers/dafny/test_dafny_roles.py verifiers/dafny/test_dafny_run.py

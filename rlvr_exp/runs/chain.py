@@ -124,13 +124,13 @@ class _LinkRuns(Runs):
         super().__init__(order, context, follow=follow)
         self._places = order.places
 
-    def places(self, jobs: Sequence[Job]) -> list[Place]:
-        found = [self._places[job] for job in jobs]
+    def placed(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], list[Place]]:
+        found = [self._places[job] for job in batch if isinstance(job, Job)]
         for place in found:
             if not place.reused and not _resumes(place) and place.directory.exists():
                 shutil.rmtree(place.directory)  # What a stopped link of this chain has left: such a stage begins anew.
             write_json(_words_of(place.directory), list(place.job.words))
-        return found
+        return batch, found
 
     def own_words(self, place: Place) -> tuple[str, ...]:
         return ("run.resume=auto",) if _resumes(place) else ()

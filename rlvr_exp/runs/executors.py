@@ -69,7 +69,10 @@ class Executor(ABC, Generic[Handle]):
         try:
             while True:
                 if context.interrupted:
-                    self._stop_all([*running.values()])
+                    for one in running.values():
+                        self.stop(one)
+                    self.wait([*running.values()])
+                    raise Interrupted("stopped; the same command with run.resume=auto goes on there")
                 for name in list(running):
                     if (code := self.code_of(running[name])) is not None:
                         del running[name], slots[name]
@@ -87,12 +90,6 @@ class Executor(ABC, Generic[Handle]):
                 time.sleep(self.every_s)
         finally:
             self.abandon([*running.values()])
-
-    def _stop_all(self, running: Sequence[Handle]) -> None:
-        for one in running:
-            self.stop(one)
-        self.wait(running)
-        raise Interrupted("stopped; the same command with run.resume=auto goes on there")
 
     def begin(self, root: Path) -> None:
         """Get ready, for a study in this folder. Raises InputError where it cannot run any command."""
@@ -205,7 +202,19 @@ class Slurm(Executor[Any], options.Slurm):
 
     def begin(self, root: Path) -> None:
         """Raises InputError: submitit is not installed, or takes no such parameters."""
-        self._submitit = self._executor(root)
+        try:
+            import submitit
+        except ImportError as fault:
+            remedy = "pip install 'rlvr_exp[submitit]', or executor=local"
+            raise InputError(InputProblem("executor", "needs submitit", "slurm", "", "", remedy)) from fault
+        try:
+            self._submitit = submitit.AutoExecutor(folder=root / FILES, cluster=self.cluster)
+            self._submitit.update_parameters(**self.parameters)
+        except (NameError, RuntimeError, ValueError, AssertionError) as fault:  # As submitit has them, in words.
+            remedy = "see submitit's AutoExecutor; executor.cluster=local without Slurm"
+            raise InputError(
+                InputProblem("executor", f"submitit refuses: {fault}", str(self.parameters), "", "", remedy)
+            ) from fault
 
     def start(self, command: Command, slot: int) -> Any:
         return self._submitit.submit(Program(command))
@@ -221,22 +230,6 @@ class Slurm(Executor[Any], options.Slurm):
     def abandon(self, running: Sequence[Any]) -> None:
         for one in running:
             self.stop(one)
-
-    def _executor(self, root: Path) -> Any:
-        try:
-            import submitit
-        except ImportError as fault:
-            remedy = "pip install 'rlvr_exp[submitit]', or executor=local"
-            raise InputError(InputProblem("executor", "needs submitit", "slurm", "", "", remedy)) from fault
-        try:
-            executor = submitit.AutoExecutor(folder=root / FILES, cluster=self.cluster)
-            executor.update_parameters(**self.parameters)
-        except (NameError, RuntimeError, ValueError, AssertionError) as fault:  # As submitit has them, in words.
-            remedy = "see submitit's AutoExecutor; executor.cluster=local without Slurm"
-            raise InputError(
-                InputProblem("executor", f"submitit refuses: {fault}", str(self.parameters), "", "", remedy)
-            ) from fault
-        return executor
 
 
 def _queued(job_id: str) -> bool:

@@ -1,6 +1,6 @@
-"""What runs of several arms leave beside their directories: `study.json`, tables as CSV, `study.html`, each plot as SVG and PNG.
+"""The record of a study or a sweep, beside its runs: `study.json`, tables as CSV, `study.html`, each plot as SVG and PNG.
 
-One piece for studies and for sweeps. Reads the runs' directories and starts nothing.
+Reads the directories of the runs and starts nothing.
 """
 
 import csv
@@ -9,7 +9,6 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -50,18 +49,23 @@ def write_record(
     curves = {arm.name: _mean_curves(_completed(runs[i] for i in arm.runs)) for arm in found}
     plain, options = [arm.to_dict() for arm in found], _differing(found, runs)
     findings = findings or Findings(())
-    about: dict[str, Any] = {"kind": kind, "command": list(command), "answer": list(findings.answer)}
     tables: dict[str, Sequence[Mapping[str, Any]]] = {name: list(rows) for name, rows in findings.tables.items()}
-    write_json(root / "study.json", about | {"tables": tables, "options": options, "jobs": jobs, "arms": plain})
+    about = {
+        "kind": kind,
+        "command": list(command),
+        "answer": list(findings.answer),
+        "tables": tables,
+        "options": options,
+        "jobs": jobs,
+        "arms": plain,
+    }
+    write_json(root / "study.json", about)
     own = {"jobs": [*map(_job_row, jobs)], "arms": [*map(_arm_row, found)]}
     for name, rows in (own | tables).items():
         write_text(root / f"{name}.csv", _csv(rows))
     for name, plot in findings.plots.items():
         plot.write(root / name)
-    shown = StudyData(
-        root.resolve().name, kind, command, findings.answer, findings.plots, tables, options, jobs, plain, curves
-    )
-    write_text(root / "study.html", study_page(shown))
+    write_text(root / "study.html", study_page(root.resolve().name, about, findings.plots, curves))
     pooled = arms_table(found, findings=not findings.answer) if len(found) < len(jobs) else ""
     return "\n\n".join(filter(None, ["\n".join(findings.answer), pooled]))
 
@@ -152,45 +156,36 @@ MOST_ROWS = 40
 """Rows of a study's own table that are shown; its file has all."""
 
 
-@dataclass(frozen=True)
-class StudyData:
-    """What the page shows, as in `study.json`."""
+def study_page(
+    name: str, study: Mapping[str, Any], plots: Mapping[str, Drawing], metrics: Mapping[str, Sequence[Row]]
+) -> str:
+    """The page of a study or a sweep.
 
-    name: str
-    kind: str
-    command: Sequence[str]
-    answer: Sequence[str]
-    plots: Mapping[str, Drawing]
-    tables: Mapping[str, Sequence[Mapping[str, Any]]]
-    options: Mapping[str, Mapping[str, Any]]
-    """By option in which arms differ, its value in each arm."""
-    jobs: Sequence[Mapping[str, Any]]
-    arms: Sequence[Mapping[str, Any]]
-    metrics: Mapping[str, Sequence[Row]]
-    """Mean rows over the seeds, by arm."""
-
-
-def study_page(study: StudyData) -> str:
-    name, command = escape(study.name), escape(shlex.join(study.command))
-    head = f'<h1>{escape(study.kind)}</h1><p class="note">{name}</p><p><code>{command}</code></p>'
+    Args:
+        study: as in `study.json`.
+        metrics: mean rows over the seeds, by arm.
+    """
+    kind, command = escape(study["kind"]), escape(shlex.join(study["command"]))
+    head = f'<h1>{kind}</h1><p class="note">{escape(name)}</p><p><code>{command}</code></p>'
+    options = [{"option": option, **values} for option, values in study["options"].items()]
     sections = {
-        "Answer": _answer(study),
-        "Arms": _arms(study.arms),
-        "Options that differ": _options(study.options),
-        "Jobs": _jobs(study.jobs),
-        "Curves, mean over seeds": _curves(study.metrics),
+        "Answer": _answer(study, plots),
+        "Arms": _arms(study["arms"]),
+        "Options that differ": _table(options) if options else "",
+        "Jobs": _jobs(study["jobs"]),
+        "Curves, mean over seeds": _curves(metrics),
     }
     body = "".join(f"<section><h2>{title}</h2>{part}</section>" for title, part in sections.items() if part)
-    return document(f"{study.kind}: {study.name}", f"<header>{head}</header>{body}")
+    return document(f"{study['kind']}: {name}", f"<header>{head}</header>{body}")
 
 
-def _answer(study: StudyData) -> str:
+def _answer(study: Mapping[str, Any], plots: Mapping[str, Drawing]) -> str:
     """The sentences, the plots, and the study's own tables."""
-    first, *others = [escape(sentence) for sentence in study.answer] or [""]
+    first, *others = [escape(sentence) for sentence in study["answer"]] or [""]
     said = f"<p><b>{first}</b></p>{''.join(f'<p>{sentence}</p>' for sentence in others)}" if first else ""
-    plots = "".join(f"<figure>{plot.svg()}</figure>" for plot in study.plots.values())
-    drawn = f'<div class="charts big">{plots}</div>' if plots else ""
-    return said + drawn + "".join(_own_table(name, rows) for name, rows in study.tables.items() if rows)
+    figures = "".join(f"<figure>{plot.svg()}</figure>" for plot in plots.values())
+    drawn = f'<div class="charts big">{figures}</div>' if figures else ""
+    return said + drawn + "".join(_own_table(name, rows) for name, rows in study["tables"].items() if rows)
 
 
 def _own_table(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
@@ -212,10 +207,6 @@ def _shown(value: Any) -> str:
     if value is None:
         return "-"
     return f"{value:.4g}" if isinstance(value, float) else value if isinstance(value, str) else json.dumps(value)
-
-
-def _options(options: Mapping[str, Mapping[str, Any]]) -> str:
-    return _table([{"option": name, **values} for name, values in options.items()]) if options else ""
 
 
 def _curves(metrics: Mapping[str, Sequence[Row]]) -> str:

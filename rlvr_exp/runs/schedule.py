@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import time
+from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -70,9 +71,9 @@ class Runs(Feed):
         """Bytes of the printed lines of each running job that were reported."""
         self._progress = _Progress(context, at_once)
 
-    def places(self, jobs: Sequence[Job]) -> list[Place]:
-        """The directory of each job. Raises InputError: a job cannot work."""
-        raise NotImplementedError
+    @abstractmethod
+    def placed(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], list[Place]]:
+        """A batch of the rounds, or another one in its place, with the directories of its jobs."""
 
     def own_words(self, place: Place) -> tuple[str, ...]:
         """Further words of a job's command."""
@@ -120,7 +121,7 @@ class Runs(Feed):
         return [run for run in self._runs.values() if run is not None]
 
     def _take(self, batch: Sequence[Job | Run]) -> None:
-        batch, found = self._placed(batch)
+        batch, found = self.placed(batch)
         of_jobs = {place.job: place for place in found}
         for one in batch:
             if isinstance(one, Run):
@@ -137,9 +138,6 @@ class Runs(Feed):
             self._note(f"{there[0].job.name}: completed already, {there[0].directory}")
         for run in there:
             self._rounds.ended(run)
-
-    def _placed(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], list[Place]]:
-        return batch, self.places([one for one in batch if isinstance(one, Job)])
 
     def _ended(self, place: Place, code: int) -> Run:
         name = place.job.name
@@ -181,7 +179,7 @@ class _StudyRuns(Runs):
         shared = [f"evaluation.remember={self._context.directory / MEASURED}"]
         return (*(shared if trains(place.checked.config.stage) else ()), "run.resume=auto")
 
-    def _placed(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], list[Place]]:
+    def placed(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], list[Place]]:
         jobs = [one for one in batch if isinstance(one, Job)]
         try:
             checked = check(jobs, self._study.rate)

@@ -204,8 +204,8 @@ class _SweepRuns(Runs):
         triples = zip(listed, directories, jobs, strict=True)
         self._places = {job: Place(job, directory, False, one.checked) for job, directory, one in triples}
 
-    def places(self, jobs: Sequence[Job]) -> list[Place]:
-        return [self._places[job] for job in jobs]
+    def placed(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], list[Place]]:
+        return batch, [self._places[job] for job in batch if isinstance(job, Job)]
 
     def next(self) -> tuple[str, Command] | None:
         return None if any(run.code == INTERRUPTED for run in self.runs()) else super().next()

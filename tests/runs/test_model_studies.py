@@ -3,23 +3,60 @@ size (property 37)."""
 
 import json
 import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
-from planted_models import plant_model
+from completions import completion
+from planted import plant
 from scipy import stats
 
 from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.scales import BITS, HELD_OUT_BITS
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.core.files import write_text
+from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.core.statistics import rank_correlation
+from rlvr_exp.evaluation.saved import save
 from rlvr_exp.models.policy import load_policy
+from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.runs.comparison import seconds_until, used
+from rlvr_exp.runs.jobs import Job, Run
 from rlvr_exp.runs.studies.models import TOLERANCE, ArchitectureStudy, Capacity, Tokenization
 
+CHARACTERS = 10
 ARMS = {"first": ["model.scratch.kv_heads=4"], "second": ["model.scratch.kv_heads=1"]}
 TASKS = 30
 BASE = {"command": ["+stage=sft", "model.from_scratch=true"], "metric": BITS}
+
+
+def plant_model(
+    root: Path,
+    job: Job,
+    costs: Sequence[float],
+    parameters: int = 1000,
+    rows: Sequence[Mapping[str, float]] = ({"step": 2, "tokens/seen": 500.0, "time/step": 1.0},),
+    passing: int = 0,
+    tokens: int = 30,
+    examples: int = 64,
+) -> Run:
+    """`costs`: bits a character of each task; `passing`: how many of them, the first, pass."""
+    run = plant(root, job, lambda task: True, tasks=0)
+    scored = [
+        EvalSample(
+            completion(f"t{i}", "passed" if i < passing else "failed", None if i < passing else "parse"),
+            "sampled",
+            "p",
+            {"gold": {"bits": CHARACTERS * cost, "characters": CHARACTERS, "tokens": tokens - 20, "prompt_tokens": 20}},
+        )
+        for i, cost in enumerate(costs)
+    ]
+    rates = {name: rate.to_dict() for name, rate in save(run.directory, "after", scored, ("pass_at_1", BITS)).items()}
+    summary = {**run.summary, "stage": "sft", "after": rates}
+    write_json(run.directory / "summary.json", summary)
+    write_json(run.directory / "manifest.json", {"model": {"total": parameters}, "imitation": {"examples": examples}})
+    lines = ["{" + ", ".join(f'"{name}": {value}' for name, value in row.items()) + "}" for row in rows]
+    write_text(run.directory / "metrics.jsonl", "\n".join(lines) + "\n")
+    return Run(job, run.directory, 0, summary)
 
 
 def costs(mean: float, seed: int) -> list[float]:

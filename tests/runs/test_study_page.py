@@ -2,11 +2,12 @@
 
 from report_pages import Page
 
-from rlvr_exp.runs.record import MOST_ROWS, StudyData, study_page
+from rlvr_exp.runs.record import MOST_ROWS, study_page
 
 
 def page_of(**tables) -> Page:
-    return Page(study_page(StudyData("s", "study", ["python"], ["Yes."], {}, tables, {}, [], [], {})))
+    about = {"kind": "study", "command": ["python"], "answer": ["Yes."], "options": {}, "jobs": [], "arms": []}
+    return Page(study_page("s", {**about, "tables": tables}, {}, {}))
 
 
 def test_a_long_table_is_cut_and_links_to_its_file() -> None:

@@ -29,7 +29,7 @@ from rlvr_exp.runs.study import Findings, Rounds, Study
 BEST = "best"
 UNCHANGED = "default"
 """The arms that are compared once the trials are over."""
-TRIAL, STATE_PRUNED = "trial_", "STATE_PRUNED"
+TRIAL, STATE_PRUNED = "trial_", "PRUNED"
 CODES = {STATUS[code]: code for code in (DONE, GUARD, INTERRUPTED, FAULT)}
 
 
