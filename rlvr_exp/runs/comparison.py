@@ -1,4 +1,7 @@
-"""What one arm has over another, paired by task and seed: the one place where studies estimate and decide."""
+"""Comparison of arms: differences paired by task and seed, budgets, curves. Studies estimate and decide here alone.
+
+Arms are compared fairly if they used up equally much: completions, their tokens, or the seconds of their steps.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

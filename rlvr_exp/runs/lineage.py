@@ -1,7 +1,7 @@
-"""What a policy has been trained on before and in a run: the training of every run that its weights come from.
+"""The training history of a policy: the tasks of every run that its weights come from.
 
-Read from run directories, their configurations and their data; the embedded policies have imitated the train split of
-their corpora (docs/tiny_model.md). Of weights from elsewhere nothing is known.
+Read from run directories, their configurations and their data. The embedded policies have imitated the train split of their
+corpora (docs/tiny_model.md). The history of other weights is unknown.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What a study is: it names the runs that its question needs, and answers from their directories. Runs nothing itself."""
+"""Studies: a question, the runs that it needs, and the answer from their directories. Starts nothing."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How often the intervals over seeds and tasks hold the truth, measured: `python tests/studies/calibration_figures.py [REPEATS]`.
+"""How often the intervals over seeds and tasks hold the truth, measured: `python tests/runs/calibration_figures.py [REPEATS]`.
 
 Two arms without a difference on average are simulated, paired by seed and task: the chance that a task passes is drawn from
 Beta(0.6, 0.9), near 0 and 1 more often than between; under the second arm a share of the tasks has a chance of its own; each

@@ -1,7 +1,8 @@
-"""What each component is worth: the impact of an ablation is the full training minus the one without the component.
+"""Ablations, algorithms and optimizers: training arms against a reference arm, at equal budgets.
 
-Positive: the component helps. Runs are paired by seed and their measurements by task, so that a component without effect
-has an impact of 0.
+Runs are paired by seed and their measurements by task. The impact of an ablation is the full training minus the training
+without the component: a component without effect has an impact of 0. A curve of `study=optimizers` is smoothed by the mean of
+its last `window` rows; each run has to reach the final value of the first arm's run with the same seed.
 """
 
 from collections.abc import Mapping, Sequence

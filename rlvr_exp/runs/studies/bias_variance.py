@@ -1,5 +1,7 @@
-"""Which share of a policy's failures is the bias of its training and which its variance, and what makes it vary: the tasks
-that it was trained on, or the seed. By the decomposition of Domingos (2000) of greedy answers (core/decomposition.py)."""
+"""Bias and variance of failures: how much each adds, and whether the training tasks or the seed cause the variance.
+
+By the decomposition of Domingos (2000) of greedy answers (core/decomposition.py).
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

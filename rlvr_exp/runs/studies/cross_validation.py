@@ -1,7 +1,6 @@
-"""How well a training does on tasks that it did not see, whichever they are: every task is held out of one run's training.
+"""Cross-validation: success on tasks that a training did not see. Each task is held out of one run's training.
 
-The folds differ by their tasks and by their training, the seeds by their draws alone; the variances of both are told apart
-(see fold_spread).
+Folds differ by their tasks and their training, seeds by their draws alone. The two variances are separated (see fold_spread).
 """
 
 import math

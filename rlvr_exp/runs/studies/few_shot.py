@@ -1,4 +1,4 @@
-"""How many solved examples a prompt should show: success of one policy by the number of shots, paired by task."""
+"""Few-shot prompts: success of one policy by the number of solved examples, paired by task."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

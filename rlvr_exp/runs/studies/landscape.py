@@ -1,8 +1,7 @@
-"""What the loss looks like around a policy before and after its training: whether a barrier lies between the two, and
-whether training has led to a sharper or a flatter place.
+"""Loss landscapes around a policy before and after its training: barriers between the two, and sharpness.
 
-Seeds are paired: each has its own training, measured around both of its ends. Losses have a value for each seed and task, so
-that their intervals are over both; eigenvalues have one a seed.
+Seeds are paired: each has a training of its own, measured around both of its ends. Losses have a value for each seed and task,
+so their intervals are over both. Eigenvalues have one value a seed.
 """
 
 from collections.abc import Mapping, Sequence

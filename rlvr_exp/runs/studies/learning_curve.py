@@ -1,4 +1,4 @@
-"""How success grows with what a policy learns from: a point for each size and seed, and a power law through them.
+"""Learning curves: success by the size of the training data, a point for each size and seed, with a power law.
 
 The law is of failures: 1 - success = scale * size^exponent, by least squares of the logarithms (see power_law), as in
 Hestness et al. 2017 (arXiv:1712.00409) without their constant, which takes more sizes than a study has.

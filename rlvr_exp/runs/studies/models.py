@@ -1,5 +1,10 @@
-"""Arms of models trained from scratch: a row for each with its size, what it used up and how well it does, and each against
-the first."""
+"""Architectures, capacity and tokenizers of models trained from scratch: a row for each arm, each against the first.
+
+At equal tokens, arms are compared by the metric after training; tokenizers see equal texts. At equal time or equal tokens of
+other tokenizers they are compared by the loss on `dev` that each run had reached when the first run ended, between two
+measurements in its rows. The latter is fair if the learning rate is constant, as by default. Capacity is Spearman's rank
+correlation of held-out loss and size, over sizes and seeds.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,6 +1,6 @@
-"""How many rollouts it takes to reach a success rate: by run, those before the first row whose best value so far has it.
+"""Sample complexity: the number of rollouts before a run's curve first reaches a success rate.
 
-The best so far, so that the count never falls as the target rises.
+The best value so far counts, so the number never falls as the target rises.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,8 @@
-"""Which values of some options train best. The best of many trials was chosen for its figure, which is therefore too good:
-the answer is what the best and the unchanged command reach on seeds that no trial had.
+"""Searches for option values that train best.
+
+The best of many trials is chosen for its figure, which is therefore too good. The answer compares the best trial with the
+unchanged command on seeds that no trial had. The pruner compares the first seed of a trial with the same seed of others; the
+other seeds start once the first has completed.
 """
 
 import os

@@ -1,6 +1,7 @@
-"""What training on one group of tasks does to success on each other one, and whether it does more the more alike they are.
+"""Transfer: how training on one group of tasks changes success on each other group, and whether likeness predicts it.
 
-A gain is the success of the policy that was trained on A on the tasks of B, minus that of the initial policy on them.
+A gain is the success on B of the policy trained on A, minus that of the initial policy. Likeness compares the training tasks
+of two groups; its rank correlation with the gains is tested by permutations of the groups.
 """
 
 import math

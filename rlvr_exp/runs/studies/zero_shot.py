@@ -1,7 +1,7 @@
-"""What training gains on tasks of which nothing was in training, beside what it gains on tasks like those it learned from.
+"""Zero-shot transfer: the gain of a training on tasks of which it saw nothing, next to the gain on tasks like its own.
 
-That nothing was is proved twice: from the configurations, before any run, and from what the runs have recorded, before
-the answer. Without the proof there is no answer.
+That no task, family or program of the target was in training is proved twice: from the configurations before any run, and from
+the records of the runs before the answer. Without the proof there is no answer: the study names the common tasks and ends.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
