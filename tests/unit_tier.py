@@ -24,9 +24,9 @@ PLACES = """
     launch launchers/test_conf_page.py launchers/test_requirements.py
     main memory readme/test_links.py readme/test_problems_page.py records report rewards
     rollouts/test_group_filter.py rollouts/test_replies.py
-    self_play solutions
+    runs self_play solutions
     stages/shared/test_validation_candidates.py stages/test_rl_split.py stages/test_stage_compare.py
-    studies tasks test_files.py test_unit_tier.py verifiers
+    tasks test_files.py test_unit_tier.py verifiers
 """.split()
 """Folders and files. A new file in one of the folders belongs to the tier."""
 EXCEPT = """
@@ -53,11 +53,10 @@ EXCEPT = """
     report/test_diagnosis_kept.py report/test_report_parts.py report/test_role_rates.py
     self_play/test_imitation.py self_play/test_relabel.py
     solutions/test_store_processes.py
-    studies/test_calibration.py studies/test_executors.py studies/test_model_studies.py studies/test_quick_studies.py
-    studies/test_run_search.py studies/test_run_study.py studies/test_search.py studies/test_search_killed.py
-    studies/test_search_rounds.py studies/test_study_killed.py studies/test_study_plans.py studies/test_transfer.py
-    studies/test_width.py studies/test_zero_shot.py
-
+    runs/test_calibration.py runs/test_chain.py runs/test_executors.py runs/test_model_studies.py
+    runs/test_quick_studies.py runs/test_run_search.py runs/test_run_study.py runs/test_search.py
+    runs/test_search_rounds.py runs/test_killed.py runs/test_study_plans.py runs/test_transfer.py
+    runs/test_width.py runs/test_zero_shot.py
     verifiers/test_execution.py verifiers/test_line_coverage.py verifiers/test_pytest_suite.py
     verifiers/test_pytest_suite_texts.py verifiers/test_python_io.py verifiers/test_python_io_cases.py
     verifiers/test_python_io_honest.py verifiers/test_python_tests.py verifiers/test_universal.py
