@@ -22,7 +22,7 @@ from rlvr_exp.core.errors import BAD_INPUT, DONE, INTERRUPTED, InputError, Input
 
 if TYPE_CHECKING:
     from rlvr_exp.config.schema import Config
-    from rlvr_exp.config.typed_config import Checked
+    from rlvr_exp.config.schema_check import Checked
     from rlvr_exp.launch.execute import Inline, Outcome
 
 FLAGS = {

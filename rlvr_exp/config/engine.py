@@ -1,5 +1,5 @@
 """Options of the `engine` group: what samples completions. Which stages and options an engine works with is checked in
-rlvr_exp.config.engine_checks."""
+rlvr_exp.config.cross_checks."""
 
 import re
 from dataclasses import dataclass

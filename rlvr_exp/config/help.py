@@ -16,12 +16,10 @@ import yaml
 
 from rlvr_exp.config.compose import compose_lenient, near_option
 from rlvr_exp.config.load import resolved
-from rlvr_exp.config.options import SCHEMAS, allowed_of
-from rlvr_exp.config.paths import conf_directory
-from rlvr_exp.config.schema_match import field_types
+from rlvr_exp.config.options import SCHEMAS, allowed_of, field_types
+from rlvr_exp.config.schema_check import Checked, words
 from rlvr_exp.config.stages import STAGES, nodes
-from rlvr_exp.config.tree import Path, dotted
-from rlvr_exp.config.typed_config import Checked, words
+from rlvr_exp.config.tree import Path, conf_directory, dotted
 from rlvr_exp.core.errors import InputError, InputProblem
 
 COMMON_STAGE = "grpo"

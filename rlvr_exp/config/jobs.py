@@ -9,7 +9,7 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
 from rlvr_exp.config.compose import compose_lenient
-from rlvr_exp.config.typed_config import Checked
+from rlvr_exp.config.schema_check import Checked
 from rlvr_exp.config.words import nothing_given, unreadable
 from rlvr_exp.core.errors import InputError, InputProblem
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from rlvr_exp.config.nodes import JUDGES
-from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.options import JUDGES, configures, option
 from rlvr_exp.config.verifier import proves_no_dafny
 from rlvr_exp.core.errors import InputProblem
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema_check import Checked
 from rlvr_exp.config.stages import trains
-from rlvr_exp.config.typed_config import Checked
 from rlvr_exp.core.errors import (
     BAD_INPUT,
     DONE,

@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from rlvr_exp.config.help import field_help
-from rlvr_exp.config.options import SCHEMAS, allowed_of
+from rlvr_exp.config.options import SCHEMAS, allowed_of, default_of, field_types, is_schema
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.schema_match import default_of, field_types, is_schema
 from rlvr_exp.config.stages import STAGES
 
 GOLDEN = Path(__file__).with_name("defaults.yaml")
