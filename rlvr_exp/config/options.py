@@ -12,7 +12,6 @@ import copy
 import dataclasses
 import importlib
 import inspect
-import math
 import types
 import typing
 from collections.abc import Callable
@@ -44,18 +43,6 @@ class Allowed:
     """What the node's schema derives from; a user's own that does not gets these fields added."""
     optional: bool = False
     """The node may be absent."""
-
-    def permits(self, value: Any) -> bool:
-        if self.choices:
-            return value in self.choices
-        if isinstance(value, float) and not math.isfinite(value):
-            return False
-        return not (
-            (self.low is not None and value < self.low)
-            or (self.high is not None and value > self.high)
-            or (self.above is not None and value <= self.above)
-            or (self.below is not None and value >= self.below)
-        )
 
     def __str__(self) -> str:
         if self.choices:

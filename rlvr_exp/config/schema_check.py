@@ -6,13 +6,16 @@ file.
 
 import dataclasses
 import re
+import types
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any, NoReturn
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from pydantic_core import SchemaValidator, ValidationError, core_schema
 
 from rlvr_exp.config.cross_checks import cross_check
 from rlvr_exp.config.names import LIKELY, OTHER_TRAINERS, SURE, framework_key, suggest, trl_fields
@@ -283,6 +286,10 @@ def _algorithms_of_stage(config: Config) -> Iterator[InputProblem]:
             yield InputProblem(where, what, node._target_, stage.algorithm.__name__, "", remedy)
 
 
+OUT_OF_RANGE = ("greater_than", "greater_than_equal", "less_than", "less_than_equal", "literal_error", "finite_number")
+"""Pydantic's errors of a value that has the right type."""
+
+
 class Rejected(Exception):
     """A value was reported as a problem and is not taken."""
 
@@ -313,22 +320,18 @@ class TypedBuilder:
         return None if below is None else self.make(below)
 
     def _take(self, node: SchemaNode, name: str, allowed: Allowed) -> Any:
-        """A leaf as OmegaConf converts it to the field's type. Raises Refused after reporting."""
+        """A leaf in the field's type. Raises Rejected after reporting."""
         path, hint, given = (*node.path, name), field_types(node.schema)[name], node.given[name]
         if given == "???":
             self._reject(path, "mandatory and not given", words(hint, allowed), "", f"{dotted(path)}=VALUE")
-        holder: Any = DictConfig({}, key_type=str, element_type=hint)
         try:
-            holder[name] = self._resolved(path, given)
+            return validator(node.schema, name).validate_python(self._resolved(path, given))
         except OmegaConfBaseException as fault:
-            what = f"cannot be resolved: {str(fault).splitlines()[0]}" if "${" in str(given) else "wrong type"
-            self._reject(path, what, words(hint, allowed))
-        container: Any = OmegaConf.to_container(holder)
-        value = container[name]
-        for item in value if isinstance(value, list) else [value]:
-            if item is not None and not allowed.permits(item):
-                self._reject(path, "not allowed", words(hint, allowed), suggest(str(item), map(str, allowed.choices)))
-        return value
+            self._reject(path, f"cannot be resolved: {str(fault).splitlines()[0]}", words(hint, allowed))
+        except ValidationError as fault:
+            wrong = next((one for one in fault.errors() if one["type"] in OUT_OF_RANGE), None)
+            near = suggest(str(wrong["input"]), map(str, allowed.choices)) if wrong else ""
+            self._reject(path, "not allowed" if wrong else "wrong type", words(hint, allowed), near)
 
     def _resolved(self, path: Path, value: Any) -> Any:
         self._guard_secrets(path, value)
@@ -378,6 +381,49 @@ class TypedBuilder:
             self.problems.append(replace(problem, where=where, suggestion=near))
         for spec in fields(node):
             self.combinations(getattr(node, spec.name), (*path, spec.name))
+
+
+@cache
+def validator(schema: type, name: str) -> SchemaValidator:
+    """Pydantic's check of a leaf's type and range. Importing pydantic itself would take 0.1 s of every start."""
+    spec = next(spec for spec in fields(schema) if spec.name == name)
+    return SchemaValidator(_core(field_types(schema)[name], allowed_of(spec)))
+
+
+def _core(hint: Any, allowed: Allowed) -> core_schema.CoreSchema:
+    parts = typing.get_args(hint)
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return core_schema.union_schema([_core(part, allowed) for part in parts])
+    if typing.get_origin(hint) is list:
+        return core_schema.list_schema(_core(parts[0], allowed))
+    if typing.get_origin(hint) is dict:
+        return core_schema.dict_schema(_core(str, Allowed()), _core(parts[1], Allowed()))
+    bounds: dict[str, Any] = {"ge": allowed.low, "gt": allowed.above, "le": allowed.high, "lt": allowed.below}
+    kinds: dict[Any, Callable[[], core_schema.CoreSchema]] = {
+        int: lambda: _no_bool(core_schema.int_schema(**bounds)),
+        float: lambda: _no_bool(core_schema.float_schema(allow_inf_nan=False, **bounds)),
+        bool: core_schema.bool_schema,
+        str: lambda: core_schema.str_schema(coerce_numbers_to_str=True),
+        types.NoneType: core_schema.none_schema,
+        Any: core_schema.any_schema,
+    }
+    if hint not in kinds:  # Of a user's own class.
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(hint).core_schema
+    kind = kinds[hint]()
+    return core_schema.chain_schema([kind, core_schema.literal_schema([*allowed.choices])]) if allowed.choices else kind
+
+
+def _no_bool(number: core_schema.CoreSchema) -> core_schema.CoreSchema:
+    """Python counts True as 1; an option does not."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, bool):
+            raise ValueError("true and false are no numbers")
+        return value
+
+    return core_schema.no_info_before_validator_function(check, number)
 
 
 def words(hint: Any, allowed: Allowed) -> str:

@@ -1,15 +1,15 @@
 """A configuration before it is typed: nested dicts, with the origin of every leaf; and the folder of its YAML files."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path as Folder
 from typing import Any
 
 from rlvr_exp.core.secrets import masked
 
-PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGE = Folder(__file__).resolve().parents[1]
 
 
-def conf_directory() -> Path:
+def conf_directory() -> Folder:
     """The absolute folder of the config groups.
 
     Raises:
