@@ -16,13 +16,13 @@ class Drawing:
 
     temperature: float = option(1.0, above=0)
     """Sampling temperature: logits are divided by it."""
-    top_k: int = option(0, low=0)
+    top_k: int = option(0, low=0, rare=True)
     """Tokens are drawn from the k likeliest (and those as likely as the last of them); 0: from all."""
     top_p: float = option(1.0, above=0, high=1)
     """Tokens are drawn from the smallest set of the likeliest that holds this much of the probability; 1: from all."""
-    min_p: float = option(0.0, low=0, high=1)
+    min_p: float = option(0.0, low=0, high=1, rare=True)
     """Tokens are drawn from those at least this share as likely as the likeliest; 0: from all."""
-    stop: list[str] = option([])
+    stop: list[str] = option([], rare=True)
     """Texts that end a completion, as its end token does; the text stays part of it."""
 
     def drawing_problems(self) -> list[InputProblem]:
@@ -52,7 +52,7 @@ class ReinforcementLearning(Drawing):
     """Completions sampled for each task."""
     max_tokens_per_device: int = option(16384, low=1)
     """Tokens of one forward and backward pass; micro-batches and accumulation follow from it."""
-    rollout_batch_size: int = option(0, low=0)
+    rollout_batch_size: int = option(0, low=0, rare=True)
     """Completions sampled at once, in full groups; 0: as many as evaluation.batch_size. The draws do not depend on
     it."""
 
@@ -71,17 +71,17 @@ class GroupMethod(ReinforcementLearning):
 
     zero_variance: str = option("keep", choices=("keep", "mask"))
     """Groups whose rewards are all equal: keep them in the loss's denominators, or mask them out."""
-    zero_variance_eps: float = option(1e-6, low=0)
+    zero_variance_eps: float = option(1e-6, low=0, rare=True)
     """Rewards of a group count as equal when the largest and the smallest are no further apart; added to deviations."""
     pass_k: int = option(1, low=1)
     """Learn for the best of so many completions (PKPO): a completion's reward is the largest of k of its group with it, on
     average; 1: its own."""
-    pass_k_weight: float = option(1.0, above=0, high=1)
+    pass_k_weight: float = option(1.0, above=0, high=1, rare=True)
     """Share of that reward; the rest is the completion's own."""
-    unlikeliness: float = option(0.0, low=0, high=1)
+    unlikeliness: float = option(0.0, low=0, high=1, rare=True)
     """A correct completion loses up to this share of its reward, the more the more probable it was in its group: rare correct
     completions weigh more (unlikeliness reward); 0: none does."""
-    positive_weight: float = option(1.0, low=0)
+    positive_weight: float = option(1.0, low=0, rare=True)
     """Factor of advantages above 0; below 1 failures weigh more than successes (weighted REINFORCE)."""
     trl: dict[str, Any] = field(default_factory=dict)
     """Further fields of the trainer's GRPOConfig, by their own names."""
@@ -108,7 +108,7 @@ class RatioMethod(GroupMethod):
     zero_variance: str = option("keep", choices=("keep", "mask", "resample"))
     """Groups whose rewards are all equal: keep them in the loss's denominators, mask them out, or sample other tasks
     instead."""
-    resample_budget: int = option(10, low=1)
+    resample_budget: int = option(10, low=1, rare=True)
     """Most groups sampled for one batch where groups of zero variance are resampled, as a multiple of the batch."""
     rollout_steps: int = option(1, low=1)
     """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are sampled together, and each step
@@ -117,15 +117,15 @@ class RatioMethod(GroupMethod):
     """Updates in a row on the same samples; each counts as a step."""
     kl_coef: float = option(0.0, low=0)
     """Weight of the KL penalty to the reference; 0: no reference is kept."""
-    reference_sync_steps: int = option(0, low=0)
+    reference_sync_steps: int = option(0, low=0, rare=True)
     """The reference becomes the policy every N steps; 0: never."""
     entropy_coef: float = option(0.0, low=0)
     """Weight of the entropy bonus; with entropy_target at the start."""
-    entropy_target: float = option(0.0, low=0)
+    entropy_target: float = option(0.0, low=0, rare=True)
     """Mean entropy of a token that the weight of the bonus is adapted to hold (Skywork-OR1); 0: it is constant."""
-    entropy_unit: str = option("nats", choices=("nats", "start"))
+    entropy_unit: str = option("nats", choices=("nats", "start"), rare=True)
     """Unit of the target: nats, or the mean entropy in the run's first update, so that 0.75 holds 75% of it."""
-    entropy_step: float = option(0.005, above=0)
+    entropy_step: float = option(0.005, above=0, rare=True)
     """Change of that weight after each update: up below the target, down above it."""
 
     def problems(self) -> list[InputProblem]:
@@ -321,17 +321,17 @@ class PPO(ReinforcementLearning):
     """Weight of the KL penalty to the reference; 0: no reference is kept."""
     kl_in: str = option("reward", choices=("reward", "loss"))
     """Where the penalty acts: in each token's reward, or as a term of the loss."""
-    reference_sync_steps: int = option(0, low=0)
+    reference_sync_steps: int = option(0, low=0, rare=True)
     """The reference becomes the policy every N steps; 0: never."""
     loss: str = option("token", choices=("token", "grpo", "dr_grpo"))
     """How token losses are aggregated; token: the mean over all tokens of a batch."""
     entropy_coef: float = option(0.0, low=0)
     """Weight of the entropy bonus."""
-    replay_steps: int = option(0, low=0)
+    replay_steps: int = option(0, low=0, rare=True)
     """Batches of rollouts that are kept for replay; 0: none."""
-    replay_prompts: int = option(0, low=0)
+    replay_prompts: int = option(0, low=0, rare=True)
     """Groups drawn from those kept and added to each batch."""
-    replay_max_weight: float = option(1.0, above=0)
+    replay_max_weight: float = option(1.0, above=0, rare=True)
     """Where the importance weight of a replayed token is cut off."""
     trl: dict[str, Any] = field(default_factory=dict)
     """Further fields of the trainer's GRPOConfig, by their own names."""

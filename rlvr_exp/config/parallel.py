@@ -9,7 +9,7 @@ import subprocess
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -244,31 +244,31 @@ class Parallel:
     """ddp: every process holds everything; zero2: gradients and optimizer state are sharded; zero3: weights too."""
     processes: int = option(1, low=1)
     """Training processes on this machine, one a device."""
-    share_device: bool = False
+    share_device: bool = option(False, rare=True)
     """Let several processes use one device, and send tensors by gloo: slow, to try a run of several where there is one."""
     threads: int = option(0, low=0)
     """Compute threads of one process; 0: chosen for the machine."""
     offload: bool = False
     """Weights and optimizer state wait in host memory; only under zero3."""
-    timeout_s: int = option(3600, low=1)
+    timeout_s: int = option(3600, low=1, rare=True)
     """Seconds that a process waits for the others before the run fails: longer than the slowest rollout of one rank."""
     nodes: int = option(1, low=1)
     """Machines that run this same command together, each with its own `node`."""
-    node: int = option(0, low=0)
+    node: int = option(0, low=0, rare=True)
     """Index of this machine; machine 0 writes the run directory."""
-    address: str = ""
+    address: str = option("", rare=True)
     """Host name or address of machine 0, where there are several."""
-    port: int = option(0, low=0, high=65535)
+    port: int = option(0, low=0, high=65535, rare=True)
     """Port on machine 0 at which all processes meet; 0: any free one, for one machine."""
-    deepspeed: dict[str, Any] = field(default_factory=dict)
+    deepspeed: dict[str, Any] = option({}, rare=True)
     """Further settings of DeepSpeed, by their own names."""
-    device: str = option("", choices=("", CPU, *NAMED))
+    device: str = option("", choices=("", CPU, *NAMED), rare=True)
     """The device that a plan (run.dry=true) is made for. The plan then chooses the type of the weights, the lengths and the
     batches as a run on such devices does. Empty: the device of this machine. A run uses the devices of its machine."""
-    device_memory_gib: float = option(0.0, low=0)
+    device_memory_gib: float = option(0.0, low=0, rare=True)
     """In a plan, GiB of one device if it is not in the list of `parallel.device`, or only a part of it. 0: the usual memory of
     the device; of a CPU what is free now, shared by the processes."""
-    link_gb_s: float = option(25.0, above=0)
+    link_gb_s: float = option(25.0, above=0, rare=True)
     """GB/s that a device receives from the others, for the dry plan; PCIe 4 with 16 lanes has about 25."""
 
     @property

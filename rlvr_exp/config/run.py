@@ -35,7 +35,7 @@ class Select:
     metric: str = MEASURED[0]
     """What decides: held_out/pass_at_1 or held_out/pass_at_1_greedy, verified success on tasks of `split`, or any other name
     that rows of metrics have; or a weighted sum of names, such as 0.7 * reward/mean + 0.3 * held_out/pass_at_1."""
-    mode: str = option("max", choices=("max", "min"))
+    mode: str = option("max", choices=("max", "min"), rare=True)
     """Whether more or less of it is better."""
     patience: int = option(0, low=0)
     """Values in a row that are no better than the best after which training stops; 0: it never stops early."""
@@ -44,13 +44,13 @@ class Select:
     times: int = option(0, low=0)
     """Without every_steps: measurements of held-out success, evenly over the run; fewer, and of fewer tasks, where they
     would sample more than a tenth of what the run learns from; 0: it is not measured in training."""
-    split: str = "dev"
+    split: str = option("dev", rare=True)
     """Split that it is measured on, which is neither trained on nor used for the reported success."""
-    tasks: int = option(64, low=1)
+    tasks: int = option(64, low=1, rare=True)
     """Tasks of each measurement, always the same tasks."""
-    samples: int = option(4, low=1)
+    samples: int = option(4, low=1, rare=True)
     """Completions sampled for each, and a greedy completion where evaluation.greedy is set."""
-    restore: bool = True
+    restore: bool = option(True, rare=True)
     """The run ends with the weights of its best step; false: with those of its last."""
 
     @property
@@ -219,11 +219,11 @@ class Run:
     """When the state of training is written."""
     select: Select = field(default_factory=Select)
     """Which checkpoint is the best one, and when training stops early."""
-    probe: Probe = field(default_factory=Probe)
+    probe: Probe = option(Probe, rare=True)
     """When the sampling engine is compared with the trainer."""
-    guards: Guards = field(default_factory=Guards)
+    guards: Guards = option(Guards, rare=True)
     """What stops a run, or warns."""
-    searchpath: list[str] = field(default_factory=list)
+    searchpath: list[str] = option([], rare=True)
     """Folders with further YAML and the classes it names; written by hydra.searchpath=[DIR,...]."""
 
     def problems(self) -> list[InputProblem]:
@@ -245,23 +245,23 @@ class Evaluation(Drawing):
     """Split of the data that is held out for it."""
     tasks: int = option(400, low=0)
     """Tasks evaluated; 0: all of the split."""
-    skip: int = option(0, low=0)
+    skip: int = option(0, low=0, rare=True)
     """Tasks of the split left out ahead of them, so that runs can be measured on others than each other."""
     samples: int = option(8, low=1)
     """Completions sampled for each task."""
     greedy: bool = True
     """Also answer greedily."""
-    vote: int = option(0, low=0)
+    vote: int = option(0, low=0, rare=True)
     """Answers that a held-back input may have by a vote of the sampled programs, weighted by the shown pairs that they have
     right; ARC allows 2; 0: no vote."""
-    excess_code: bool = False
+    excess_code: bool = option(False, rare=True)
     """Also measure what passing edits add that their tests do not run: each program runs a second time, under coverage."""
-    bits: bool = False
+    bits: bool = option(False, rare=True)
     """Also measure the bits a character that the gold answers cost under the policy, which compare policies with other
     tokenizers; less is better."""
     batch_size: int = option(512, low=1)
     """Completions generated at once, all of a task's together."""
-    remember: str = ""
+    remember: str = option("", rare=True)
     """Folder in which measurements before training are kept for other runs of the same policy on the same tasks, which then
     take them from there; a study gives its runs one. Empty: each run measures for itself."""
 

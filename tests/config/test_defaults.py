@@ -18,6 +18,8 @@ from rlvr_exp.config.schema_check import validator
 from rlvr_exp.config.stages import STAGES
 
 GOLDEN = Path(__file__).with_name("defaults.yaml")
+MOST = 581
+"""Options of all schemas. A new option replaces one that nobody sets."""
 assert STAGES  # Imported for the schemas that it registers.
 
 
@@ -45,6 +47,23 @@ def defaults() -> dict[str, dict[str, Any]]:
         }
         for path, schema in all_schemas().items()
     }
+
+
+def declared() -> set[tuple[str, str]]:
+    """(schema, name) of every option, once for the class that declares it last."""
+    return {
+        (
+            next(part for part in schema.__mro__ if spec.name in vars(part).get("__annotations__", {})).__qualname__,
+            spec.name,
+        )
+        for schema in all_schemas().values()
+        for spec in dataclasses.fields(schema)
+        if spec.name != "_target_" and not is_schema(field_types(schema)[spec.name]) and not allowed_of(spec).node
+    }
+
+
+def test_the_number_of_options_does_not_grow() -> None:
+    assert len(declared()) <= MOST
 
 
 def test_defaults_are_those_that_were_reviewed() -> None:
