@@ -22,11 +22,11 @@ from rlvr_exp.core.errors import BAD_INPUT, DONE, INTERRUPTED, InputError, Input
 
 if TYPE_CHECKING:
     from rlvr_exp.config.schema import Config
-    from rlvr_exp.config.typed_config import Checked
+    from rlvr_exp.config.schema_check import Checked
     from rlvr_exp.launch.execute import Inline, Outcome
 
 FLAGS = {
-    "--help": "this page; with +stage=NAME also every option of that stage; with --help WORD those that have the word",
+    "--help": "this page; with +stage=NAME also its usual options, with --help all every option, with --help WORD those that have the word",
     "--cfg job": "print the composed configuration, each value with where it comes from",
     "--multirun": "run every combination of the values listed: key=a,b",
     "--version": "print the version",

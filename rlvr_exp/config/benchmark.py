@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rlvr_exp.config.algorithm import BASELINES, RLOO
-from rlvr_exp.config.nodes import ANSWERS, JUDGES, LEARNS
-from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.options import ANSWERS, JUDGES, LEARNS, configures, option
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem
 

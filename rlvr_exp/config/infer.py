@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rlvr_exp.config.algorithm import Drawing
 from rlvr_exp.config.environment import ADVERSARIAL, REASONING, SINGLE_TURN
 from rlvr_exp.config.options import option
-from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.config.scales import voted_metrics
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem

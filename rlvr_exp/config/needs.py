@@ -7,23 +7,20 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from rlvr_exp.config.adapter import is_adapter
 from rlvr_exp.config.benchmark import EvalPlus, OfShape
 from rlvr_exp.config.checkpoint_files import checkpoint_problems
-from rlvr_exp.config.engine import is_server
-from rlvr_exp.config.engine_checks import engine_missing
+from rlvr_exp.config.engine import is_server, is_vllm
 from rlvr_exp.config.infer import STDIN, Infer
-from rlvr_exp.config.model import Model, base
+from rlvr_exp.config.model import Model, base, install_command, is_adapter, is_converted, package_problem
 from rlvr_exp.config.names import near_path
 from rlvr_exp.config.optimizer import AdamW8bit
-from rlvr_exp.config.packaged import install_command, is_converted, package_problem
-from rlvr_exp.config.parallel import SHARDING
-from rlvr_exp.config.paths import PACKAGE
+from rlvr_exp.config.parallel import SHARDING, device, planned
 from rlvr_exp.config.run import SAMPLES, Report, Verify
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.solutions import LOOKS, NEEDED, Solutions
 from rlvr_exp.config.stages import STAGE_GROUPS, reads
 from rlvr_exp.config.teams import starts_missing, team_of_run
+from rlvr_exp.config.tree import PACKAGE
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 
@@ -54,7 +51,7 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         for role, own in config.roles.items():
             for need in weights_missing(own.model) if own.model and own.model != config.model else ():
                 yield replace(need, problem=replace(need.problem, where=f"roles.{role}.{need.problem.where}"))
-    yield from (MissingArtifact(problem, command) for problem, command in engine_missing(config))
+    yield from _engine_missing(config)
     if reads(config, "data") and config.data.path and not Path(config.data.path).exists():
         yield _missing_data(config.data.path)
     if reads(config, "optimizer") and isinstance(config.optimizer, AdamW8bit) and find_spec("bitsandbytes") is None:
@@ -118,6 +115,37 @@ def _evalplus(options: EvalPlus) -> Iterator[MissingArtifact]:
         remedy = f"{command}, or benchmark.python=PYTHON of an environment that has it"
         problem = InputProblem("benchmark.python", "evalplus is not installed", options.interpreter, "", "", remedy)
         yield MissingArtifact(problem, command)
+
+
+def _engine_missing(config: Config) -> Iterator[MissingArtifact]:
+    if not reads(config, "engine"):
+        return
+    if is_server(config.engine):
+        if find_spec("openai") is None:
+            command = "pip install 'rlvr_exp[serve]'"
+            remedy = f"{command}, or engine=local"
+            yield MissingArtifact(
+                InputProblem("engine", "the package openai is not installed", "server", "", "", remedy), command
+            )
+        if (name := config.engine.api_key_env) and not os.environ.get(name):
+            remedy = f"export {name}=KEY, or drop it for a server without keys"
+            yield MissingArtifact(
+                InputProblem("engine.api_key_env", "the variable is not set", name, "", "", remedy), ""
+            )
+    if is_vllm(config.engine):
+        if find_spec("vllm") is None:
+            command = "pip install 'vllm>=0.31,<0.32'"
+            remedy = f"{command}, or engine=local"
+            yield MissingArtifact(
+                InputProblem("engine", "the package vllm is not installed", "vllm", "", "", remedy), command
+            )
+        parallel = config.parallel
+        here = planned(device(), parallel.device, parallel.device_memory_gib) if config.run.dry else device()
+        if not here.cuda:
+            what, allowed = "vLLM samples on the GPU that trains, and there is none", "a CUDA device"
+            yield MissingArtifact(
+                InputProblem("engine", what, "vllm", allowed, "", "engine=local"), "run it on a machine with a GPU"
+            )
 
 
 def _missing_data(path: str) -> MissingArtifact:

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rlvr_exp.config.sample_size import FEW as FEW_TASKS
-from rlvr_exp.config.sample_size import detectable
-from rlvr_exp.config.scales import BITS, EXCESS_CODE, counted, read_voted, scale_of
+from rlvr_exp.config.scales import BITS, EXCESS_CODE, counted, detectable, read_voted, scale_of
+from rlvr_exp.config.scales import FEW as FEW_TASKS
 from rlvr_exp.config.stages import STAGES, trains
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import WHENS, RunData

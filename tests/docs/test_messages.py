@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2] / "rlvr_exp"
 PAGES = ("checkpoints", "inference", "rescore", "verify")
 FILES = {
     "core": ("sealed",),
-    "config": ("infer", "select", "needs"),
+    "config": ("infer", "run", "needs"),
     "inference": ("engine", "loading"),
     "records": ("directory", "fingerprint", "resumable_jsonl", "rollout_files"),
     "launch": ("inference_inputs", "resume"),
@@ -27,8 +27,9 @@ SHORTEST, COMPARED = 8, 28
 ELSEWHERE = (
     *("evaluate.baseline", "verify.input", "verify.output"),
     *("compare.runs", "report.run", "report.beside", "optimizer", "prepare", "benchmark.python"),
+    *("engine", "engine.api_key_env", "evaluation.vote", "attempts", "resume", "runs"),
 )
-"""What config/needs.py says of other stages."""
+"""What config/needs.py and config/run.py say of other stages."""
 
 
 def messages(source: str) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from thinning import thinned
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
-from rlvr_exp.config.typed_config import Checked
+from rlvr_exp.config.schema_check import Checked
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.runs.jobs import check
 from rlvr_exp.runs.schedule import study_plan

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from rlvr_exp.algorithms.examples import IGNORED, example
+from rlvr_exp.config.architecture import Scratch
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.core.statistics import rank_correlation
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.evaluation.bits import gold_costs

@@ -13,9 +13,8 @@ import pytest
 from planted import TASKS, evaluated, known_by, plant
 from thinning import thinned
 
-from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.compose import compose, compose_lenient
-from rlvr_exp.config.model import Model
+from rlvr_exp.config.model import Adapter, Model
 from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json

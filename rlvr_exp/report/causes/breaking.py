@@ -9,7 +9,7 @@ from operator import methodcaller
 from typing import Any
 
 from rlvr_exp.config.advice import TOO_HIGH
-from rlvr_exp.config.rates import usual_rate
+from rlvr_exp.config.suited import usual_rate
 from rlvr_exp.report.cause import Cause, Sign, Weight
 from rlvr_exp.report.evidence import Evidence, beginning, halfway, late, middle, share, trend
 from rlvr_exp.report.step_counts import StepCounts
