@@ -128,3 +128,11 @@ def test_installed_conf_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "package" / "conf" / "config.yaml").unlink()
     with pytest.raises(FileNotFoundError, match="reinstall rlvr_exp"):
         paths.conf_directory()
+
+
+def test_grpo_is_the_published_method_and_the_demonstration_is_an_experiment() -> None:
+    published = compose(["+stage=grpo"]).config.algorithm
+    assert published == compose(["+stage=grpo", "algorithm=grpo"]).config.algorithm
+    assert (published.pass_k, published.advantage_scale) == (1, "group") and published.kl_coef > 0
+    assert compose(["+stage=grpo", "+experiment=demo"]).config.algorithm.pass_k == 2
+    assert compose(["+stage=grpo", "+experiment=[demo,quick]"]).config.algorithm.max_steps == 3
