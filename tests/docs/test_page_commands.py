@@ -23,7 +23,7 @@ HELD = {
     "records.md",
     "solutions.md",
     "studies.md",
-    "verify.md",
+    "verifiers.md",
 }
 """Pages with Python blocks, each run by a test of its own (tests/readme; records.md: tests/stages/test_main_job.py)."""
 LIGHT = [(page, command) for page, command in COMMANDS if not any(part in command for part in OWN_PARTS)]
