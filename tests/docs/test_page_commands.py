@@ -21,7 +21,6 @@ HELD = {
     "own_classes.md",
     "problems.md",
     "records.md",
-    "solutions.md",
     "studies.md",
     "verifiers.md",
 }
