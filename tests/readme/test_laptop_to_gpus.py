@@ -18,7 +18,12 @@ from rlvr_exp.memory.workload import GIB
 from rlvr_exp.tasks.code.domain import Code
 
 DOCS = Path(rlvr_exp.__file__).parent / "docs"
-SECTION = (DOCS / "memory.md").read_text(encoding="utf-8").partition("## From a laptop to two GPUs\n")[2].partition("\n## ")[0]
+SECTION = (
+    (DOCS / "memory.md")
+    .read_text(encoding="utf-8")
+    .partition("## From a laptop to two GPUs\n")[2]
+    .partition("\n## ")[0]
+)
 TEXT = " ".join(SECTION.split())
 COMMANDS = {
     re.sub(r"\W*run\.dry=true", " plan", one): shlex.split(one)
@@ -52,9 +57,7 @@ def test_the_figures_of_the_page_are_those_of_the_runs(folder: Path) -> None:
     steps, group = large.algorithm, large.algorithm.group_size
     assert f"{steps.max_steps} steps of {steps.prompts_per_step} prompts x {group} answers" in TEXT
     lengths = large.model
-    assert (
-        f"at most {lengths.max_prompt_tokens} tokens and answers at most {lengths.max_completion_tokens}" in TEXT
-    )
+    assert f"at most {lengths.max_prompt_tokens} tokens and answers at most {lengths.max_completion_tokens}" in TEXT
     assert f"every {planned(large).every_steps} steps here" in TEXT and not planned(small).every_steps
     assert f"cut at {small.model.max_completion_tokens} tokens" in TEXT and small.model.adapter.kind == "none"
 
