@@ -1,7 +1,7 @@
 """What a policy has been trained on before and in a run: the training of every run that its weights come from.
 
 Read from run directories, their configurations and their data; the embedded policies have imitated the train split of
-their corpora (docs/tiny_model.md). Of weights from elsewhere nothing is known.
+their corpora (docs/default_experiment.md). Of weights from elsewhere nothing is known.
 """
 
 import json
