@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rlvr_exp.config.algorithm import BASELINES, RLOO
-from rlvr_exp.config.nodes import ANSWERS, JUDGES, LEARNS
-from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.options import ANSWERS, JUDGES, LEARNS, configures, option
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem
 
@@ -267,13 +266,3 @@ class EvalPlus(FromPath):
         except (OSError, subprocess.CalledProcessError):
             return ""
         return done.stdout.strip()
-
-
-@configures("rlvr_exp.benchmarks.ast_grep_rules.measure")
-@dataclass
-class AstGrepRules(FromPath):
-    """Rules of a public collection against what the collection says of them."""
-
-    reads = ("sandbox",)
-    collection: str = option("catalog", choices=("catalog", "essentials", "antislop", "schema"))
-    """Which collection the folder is."""

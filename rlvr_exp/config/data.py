@@ -19,19 +19,19 @@ class Data:
     mix: dict[str, float] = field(default_factory=dict)
     """Shares of the sources in what is trained on, {SOURCE: SHARE}, which need not add up to 1; sources that are not named
     are not trained on. Empty: every task equally often."""
-    folds: int = option(0, low=0)
+    folds: int = option(0, low=0, rare=True)
     """Parts of a cross-validation: one is the split `test`, the others are trained on; 0: the splits of the data."""
-    fold: int = option(0, low=0)
+    fold: int = option(0, low=0, rare=True)
     """Which fold is held out, from 0."""
-    folds_of: list[str] = field(default_factory=list)
+    folds_of: list[str] = option([], rare=True)
     """Splits whose tasks are in folds; the others stay as they are. Empty: train, practice and test, as far as they are
     there."""
     families: list[str] = field(default_factory=list)
     """Families whose tasks the splits keep; empty: all."""
-    unseen_families: list[str] = field(default_factory=list)
+    unseen_families: list[str] = option([], rare=True)
     """Families that no split keeps but `test_unseen`, which then holds their tasks and no others; empty: the splits of the
     data."""
-    resample: int = option(0, low=0)
+    resample: int = option(0, low=0, rare=True)
     """Seed of a bootstrap: the tasks that are trained on are drawn with replacement, as many as there are; 0: each once."""
 
     @property

@@ -101,24 +101,6 @@ class Adversarial:
                 yield InputProblem(name, "has no effect here", got, "its default", "", f"{remedy}, or drop it")
 
 
-EDIT_STEPS = "rlvr_exp.episodes.environments.edits.Edits"
-
-
-@configures(EDIT_STEPS)
-@dataclass
-class Edits:
-    """An action is applied and the edited text shown, until the policy answers `done` or has taken all steps; success is that of the
-    last text."""
-
-    steps: int = option(4, low=2, high=16)
-    """The most actions of an episode, `done` among them."""
-
-    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
-        if reads("evaluation") and config.evaluation.excess_code:
-            what, remedy = "an episode's last action alone does not make the edited program", "environment=single_turn"
-            yield InputProblem("evaluation.excess_code", what, "true", "false with environment=edits", "", remedy)
-
-
 def without_reasoning(data: Any) -> Iterator[InputProblem]:
     """The problem of data whose tasks have no stages of reasoning."""
     if not hasattr(data, "reasoning"):

@@ -7,31 +7,26 @@ from omegaconf import MISSING
 
 from rlvr_exp.config import (  # noqa: F401  These have schemas that are found by their targets alone.
     curriculum,
-    edits,
     engine,
     environment,
-    ppo,
     problems,
     reward,
     search,
-    tracking,
 )
 from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.chain import Chain
-from rlvr_exp.config.collect import Collect
 from rlvr_exp.config.data import Data
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.optimizer import Optimizer
+from rlvr_exp.config.optimizer import Optimizer, Scheduler
 from rlvr_exp.config.options import node, option
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.config.prepare import Prepare
 from rlvr_exp.config.roles import Role
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Report, Rescore, Run, Validate, Verify
 from rlvr_exp.config.schedule import Schedule
-from rlvr_exp.config.scheduler import Scheduler
 from rlvr_exp.config.self_play import SelfPlay
-from rlvr_exp.config.solutions import Solutions
+from rlvr_exp.config.solutions import Collect, Solutions
 from rlvr_exp.config.study import Executor, Study
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 from rlvr_exp.core.domains import domains, load

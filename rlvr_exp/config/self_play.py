@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from rlvr_exp.config.algorithm import Drawing
 from rlvr_exp.config.options import option
 from rlvr_exp.config.parallel import SHARDING
-from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.core.errors import InputProblem
 
 HINDSIGHT = ("relabelled", "transferred")

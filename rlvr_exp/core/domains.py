@@ -25,11 +25,15 @@ class Domain:
     """RowReader (rlvr_exp.tasks.base) of rows of `infer.input`; empty: rows of its tasks are of one of the formats of verifiers."""
     picture: str = ""
     """Function of a prompt and the run's `data` node that draws the prompt as HTML in the report, '' for what it cannot draw."""
+    engines: Mapping[str, str] = field(default_factory=dict)
+    """Makers of engines of +stage=infer, by the path of the environment's class: functions of the configuration, the policies, the
+    verifier, the tasks' domain and the sampling engine."""
+    checks: tuple[str, ...] = ()
+    """Functions of the configuration and the tasks' domain that yield problems of a run once its data are read."""
     embedded: Mapping[str, str] = field(default_factory=dict)
     """Embedded models by name, and for each a function that returns its tasks and how its tokenizer splits text."""
-
     formats: Mapping[str, str] = field(default_factory=dict)
-    """Formats (rlvr_exp.tasks.formats.base) of rows of +stage=verify by the name of the verifier that judges them."""
+    """Formats (classes, rlvr_exp.tasks.formats.base) of rows of +stage=verify by the name of the verifier that judges them."""
     nodes: Mapping[str, str] = field(default_factory=dict)
     """Schemas of further nodes of the configuration by name. A node of a stage's name exists under that stage alone."""
     team: str = ""

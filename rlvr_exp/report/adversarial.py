@@ -9,8 +9,9 @@ from html import escape
 from typing import Any
 
 from rlvr_exp.records.tracking import Row
+from rlvr_exp.report.charts import chart
 from rlvr_exp.report.data import RunData
-from rlvr_exp.report.role_rates import chart, credit_table
+from rlvr_exp.report.outcome import credit_table
 
 ROLES = ("solver", "tester")
 PASSED, HIDDEN, GAP, CAUGHT, STAGE = 1, 3, 2, 6, 4

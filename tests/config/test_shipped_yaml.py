@@ -6,8 +6,8 @@ import pytest
 from thinning import thinned
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.paths import conf_directory
 from rlvr_exp.config.stages import STAGES
+from rlvr_exp.config.tree import conf_directory
 
 CONF = conf_directory()
 FILES = sorted(path.relative_to(CONF).with_suffix("").as_posix() for path in CONF.rglob("*.yaml"))
@@ -119,7 +119,7 @@ def test_every_stage_has_its_file_and_every_file_its_stage() -> None:
 
 
 def test_installed_conf_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rlvr_exp.config import paths
+    from rlvr_exp.config import tree as paths
 
     (tmp_path / "package" / "conf").mkdir(parents=True)
     (tmp_path / "package" / "conf" / "config.yaml").touch()

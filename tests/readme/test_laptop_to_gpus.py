@@ -11,7 +11,7 @@ from program import ENVIRONMENT, PROGRAM
 
 import rlvr_exp
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.select import planned
+from rlvr_exp.config.run import planned
 from rlvr_exp.memory.reading import workload_of
 from rlvr_exp.memory.table import estimate
 from rlvr_exp.memory.workload import GIB

@@ -17,10 +17,10 @@ from rlvr_exp.domains.arc.tasks import EMBEDDED as ARC
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.domains.dafny.tasks import EMBEDDED as DAFNY
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
+from rlvr_exp.domains.edits.tasks import EMBEDDED as EDITS
+from rlvr_exp.domains.edits.tasks import Edits
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.code.domain import Code
-from rlvr_exp.tasks.edits.domain import EMBEDDED as EDITS
-from rlvr_exp.tasks.edits.domain import Edits
 from rlvr_exp.tasks.problems.domain import Problems
 from rlvr_exp.tasks.problems.source import EMBEDDED as PROBLEMS
 from rlvr_exp.tasks.shots import chosen_shots

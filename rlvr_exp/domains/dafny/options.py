@@ -11,8 +11,7 @@ from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.benchmark import FromPath as BenchmarkFromPath
 from rlvr_exp.config.data import Data, fraction_problems
 from rlvr_exp.config.images import build_command, find_image
-from rlvr_exp.config.nodes import JUDGES
-from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.options import JUDGES, configures, option
 from rlvr_exp.config.prepare import FromPath
 from rlvr_exp.config.teams import Team
 from rlvr_exp.config.verifier import Verifier

@@ -33,7 +33,7 @@ class Dafny(Format):
     candidate_key = "candidate"
     answer = "program"
     languages = ("dafny", "dfy")
-    universal = "rlvr_exp.domains.dafny.universal"
+    fixed_answers = "rlvr_exp.domains.dafny.universal:fixed_answers"
 
     def read_problem(self, fields: Fields) -> DafnyProblem:
         return DafnyProblem(text_of(fields, "program"), limits_of(fields), keep=optional_text(fields, "keep"))
@@ -55,9 +55,3 @@ class Dafny(Format):
 
     def tokens(self, text: str) -> list[str]:
         return tokens(text)
-
-    def universal_given(self, problem: DafnyProblem) -> str:
-        return problem.program
-
-
-FORMAT = Dafny()

@@ -167,7 +167,12 @@ ANSWERS: tuple[tuple[str, Answer], ...] = (
     *((name, _prefix(text)) for name, text in PREFIXES.items()),
     *((name, _helper(text)) for name, text in HELPERS.items()),
 )
-"""Name, and the function from the given program to the candidate."""
+
+
+def fixed_answers(problem: DafnyProblem, kind: str) -> Iterator[tuple[str, str]]:
+    """(name, text) of each fixed answer to a problem."""
+    for name, answer in ANSWERS:
+        yield name, answer(problem.program)
 
 
 @dataclass(frozen=True)

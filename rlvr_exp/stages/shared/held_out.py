@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.engine import is_server
-from rlvr_exp.config.select import Select, planned
+from rlvr_exp.config.run import Select, planned
 from rlvr_exp.config.stages import trains
 from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.core.hashing import content_hash

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rlvr_exp.config.environment import ADVERSARIAL, EDIT_STEPS, REASONING
-from rlvr_exp.config.load import build
+from rlvr_exp.config.environment import ADVERSARIAL, REASONING
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.schema import Config
+from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.inference.choices import Choices
@@ -14,7 +14,6 @@ from rlvr_exp.inference.engine import Engine
 from rlvr_exp.inference.problem_text import readable_problem
 from rlvr_exp.inference.problems_engine import ProblemsEngine
 from rlvr_exp.inference.problems_loading import environment_of
-from rlvr_exp.inference.steps_engine import StepsEngine
 from rlvr_exp.inference.summary import Summary, readable
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.base import SamplingEngine
@@ -46,11 +45,15 @@ def engine_of(
     if in_stages(config):
         shown = environment_of(config.environment, domain)
         return ProblemsEngine(policies, options, limits, verifier, shown, seed, sampler)
-    if config.environment._target_ == EDIT_STEPS:
-        assert verifier is not None, "without one steps are refused"
-        shown = build(config.environment, domain=domain)
-        return StepsEngine(policies[POLICY], options, config.model, verifier, domain, shown, seed, sampler)
+    if maker := _maker(config):
+        return load(maker)(config, policies, verifier, domain, sampler)
     return Engine(policies[POLICY], options, config.model, verifier, domain, seed, sampler)
+
+
+def _maker(config: Config) -> str:
+    """Path of the maker of the engine that a domain has for the environment; else empty."""
+    target = config.environment._target_
+    return next((one.engines[target] for one in domains().values() if target in one.engines), "")
 
 
 def in_stages(config: Config) -> bool:
@@ -70,8 +73,8 @@ def in_words(row: Mapping[str, Any]) -> str:
 
 def turns_of(config: Config) -> dict[str, Any]:
     """What of an environment with several turns determines the answers."""
-    if config.environment._target_ == EDIT_STEPS:
-        return {"steps": config.environment.steps}
+    if _maker(config):
+        return {name: value for name, value in vars(config.environment).items() if name != "_target_"}
     if not in_stages(config):
         return {}
     names = ("tests", "attempts", "critiques")

@@ -1,7 +1,7 @@
 """Fixed answers: programs that know nothing of their task. An answer that passes shows a hole in a verifier or a weak
 suite. Owns which list belongs to which kind of problem; a list is a module with `ANSWERS`, pairs of a name and a
 function that builds the answer's text from a part of the problem: for Python the names which its tests take from a
-solution, for an edit its language, for other problems what their format says. An edit with tests has the programs of Python, too, as edited texts.
+solution. A format of a domain has its own function (`Format.fixed_answers`).
 Builds text and runs nothing.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
+from rlvr_exp.core.domains import load
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.tasks.formats.rows import format_of
@@ -20,7 +20,6 @@ from rlvr_exp.verifiers.universal.names import wanted_names
 KINDS = ("none", "plain", "all")
 """Which fixed answers are tried: `plain`, those that return plain data or raise; `all`, those that attack, too."""
 PYTHON = "rlvr_exp.verifiers.universal.functions"
-EDITS = "rlvr_exp.verifiers.ast_grep.universal"
 PROGRAMS = "rlvr_exp.verifiers.universal.programs"
 
 
@@ -38,23 +37,15 @@ def _answers_of(problem: Any) -> AnswerList | None:
             return AnswerList(PROGRAMS, lambda _: None)
         case PythonProblem() | PytestProblem():
             return AnswerList(PYTHON, wanted_names)
-        case AstGrepProblem():
-            return AnswerList(EDITS, lambda edit: edit.language)
-    kind = format_of(problem)
-    return AnswerList(kind.universal, kind.universal_given) if kind and kind.universal else None
+    return None
 
 
 def fixed_answers(problem: Any, kind: str = "all") -> Iterator[tuple[str, str]]:
     """(name, text) of each fixed answer to a problem; none where its verifier has no list."""
+    form = format_of(problem)
+    if form is not None and form.fixed_answers and kind != "none":
+        yield from load(form.fixed_answers)(problem, kind)
     yield from _listed(problem, kind)
-    if isinstance(problem, AstGrepProblem) and problem.tests:
-        yield from _edited_to_programs(problem, kind)
-
-
-def _edited_to_programs(edit: AstGrepProblem, kind: str) -> Iterator[tuple[str, str]]:
-    as_action = importlib.import_module(EDITS).replacing_text
-    for name, program in _listed(PytestProblem(edit.tests), kind):
-        yield f"program_{name}", program if edit.answer == "text" else as_action(edit.language, program)
 
 
 def _listed(problem: Any, kind: str) -> Iterator[tuple[str, str]]:
