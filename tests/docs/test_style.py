@@ -11,23 +11,21 @@ from page_commands import PACKAGE, ROOT
 RECIPES = {"smollm2_mbpp.md"}
 """One short page each, which do not count towards the size of the documentation."""
 PAGES = [ROOT / "README.md", *sorted((PACKAGE / "docs").glob("*.md"))]
-MOST_PAGES, MOST_WORDS = 30, 30_000
-"""Of all pages except recipes."""
+MOST_PAGES, MOST_WORDS = 30, 28_000
+"""Of all pages except recipes. A word has a letter or a digit, so that the bars of tables do not count."""
 PER_THOUSAND_WORDS = {
-    "pages": {"where": 3.0, "what": 2.0, "which": 3.0},
-    "docstrings": {"where": 8.5, "what": 8.0, "which": 5.5},
+    "pages": {"where": 0.5, "what": 0.5, "which": 1.0},
+    "docstrings": {"where": 7.3, "what": 7.0, "which": 5.3},
 }
-"""Most occurrences; the goal for docstrings is that of pages."""
+"""Most occurrences: slightly above the values reached. The goal for docstrings is 3, 2 and 3."""
 CLAUSE = re.compile(r"^#+ (?:What|Which|Where|How|Who|When)\b.*", re.MULTILINE)
 
 
 def docstrings(file: Path) -> Iterable[str]:
     """Docstrings of a file, and the strings that stand behind its assignments."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        for statement in getattr(node, "body", []) if not isinstance(node, ast.Lambda | ast.IfExp) else []:
-            value = statement.value if isinstance(statement, ast.Expr) else None
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                yield value.value
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value.value
 
 
 TEXTS = {
