@@ -126,6 +126,6 @@ class Code(Data):
     def problems(self) -> list[InputProblem]:
         if self.path:
             return [*super().problems(), *fraction_problems(self)]
-        remedy = "data.path=DIR, a folder or file of one of the sets in its own format, or of rows of your own (docs/own_problems.md)"
+        remedy = "data.path=DIR, a folder or file of one of the sets in its own format, or of rows of your own (docs/extending.md)"
         remedy += "; data=problems has an embedded corpus"
         return [InputProblem("path", "no code set comes with rlvr_exp", "nothing", ", ".join(CODE_SETS), "", remedy)]

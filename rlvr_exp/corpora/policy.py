@@ -1,7 +1,7 @@
 """The files of an embedded policy: tokenizer and architecture from the embedded train split, then trained weights.
 
     +stage=prepare prepare=policy prepare.name=NAME          tokenizer and architecture
-    +stage=sft +experiment=...                               trains it (docs/tiny_model.md, docs/dafny_corpus.md)
+    +stage=sft +experiment=...                               trains it (docs/default_experiment.md, docs/dafny.md)
     +stage=prepare prepare=policy prepare.name=NAME prepare.path=CHECKPOINT    its weights, beside them
 
 NAME is `tiny` (grid puzzles), `tiny_dafny` (bodies of Dafny methods to write and to annotate), `tiny_edits` (edits by ast-grep),

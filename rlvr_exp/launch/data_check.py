@@ -45,7 +45,7 @@ def not_for_training(reason: str) -> InputProblem:
 
 def rl_split(domain: Domain) -> str:
     """The split for reinforcement learning: `practice`, whose gold answers no policy was shown, where the data has it;
-    else `train`. Gains on tasks that were imitated transfer less to others (docs/dafny_corpus.md)."""
+    else `train`. Gains on tasks that were imitated transfer less to others (docs/dafny.md)."""
     return PRACTICE if domain.splits().get(PRACTICE) else "train"
 
 

@@ -2,8 +2,8 @@
 
 A solution is the module `solution`; the suite is `test_solution.py` and what test files and conftest.py the problem
 adds to it. `passed` requires every promised test collected, run to its end and reported as passed by pytest, at least
-one test, and the session's regular end. The count is of tests, parameters apart; see rlvr_exp/docs/
-pytest_verifier.md for what crosses the bridge, skips and figures.
+one test, and the session's regular end. The count is of tests, parameters apart;
+rlvr_exp/docs/verifiers.md describes the bridge and skips.
 
 Where a problem has a reference, its own run over the bridge comes first, once: what it returns as plain data a
 candidate must return as plain data, and a suite that the reference does not pass gives no verdicts. Not covered: a

@@ -1,11 +1,11 @@
-"""The page of the rooms: every room with its level, as the order of imports has it, files to begin with, and pages."""
+"""The page of the architecture: every folder with its level, as tests/test_rooms.py orders them, files to begin with, and pages."""
 
 import re
 
 from page_commands import PACKAGE
 from test_rooms import FILES, LEVEL, LIGHT, room_of
 
-PAGE = (PACKAGE / "docs" / "rooms.md").read_text(encoding="utf-8")
+PAGE = (PACKAGE / "docs" / "architecture.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (\d+)(, light)? \| (`.+?) \| (.+?) \| (.+?) \| (.+?) \|$", PAGE, re.MULTILINE)
 
 
