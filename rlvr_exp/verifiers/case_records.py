@@ -8,7 +8,7 @@ from typing import Any
 
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.python.reporter import LOADING
-from rlvr_exp.sandbox.pool.jobs import frames
+from rlvr_exp.sandbox.pool.job_queue import frames
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.compare import equal, same_output
 from rlvr_exp.verifiers.differ import differing_output, differing_value, short

@@ -27,8 +27,8 @@ from typing import Any
 from rlvr_exp.config import verifier as options
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.python import calls
-from rlvr_exp.sandbox.pool import packages
-from rlvr_exp.sandbox.pool.jobs import Job, JobLimits, JobResult
+from rlvr_exp.sandbox.pool import worker_manager as packages
+from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits, JobResult
 from rlvr_exp.sandbox.pool.pool import Pool
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Request, Verdict

@@ -10,7 +10,7 @@ pytest.importorskip("ast_grep_py")
 
 from rlvr_exp.config.verifier import LEVELS, Sandbox
 from rlvr_exp.core.errors import RlvrError
-from rlvr_exp.sandbox.pool.jobs import Job, JobResult
+from rlvr_exp.sandbox.pool.job_queue import Job, JobResult
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.edits.action import parse_action
 from rlvr_exp.tasks.edits.reading import ActionFault

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from rlvr_exp.sandbox.isolation import landlock
 from rlvr_exp.sandbox.isolation.filter import Filter
-from rlvr_exp.sandbox.isolation.levels import MOUNTING
+from rlvr_exp.sandbox.isolation.isolate import MOUNTING
 from rlvr_exp.sandbox.isolation.process_tree import Processes
 from rlvr_exp.sandbox.isolation.scratch import Folder, Mounted
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.sandbox.pool.job_queue import JobQueue
-from rlvr_exp.sandbox.pool.jobs import JobResult
+from rlvr_exp.sandbox.pool.job_queue import JobResult
 from rlvr_exp.sandbox.worker.protocol import ANSWER, ENDS, EVENT, GREETING, REFUSED_EXIT, TAKEN
 
 _ROOT = str(Path(__file__).resolve().parents[3])

@@ -28,7 +28,7 @@ from rlvr_exp.core.errors import RlvrError
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.ast_grep.job import pack
-from rlvr_exp.sandbox.pool.jobs import Job, JobLimits, JobResult, frames
+from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits, JobResult, frames
 from rlvr_exp.sandbox.pool.pool import Pool
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.edits.action import DONE, Action, edited_line_ends, parse_action

@@ -13,12 +13,12 @@ import sys
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
-
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.python import numpy_scalars, programs, state_reset
-from rlvr_exp.sandbox.harnesses.python.output_cap import OutputCap
+from rlvr_exp.sandbox.harnesses.python.reporter import OutputCap
 from rlvr_exp.sandbox.harnesses.python.reporter import LOADING, SOURCE, CaseTimeout, Reporter, Send, not_plain
-from rlvr_exp.sandbox.harnesses.python.side_effects import has_side_effects
+import builtins
+from dis import opmap
 
 _exit = os._exit
 MODULE = "candidate"
@@ -194,3 +194,56 @@ class _Function:
             self._reporter.value(index, returned)
         except wire.NotPlain:
             self._reporter.value(index, numpy_scalars.to_plain(returned))
+
+
+_SEQUENCES = (list, tuple, set, frozenset)
+
+
+def to_plain(value: Any) -> Any:
+    """`value` with numpy's scalars replaced by their content; anything else, arrays too, stays unchanged.
+
+    Raises:
+        wire.NotPlain: nested too deep.
+    """
+    numpy = sys.modules.get("numpy")
+    generic = getattr(numpy, "generic", None)
+    return _plain(value, generic, 0) if isinstance(generic, type) else value
+
+
+def _plain(value: Any, generic: type, depth: int) -> Any:
+    kind = type(value)
+    if depth > wire.MAX_DEPTH:
+        raise wire.NotPlain(f"nested deeper than {wire.MAX_DEPTH}")
+    if issubclass(kind, generic):  # a class of the candidate's own is not numpy's
+        return generic.item(value) if kind.__module__ == "numpy" else value
+    for base in _SEQUENCES:
+        if issubclass(kind, base):
+            return base(_plain(item, generic, depth + 1) for item in base.__iter__(value))
+    if issubclass(kind, dict):
+        items = dict.items(value)
+        return {_plain(key, generic, depth + 1): _plain(item, generic, depth + 1) for key, item in items}
+    return value
+
+
+_WRITES = {
+    opmap[name]
+    for name in ("IMPORT_NAME", "STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_BUILD_CLASS")
+    if name in opmap
+}
+_COMPUTING = set(
+    "abs all any ascii bin bool bytearray bytes callable chr complex dict divmod enumerate filter float format frozenset"
+    " hash hex int isinstance issubclass iter len list map max min next oct ord pow print range repr reversed round set"
+    " slice sorted str sum tuple zip".split()
+)
+_OTHERS = {
+    name for name, value in vars(builtins).items() if not (isinstance(value, type) and issubclass(value, BaseException))
+} - _COMPUTING
+
+
+def has_side_effects(code: CodeType) -> bool:
+    """Conservative: true where it is unknown."""
+    if _WRITES & set(code.co_code[::2]):
+        return True
+    if any(name.startswith("_") or name in _OTHERS for name in code.co_names):
+        return True
+    return any(has_side_effects(part) for part in code.co_consts if isinstance(part, CodeType))
