@@ -1,12 +1,11 @@
 """Options of the node `infer`, which exists under +stage=infer alone: the tasks, how an answer is searched for, where
 answers go."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.cascade import no_cascade_data
 from rlvr_exp.config.environment import ADVERSARIAL, EDIT_STEPS, REASONING, SINGLE_TURN
 from rlvr_exp.config.options import option
 from rlvr_exp.config.sampling import Drawing
@@ -79,10 +78,6 @@ class Infer(Drawing):
             *self._of_files(),
             *self._of_cascade(),
         ]
-
-    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
-        if self.cascade:
-            yield from no_cascade_data(config.data)
 
     def _of_cascade(self) -> list[InputProblem]:
         found = []

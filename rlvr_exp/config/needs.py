@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -10,11 +9,9 @@ from pathlib import Path
 
 from rlvr_exp.config.adapter import is_adapter
 from rlvr_exp.config.benchmark import EvalPlus, OfShape
-from rlvr_exp.config.cascade import of_cascade, starts_missing
 from rlvr_exp.config.checkpoint_files import checkpoint_problems
 from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.engine_checks import engine_missing
-from rlvr_exp.config.images import build_command, find_image
 from rlvr_exp.config.infer import STDIN, Infer
 from rlvr_exp.config.model import Model, base
 from rlvr_exp.config.names import near_path
@@ -27,7 +24,7 @@ from rlvr_exp.config.run import SAMPLES, Report, Verify
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.solutions import LOOKS, NEEDED, Solutions
 from rlvr_exp.config.stages import STAGE_GROUPS, reads
-from rlvr_exp.config.verifier import INSTALL_DAFNY, DafnyVerifierOptions
+from rlvr_exp.config.teams import starts_missing, team_of_run
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 
@@ -72,8 +69,8 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         what, remedy = "needs the package deepspeed", f"{command}, or parallel=ddp"
         yield MissingArtifact(InputProblem("parallel.strategy", what, "not installed", "", "", remedy), command)
     judges = reads(config, "verifier") and (config.infer is None or config.infer.verify)
-    if judges and isinstance(config.verifier, DafnyVerifierOptions):
-        yield from dafny_missing(config.verifier)
+    if judges and (missing := getattr(config.verifier, "missing", None)):  # A user's own schema may lack it.
+        yield from (MissingArtifact(problem, command) for problem, command in missing())
     for problem in starts_missing(config):
         yield MissingArtifact(problem, "")
     if isinstance(config.prepare, EditSets) and (absent := _not_installed("datasketch", "rapidfuzz")):
@@ -152,18 +149,6 @@ def loads_weights(config: Config) -> bool:
     elsewhere = reads(config, "engine") and is_server(config.engine)
     without = isinstance(config.benchmark, OfShape) or isinstance(config.prepare, EditSets)
     return reads(config, "model") and not elsewhere and not without
-
-
-def dafny_missing(verifier: DafnyVerifierOptions) -> Iterator[MissingArtifact]:
-    """Dafny itself, or the image that holds it."""
-    if verifier.image:
-        try:
-            find_image(verifier.image)
-        except InputError as fault:
-            yield from (MissingArtifact(problem, build_command(verifier.image)) for problem in fault.problems)
-    elif shutil.which(program := verifier.path or "dafny") is None:
-        problem = InputProblem("verifier.path", "Dafny is not there", program, remedy=INSTALL_DAFNY)
-        yield MissingArtifact(problem, "apt-get install dafny")
 
 
 def _rows(verify: Verify) -> Iterator[MissingArtifact]:
@@ -248,11 +233,11 @@ def _rollouts(where: str, directory: str) -> Iterator[MissingArtifact]:
         yield MissingArtifact(InputProblem(where, "not given", "nothing", "a run directory", "", f"{where}=DIR"), "")
     elif not (Path(directory) / "config.yaml").is_file():
         yield from _run(where, directory)
-    elif of_cascade(directory):
-        allowed = "a run of one policy; +stage=evaluate evaluate.cascade=CHECKPOINT evaluates a cascade"
-        yield MissingArtifact(
-            InputProblem(where, "the answers of a cascade stand on one another", directory, allowed), ""
-        )
+    elif team := team_of_run(directory):
+        name = team.name
+        what = f"the answers of a {name} stand on one another"
+        allowed = f"a run of one policy; +stage=evaluate evaluate.{name}=CHECKPOINT evaluates a {name}"
+        yield MissingArtifact(InputProblem(where, what, directory, allowed), "")
     elif not any((Path(directory) / "rollouts").glob("step_*.jsonl.gz")):
         allowed = "a run directory with rollouts/, as +stage=grpo and +stage=ppo write them"
         yield MissingArtifact(InputProblem(where, "the run holds no rollouts", directory, allowed), "")

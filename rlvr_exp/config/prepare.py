@@ -1,12 +1,9 @@
 """Options of the `prepare` group: what +stage=prepare makes, from what, and where it goes."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from rlvr_exp.config.nodes import JUDGES
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.verifier import proves_no_dafny
 from rlvr_exp.core.errors import InputProblem
 
 
@@ -45,48 +42,6 @@ class FromPath(Prepare):
         if self.path:
             return []
         return [InputProblem("path", "not given", "nothing", "an existing folder or file", "", "prepare.path=PATH")]
-
-
-@configures("rlvr_exp.corpora.dafny.check.make")
-@dataclass
-class DafnyCheck(FromPath):
-    """Dafny data checked before a run: programs are cut and reassembled, pairs counted with what is left out."""
-
-
-@configures("rlvr_exp.corpora.dafny.backport.make")
-@dataclass
-class DafnyBackport(FromPath):
-    """Programs for Dafny 3 or 4 translated to Dafny 2.3, as far as that is mechanical."""
-
-    output: str = ""
-    """File of the programs, a row each; empty: programs.jsonl in the run directory."""
-
-
-@configures("rlvr_exp.corpora.dafny.usable_examples.make")
-@dataclass
-class DafnyUsable(FromPath):
-    """Examples of a data set that can be trained on, according to Dafny."""
-
-    reads = JUDGES
-    output: str = ""
-    """File of the usable examples, a `data.path`; empty: examples.jsonl in the run directory."""
-    role: str = option("both", choices=("writer", "annotator", "both"))
-    """The role that examples must be usable for."""
-
-    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
-        yield from proves_no_dafny(config.verifier)
-
-
-@configures("rlvr_exp.corpora.dafny.rows.make")
-@dataclass
-class DafnyRows(FromPath):
-    """A published set of Dafny programs as rows of +stage=verify."""
-
-    output: str = ""
-    """File of the rows; empty: rows.jsonl in the run directory."""
-    variant: str = option("ground_truth", choices=("ground_truth", "hints_removed", "pairs", "wrong", "tests"))
-    """DafnyBench: each ground truth, or program without hints, against itself, or the two as pairs. CloverBench: wrong
-    variants as answers. MBPP-DFY: programs with their tests as answers."""
 
 
 @configures("rlvr_exp.corpora.rows.make")

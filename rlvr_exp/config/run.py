@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.cascade import no_cascade_data
 from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.options import option
 from rlvr_exp.config.sampling import Drawing
@@ -183,10 +182,6 @@ class Evaluate:
                 "evaluate.cascade=CHECKPOINT",
             )
         ]
-
-    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
-        if self.cascade:
-            yield from no_cascade_data(config.data)
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """The root of the configuration: which nodes there are. Each node's options live in its group's own file."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, make_dataclass
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import MISSING
 
@@ -17,7 +17,6 @@ from rlvr_exp.config import (  # noqa: F401  These have schemas that are found b
     tracking,
 )
 from rlvr_exp.config.benchmark import Benchmark
-from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.chain import Chain
 from rlvr_exp.config.collect import Collect
 from rlvr_exp.config.data import Data
@@ -42,8 +41,8 @@ for _domain in domains().values():
 
 
 @dataclass
-class Config:
-    """Everything that decides a run."""
+class CoreConfig:
+    """Everything that decides a run, but for the nodes of domains."""
 
     stage: str = MISSING
     """What the run does."""
@@ -76,8 +75,6 @@ class Config:
     run: Run = field(default_factory=Run)
     evaluate: Evaluate | None = None
     """Only under +stage=evaluate."""
-    cascade: Cascade | None = None
-    """Only under +stage=cascade."""
     self_play: SelfPlay | None = None
     """Only under +stage=self_play."""
     collect: Collect | None = None
@@ -96,3 +93,15 @@ class Config:
     """Only under +stage=compare."""
     report: Report | None = None
     """Only under +stage=report."""
+
+
+if TYPE_CHECKING:
+    Config = CoreConfig
+else:
+    _nodes = {name: load(path) for domain in domains().values() for name, path in domain.nodes.items()}
+    Config = make_dataclass(
+        "Config",
+        [(name, schema | None, None) for name, schema in _nodes.items()],
+        bases=(CoreConfig,),
+        namespace={"__module__": __name__, "__doc__": "Everything that decides a run."},
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rlvr_exp.config.options import option
+from rlvr_exp.config.teams import team_node
 from rlvr_exp.core.errors import InputProblem
 
 MEASURED = ("held_out/pass_at_1", "held_out/pass_at_1_greedy")
@@ -106,10 +107,10 @@ def planned(config: Any) -> Select:
 
 
 def _sampled(config: Any) -> float:
-    """Completions sampled in a step, on average; of a cascade its proofs, as each of its held-out answers is one. Imitation
-    samples none, and measures as often as it is asked to."""
-    algorithm, cascade = config.algorithm, config.cascade
+    """Completions sampled in a step, on average; of a team those of its last role, as each of its held-out answers is one.
+    Imitation samples none, and measures as often as it is asked to."""
+    algorithm, team = config.algorithm, team_node(config)
     if not hasattr(algorithm, "prompts_per_step"):
         return math.inf
     uses = getattr(algorithm, "iterations", 1) * getattr(algorithm, "minibatches", 1)
-    return algorithm.prompts_per_step * algorithm.group_size * (cascade.annotations if cascade else 1) / uses
+    return algorithm.prompts_per_step * algorithm.group_size * (team.completions if team else 1) / uses

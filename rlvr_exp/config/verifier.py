@@ -84,43 +84,6 @@ class PytestSuite(Verifier):
             yield InputProblem("verifier.process", what, "shared", "bridged in stages that train", "", "drop it")
 
 
-INSTALL_DAFNY = "apt-get install dafny (Debian and Ubuntu), or set verifier.path or verifier.image"
-
-
-@configures("rlvr_exp.verifiers.dafny.verifier.DafnyVerifier")
-@dataclass
-class DafnyVerifierOptions(Verifier):
-    """Proves Dafny programs with Dafny, 2.3 or 4.x, and holds them against the given program."""
-
-    path: str = ""
-    """The Dafny to use; empty: `dafny` on the PATH."""
-    image: str = ""
-    """An image of podman or docker that holds Dafny, in place of a path."""
-    warm: bool = True
-    """Verify many programs in one process where this Dafny can (2.3, with the mono compiler installed)."""
-    rlimit: int = option(20_000_000, low=0)
-    """What the prover may use for one procedure, in its own count, the same on every machine; 0: no limit."""
-    cpu_s: float = option(60.0, low=0)
-    """CPU seconds of one candidate, in place of the sandbox's; 0: the sandbox's."""
-    wall_s: float = option(120.0, low=0)
-    """Wall-clock seconds of one candidate, in place of the sandbox's; 0: the sandbox's."""
-    memory_mb: int = option(2048, low=0)
-    """Memory of one candidate, the prover's included, in place of the sandbox's; 0: the sandbox's."""
-    protect: str = option("specification", choices=("specification", "program"))
-    """What a candidate must keep: the specification, its code being free; or all but annotations."""
-    holes: bool = True
-    """A given method or lemma without a body, that promises something and that no other body calls, must get one."""
-    vacuity: bool = True
-    """Reject what also proves `assert false` where its bodies are left; once for each new program that is proved."""
-
-
-def proves_no_dafny(verifier: Any) -> Iterator[InputProblem]:
-    """The problem of a verifier that is not Dafny, for what needs proofs."""
-    if not isinstance(verifier, DafnyVerifierOptions):
-        target = getattr(verifier, "_target_", "")
-        yield InputProblem("verifier", "proves no Dafny program", target, "dafny", "", "verifier=dafny, or drop it")
-
-
 @dataclass
 class Sandbox:
     """Where untrusted code runs."""

@@ -28,6 +28,17 @@ class Domain:
     embedded: Mapping[str, str] = field(default_factory=dict)
     """Embedded models by name, and for each a function that returns its tasks and how its tokenizer splits text."""
 
+    formats: Mapping[str, str] = field(default_factory=dict)
+    """Formats (rlvr_exp.tasks.formats.base) of rows of +stage=verify by the name of the verifier that judges them."""
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    """Schemas of further nodes of the configuration by name. A node of a stage's name exists under that stage alone."""
+    team: str = ""
+    """Team (rlvr_exp.config.teams): several policies that act together."""
+    contests: Mapping[str, str] = field(default_factory=dict)
+    """Modules of further contests of benchmark=verifiers by name (rlvr_exp.benchmarks.verifiers)."""
+    report_sections: tuple[str, ...] = ()
+    """Functions of a run (rlvr_exp.report.data.RunData) that draw its roles' credit as HTML in the report, '' without any."""
+
     def owns(self, target: str) -> bool:
         """Whether the class at an import path is the domain's."""
         return target.startswith(f"{PACKAGE}.{self.name}.")

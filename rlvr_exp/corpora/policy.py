@@ -21,12 +21,10 @@ from rlvr_exp.core.domains import domains, load
 from rlvr_exp.models.tokenizer_training import CODE, GRID, train_tokenizer, training_texts
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Domain
-from rlvr_exp.tasks.dafny.domain import DafnyDomain
 from rlvr_exp.tasks.edits.domain import Edits
 
 SHARD = "1900KB"
 SOURCES: Mapping[str, Callable[[], tuple[Domain, str]]] = {
-    "tiny_dafny": lambda: (DafnyDomain(role="both"), "code"),
     "tiny_edits": lambda: (Edits(instruction="both"), "code"),
     "tiny_solver": lambda: (build(compose(["+stage=sft", "data=problems"]).config.data), "code"),
     "tiny_tester": lambda: (build(compose(["+stage=sft", "data=problems", "role=tester"]).config.data), "code"),

@@ -9,8 +9,8 @@ from html import escape
 from typing import Any
 
 from rlvr_exp.records.tracking import Row
-from rlvr_exp.report.cascade import chart, credit_table
 from rlvr_exp.report.data import RunData
+from rlvr_exp.report.role_rates import chart, credit_table
 
 ROLES = ("solver", "tester")
 PASSED, HIDDEN, GAP, CAUGHT, STAGE = 1, 3, 2, 6, 4

@@ -15,10 +15,10 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.arc.options import Randomise
 from rlvr_exp.domains.arc.tasks import EMBEDDED as ARC
 from rlvr_exp.domains.arc.tasks import Arc
+from rlvr_exp.domains.dafny.tasks import EMBEDDED as DAFNY
+from rlvr_exp.domains.dafny.tasks import DafnyDomain
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.code.domain import Code
-from rlvr_exp.tasks.dafny.domain import EMBEDDED as DAFNY
-from rlvr_exp.tasks.dafny.domain import DafnyDomain
 from rlvr_exp.tasks.edits.domain import EMBEDDED as EDITS
 from rlvr_exp.tasks.edits.domain import Edits
 from rlvr_exp.tasks.problems.domain import Problems

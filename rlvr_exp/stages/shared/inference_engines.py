@@ -9,7 +9,6 @@ from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY
-from rlvr_exp.inference.cascade_engine import CascadeEngine
 from rlvr_exp.inference.choices import Choices
 from rlvr_exp.inference.engine import Engine
 from rlvr_exp.inference.problem_text import readable_problem
@@ -19,8 +18,8 @@ from rlvr_exp.inference.steps_engine import StepsEngine
 from rlvr_exp.inference.summary import Summary, readable
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.base import SamplingEngine
+from rlvr_exp.stages.shared.play import Play
 from rlvr_exp.tasks.base import Domain
-from rlvr_exp.tasks.dafny.two_stage import TwoStage
 from rlvr_exp.verifiers.base import Verifier
 
 
@@ -29,12 +28,12 @@ def engine_of(
     policies: Mapping[str, Policy],
     verifier: Verifier | None,
     domain: Domain,
-    stages: TwoStage | None,
+    play: Play | None,
     sampler: SamplingEngine,
 ) -> Engine:
     """
     Args:
-        stages: of a cascade.
+        play: of a team.
 
     Raises:
         InputError: the environment does not fit the data, or needs another verifier.
@@ -42,8 +41,8 @@ def engine_of(
     options, seed = config.infer, config.seed
     assert options is not None, "of +stage=infer"
     limits = {role: of_role(config, role).model for role in policies}
-    if stages is not None:
-        return CascadeEngine(policies, options, limits, verifier, stages, seed, sampler)
+    if play is not None:
+        return play.engine(config, policies, limits, verifier, sampler)
     if in_stages(config):
         shown = environment_of(config.environment, domain)
         return ProblemsEngine(policies, options, limits, verifier, shown, seed, sampler)

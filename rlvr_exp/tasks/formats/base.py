@@ -24,6 +24,8 @@ class Format(ABC):
     """Languages of a fenced block that is an answer."""
     is_python = False
     """Candidates are Python programs."""
+    universal = ""
+    """Module of fixed answers that fit every problem (rlvr_exp.verifiers.universal), each built by `universal_given`."""
 
     @abstractmethod
     def read_problem(self, fields: Fields) -> Any:
@@ -55,6 +57,14 @@ class Format(ABC):
     @abstractmethod
     def fault(self, problem: Any, text: str) -> str:
         """The syntax error of a candidate, in a line; empty where there is none. Runs nothing."""
+
+    def tokens(self, text: str) -> list[str] | None:
+        """The tokens of a candidate without comments and blanks; None if Python's scanner reads it."""
+        return None
+
+    def universal_given(self, problem: Any) -> Any:
+        """The part of a problem that its fixed answers are built from."""
+        return problem
 
     def layout(self, problem: Any, text: str) -> str | None:
         """A candidate without fault in its language's usual layout; None where there is none that is surely the same

@@ -8,15 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rlvr_exp.core.domains import domains, load
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.ast_grep import AstGrep
 from rlvr_exp.tasks.formats.base import Format
-from rlvr_exp.tasks.formats.dafny import Dafny
 from rlvr_exp.tasks.formats.fields import Fault, RowId, identity_of, object_of
 from rlvr_exp.tasks.formats.pytest_suite import PytestSuite
 from rlvr_exp.tasks.formats.python_io import PythonIO
 
-FORMATS: Mapping[str, Format] = {one.name: one for one in (AstGrep(), PythonIO(), PytestSuite(), Dafny())}
+FORMATS: Mapping[str, Format] = {one.name: one for one in (AstGrep(), PythonIO(), PytestSuite())} | {
+    name: load(path) for one in domains().values() for name, path in one.formats.items()
+}
 """By name; a row without a named format has the first of these whose keys it has."""
 
 

@@ -1,7 +1,7 @@
 """Fixed answers: programs that know nothing of their task. An answer that passes shows a hole in a verifier or a weak
 suite. Owns which list belongs to which kind of problem; a list is a module with `ANSWERS`, pairs of a name and a
 function that builds the answer's text from a part of the problem: for Python the names which its tests take from a
-solution, for Dafny the given program, for an edit its language. An edit with tests has the programs of Python, too, as edited texts.
+solution, for an edit its language, for other problems what their format says. An edit with tests has the programs of Python, too, as edited texts.
 Builds text and runs nothing.
 """
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
-from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import PythonProblem
+from rlvr_exp.tasks.formats.rows import format_of
 from rlvr_exp.verifiers.universal.names import wanted_names
 
 KINDS = ("none", "plain", "all")
@@ -40,9 +40,8 @@ def _answers_of(problem: Any) -> AnswerList | None:
             return AnswerList(PYTHON, wanted_names)
         case AstGrepProblem():
             return AnswerList(EDITS, lambda edit: edit.language)
-        case DafnyProblem():
-            return AnswerList("rlvr_exp.verifiers.dafny.universal", lambda given: given.program)
-    return None
+    kind = format_of(problem)
+    return AnswerList(kind.universal, kind.universal_given) if kind and kind.universal else None
 
 
 def fixed_answers(problem: Any, kind: str = "all") -> Iterator[tuple[str, str]]:
