@@ -33,7 +33,7 @@ from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.futures import completed_future
 from rlvr_exp.verifiers.guarded import NoVerdictRate
-from rlvr_exp.verifiers.futures import OrderedFutures, Pending
+from rlvr_exp.verifiers.ordered_futures import OrderedFutures, Pending
 
 KEYS = ("id", "step", "task", "waited", "old", "new", "changed", "log")
 VERDICT = ("outcome", "bucket", "rule", "passed", "total")

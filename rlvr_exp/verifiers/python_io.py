@@ -27,8 +27,8 @@ from typing import Any
 from rlvr_exp.config import verifier as options
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.python import calls
-from rlvr_exp.sandbox.pool import worker_manager as packages
 from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits, JobResult
+from rlvr_exp.sandbox.pool.link import packages_digest
 from rlvr_exp.sandbox.pool.pool import Pool
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Request, Verdict
@@ -108,7 +108,7 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
         return then(self._pool.submit(prepared.payload), read)
 
     def tool(self) -> Mapping[str, str]:
-        seen = {"packages": packages.digest()} if self.packages else {}
+        seen = {"packages": packages_digest()} if self.packages else {}
         return {"python": platform.python_version()} | seen
 
     def isolation(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import unittest
 import pytest
 from pools import JobLimits, answer, descendants, job, pool_at, pool_of, told
 
-from rlvr_exp.sandbox.isolation.isolate import LEVELS
+from rlvr_exp.sandbox.isolation.jail import LEVELS
 from rlvr_exp.sandbox.pool import dispatcher, job_queue, link
 from rlvr_exp.sandbox.pool.job_queue import Job
 

@@ -13,9 +13,10 @@ Landlock: files outside the list of `root` cannot be opened, signals and sockets
 
 import os
 from collections.abc import Callable, Sequence
+
 from rlvr_exp.sandbox.isolation import confine, kernel, landlock, root, users
 from rlvr_exp.sandbox.isolation.filter import Filter
-from rlvr_exp.sandbox.isolation.jail import Jail
+from rlvr_exp.sandbox.isolation.jail import MOUNTING, Jail
 from rlvr_exp.sandbox.isolation.kernel import Refused
 from rlvr_exp.sandbox.isolation.process_tree import Processes
 from rlvr_exp.sandbox.isolation.scratch import Folder, Mounted, make_parent, open_to_others
@@ -161,24 +162,3 @@ def _try(call: Callable[..., None], *args: object) -> bool:
     except (OSError, Refused):
         return False
     return True
-
-
-LEVELS = ("strict", "namespaces", "user", "process")
-"""All levels, strongest first."""
-AUTO = LEVELS[1:]
-"""The levels tried where none is named: strict costs time for every candidate, and is used on request."""
-MOUNTING = LEVELS[:2]
-"""The levels with namespaces: with their own root and process table."""
-OPEN_AT = {
-    "strict": "nothing",
-    "namespaces": "candidates of one worker share its namespaces, one after another",
-    "user": (
-        "candidates share the machine's process table and network names, may learn which files exist, and may fill the "
-        "disk of the temporary folder"
-    ),
-    "process": (
-        "candidates have the run's user id and share the machine's process table, may learn which files exist, and may "
-        "fill the disk of the temporary folder"
-    ),
-}
-"""What a level does not isolate, in words."""

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox.pool.cpu_budget import usable
 from rlvr_exp.sandbox.pool.dispatcher import Dispatcher
-from rlvr_exp.sandbox.pool.job_queue import message
-from rlvr_exp.sandbox.pool.job_queue import Job, JobResult
+from rlvr_exp.sandbox.pool.job_queue import Job, JobResult, message
 from rlvr_exp.sandbox.pool.link import Program, Unavailable
 from rlvr_exp.sandbox.pool.worker_manager import IsolationRequest, isolation_facts
 

@@ -7,14 +7,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.sandbox.isolation.isolate import AUTO, LEVELS, OPEN_AT
+from rlvr_exp.sandbox.isolation.jail import AUTO, LEVELS, OPEN_AT
 from rlvr_exp.sandbox.pool.job_queue import JobQueue
 from rlvr_exp.sandbox.pool.link import Broken, LevelRefused, Link, Program, Unavailable
-import os
-from functools import cache
-from hashlib import blake2b
-from rlvr_exp.sandbox.pool import link
 
 _REMEDY = (
     "rlvr_exp/docs/sandbox.md, 'In containers', names what to allow; or set sandbox.require and sandbox.level weaker "
@@ -116,18 +113,3 @@ def isolation_facts(facts: dict[str, Any]) -> dict[str, Any]:
     isolated = facts["isolated"]
     held = [name for name, holds in sorted(isolated.items()) if holds]
     return {"level": facts["level"], "isolated": held, "not_isolated": sorted(set(isolated) - set(held))}
-
-
-_KINDS = (".dist-info", ".egg-info")
-_PROJECT = "rlvr_exp-"
-"""Hidden from candidates."""
-
-
-@cache
-def digest() -> str:
-    """Names and versions of the distributions in the visible folders; the same for the process's life."""
-    seen = [
-        sorted(name for name in os.listdir(folder) if name.endswith(_KINDS) and not name.startswith(_PROJECT))
-        for folder in link._packages()
-    ]
-    return blake2b(repr(seen).encode(), digest_size=12).hexdigest()

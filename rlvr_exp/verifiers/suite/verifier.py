@@ -23,8 +23,8 @@ from typing import Any
 from rlvr_exp.config import verifier as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.pool import worker_manager as packages
 from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits
+from rlvr_exp.sandbox.pool.link import packages_digest
 from rlvr_exp.sandbox.pool.pool import Pool
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.base import Request, Verdict
@@ -60,7 +60,7 @@ def suite_tool() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         "pytest": metadata.version("pytest"),
-        "packages": packages.digest(),
+        "packages": packages_digest(),
     }
 
 

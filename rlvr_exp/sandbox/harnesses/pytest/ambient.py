@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import import_module
 from typing import Any
+
 from rlvr_exp.sandbox.harnesses.pytest.values import PLAIN, Unbridgeable
-from collections.abc import Iterable
 
 _FLOOD = 1 << 20
 """Bytes of output that wait for a message; more is written at once, so that the limit on output counts it."""

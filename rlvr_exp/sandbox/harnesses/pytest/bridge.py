@@ -11,10 +11,9 @@ from functools import cached_property
 from typing import Any
 
 from rlvr_exp.sandbox.harnesses.pytest import texts
-from rlvr_exp.sandbox.harnesses.pytest.ambient import WORD, Ambient
+from rlvr_exp.sandbox.harnesses.pytest.ambient import WORD, Ambient, Watched
 from rlvr_exp.sandbox.harnesses.pytest.channel import Channel
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import ROOT, STATE, Mirror, State
-from rlvr_exp.sandbox.harnesses.pytest.ambient import Watched
 from rlvr_exp.sandbox.harnesses.pytest.peer import Peer
 from rlvr_exp.sandbox.harnesses.pytest.rules import Rules
 

@@ -13,24 +13,25 @@ import datetime
 import decimal
 import enum
 import fractions
+import functools
 import inspect
 import ipaddress
 import itertools
 import math
+import operator
 import pathlib
 import re
 import sys
 import time
 import types
+import typing
 import uuid
 import zoneinfo
 from collections.abc import Callable, Iterable
 from typing import Any
+
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.harnesses.pytest import arrays, hints
-import functools
-import operator
-import typing
+from rlvr_exp.sandbox.harnesses.pytest import arrays
 
 MAX_DEPTH = 100
 _BIG = 1 << 62
@@ -181,7 +182,7 @@ class Values:
             return {"e": [kind.__module__, kind.__qualname__, value._name_]}
         if (parts := arrays.parts_of(value)) is not None:
             return {"a": [code(part) for part in parts]}
-        if (parts := hints.parts_of(value)) is not None:
+        if (parts := _parts_of_hint(value)) is not None:
             return {"y": [code(part) for part in parts]}
         return self._objects.code_object(value, code)
 
@@ -220,7 +221,7 @@ class Values:
         if tag == "a":
             return arrays.built([self.value(part) for part in body])
         if tag == "y":
-            return hints.built([self.value(part) for part in body])
+            return _built_hint([self.value(part) for part in body])
         return self._objects.object(tag, body)
 
 
@@ -253,7 +254,7 @@ _FORMS = {id(form): name for name, form in vars(typing).items() if type(form) in
 _ALIASES = (type(typing.List[int]), type(typing.Optional[int]))  # noqa: UP006, UP045  their types are named here
 
 
-def parts_of(hint: Any) -> list[Any] | None:
+def _parts_of_hint(hint: Any) -> list[Any] | None:
     """Plain parts; None where it is no annotation. The caller codes classes among the parts."""
     if id(hint) in _FORMS:
         return ["form", _FORMS[id(hint)]]
@@ -283,7 +284,7 @@ def _of_alias(hint: Any) -> list[Any]:
     return ["alias", name if name is not None and hasattr(typing, name) else origin, args]
 
 
-def built(parts: list[Any]) -> Any:
+def _built_hint(parts: list[Any]) -> Any:
     """The reverse. Raises ValueError, TypeError."""
     kind, first, *rest = parts
     if kind == "form":

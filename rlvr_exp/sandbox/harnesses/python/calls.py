@@ -4,21 +4,32 @@ The candidate is compiled once and executed freshly for each case: as the module
 called, or, without an entry point, as a complete program (programs.py). A case's record is sent as soon as it is known,
 so that a later hang does not lose earlier answers. Expected values never enter this process; the inputs of later cases
 do, but stay undecoded until their turn. Nothing here is trusted: code in the same process can send any records, and
-gains nothing by it, since it does not know the values that it would have to send. Standard library only.
+gains nothing by it, since it does not know the values that it would have to send.
+
+State is restored between cases only if the code could leave any (`has_side_effects`). Scalars of numpy count as the
+numbers that they hold. Standard library only.
 """
 
+import builtins
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from dis import opmap
 from types import CodeType
 from typing import Any
+
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.harnesses.python import numpy_scalars, programs, state_reset
-from rlvr_exp.sandbox.harnesses.python.reporter import OutputCap
-from rlvr_exp.sandbox.harnesses.python.reporter import LOADING, SOURCE, CaseTimeout, Reporter, Send, not_plain
-import builtins
-from dis import opmap
+from rlvr_exp.sandbox.harnesses.python import programs, state_reset
+from rlvr_exp.sandbox.harnesses.python.reporter import (
+    LOADING,
+    SOURCE,
+    CaseTimeout,
+    OutputCap,
+    Reporter,
+    Send,
+    not_plain,
+)
 
 _exit = os._exit
 MODULE = "candidate"
@@ -193,13 +204,13 @@ class _Function:
         try:
             self._reporter.value(index, returned)
         except wire.NotPlain:
-            self._reporter.value(index, numpy_scalars.to_plain(returned))
+            self._reporter.value(index, _to_plain(returned))
 
 
 _SEQUENCES = (list, tuple, set, frozenset)
 
 
-def to_plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """`value` with numpy's scalars replaced by their content; anything else, arrays too, stays unchanged.
 
     Raises:

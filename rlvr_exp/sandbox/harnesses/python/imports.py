@@ -3,18 +3,21 @@
 Modules stay because a second import is slow (asyncio), impossible (numpy), or creates a second copy of classes of which
 packages hold the first copy. Modules of the standard library get back the attributes that they had right after their
 import; loggers lose their handlers. Modules that a candidate wrote, or put into sys.modules by hand, are removed.
-Packages keep their state, except numpy's global random generator, which is reseeded. Standard library only.
+Packages keep their state, except numpy's global random generator, which is reseeded.
+
+Candidates have no /dev/shm and may not create semaphores of the kernel: `multiprocessing` gets semaphores that work
+between the threads of one process, so that thread pools and locks can be imported and used. Standard library only.
 """
 
 import atexit
 import sys
+import threading
+import time
 import weakref
 from collections.abc import Callable
 from importlib import _bootstrap
 from types import ModuleType
 from typing import Any
-import threading
-import time
 
 _SEED = 0
 _OWN = ("__main__", "candidate")

@@ -8,12 +8,13 @@ stands for the time before the first case; names are the built-in classes of an 
 """
 
 import builtins
+import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
+
 from rlvr_exp.sandbox import wire
-import io
-import os
 
 Send = Callable[[bytes], None]
 LOADING = -1
