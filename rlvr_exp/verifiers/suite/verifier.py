@@ -31,8 +31,7 @@ from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 from rlvr_exp.verifiers.futures import then
 from rlvr_exp.verifiers.suite.judge import Run, judge, read
-from rlvr_exp.verifiers.suite.shape import Shape, shape_of
-from rlvr_exp.verifiers.suite.uses import Uses, uses_of
+from rlvr_exp.verifiers.suite.shape import Shape, Uses, shape_of, uses_of
 
 HARNESS = "rlvr_exp.sandbox.harnesses.pytest.suite"
 SUITE = "test_solution.py"

@@ -263,7 +263,9 @@ _OURS = ("pytest", "_pytest", "unittest", "hypothesis", "solution", "typing", "c
 
 
 class Watched:
-    """In the suite's process.
+    """In the suite's process: attributes of libraries that the suite patches, so that the solution's process follows.
+
+    Only attributes that the suite's text names count: they are compared with their values before it ran.
 
     Args:
         words: words of the suite's text.

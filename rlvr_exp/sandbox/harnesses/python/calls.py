@@ -252,7 +252,12 @@ _OTHERS = {
 
 
 def has_side_effects(code: CodeType) -> bool:
-    """Conservative: true where it is unknown."""
+    """Whether the compiled code can change its process: an import, a written attribute or global, a name that begins with
+    an underscore, a builtin that does more than compute. Conservative.
+
+    A wrong "no" would keep state for the next case of the same candidate, which does not affect the verdict
+    (state_reset explains why): this decides speed alone.
+    """
     if _WRITES & set(code.co_code[::2]):
         return True
     if any(name.startswith("_") or name in _OTHERS for name in code.co_names):

@@ -4,9 +4,7 @@ Modules stay because a second import is slow (asyncio), impossible (numpy), or c
 packages hold the first copy. Modules of the standard library get back the attributes that they had right after their
 import; loggers lose their handlers. Modules that a candidate wrote, or put into sys.modules by hand, are removed.
 Packages keep their state, except numpy's global random generator, which is reseeded.
-
-Candidates have no /dev/shm and may not create semaphores of the kernel: `multiprocessing` gets semaphores that work
-between the threads of one process, so that thread pools and locks can be imported and used. Standard library only.
+`multiprocessing` gets semaphores that need no shared memory. Standard library only.
 """
 
 import atexit
@@ -140,7 +138,12 @@ _RECURSIVE = 0
 
 
 class SemLock:
-    """Behaves like `_multiprocessing.SemLock` towards the threads of one process."""
+    """Behaves like `_multiprocessing.SemLock` towards the threads of one process.
+
+    A candidate has neither a second process nor shared memory. Lock, Semaphore, Event, Queue, Value and the like of
+    `multiprocessing` use this one class, which requests shared memory from the kernel. It is replaced when a candidate
+    imports that module, so that other candidates do not pay for it.
+    """
 
     SEM_VALUE_MAX = 2**31 - 1
 

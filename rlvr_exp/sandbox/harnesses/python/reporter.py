@@ -1,4 +1,4 @@
-"""The reports of a harness about a candidate: records of plain data, and exceptions in words.
+"""The reports of a harness about a candidate: records of plain data, exceptions in words, and its capped output.
 
 Shared by the harness of functions and that of programs, inside the candidate's own process: robust against objects with
 their own `__str__`, `__class__` or metaclass's `__name__`, yet trusted by nobody. Standard library only.
@@ -133,7 +133,11 @@ class _Capped(io.RawIOBase):
 
 
 class OutputCap:
-    """`limit`: bytes that standard output and standard error together may pass on."""
+    """`limit`: bytes that standard output and standard error together may pass on.
+
+    Debug prints are no offence: the streams drop the excess, up to `FLOOD` times the limit. Beyond that, and for writes
+    to the descriptors below them, the sandbox's own hard cap applies, which ends the candidate.
+    """
 
     def __init__(self, limit: int):
         self.limit, self.seen = limit, 0
