@@ -226,7 +226,7 @@ def roles_section(run: RunData) -> Markup:
     for role in sorted({role for of_when in found.values() for role in of_when}):
         of_role = {when: of_when.get(role, {}) for when, of_when in found.items()}
         shown += _measures(role, _by_name({when: one.get("rates", {}) for when, one in of_role.items()}))
-        last = next((of_role[when] for when in reversed(WHENS) if of_role[when]), {})
+        last: Mapping[str, Any] = next((of_role[when] for when in reversed(WHENS) if of_role[when]), {})
         for kind, groups in last.get("by", {}).items():
             rows = {name: dict(list(of_group.items())[:2]) for name, of_group in groups.items()}
             shown += part("folded", title=f"{role} by {kind}", body=_measures(kind, rows))
