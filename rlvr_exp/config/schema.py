@@ -1,7 +1,7 @@
 """The root of the configuration: which nodes there are. Each node's options live in its group's own file."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, make_dataclass
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import MISSING
 
@@ -11,7 +11,6 @@ from rlvr_exp.config import (  # noqa: F401  These have schemas that are found b
     engine,
     environment,
     ppo,
-    problems,
     reward,
     search,
     tracking,
@@ -29,7 +28,6 @@ from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.config.prepare import Prepare
 from rlvr_exp.config.roles import Role
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Report, Rescore, Run, Validate, Verify
-from rlvr_exp.config.schedule import Schedule
 from rlvr_exp.config.scheduler import Scheduler
 from rlvr_exp.config.self_play import SelfPlay
 from rlvr_exp.config.solutions import Solutions
@@ -42,8 +40,8 @@ for _domain in domains().values():
 
 
 @dataclass
-class Config:
-    """Everything that decides a run."""
+class CoreConfig:
+    """Everything that decides a run, but for the nodes of domains."""
 
     stage: str = MISSING
     """What the run does."""
@@ -63,8 +61,6 @@ class Config:
     roles: dict[str, Role] = field(default_factory=dict)
     """What differs for a role of an environment with several, by its name."""
     scheduler: Any = node(base=Scheduler)
-    schedule: Schedule = field(default_factory=Schedule)
-    """Which role learns when, under +stage=adversarial."""
     parallel: Parallel = field(default_factory=Parallel)
     tracking: Any = node()
     benchmark: Any = node(base=Benchmark)
@@ -96,3 +92,15 @@ class Config:
     """Only under +stage=compare."""
     report: Report | None = None
     """Only under +stage=report."""
+
+
+if TYPE_CHECKING:
+    Config = CoreConfig
+else:
+    _nodes = {name: load(path) for domain in domains().values() for name, path in domain.nodes.items()}
+    Config = make_dataclass(
+        "Config",
+        [(name, schema, field(default_factory=schema)) for name, schema in _nodes.items()],
+        bases=(CoreConfig,),
+        namespace={"__module__": __name__, "__doc__": "Everything that decides a run."},
+    )

@@ -25,6 +25,20 @@ class Domain:
     """RowReader (rlvr_exp.tasks.base) of rows of `infer.input`; empty: rows of its tasks are of one of the formats of verifiers."""
     picture: str = ""
     """Function of a prompt and the run's `data` node that draws the prompt as HTML in the report, '' for what it cannot draw."""
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    """Schemas of further nodes of the configuration by name. A node of a stage's name exists under that stage alone."""
+    engines: Mapping[str, str] = field(default_factory=dict)
+    """Makers of engines of +stage=infer, by the path of the environment's class: functions of the configuration, the policies, the
+    verifier, the tasks' domain and the sampling engine."""
+    report_sections: tuple[str, ...] = ()
+    """Functions of a run (rlvr_exp.report.data.RunData) that draw its roles' credit as HTML in the report, '' without any."""
+    causes: tuple[str, ...] = ()
+    """Tables of further causes (rlvr_exp.report.cause) that a diagnosis looks for."""
+    code_sets: tuple[str, ...] = ()
+    """Sets of programs with tests, in their own formats (CodeSet of rlvr_exp.tasks.code_records)."""
+    programs: str = ""
+    """Function of a path, the form of problems and fields of the options: the domain of the programs with tests that are at the
+    path, in any of these sets; None without any."""
     embedded: Mapping[str, str] = field(default_factory=dict)
     """Embedded models by name, and for each a function that returns its tasks and how its tokenizer splits text."""
 

@@ -5,15 +5,13 @@ Every number is read from the rows of metrics and from the evaluation's files.
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from statistics import fmean
 from typing import Any
 
 from rlvr_exp.config.cascade import ROLES
 from rlvr_exp.records.tracking import Row
-from rlvr_exp.report.charts import line_chart
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import WHENS, RunData
-from rlvr_exp.report.evidence import early, late
+from rlvr_exp.report.role_rates import chart, credit_table
 
 CREDITS = {
     "annotator_only": "The annotator is credited with its proofs; the writer learns nothing.",
@@ -52,32 +50,6 @@ def _description(options: Mapping[str, Any], metrics: Sequence[Row]) -> str:
         credit = "annotator_only"
     other = OTHERS.get(str(options.get("counterfactual")), "")
     return f"Mode {words(mode)}; rows of metrics in which a role learned: {learned}. {CREDITS.get(credit, '').format(other=other)}"
-
-
-def credit_table(metrics: Sequence[Row], environment: str, roles: Sequence[str]) -> str:
-    """Mean credit and its spread within a group, early and late in the run, for each role that was sampled."""
-    rows = []
-    for role in roles:
-        mean, spread = (_ends(metrics, f"{environment}/{name}/{role}") for name in ("credit", "credit_spread"))
-        learned = "learns" if any(f"{role}/loss" in row for row in metrics) else "frozen"
-        if mean:
-            rows.append(f"<tr><th>{role}, {learned}</th><td>{mean}</td><td>{spread}</td></tr>")
-    head = "<tr><th></th><th>credit, early &rarr; late</th><th>spread within a group, early &rarr; late</th></tr>"
-    return f'<div class="wide"><table>{head}{"".join(rows)}</table></div>' if rows else ""
-
-
-def _ends(metrics: Sequence[Row], name: str) -> str:
-    values = [value for row in metrics if (value := row.get(name)) is not None]
-    return f"{fmean(early(values)):.3f} &rarr; {fmean(late(values)):.3f}" if values else ""
-
-
-def chart(metrics: Sequence[Row], title: str, lines: Mapping[str, tuple[str, int]], percent: bool) -> str:
-    """`lines`: the metric and the colour of each."""
-    met = {label: line for label, line in lines.items() if any(row.get(line[0]) is not None for row in metrics)}
-    rows = [row for row in metrics if any(row.get(name) is not None for name, _ in met.values())]
-    columns = {label: [row.get(name) for row in rows] for label, (name, _) in met.items()}
-    colors = [color for _, color in met.values()]
-    return line_chart(title, [int(row["step"] or 0) for row in rows], columns, percent, colors=colors) if rows else ""
 
 
 def _blame(run: RunData) -> str:

@@ -17,8 +17,8 @@ from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.stages import STAGES
+from rlvr_exp.core.domains import domains, load
 from rlvr_exp.report import (
-    adversarial,
     answers,
     cascade,
     curves,
@@ -172,7 +172,7 @@ def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis,
             "Before and after" if outcome.compared(run) else "Measured", "" if result else outcome.rate_table(run)
         ),
         _section("Answers", answers.answers_section(run)),
-        _section("Who is credited with what", cascade.cascade_section(run) + adversarial.adversarial_section(run)),
+        _section("Who is credited with what", _credit(run)),
         _section("Roles", role_rates.roles_section(run)),
         _section("Measures", role_rates.measures_section(run)),
         _section("By kind of task", role_rates.strata_section(run)),
@@ -198,6 +198,12 @@ def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis,
         _folded("Manifest", f"<pre>{escape(json.dumps(run.manifest, indent=2))}</pre>" if run.manifest else ""),
     ]
     return "".join(parts)
+
+
+def _credit(run: RunData) -> str:
+    """Sections of domains about the credit of the roles."""
+    sections = (load(path) for one in domains().values() for path in one.report_sections)
+    return cascade.cascade_section(run) + "".join(section(run) for section in sections)
 
 
 def _stacked(run: RunData) -> str:

@@ -4,14 +4,18 @@ by kind of task, and what a verifier measured besides its verdicts, from the eva
 Every number is read from the evaluation's files; nothing is computed here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
+from statistics import fmean
 from typing import Any
 
 from rlvr_exp.config.scales import counted
 from rlvr_exp.core.measures import GREEDY, is_count
+from rlvr_exp.records.tracking import Row
+from rlvr_exp.report.charts import line_chart
 from rlvr_exp.report.curves import words
 from rlvr_exp.report.data import WHENS, RunData
+from rlvr_exp.report.evidence import early, late
 
 TITLES = {
     "exact_match": "exact match",
@@ -90,3 +94,29 @@ def _rate(rate: Any, of_counts: bool) -> str:
         )
     value, low, high = (100 * rate[key] for key in ("value", "low", "high"))
     return f"<b>{value:.1f}%</b> <small>{low:.1f} to {high:.1f}; {counted(rate['n'])}</small>"
+
+
+def credit_table(metrics: Sequence[Row], environment: str, roles: Sequence[str]) -> str:
+    """Mean credit and its spread within a group, early and late in the run, for each role that was sampled."""
+    rows = []
+    for role in roles:
+        mean, spread = (_ends(metrics, f"{environment}/{name}/{role}") for name in ("credit", "credit_spread"))
+        learned = "learns" if any(f"{role}/loss" in row for row in metrics) else "frozen"
+        if mean:
+            rows.append(f"<tr><th>{role}, {learned}</th><td>{mean}</td><td>{spread}</td></tr>")
+    head = "<tr><th></th><th>credit, early &rarr; late</th><th>spread within a group, early &rarr; late</th></tr>"
+    return f'<div class="wide"><table>{head}{"".join(rows)}</table></div>' if rows else ""
+
+
+def _ends(metrics: Sequence[Row], name: str) -> str:
+    values = [value for row in metrics if (value := row.get(name)) is not None]
+    return f"{fmean(early(values)):.3f} &rarr; {fmean(late(values)):.3f}" if values else ""
+
+
+def chart(metrics: Sequence[Row], title: str, lines: Mapping[str, tuple[str, int]], percent: bool) -> str:
+    """`lines`: the metric and the colour of each."""
+    met = {label: line for label, line in lines.items() if any(row.get(line[0]) is not None for row in metrics)}
+    rows = [row for row in metrics if any(row.get(name) is not None for name, _ in met.values())]
+    columns = {label: [row.get(name) for row in rows] for label, (name, _) in met.items()}
+    colors = [color for _, color in met.values()]
+    return line_chart(title, [int(row["step"] or 0) for row in rows], columns, percent, colors=colors) if rows else ""

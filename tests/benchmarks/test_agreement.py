@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 from functions import measured
 
-from rlvr_exp.benchmarks.agreement import naive
-from rlvr_exp.benchmarks.agreement import pairs as agreement
-from rlvr_exp.benchmarks.agreement.pairs import pytest_pairs, python_io_pairs, with_verdicts
-from rlvr_exp.benchmarks.agreement.programs import value, written
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.domains.code import agreement, naive
+from rlvr_exp.domains.code.agreement import pytest_pairs, python_io_pairs, value, with_verdicts, written
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.python_io import PythonIO
 from rlvr_exp.verifiers.suite.verifier import PytestSuite

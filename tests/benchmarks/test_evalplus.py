@@ -9,12 +9,12 @@ import pytest
 from code_samples import MBPP_PLUS, write
 from functions import measured
 
-from rlvr_exp.benchmarks.agreement import evalplus
-from rlvr_exp.benchmarks.agreement.evalplus import Status
-from rlvr_exp.config.benchmark import EvalPlus
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.core.errors import GuardStop, InputError
+from rlvr_exp.domains.code import evalplus
+from rlvr_exp.domains.code.evalplus import Status
+from rlvr_exp.domains.code.options import EvalPlus
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem

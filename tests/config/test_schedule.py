@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.schedule import Schedule
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.domains.problems.options import Schedule
 
 ROLES = ("tester", "solver")
 

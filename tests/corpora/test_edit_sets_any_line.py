@@ -15,7 +15,7 @@ from rlvr_exp.corpora.edit_sets.lines import Line
 from rlvr_exp.corpora.edit_sets.normalize import normalize
 from rlvr_exp.corpora.edit_sets.sets import READERS
 from rlvr_exp.corpora.edit_sets.signature import signature
-from rlvr_exp.tasks.code.files import Row
+from rlvr_exp.tasks.rows import Row
 
 ODD = st.sampled_from(["", " ", "\x00", "\ud800", "def f(", '"""', "x = 1\n", "é" * 9, "a+" * 3000, "(" * 300])
 VALUES = st.recursive(

@@ -14,7 +14,7 @@ from raw_edits import commit, dropped, edit, ingest, program, reasons, records, 
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.tasks.code.edit_sets import CANITEDIT
+from rlvr_exp.tasks.edit_sets import CANITEDIT
 from rlvr_exp.tasks.edits.domain import Edits
 
 

@@ -14,10 +14,10 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.corpora.splits import fingerprint
+from rlvr_exp.domains.problems.rows import ERRORS
+from rlvr_exp.domains.problems.tasks import EMBEDDED
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.content import program_key
-from rlvr_exp.tasks.problems.domain import EMBEDDED
-from rlvr_exp.tasks.problems.source import ERRORS
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.python_tests import PythonTests
 

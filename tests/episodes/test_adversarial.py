@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 from adversarial_episode import BARE, CATCHES, NEGATIVE, RIGHT, ROW, STAGES, ZERO, credits_of, played
 
-from rlvr_exp.config.schedule import Schedule
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.arc.tasks import Arc
-from rlvr_exp.episodes.environments.adversarial import Adversarial
-from rlvr_exp.episodes.environments.measured import coherence
-from rlvr_exp.episodes.environments.tested import OLD_TESTS, SOLVER, TESTER, Given
+from rlvr_exp.domains.problems.adversarial import Adversarial
+from rlvr_exp.domains.problems.measures import coherence
+from rlvr_exp.domains.problems.options import Schedule
+from rlvr_exp.domains.problems.tasks import Problems
+from rlvr_exp.domains.problems.tested import OLD_TESTS, SOLVER, TESTER, Given
 from rlvr_exp.episodes.types import RewardBreakdown
-from rlvr_exp.tasks.problems.domain import Problems
 from rlvr_exp.verifiers.base import Verdict
 from rlvr_exp.verifiers.execution import KeepsOutputs
 from rlvr_exp.verifiers.python_tests import PythonTests

@@ -6,9 +6,9 @@ import pytest
 from adversarial_episode import BARE, ROW, STAGES, credits_of, played
 
 from rlvr_exp.config.verifier import Sandbox
-from rlvr_exp.episodes.environments.adversarial import Adversarial
-from rlvr_exp.episodes.environments.tested import SOLVER, TESTER
-from rlvr_exp.tasks.problems.domain import Problems
+from rlvr_exp.domains.problems.adversarial import Adversarial
+from rlvr_exp.domains.problems.tasks import Problems
+from rlvr_exp.domains.problems.tested import SOLVER, TESTER
 from rlvr_exp.verifiers.execution import KeepsOutputs
 from rlvr_exp.verifiers.python_tests import PythonTests
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.episodes.book import Book
+from rlvr_exp.domains.problems.adversarial import Book
 
 TESTS = st.dictionaries(st.sampled_from("abcdef"), st.booleans())
 PROGRAMS = st.lists(st.sampled_from("pqrstu"), unique=True)

@@ -5,16 +5,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlvr_exp.config.problems import ReasoningStage
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.arc.tasks import Arc
-from rlvr_exp.episodes.environments.reasoning import Reasoning
+from rlvr_exp.domains.problems.options import ReasoningStage
+from rlvr_exp.domains.problems.reasoning import Reasoning
+from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.episodes.episode import POLICY, Draws, Episode
 from rlvr_exp.episodes.types import PENDING, TRUNCATED, Completion, RewardBreakdown, TokenSample
 from rlvr_exp.rollouts.rollout_loop import DeferredVerifier, RolloutResult
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
-from rlvr_exp.tasks.problems.domain import Problems
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.python_io import PythonIO
 

@@ -10,12 +10,11 @@ from torch import nn
 from rlvr_exp.config import environment as options
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.problems import ReasoningStage
+from rlvr_exp.domains.problems.engine import ProblemsEngine, environment_of
+from rlvr_exp.domains.problems.options import ReasoningStage
+from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.episodes.types import TokenCount
-from rlvr_exp.inference.problems_engine import ProblemsEngine
-from rlvr_exp.inference.problems_loading import environment_of
 from rlvr_exp.rollouts.engines.base import Drawn
-from rlvr_exp.tasks.problems.domain import Problems
 
 RIGHT, NEGATIVE, ZERO = (
     "def size(x):\n    return abs(x)",

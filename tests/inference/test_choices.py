@@ -3,7 +3,7 @@
 import pytest
 from problem_row import row
 
-from rlvr_exp.inference.choices import Choices
+from rlvr_exp.domains.problems.solution import Choices
 
 
 def counted(*rows, by_tests=True):

@@ -2,7 +2,7 @@
 
 from problem_row import row, sample
 
-from rlvr_exp.inference.problem_text import WIDTH, readable_problem
+from rlvr_exp.domains.problems.solution import WIDTH, readable_problem
 
 
 def test_critiques_stand_beside_outputs_and_tests_below_with_what_they_catch() -> None:

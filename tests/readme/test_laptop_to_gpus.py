@@ -11,10 +11,10 @@ from program import ENVIRONMENT, PROGRAM
 import rlvr_exp
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.select import planned
+from rlvr_exp.domains.code.tasks import Code
 from rlvr_exp.memory.reading import workload_of
 from rlvr_exp.memory.table import estimate
 from rlvr_exp.memory.workload import GIB
-from rlvr_exp.tasks.code.domain import Code
 
 PAGE = (Path(rlvr_exp.__file__).parent / "docs" / "laptop_to_gpus.md").read_text(encoding="utf-8")
 COMMANDS = {

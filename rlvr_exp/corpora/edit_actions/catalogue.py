@@ -15,10 +15,10 @@ from rlvr_exp.corpora.edit_actions.trial import Program
 from rlvr_exp.corpora.edit_sets.draft import INCOMPLETE, Dropped
 from rlvr_exp.corpora.edit_sets.lines import nothing_there, read_lines
 from rlvr_exp.corpora.edit_sets.normalize import NO_INSTRUCTION
-from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.edits.action import parse_action
 from rlvr_exp.tasks.edits.reading import ActionFault
 from rlvr_exp.tasks.edits.rows import EditRow
+from rlvr_exp.tasks.rows import Row
 
 NAME, ENTRIES = "ast_grep_catalog", "extracted.jsonl"
 NO_TEXTS = "it documents no text before and after"

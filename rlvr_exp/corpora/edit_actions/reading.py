@@ -18,11 +18,11 @@ from rlvr_exp.corpora.edit_sets.draft import INCOMPLETE, UNREADABLE, Dropped
 from rlvr_exp.corpora.edit_sets.languages import UNKNOWN
 from rlvr_exp.corpora.edit_sets.lines import Line, read_lines, row_files
 from rlvr_exp.corpora.edit_sets.normalize import NO_TEXT, UNCHANGED
-from rlvr_exp.tasks.code.files import Row, split_named_for, split_of
 from rlvr_exp.tasks.edits.action import ended_as, parse_action
 from rlvr_exp.tasks.edits.languages import language_of
 from rlvr_exp.tasks.edits.reading import ActionFault
 from rlvr_exp.tasks.edits.rows import EditRow, edit_of
+from rlvr_exp.tasks.rows import Row, split_named_for, split_of
 
 NO_AFTER = "no text after"
 NO_ACTION = "its rules are no action"

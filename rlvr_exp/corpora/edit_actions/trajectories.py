@@ -16,10 +16,10 @@ from rlvr_exp.corpora.edit_sets.draft import INCOMPLETE, Dropped
 from rlvr_exp.corpora.edit_sets.lines import Line, read_lines, row_files
 from rlvr_exp.corpora.edit_sets.normalize import UNCHANGED
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.edits.action import is_done, parse_action
 from rlvr_exp.tasks.edits.reading import ActionFault
 from rlvr_exp.tasks.edits.rows import EditRow
+from rlvr_exp.tasks.rows import Row
 
 NAME = "trajectories"
 SCHEMA = 1

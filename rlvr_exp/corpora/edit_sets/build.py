@@ -29,8 +29,8 @@ from rlvr_exp.corpora.edit_sets.sets import READERS
 from rlvr_exp.corpora.edit_sets.tokens import Tokens
 from rlvr_exp.corpora.edit_sets.writing import check_output, write_dropped, write_splits
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.tasks.code.edit_sets import CANITEDIT
-from rlvr_exp.tasks.code.load import EVALUATION_ONLY
+from rlvr_exp.tasks.code_sets import EVALUATION_ONLY
+from rlvr_exp.tasks.edit_sets import CANITEDIT
 from rlvr_exp.tasks.edits.rows import METADATA, DatasetMetadata
 
 STATS = "stats.md"

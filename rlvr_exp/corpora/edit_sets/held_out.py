@@ -12,11 +12,11 @@ import numpy as np
 
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.corpora.edit_sets.signature import Signature, bands_of, likeness, signature
-from rlvr_exp.tasks.code.load import load
-from rlvr_exp.tasks.code.prompt import CodeInputs
+from rlvr_exp.tasks.code_sets import load
 from rlvr_exp.tasks.content import Shape, keyed_parts, text_key
 from rlvr_exp.tasks.edits import rows
 from rlvr_exp.tasks.edits.rows import METADATA, NormalizedRecord
+from rlvr_exp.tasks.formats.python import CodeInputs
 
 HELD_OUT = "shares content with a held-out task"
 SPLITS = ("dev", "test")

@@ -10,10 +10,10 @@ from rlvr_exp.corpora.edit_sets.draft import INCOMPLETE, NO_TRAINING, UNREADABLE
 from rlvr_exp.corpora.edit_sets.languages import canonical
 from rlvr_exp.corpora.edit_sets.licences import forbids_training, spdx
 from rlvr_exp.corpora.edit_sets.lines import Line
-from rlvr_exp.tasks.code.edit_sets import CANITEDIT
-from rlvr_exp.tasks.code.files import Row
-from rlvr_exp.tasks.code.load import EVALUATION_ONLY
+from rlvr_exp.tasks.code_sets import EVALUATION_ONLY
+from rlvr_exp.tasks.edit_sets import CANITEDIT
 from rlvr_exp.tasks.edits.rows import NormalizedRecord
+from rlvr_exp.tasks.rows import Row
 
 NO_INSTRUCTION, NOTHING_BEFORE, NOTHING_AFTER = "no instruction", "nothing before", "nothing after"
 UNCHANGED, TOO_LONG, OTHER_LICENCE = "nothing changes", "too long", "its licence is not among prepare.licences"

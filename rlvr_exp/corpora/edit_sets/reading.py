@@ -14,8 +14,8 @@ from rlvr_exp.corpora.edit_sets.lines import Line, read_lines
 from rlvr_exp.corpora.edit_sets.normalize import Normalized, normalize
 from rlvr_exp.corpora.edit_sets.signature import bands_of, signature
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.tasks.code.files import Row
 from rlvr_exp.tasks.edits.rows import NormalizedRecord
+from rlvr_exp.tasks.rows import Row
 from rlvr_exp.tasks.tables import split_of_file
 
 COMMIT_S = 2.0

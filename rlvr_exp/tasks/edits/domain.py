@@ -16,7 +16,7 @@ from rlvr_exp.config.edits import EDIT_SETS
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.tasks.base import Candidate, ContinuesEdits, EditWithTests, HasEditTests, Task
-from rlvr_exp.tasks.code.load import evaluation_only
+from rlvr_exp.tasks.code_sets import evaluation_only
 from rlvr_exp.tasks.completion import block_closes, without_thoughts
 from rlvr_exp.tasks.content import program_key, text_key
 from rlvr_exp.tasks.edits import prompt as wording

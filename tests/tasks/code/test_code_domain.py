@@ -20,10 +20,10 @@ from code_samples import (
 from rlvr_exp.config import data as schema
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.domains.code.tasks import Code
 from rlvr_exp.stages.shared.verifier_setup import build_verifier
 from rlvr_exp.tasks.base import Candidate, Task
-from rlvr_exp.tasks.code.domain import Code
-from rlvr_exp.tasks.code.load import SETS
+from rlvr_exp.tasks.code_sets import SETS
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.verifiers.base import Request, Verifier

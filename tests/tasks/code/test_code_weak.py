@@ -9,10 +9,10 @@ import pytest
 from code_samples import MBPP, MBPP_PLUS, write_set
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.tasks.code.cases import fixed_answer
-from rlvr_exp.tasks.code.domain import Code
-from rlvr_exp.tasks.code.edit_sets import _test_file
-from rlvr_exp.tasks.code.mbpp import mended
+from rlvr_exp.domains.code.mbpp import mended
+from rlvr_exp.domains.code.tasks import Code
+from rlvr_exp.tasks.cases import fixed_answer
+from rlvr_exp.tasks.edit_sets import _test_file
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.verifiers.universal import fixed_answers
 

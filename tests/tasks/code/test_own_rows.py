@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from thinning import tries
 
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.domains.code.tasks import Code
 from rlvr_exp.evaluation.leakage import apart
-from rlvr_exp.tasks.code.domain import Code
-from rlvr_exp.tasks.code.load import load
+from rlvr_exp.tasks.code_sets import load
 
 ROW = {"prompt": "Write double(x).", "tests": ["assert double(2) == 4", "assert double(-1) == -2"]}
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from rlvr_exp.config.problems import ReasoningStage
+from rlvr_exp.domains.problems.options import ReasoningStage
 
 ROW = {
     "id": "own/1",

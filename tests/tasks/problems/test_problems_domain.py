@@ -7,13 +7,13 @@ from own_problems import ROW, STAGES, written
 
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.load import build
-from rlvr_exp.config.problems import ProblemPrompt, ReasoningStage
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.domains.problems.options import ProblemPrompt, ReasoningStage
+from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.launch.data_check import data_problems
+from rlvr_exp.tasks.calls import CallsProblem
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case
-from rlvr_exp.tasks.problems.calls import CallsProblem
-from rlvr_exp.tasks.problems.domain import Problems
 
 
 def others(count: int) -> list[dict]:

@@ -8,12 +8,12 @@ from own_problems import ROW, STAGES, written
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
-from rlvr_exp.config.problems import ProblemPrompt
+from rlvr_exp.domains.problems import prompts as roles
+from rlvr_exp.domains.problems.options import ProblemPrompt
+from rlvr_exp.domains.problems.rows import ProblemRow
+from rlvr_exp.domains.problems.tasks import Problems
+from rlvr_exp.tasks.calls import CallsProblem
 from rlvr_exp.tasks.formats.python_io import PythonProblem
-from rlvr_exp.tasks.problems import roles
-from rlvr_exp.tasks.problems.calls import CallsProblem
-from rlvr_exp.tasks.problems.domain import Problems
-from rlvr_exp.tasks.problems.rows import ProblemRow
 
 ONE = ProblemRow(
     "a",

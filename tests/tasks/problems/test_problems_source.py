@@ -7,12 +7,12 @@ from code_samples import HUMAN_EVAL, MBPP, write, write_set
 from own_problems import ROW, STAGES, written
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.tasks.code.cases import taken
+from rlvr_exp.domains.problems.rows import NO_FUNCTION, NO_REFERENCE
+from rlvr_exp.domains.problems.tasks import Problems
+from rlvr_exp.tasks.calls import CallsProblem
+from rlvr_exp.tasks.cases import taken
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
-from rlvr_exp.tasks.problems.calls import CallsProblem
-from rlvr_exp.tasks.problems.domain import Problems
-from rlvr_exp.tasks.problems.source import NO_FUNCTION, NO_REFERENCE
 
 
 def tasks(path: object, **options: object) -> dict:

@@ -5,7 +5,7 @@ The instruction is the first line of the commit's message (`subject`), as the se
 
 from rlvr_exp.corpora.edit_sets.draft import Draft, Place
 from rlvr_exp.corpora.edit_sets.lines import row_files as files
-from rlvr_exp.tasks.code.files import Row
+from rlvr_exp.tasks.rows import Row
 
 __all__ = ["NAME", "commit_of", "files", "read"]
 

@@ -7,9 +7,9 @@ a piece is put into its context, as `data=code` does.
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.corpora.edit_sets.draft import Draft, Dropped, Place
 from rlvr_exp.corpora.edit_sets.lines import row_files as files
-from rlvr_exp.tasks.code.edit_sets import EDIT_EVAL
-from rlvr_exp.tasks.code.files import Row
+from rlvr_exp.tasks.edit_sets import EDIT_EVAL
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.rows import Row
 
 __all__ = ["NAME", "files", "read"]
 

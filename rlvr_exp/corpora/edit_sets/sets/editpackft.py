@@ -7,7 +7,7 @@ the release adds, is not read. The filters themselves are options: `prepare=edit
 from rlvr_exp.corpora.edit_sets.draft import Draft, Place
 from rlvr_exp.corpora.edit_sets.lines import row_files as files
 from rlvr_exp.corpora.edit_sets.sets.commitpackft import commit_of
-from rlvr_exp.tasks.code.files import Row
+from rlvr_exp.tasks.rows import Row
 
 __all__ = ["NAME", "files", "read"]
 

@@ -6,7 +6,7 @@
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.corpora.edit_sets.draft import INCOMPLETE, Draft, Dropped, Place
 from rlvr_exp.corpora.edit_sets.lines import row_files as files
-from rlvr_exp.tasks.code.files import Row
+from rlvr_exp.tasks.rows import Row
 from rlvr_exp.tasks.tables import OTHER_NAMES
 
 __all__ = ["NAME", "files", "read"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rlvr_exp.corpora.edit_sets.draft import Draft, Dropped, Place
 from rlvr_exp.corpora.edit_sets.lines import nothing_there
-from rlvr_exp.tasks.code.files import Row
+from rlvr_exp.tasks.rows import Row
 
 NAME = "smelly_code"
 TABLE = Path("Analysis", "GroundTruthLevel", "GroundTruth.csv")
