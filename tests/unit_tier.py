@@ -19,7 +19,7 @@ TESTS = Path(__file__).parent
 TIERS = ("all", "unit", "rest")
 PLACES = """
     benchmarks/test_contest.py
-    config core curriculum docs episodes evaluation
+    config core curriculum docs domains/code domains/problems episodes evaluation
     launch launchers/test_conf_page.py launchers/test_requirements.py
     main memory readme/test_links.py readme/test_problems_page.py records report rewards
     rollouts/test_group_filter.py rollouts/test_replies.py
@@ -31,9 +31,13 @@ PLACES = """
 EXCEPT = """
     config/test_declared_once.py config/test_images.py config/test_parallel_options.py
     docs/test_notebooks.py docs/test_page_commands.py
-    episodes/test_adversarial.py episodes/test_adversarial_attacks.py episodes/test_cascade.py
-    episodes/test_cascade_groups.py episodes/test_edits_episodes.py episodes/test_reasoning.py episodes/test_retry.py
-    episodes/test_solving.py
+    domains/code/test_agreement.py domains/code/test_evalplus.py
+    domains/problems/test_adversarial.py domains/problems/test_adversarial_attacks.py
+    domains/problems/test_choices.py domains/problems/test_problem_text.py domains/problems/test_problems_corpus_assets.py
+    domains/problems/test_problems_engine.py domains/problems/test_problems_loading.py
+    domains/problems/test_reasoning.py domains/problems/test_solving.py domains/problems/test_stage_infer_problems.py
+    domains/problems/test_stage_problems.py domains/problems/test_stage_reasoning.py
+    episodes/test_cascade.py episodes/test_cascade_groups.py episodes/test_edits_episodes.py episodes/test_retry.py
     evaluation/test_bits.py evaluation/test_vote.py evaluation/test_evaluate_episodes.py
     evaluation/test_excess_code.py
     launch/test_children.py launch/test_data_check.py launch/test_execute.py launch/test_execute_ranks.py

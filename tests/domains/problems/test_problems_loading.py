@@ -14,7 +14,7 @@ from rlvr_exp.domains.problems.engine import from_checkpoint
 from rlvr_exp.domains.problems.options import Adversarial, Reasoning
 from rlvr_exp.domains.problems.solving import Solving
 
-SOLVER = Path(__file__).parents[2] / "rlvr_exp" / "assets" / "models" / "tiny_solver"
+SOLVER = Path(__file__).parents[3] / "rlvr_exp" / "assets" / "models" / "tiny_solver"
 ROW = {"text": "Write size(x). It returns x without its sign.", "entry_point": "size"}
 
 

@@ -10,7 +10,7 @@ import torch
 from program import ENVIRONMENT, PROGRAM
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-TINY = Path(__file__).parents[2] / "rlvr_exp" / "assets" / "models" / "tiny_solver"
+TINY = Path(__file__).parents[3] / "rlvr_exp" / "assets" / "models" / "tiny_solver"
 ROW = {
     "text": "Write size(x). It returns x without its sign.",
     "entry_point": "size",

@@ -17,13 +17,14 @@ from code_samples import (
     write_set,
 )
 
-from rlvr_exp.config import data as schema
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.domains.code import options as schema
 from rlvr_exp.domains.code.tasks import Code
 from rlvr_exp.stages.shared.verifier_setup import build_verifier
 from rlvr_exp.tasks.base import Candidate, Task
-from rlvr_exp.tasks.code_sets import SETS
+from rlvr_exp.tasks.code_records import OWN_ROWS
+from rlvr_exp.tasks.code_sets import QUIXBUGS, by_rows
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.verifiers.base import Request, Verifier
@@ -237,7 +238,7 @@ def test_a_fingerprint_follows_content(tmp_path: Path) -> None:
 
 
 def test_the_sets_of_the_schema_are_those_that_are_read() -> None:
-    assert set(schema.CODE_SETS) == set(SETS)
+    assert set(schema.CODE_SETS) == {*(one.name for one in by_rows()), QUIXBUGS, OWN_ROWS.name}
 
 
 def test_a_verifier_of_both_forms_judges_every_task(tmp_path: Path) -> None:
