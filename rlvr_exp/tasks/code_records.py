@@ -1,4 +1,9 @@
-"""A public set of programs, and one of its tasks, once read: its prompt's inputs, its tests, a right program and wrong programs."""
+"""Records of sets of programs with tests: the prompt's inputs, the tests, a right program and wrong programs of one task.
+
+Rows of a user's own are a set, too: a prompt, and tests or cases that judge an answer; optionally a solution and a split. `tests` are
+those of `verifier=pytest`: a pytest file, a program of asserts or a list of asserts. `cases` are those of `verifier=python_io`.
+Asserts on plain values serve as cases, too.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,6 +1,9 @@
-"""`benchmark=agreement`: how many programs the configured verifier judges as plain Python does; they have to be all.
+"""`benchmark=agreement`: verdicts of the configured verifier on random programs against plain Python; all of them have to agree.
 
-Pairs in a verifier's form, and the comparison of its verdicts with those of plain Python.
+A pair is a random function `f(a, b)` and one mutant of it, with random inputs: nested data with values that are easily compared wrongly.
+The expected values of both programs come from plain Python, so a mutant with the same meaning passes on both sides. A
+disagreement is a fault of the verifier or of its documentation. The programs come from this package and do no harm: plain
+Python runs them without a sandbox.
 """
 
 import random

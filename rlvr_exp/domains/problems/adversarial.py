@@ -323,7 +323,11 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 class Book:
-    """
+    """The book of mistakes: for each problem the tests that failed earlier programs, and the programs that tests caught.
+
+    As in Code-A1 (arXiv:2603.15611): a test that a program fails counts one more, a test that all programs pass counts one less, and
+    the most frequent tests are kept. The book is state of a training run and part of its checkpoints.
+
     Args:
         size: most tests, and most programs, that are kept of a problem.
     """

@@ -1,4 +1,23 @@
-"""Sets of tests against programs, of one problem: what tests say of programs, and programs of tests. Plain frozen data."""
+"""One problem's matrix of tests and programs, and the credits of a solver and a tester that follow from it.
+
+Credits are in [0, 1] and depend on the matrix alone. `gated` is our own: discrimination only multiplies validity. The other variants
+follow published methods. Where a method uses ground truth, the reference program takes its place, because hidden tests are in no
+reward.
+
+- `gated`: the solver earns the pass rate on all valid tests, with those of the book, to a power. A program that fails a test of the
+  problem's text earns 0; without a tester the pass rate on these tests counts. The tester earns validity times the share of wrong
+  programs, current and past, that its valid tests catch. `penalty` times the share of its lines that are invalid, repeat a test or
+  catch no program is subtracted.
+- `seed`: the solver earns the pass rate on valid tests. The tester earns 1 minus the mean pass rate of the programs on its own valid
+  tests, minus half its share of invalid lines.
+- `utrl` (arXiv:2508.21107, as coded): solver 0.9 pass rate + 0.1 format. Tester 0.1 format + 0.85 share of programs failed by some
+  valid test + 0.05 valid tests of max(`count`, different tests).
+- `code_a1` (arXiv:2603.15611, as coded): the solver earns the mean of the pass rates on new valid tests and on those of the book.
+  The tester earns the mean of validity = clip(min(valid / count, 1 - invalid / count)) and attack = failures / count; with a book
+  attack = (new failure rate - failure rate of the book + 1) / 2.
+- `cure` (arXiv:2506.03136, as coded): the solver earns the pass rate on valid tests. The tester earns the mean over its tests: a valid
+  test counts the share of wrong programs that it catches, an invalid one minus the share that passes it. [-1, 1] maps to [0, 1].
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,6 @@
-"""What is measured of an episode of a solver and a tester, beside success; all in [0, 1].
+"""Measures of a solver and a tester: of single episodes in an evaluation, and curves over the steps of a training.
+
+All measures of an episode are in [0, 1], besides success:
 
 | measure | is |
 | --- | --- |
@@ -7,9 +9,11 @@
 | `mutation_score` | the share of the problem's known wrong programs that the valid tests catch |
 | `distinct_behaviour` | different columns of these programs caught, of the valid tests |
 | `distinct_shape` | different tests once numbers and texts are masked, of the different tests |
-| `coherence`, `coherence_STAGE` | the agreement of outputs with the next ones (rlvr_exp.domains.problems.measures), up to the output of STAGE |
+| `coherence`, `coherence_STAGE` | the agreement of outputs with the next ones, up to the output of STAGE |
 
-Those of a later attempt end with `_attempt_N`.
+Measures of a later attempt end with `_attempt_N`. Two outputs agree by the share of checkable items that they have in common: names of
+the problem (its function and arguments) and literals (numbers, quoted texts). The last output is also compared with the examples
+that were worked out before it, which run against it.
 """
 
 import re

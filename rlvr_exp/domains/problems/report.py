@@ -1,5 +1,5 @@
-"""The section of a solver and a tester: their credits, what programs pass and tests catch, and the gap between the tests' opinion of
-programs and that of the hidden tests.
+"""Report of a solver and a tester: their credits, pass rates, the quality of tests, and the gap between valid tests and hidden
+tests, with the diagnosis of a gap that grows.
 
 Every number is read from the rows of metrics.
 """

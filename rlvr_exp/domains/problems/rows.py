@@ -1,4 +1,6 @@
-"""Rows of coding problems from files: JSON lists, JSON lines and tables, of one's own or embedded."""
+"""Rows of coding problems and their splits: files of a user's own, the embedded corpus, or public sets of programs in their own
+formats, which the domain of these programs reads.
+"""
 
 import json
 import lzma

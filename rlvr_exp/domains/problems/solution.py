@@ -1,5 +1,4 @@
-"""The result of a problem that was worked out in stages, by a solver alone or beside a tester. Plain frozen data, and the same as a
-row of JSON."""
+"""The result of a problem that was worked out in stages: plain data and its row of JSON, its text on a terminal, and rates over many."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence

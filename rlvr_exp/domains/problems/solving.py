@@ -1,7 +1,6 @@
-"""A solver and a tester at work, once they are trained: the tester's tests choose among the solver's chains, and it criticises the
-chosen one.
+"""A trained solver and tester at work: the tester's tests choose among the solver's chains, and it criticises the chosen chain.
 
-Nothing is learned. Where no program is run, no tests are written: the chosen chain is the first one.
+Nothing is learned. Without a verifier no tests are written, and the first chain is chosen.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What an episode of programs and tests holds: whose turns they are, which attempt they belong to, and what ran on what."""
+"""Episodes of programs and tests: roles, attempts, and verdicts of tests on programs."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -160,9 +160,11 @@ def _runs(one: Completion) -> bool:
 
 
 class Attempts(Tested):
-    """`attempts`: of a chain, with the first."""
+    """Further attempts: programs that fail valid tests are written again, and tests of the new programs, each with the faults of the
+    last attempt in the prompt."""
 
     attempts: int
+    """The most attempts of a chain, with the first."""
 
     def try_again(self, episode: Episode) -> Iterator[Sample]:
         """First programs that fail valid tests are written anew, then tests of what came of them."""

@@ -1,4 +1,6 @@
-"""What the formats share whose candidates are Python programs: parsing, the syntax check, the layout by ruff."""
+"""Prompts of Python programs to write, edit or repair, and the common part of formats whose candidates are Python programs: parsing,
+the syntax check, the layout by ruff.
+"""
 
 import ast
 import subprocess
