@@ -107,9 +107,9 @@ def _unclear(path: Path, wanted: str, found: dict[CodeSet, list[Path]]) -> Input
         names = ", ".join(sorted(one.name for one in found))
         return InputProblem("data.path", "several sets are here", names, remedy="name its folder or file, or data.set")
     what = "no code set is here" if wanted == AUTO else f"no file of {wanted} is here"
-    names = (*(one.name for one in by_rows()), QUIXBUGS, OWN_ROWS.name)
+    known = (*(one.name for one in by_rows()), QUIXBUGS, OWN_ROWS.name)
     remedy = "a set's folder or file in its original format, or rows of your own: prompt, and tests or cases"
-    return InputProblem("data.path", what, str(path), ", ".join(names), remedy=remedy)
+    return InputProblem("data.path", what, str(path), ", ".join(known), remedy=remedy)
 
 
 def _of_problems(row: Row) -> InputProblem:

@@ -70,7 +70,7 @@ def _description(options: Mapping[str, Any], config: Mapping[str, Any], metrics:
     )
 
 
-GAP, ROWS_OF_GAP = 0.1, 4
+LEAST_GAP, ROWS_OF_GAP = 0.1, 4
 """Difference between a tester's opinion of programs and that of the hidden tests that is too much; rows in a third of a run from
 which on a difference is looked at."""
 
@@ -83,7 +83,7 @@ def _gap_opens(seen: Evidence) -> Sign | None:
         return None
     first, last = ([value for _, value in part] for part in (gap[:third], gap[-third:]))
     grew = Trend(fmean(first), fmean(last), difference_error(first, last))
-    if not grew.rose or grew.last < GAP or grew.rise < GAP / 2:
+    if not grew.rose or grew.last < LEAST_GAP or grew.rise < LEAST_GAP / 2:
         return None
     validity = fmean(value for _, value in seen.column("adversarial/validity")[-third:])
     rows = [row for row in seen.rollouts if not row.completion.correct and (row.about or {}).get("role") == "solver"]

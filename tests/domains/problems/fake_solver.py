@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 from torch import nn
 
-from rlvr_exp.config import environment as options
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
+from rlvr_exp.domains.problems import options
 from rlvr_exp.domains.problems.engine import ProblemsEngine, environment_of
 from rlvr_exp.domains.problems.options import ReasoningStage
 from rlvr_exp.domains.problems.tasks import Problems

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from fake_solver import BARE, CUT, NEGATIVE, RIGHT, ROW, ZERO, engine_in
 
-from rlvr_exp.config import environment as options
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.domains.problems import options
 from rlvr_exp.domains.problems.solution import WrittenTest
 from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.python_tests import PythonTests
