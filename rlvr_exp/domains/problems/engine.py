@@ -211,11 +211,7 @@ def from_checkpoint(
 
 
 def engine_of(
-    config: Config,
-    policies: Mapping[str, Policy],
-    verifier: Verifier | None,
-    domain: Domain,
-    sampler: SamplingEngine,
+    config: Config, policies: Mapping[str, Policy], verifier: Verifier | None, domain: Domain, sampler: SamplingEngine
 ) -> ProblemsEngine:
     """The engine of +stage=infer."""
     assert config.infer is not None, "of +stage=infer"
