@@ -33,7 +33,7 @@ EXCEPT = """
     docs/test_notebooks.py docs/test_page_commands.py
     domains/code/test_agreement.py domains/code/test_evalplus.py
     domains/problems/test_adversarial.py domains/problems/test_adversarial_attacks.py
-    domains/problems/test_choices.py domains/problems/test_problem_text.py domains/problems/test_problems_corpus_assets.py
+    domains/problems/test_problems_corpus_assets.py domains/problems/test_solution.py
     domains/problems/test_problems_engine.py domains/problems/test_problems_loading.py
     domains/problems/test_reasoning.py domains/problems/test_solving.py domains/problems/test_stage_infer_problems.py
     domains/problems/test_stage_problems.py domains/problems/test_stage_reasoning.py

@@ -71,8 +71,7 @@ def asserts_of(test: str, function: str = "check") -> list[ast.stmt]:
     found = [n for n in tree(unified(test)).body if isinstance(n, ast.FunctionDef) and n.name == function]
     if len(found) != 1:
         raise NoCases(f"no single function {function}")
-    body = [node for node in found[0].body if not _idle(node)]
-    return body
+    return [node for node in found[0].body if not _idle(node)]
 
 
 def _idle(node: ast.stmt) -> bool:
@@ -156,23 +155,15 @@ def fixed_answer(problem: PythonProblem, judge: str) -> str:
     cases = [case for case in problem.cases if isinstance(case, Case)]
     if not cases:
         return ""  # Programs by their output.
-    equal = _same if judge == "pytest" else _strictly_same if problem.strict else _same_data
+    kind = tuple if problem.strict else list
+
+    def equal(one: Any, other: Any) -> bool:
+        return one == other if judge == "pytest" else _typed(one, kind) == _typed(other, kind)
+
     for value in _VALUES:
         if all(equal(value, case.expected) for case in cases):
             return repr(value)
     return next((name for name, of in _ARGUMENTS.items() if all(equal(of(c.args), c.expected) for c in cases)), "")
-
-
-def _same(one: Any, other: Any) -> bool:
-    return one == other
-
-
-def _strictly_same(one: Any, other: Any) -> bool:
-    return _typed(one, tuple) == _typed(other, tuple)
-
-
-def _same_data(one: Any, other: Any) -> bool:
-    return _typed(one, list) == _typed(other, list)
 
 
 def _typed(value: Any, sequence: type) -> Any:

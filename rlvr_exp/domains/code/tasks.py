@@ -214,7 +214,9 @@ class Code(HasEditTests, options.Code):
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
         if all(map(self._formless, self._records)):
-            raise InputError(_no_form(self._form, self._formless(self._records[0])))
+            (other,) = (f"verifier={form}" for form in JUDGES if form != self._form)
+            what, allowed = "judges no task of these data", f"{other}: {self._formless(self._records[0])}"
+            raise InputError(InputProblem("verifier", what, self._form, allowed, "", other))
         drawn = self.draw_splits and not self.no_training()
         fractions = {"test": self.test_fraction, "dev": self.dev_fraction} if drawn else None
         placed = self.of_families(place(self._records, fractions, self.seed))
@@ -265,11 +267,6 @@ def programs_at(path: Path, judge: str, **options: Any) -> Code | None:
 
 def _worded(task: Task) -> str:
     return task.inputs if isinstance(task.inputs, str) else program_prompt(task.inputs)
-
-
-def _no_form(judge: str, why: str) -> InputProblem:
-    (other,) = (f"verifier={form}" for form in JUDGES if form != judge)
-    return InputProblem("verifier", "judges no task of these data", judge, f"{other}: {why}", "", other)
 
 
 def form_of(judge: str) -> str:

@@ -65,14 +65,11 @@ class Adversarial(Attempts, options.Adversarial):
         old = self._book.tests(task.id) if self.tests and trains else ()
         tests = {OLD_TESTS: tuple(one for one in old if one not in shown), SHOWN_TESTS: shown}
         given = Given(stage, tests, self._book.programs(task.id) if trains else tuple(task.negatives))
-        if trains and self._schedule and self._schedule.chains and self._is_frozen(self._schedule, draws.place[0]):
-            samples = samples[: self._schedule.chains]
+        if trains and self._schedule and self._schedule.chains:
+            step = draws.place[0]
+            if SOLVER not in self._schedule.learning(step, self._schedule.learn or (TESTER, SOLVER)):  # It is frozen.
+                samples = samples[: self._schedule.chains]
         return replace(super().reset(task, draws, samples), given=given)
-
-    @staticmethod
-    def _is_frozen(schedule: Schedule, step: int) -> bool:
-        """Whether the solver learns nothing in a step."""
-        return SOLVER not in schedule.learning(step, schedule.learn or (TESTER, SOLVER))
 
     # What is asked for, in this order: all stages of all chains with their critiques, tests of the programs, verdicts on the tests,
     # the next attempts.
@@ -196,14 +193,15 @@ class Adversarial(Attempts, options.Adversarial):
         if outputs == "all":
             return own
         onward = outputs == "onward"
-        return [index for index in own if self._is_due(episode, index) or (onward and self._is_later(episode, index))]
+        return [
+            index
+            for index in own
+            if self._is_due(episode, index) or (onward and self._place(episode, index) > episode.given.stage)
+        ]
 
     def _is_due(self, episode: Episode, index: int) -> bool:
         """Whether an output is of the stage that a step is spent on; where it is spent on all, every one is."""
         return episode.given.stage in (None, self._place(episode, index))
-
-    def _is_later(self, episode: Episode, index: int) -> bool:
-        return self._place(episode, index) > episode.given.stage
 
     def _place(self, episode: Episode, index: int) -> int:
         """The place of an output's stage; further attempts are of the last one."""
@@ -235,13 +233,11 @@ class Adversarial(Attempts, options.Adversarial):
 
     def teaches(self, episode: Episode, matrix: Matrix) -> bool:
         """Whether some chains earn more than others, those that came to no program among them."""
-        without = any(self._is_without(episode, end) for end in self.ends(episode))
+        ends = self.ends(episode)
+        without = any(not self.program(episode, end) and not self._is_unjudged(episode, end) for end in ends)
         programs = [*matrix.programs, *([""] if without else [])]
         earned = {self.earned(matrix, program) for program in programs} - {None}
         return bool(earned) and earned not in ({0.0}, {1.0})
-
-    def _is_without(self, episode: Episode, end: int) -> bool:
-        return not self.program(episode, end) and not self._is_unjudged(episode, end)
 
     def _is_unjudged(self, episode: Episode, index: int) -> bool:
         """Whether the grader failed, which is nobody's fault: it is neither paid nor compared."""

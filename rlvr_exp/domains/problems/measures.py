@@ -17,7 +17,7 @@ that were worked out before it, which run against it.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from statistics import fmean
 
@@ -35,7 +35,9 @@ def measures(of: Tested, episode: Episode) -> dict[str, float]:
     for index, suite in matrix.suites.items():
         attempt = of.attempt_of(episode, index)
         ending = f"_attempt_{attempt + 1}" if attempt else ""
-        own = {**_of_suite(suite, episode.given.programs), **_of_lines(of, episode, index)}
+        own = _of_suite(suite, episode.given.programs)
+        if lines := of.lines(episode, index):
+            own["distinct_shape"] = len({MASKED.sub("_", line) for line in lines}) / len(lines)
         programs = of.programs(episode, index)
         if suite.held and programs:
             own["tests_pass_rate"] = suite.pass_rate(programs[-1])
@@ -54,20 +56,12 @@ def _of_suite(suite: Suite, wrong: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def _of_lines(of: Tested, episode: Episode, index: int) -> dict[str, float]:
-    lines = of.lines(episode, index)
-    return {"distinct_shape": len({MASKED.sub("_", line) for line in lines}) / len(lines)} if lines else {}
-
-
 def coherence(of: Tested, episode: Episode, end: int) -> dict[str, float]:
     """Of the chain of a turn, in all and by stage; empty for a chain of one output."""
     chain = of.chain(episode, end)
     agreed = by_stage([*chain.values()], of.testing.names(episode.task), of.examples_held(episode, end))
-    return {"coherence": fmean(agreed), **_by_stage(chain, agreed)} if agreed else {}
-
-
-def _by_stage(chain: Mapping[str, str], agreed: list[float]) -> dict[str, float]:
-    return {f"coherence_{stage}": value for stage, value in zip([*chain][1:], agreed, strict=True)}
+    of_stages = {f"coherence_{stage}": value for stage, value in zip([*chain][1:], agreed, strict=True)}
+    return {"coherence": fmean(agreed), **of_stages} if agreed else {}
 
 
 WORD = re.compile(r"[A-Za-z_]\w*")

@@ -173,16 +173,13 @@ class Adversarial(InStages):
     critique_weight: float = option(0.0, low=0, high=1)
     """Share of an output's credit that is its critique's opinion; the rest is what its code achieves."""
 
-    def problems(self) -> list[InputProblem]:
-        return list(self._unread())
-
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
         yield from super().conflicts(config, reads)
         if reads("optimizer") and not reads("schedule"):
             what, remedy = "a solver and a tester are paid by each other", "+stage=adversarial"
             yield InputProblem("environment", what, f"adversarial, with +stage={config.stage}", "", "", remedy)
 
-    def _unread(self) -> Iterator[InputProblem]:
+    def problems(self) -> Iterator[InputProblem]:
         """Options that have no effect next to the others."""
         reads = {
             "wanted_tests": (self.reward in ("utrl", "code_a1"), "environment.reward=utrl"),
@@ -227,9 +224,6 @@ class Schedule:
     prefix: str = option("own", choices=("shared", "own"))
     """What comes before the outputs of a stage: sampled once for a problem, so that they alone differ; or for each of them."""
 
-    def problems(self) -> list[InputProblem]:
-        return list(self._unread())
-
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
         target = getattr(config.environment, "_target_", "")
         if target != ADVERSARIAL:
@@ -253,7 +247,7 @@ class Schedule:
             got = f"{steps} steps, {self.steps_of_stage()} for each of {stages} stages"
             yield InputProblem("schedule", what, got, "", "", f"{remedy}, or fewer of schedule.alone, alternating")
 
-    def _unread(self) -> Iterator[InputProblem]:
+    def problems(self) -> Iterator[InputProblem]:
         if self.chains == 1:
             yield InputProblem("chains", "programs of a problem are compared", "1", "0, or at least 2")
         if self.mode == "joint":

@@ -176,17 +176,13 @@ def rows_of(code: Any) -> tuple[dict[str, list[ProblemRow]], dict[str, str]]:
     left_out = dict(code.left_out())
     for name, tasks in code.splits().items():
         for task in tasks:
-            if why := _why_not(code, task):
-                left_out[task.id] = why
+            if not task.gold:
+                left_out[task.id] = NO_REFERENCE
+            elif not code.entry_point(task).isidentifier():
+                left_out[task.id] = NO_FUNCTION
             else:
                 placed.setdefault(name, []).append(_row(code, task, name))
     return placed, left_out
-
-
-def _why_not(code: Any, task: Task) -> str:
-    if not task.gold:
-        return NO_REFERENCE
-    return "" if code.entry_point(task).isidentifier() else NO_FUNCTION
 
 
 def _row(code: Any, task: Task, split: str) -> ProblemRow:

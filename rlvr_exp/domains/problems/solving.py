@@ -53,18 +53,17 @@ class Solving(Adversarial):
         end = self.chosen(episode)
         chain = [*reversed(before(episode, end)), end]
         latest = {self.stage_of(episode, index): index for index in chain}
-        return [
-            index for index in latest.values() if _is_there(episode, index) and not self.critiques_of(episode, index)
-        ]
+        found = []
+        for index in latest.values():
+            one = episode.turns[index].completion
+            usable = one.candidate.text is not None and not one.truncated and not too_long(one)
+            if usable and not self.critiques_of(episode, index):
+                found.append(index)
+        return found
 
     def _count(self, episode: Episode) -> int:
         """Greedy sets are all the same."""
         return min(1, self.tests) if episode.draws.greedy else self.tests
-
-
-def _is_there(episode: Episode, index: int) -> bool:
-    one = episode.turns[index].completion
-    return one.candidate.text is not None and not one.truncated and not too_long(one)
 
 
 def parts_of(environment: InStages, episode: Episode, end: int, judged: bool) -> dict[str, Any]:
@@ -104,9 +103,8 @@ def of_tester(environment: Solving, episode: Episode, end: int) -> dict[str, Any
     for place, index in enumerate(suites):
         suite, lines = matrix.suites.get(index), environment.lines(episode, index)
         for number, (line, holds) in enumerate(zip(lines, suite.valid if suite else (), strict=False)):
-            caught = (
-                at for at, one in enumerate(programs) if suite and one and _catches(suite.catches.get(one), number)
-            )
+            columns = ((suite.catches.get(one) if suite and one else None) for one in programs)
+            caught = (at for at, column in enumerate(columns) if column and column[number])
             tests.append(WrittenTest(line, place, holds, tuple(caught)))
     return {
         "critiques": critiques_of(environment, episode, end),
@@ -125,7 +123,3 @@ def critiques_of(environment: Solving, episode: Episode, end: int) -> dict[str, 
         for place in environment.critiques_of(episode, index)
     }
     return {stage: text for stage, text in found.items() if text}
-
-
-def _catches(of_program: tuple[bool, ...] | None, number: int) -> bool:
-    return of_program[number] if of_program else False

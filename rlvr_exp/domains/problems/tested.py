@@ -49,18 +49,12 @@ class Tested(InStages):
 
     def suites(self, episode: Episode) -> list[int]:
         """The tester's sets of tests."""
-        return [
-            index
-            for index, turn in enumerate(episode.turns)
-            if turn.role == TESTER and not self.is_critique(episode, index)
-        ]
+        written = (index for index, turn in enumerate(episode.turns) if turn.role == TESTER)
+        return [index for index in written if not self.is_critique(episode, index)]
 
     def critiques_in(self, episode: Episode) -> list[int]:
-        return [
-            index
-            for index, turn in enumerate(episode.turns)
-            if turn.role == TESTER and self.is_critique(episode, index)
-        ]
+        written = (index for index, turn in enumerate(episode.turns) if turn.role == TESTER)
+        return [index for index in written if self.is_critique(episode, index)]
 
     def critiques_of(self, episode: Episode, index: int) -> list[int]:
         return [place for place in episode.children(index) if episode.turns[place].role == TESTER]
