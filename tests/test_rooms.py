@@ -29,7 +29,7 @@ LEVELS = (
     {"memory"},
     {"evaluation"},
     {"inference"},
-    {"benchmarks", "chains", "corpora", "studies"},
+    {"benchmarks", "corpora", "runs"},
     {"stages"},
     {"domains"},
     {"main", "__main__", "child"},

@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rlvr_exp.config.algorithm import BASELINES, RLOO
-from rlvr_exp.config.nodes import ANSWERS, JUDGES, LEARNS
-from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.verifier import proves_no_dafny
+from rlvr_exp.config.options import ANSWERS, LEARNS, configures, option
+from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem
 
-CONTESTS = ("python_io", "python_io_strict", "human_eval", "pytest", "dafny", "cache")
+CONTESTS = (
+    *("python_io", "python_io_strict", "human_eval", "pytest"),
+    *(name for one in domains().values() for name in one.contests),
+    "cache",
+)
 
 
 @dataclass
@@ -218,41 +221,3 @@ class FromPath(Benchmark):
         if self.path:
             return []
         return [InputProblem("path", "not given", "nothing", "an existing folder or file", "", "benchmark.path=PATH")]
-
-
-@configures("rlvr_exp.benchmarks.ast_grep_rules.measure")
-@dataclass
-class AstGrepRules(FromPath):
-    """Rules of a public collection against what the collection says of them."""
-
-    reads = ("sandbox",)
-    collection: str = option("catalog", choices=("catalog", "essentials", "antislop", "schema"))
-    """Which collection the folder is."""
-
-
-@configures("rlvr_exp.benchmarks.dafny_differential.measure")
-@dataclass
-class DafnyDifferential(FromPath):
-    """Our reading of Dafny programs against Dafny's own."""
-
-    mutate: bool = False
-    """Mutated programs too."""
-    every: int = option(1, low=1)
-    """Each N-th program."""
-
-
-@configures("rlvr_exp.benchmarks.dafny_universal.measure")
-@dataclass
-class DafnyUniversal(Benchmark):
-    """Fixed answers that fit every Dafny program and prove nothing: none may pass."""
-
-    reads = JUDGES
-    path: str = ""
-    """Folder or file of Dafny programs or examples; empty: the embedded corpus."""
-    tasks: int = option(0, low=0)
-    """Tasks of each role, drawn by a fixed seed; 0: all."""
-    proved: int = option(0, low=0)
-    """Tasks of each answer that Dafny judges where the guards do not refuse it; 0: all."""
-
-    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
-        yield from proves_no_dafny(config.verifier)

@@ -1,15 +1,14 @@
 """Options of the node `infer`, which exists under +stage=infer alone: the tasks, how an answer is searched for, where
 answers go."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.cascade import no_cascade_data
-from rlvr_exp.config.environment import EDIT_STEPS, SINGLE_TURN
+from rlvr_exp.config.algorithm import Drawing
+from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.options import option
-from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.config.scales import voted_metrics
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem
@@ -80,10 +79,6 @@ class Infer(Drawing):
             *self._of_files(),
             *self._of_cascade(),
         ]
-
-    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
-        if self.cascade:
-            yield from no_cascade_data(config.data)
 
     def _of_cascade(self) -> list[InputProblem]:
         found = []
@@ -164,7 +159,6 @@ class Infer(Drawing):
 
 ALLOWED = {
     SINGLE_TURN: "single_turn",
-    EDIT_STEPS: "edits",
 }
 """Environments whose answers it searches for."""
 OF_THE_DATA = {"input": "", "max_attempts": 1, "vote": 0, "cascade": ""}
@@ -179,15 +173,11 @@ def of_answers(infer: Infer, environment: Any) -> Iterator[InputProblem]:
         return  # The schema of the environment has its own conflicts.
     if turns not in ALLOWED:
         what, remedy = (
-            "answers have one turn, or an environment that has an engine for them",
+            "answers have one turn, or their environment has an engine of inference",
             "infer.max_attempts=N to retry, or drop it",
         )
         allowed = [*ALLOWED.values(), *(target.rpartition(".")[2].lower() for target in engines)]
         yield InputProblem("environment", what, turns.rpartition(".")[2], ", ".join(allowed), "", remedy)
-    elif turns == EDIT_STEPS:
-        what = "has no meaning for edits in steps: a task of the data, whose every text is made and judged"
-        yield from unread(infer, OF_THE_DATA | {"verify": True}, what, {})
-        yield from of_beams(infer, "edits in steps are sampled or greedy")
 
 
 def unread(infer: Infer, usual: dict[str, Any], what: str, remedies: dict[str, str]) -> Iterator[InputProblem]:

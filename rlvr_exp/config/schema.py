@@ -1,5 +1,6 @@
 """The root of the configuration: which nodes there are. Each node's options live in its group's own file."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, make_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -7,30 +8,24 @@ from omegaconf import MISSING
 
 from rlvr_exp.config import (  # noqa: F401  These have schemas that are found by their targets alone.
     curriculum,
-    edits,
     engine,
     environment,
-    ppo,
     reward,
     search,
-    tracking,
 )
 from rlvr_exp.config.benchmark import Benchmark
-from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.chain import Chain
-from rlvr_exp.config.collect import Collect
 from rlvr_exp.config.data import Data
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.optimizer import Optimizer
+from rlvr_exp.config.optimizer import Optimizer, Scheduler
 from rlvr_exp.config.options import node, option
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.config.prepare import Prepare
 from rlvr_exp.config.roles import Role
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Report, Rescore, Run, Validate, Verify
-from rlvr_exp.config.scheduler import Scheduler
 from rlvr_exp.config.self_play import SelfPlay
-from rlvr_exp.config.solutions import Solutions
+from rlvr_exp.config.solutions import Collect, Solutions
 from rlvr_exp.config.study import Executor, Study
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 from rlvr_exp.core.domains import domains, load
@@ -72,8 +67,6 @@ class CoreConfig:
     run: Run = field(default_factory=Run)
     evaluate: Evaluate | None = None
     """Only under +stage=evaluate."""
-    cascade: Cascade | None = None
-    """Only under +stage=cascade."""
     self_play: SelfPlay | None = None
     """Only under +stage=self_play."""
     collect: Collect | None = None
@@ -94,13 +87,20 @@ class CoreConfig:
     """Only under +stage=report."""
 
 
+def _schemas(nodes: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, type]]:
+    return ((name, load(path)) for of_domain in nodes for name, path in of_domain.items())
+
+
 if TYPE_CHECKING:
     Config = CoreConfig
 else:
-    _nodes = {name: load(path) for domain in domains().values() for name, path in domain.nodes.items()}
+    _added = list(domains().values())
     Config = make_dataclass(
         "Config",
-        [(name, schema, field(default_factory=schema)) for name, schema in _nodes.items()],
+        [
+            *((name, schema, field(default_factory=schema)) for name, schema in _schemas(one.nodes for one in _added)),
+            *((name, schema | None, None) for name, schema in _schemas(one.stage_nodes for one in _added)),
+        ],
         bases=(CoreConfig,),
         namespace={"__module__": __name__, "__doc__": "Everything that decides a run."},
     )

@@ -3,10 +3,8 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
-from rlvr_exp.config.algorithm import SFT, GroupMethod, ReinforcementLearning
-from rlvr_exp.config.nodes import ANSWERS, JUDGES, LEARNS, UPDATES
-from rlvr_exp.config.options import SCHEMAS, allowed_of
-from rlvr_exp.config.ppo import PPO
+from rlvr_exp.config.algorithm import PPO, SFT, GroupMethod, ReinforcementLearning
+from rlvr_exp.config.options import ANSWERS, JUDGES, LEARNS, SCHEMAS, UPDATES, allowed_of
 from rlvr_exp.config.schema import Config
 
 ALWAYS = ("stage", "seed", "run", "parallel")

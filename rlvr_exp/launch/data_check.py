@@ -13,10 +13,10 @@ from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.load import build
 from rlvr_exp.config.options import SCHEMAS
-from rlvr_exp.config.reward import FieldSimilarity, StringSimilarity
 from rlvr_exp.config.scales import counted
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads, trains
+from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.base import Domain, HasEditTests, HoldsBackCases, Task
 from rlvr_exp.tasks.formats.rows import FORMATS, format_of
@@ -42,7 +42,7 @@ def not_for_training(reason: str) -> InputProblem:
 
 def rl_split(domain: Domain) -> str:
     """The split for reinforcement learning: `practice`, whose gold answers no policy was shown, where the data has it;
-    else `train`. Gains on tasks that were imitated transfer less to others (docs/dafny_corpus.md)."""
+    else `train`. Gains on tasks that were imitated transfer less to others (docs/dafny.md)."""
     return PRACTICE if domain.splits().get(PRACTICE) else "train"
 
 
@@ -68,7 +68,8 @@ def data_problems(config: Config) -> Iterator[InputProblem]:
             yield from _of_verifier(config, domain)
             yield from _of_golds(config, domain)
             yield from _of_mix(config, domain)
-            yield from _of_teacher(config, domain)
+            for check in (path for one in domains().values() for path in one.checks):
+                yield from load(check)(config, domain)
             yield from _of_extras(config, domain)
     except InputError as fault:
         yield from fault.problems
@@ -110,21 +111,6 @@ def _of_golds(config: Config, domain: Domain) -> Iterator[InputProblem]:
     if imitates and config.data.path and not any(map(domain.gold_completion, domain.splits()["train"])):
         remedy = "+stage=grpo, which needs none, or data with gold answers"
         yield InputProblem("data", "no task of split 'train' has a gold to imitate", config.data.path, "", "", remedy)
-
-
-def _of_teacher(config: Config, domain: Domain) -> Iterator[InputProblem]:
-    """A reward by likeness to a teacher's action, and tasks that have none."""
-    terms = getattr(config.reward, "terms", {}).values() if reads(config, "reward") else ()
-    if not any(isinstance(term, FieldSimilarity | StringSimilarity) for term in terms):
-        return
-    tasks = [task for name in TRAINED for task in domain.splits().get(name, ())]
-    without = [task.id for task in tasks if not getattr(task.problem, "teacher", "")]
-    if without:
-        what, remedy = (
-            f"{len(without)} of {len(tasks)} tasks have no action of a teacher",
-            "data=edits with rows that have an `action`",
-        )
-        yield InputProblem("reward", what, without[0], "", "", remedy)
 
 
 def _of_mix(config: Config, domain: Domain) -> Iterator[InputProblem]:

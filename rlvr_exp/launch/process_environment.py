@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import rlvr_exp
-from rlvr_exp.config.devices import first_alone
 from rlvr_exp.config.load import resolved
-from rlvr_exp.config.parallel import SHARDING
+from rlvr_exp.config.parallel import SHARDING, first_alone
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema_check import Checked
 from rlvr_exp.config.stages import trains
-from rlvr_exp.config.typed_config import Checked
 from rlvr_exp.launch.ranks import every_device
 from rlvr_exp.records.fingerprint import flat
 

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from rlvr_exp.config.devices import first_alone
-from rlvr_exp.config.parallel import Parallel
+from rlvr_exp.config.parallel import Parallel, first_alone
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
 from rlvr_exp.core.files import write_text

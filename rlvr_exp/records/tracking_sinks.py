@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import yaml
 
-from rlvr_exp.config import tracking as options
+from rlvr_exp.config import run as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.records.rollout_files import RolloutRow, to_row

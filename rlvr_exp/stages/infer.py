@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 
-from rlvr_exp.config.cascade import starts
 from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.model import OF_PROMPTS
 from rlvr_exp.config.schema import Config
@@ -38,8 +37,8 @@ from rlvr_exp.stages.shared.components import (
     in_first_process,
     load_policies,
     model_section,
+    play_of,
     split_tasks,
-    two_stage,
 )
 from rlvr_exp.stages.shared.domain import build_domain
 from rlvr_exp.stages.shared.engine_setup import sampled_weights, start_engine
@@ -66,8 +65,8 @@ def run(config: Config, context: RunContext) -> StageResult:
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
     context.progress(kind="wait", name="load the data and the policy")
-    stages = two_stage(config, context) if starts(config) else None
-    domain = stages.writer if stages else build_domain(config, context, in_first_process)
+    play = play_of(config, context)
+    domain = play.domain if play else build_domain(config, context, in_first_process)
     inputs = inference_inputs(config, context.directory, domain)
     if config.infer.vote:
         check_vote(inputs.asks)
@@ -80,7 +79,7 @@ def run(config: Config, context: RunContext) -> StageResult:
         target = Path(config.infer.output or context.directory / "answers.jsonl")
         provenance = _provenance(config, inputs, policies, sampler, description)
         batch = _Solving(sampler, verifier, inputs.asks, journal_beside(target, provenance), context, config)
-        engine = engine_of(config, policies, verifier, domain, stages, batch.sampler)
+        engine = engine_of(config, policies, verifier, domain, play, batch.sampler)
         with AnswerFile(target, provenance) as out:
             manifest.update(
                 context.directory,

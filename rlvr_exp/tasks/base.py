@@ -280,6 +280,36 @@ class ExportsSolutions(Domain):
         numbers of `rows`, `tasks` with a solution, and solutions `left_out`."""
 
 
+@dataclass(frozen=True)
+class Golds:
+    """What a check of the golds of a domain found."""
+
+    checked: int
+    refused: Mapping[str, str]
+    """The reason by the name of each gold that does not pass."""
+
+
+class ProvesGolds(Domain):
+    """A domain that can leave out the tasks whose gold its verifier refuses."""
+
+    @property
+    @abstractmethod
+    def proves_golds(self) -> bool:
+        """Whether its options say so."""
+
+    @abstractmethod
+    def refused_golds(self, config: Any, proved: Callable[[int, int], None]) -> Golds:
+        """Judge every gold that is needed to fill the splits. Raises Lost if the verifier breaks down.
+
+        Args:
+            proved: is called with the number of golds that are judged, and of those that are to be judged.
+        """
+
+    @abstractmethod
+    def without_golds(self, refused: Mapping[str, str]) -> Domain:
+        """The domain without those tasks; others of the data take their place."""
+
+
 class RelabelsTasks(Domain):
     """A domain in which the outputs of a program make a task that it solves."""
 

@@ -9,11 +9,10 @@ from transformers import AutoModelForCausalLM
 from rlvr_exp.algorithms import packing_probe
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import packed_examples
-from rlvr_exp.config.architecture import Architecture
+from rlvr_exp.config.architecture import Architecture, Scratch
 from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import missing_artifacts
-from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.memory.reading import shape_of
 from rlvr_exp.models.policy import Policy, load_policy

@@ -192,10 +192,11 @@ def test_a_reference_that_is_executed_runs_anew_each_time(verifier) -> None:
 
 
 @pytest.mark.slow
-def test_a_suite_has_a_limit_of_its_own() -> None:
+def test_a_suite_has_a_limit_of_its_own(monkeypatch) -> None:
+    monkeypatch.setattr("rlvr_exp.verifiers.python_tests.SUITE_CPU_S", 1.0)
     slow = PytestProblem(SUITE.tests, reference="")
     endless = Candidate("def f(x):\n    while True:\n        pass\n")
-    with PythonTests(Sandbox(workers=1, cpu_s=30), suite_cpu_s=1.0) as one:
+    with PythonTests(Sandbox(workers=1, cpu_s=30)) as one:
         verdict = one.submit(Request(slow, endless)).result(timeout=60)
     assert verdict.bucket == "timeout" and verdict.seconds < 5
 

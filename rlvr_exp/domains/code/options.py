@@ -9,8 +9,7 @@ from pathlib import Path
 from rlvr_exp.config.benchmark import Benchmark, FromPath
 from rlvr_exp.config.data import Data, fraction_problems
 from rlvr_exp.config.names import near_path
-from rlvr_exp.config.nodes import JUDGES
-from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.options import JUDGES, configures, option
 from rlvr_exp.core.errors import InputProblem
 
 CODE_SETS = (

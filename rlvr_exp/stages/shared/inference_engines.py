@@ -3,19 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rlvr_exp.config.environment import EDIT_STEPS
-from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.episodes.episode import POLICY
-from rlvr_exp.inference.cascade_engine import CascadeEngine
 from rlvr_exp.inference.engine import Engine
-from rlvr_exp.inference.steps_engine import StepsEngine
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.base import SamplingEngine
+from rlvr_exp.stages.shared.play import Play
 from rlvr_exp.tasks.base import Domain
-from rlvr_exp.tasks.dafny.two_stage import TwoStage
 from rlvr_exp.verifiers.base import Verifier
 
 
@@ -24,12 +20,12 @@ def engine_of(
     policies: Mapping[str, Policy],
     verifier: Verifier | None,
     domain: Domain,
-    stages: TwoStage | None,
+    play: Play | None,
     sampler: SamplingEngine,
 ) -> Engine:
     """
     Args:
-        stages: of a cascade.
+        play: of a team.
 
     Raises:
         InputError: the environment does not fit the data, or needs another verifier.
@@ -37,14 +33,10 @@ def engine_of(
     options, seed = config.infer, config.seed
     assert options is not None, "of +stage=infer"
     limits = {role: of_role(config, role).model for role in policies}
-    if stages is not None:
-        return CascadeEngine(policies, options, limits, verifier, stages, seed, sampler)
+    if play is not None:
+        return play.engine(config, policies, limits, verifier, sampler)
     if maker := _maker(config):
         return load(maker)(config, policies, verifier, domain, sampler)
-    if config.environment._target_ == EDIT_STEPS:
-        assert verifier is not None, "without one steps are refused"
-        shown = build(config.environment, domain=domain)
-        return StepsEngine(policies[POLICY], options, config.model, verifier, domain, shown, seed, sampler)
     return Engine(policies[POLICY], options, config.model, verifier, domain, seed, sampler)
 
 
@@ -56,7 +48,9 @@ def _maker(config: Config) -> str:
 
 def turns_of(config: Config) -> dict[str, Any]:
     """What of an environment with several turns determines the answers."""
-    if config.environment._target_ == EDIT_STEPS:
-        return {"steps": config.environment.steps}
     own = getattr(config.environment, "of_answers", None)
-    return own(config.data) if own else {}
+    if own:
+        return own(config.data)
+    if _maker(config):
+        return {name: value for name, value in vars(config.environment).items() if name != "_target_"}
+    return {}
