@@ -14,8 +14,6 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, GenerationConfig, Qwen3Config
 
-from rlvr_exp.config.compose import compose
-from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.models.tokenizer_training import CODE, GRID, train_tokenizer, training_texts
@@ -23,10 +21,7 @@ from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Domain
 
 SHARD = "1900KB"
-SOURCES: Mapping[str, Callable[[], tuple[Domain, str]]] = {
-    "tiny_solver": lambda: (build(compose(["+stage=sft", "data=problems"]).config.data), "code"),
-    "tiny_tester": lambda: (build(compose(["+stage=sft", "data=problems", "role=tester"]).config.data), "code"),
-}
+SOURCES: Mapping[str, Callable[[], tuple[Domain, str]]] = {}
 """The sources of each model: its domain, and how its tokenizer splits text."""
 PIECES = {"grid": GRID, "code": CODE}
 

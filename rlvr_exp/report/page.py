@@ -19,7 +19,7 @@ from rlvr_exp.config.load import resolved
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.stages import STAGES
 from rlvr_exp.core.domains import domains, load
-from rlvr_exp.report import adversarial, answers, curves, outcome, tasks
+from rlvr_exp.report import answers, curves, outcome, tasks
 from rlvr_exp.report.data import RunData
 from rlvr_exp.report.diagnosis import Diagnosis, diagnosis_section
 from rlvr_exp.report.rendering import duration, part, render
@@ -144,7 +144,7 @@ def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis,
     more, left_out = curves.other_charts(run.metrics)
     both, (title, result) = outcome.compared(run), results(run)
     drawn = [load(path)(run) for one in domains().values() for path in one.report_sections]
-    credit = Markup("".join([*drawn, adversarial.adversarial_section(run)]))
+    credit = Markup("".join(drawn))
     sections = {
         title: result,
         "Curves": curves.compared_curves(run),

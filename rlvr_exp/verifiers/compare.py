@@ -16,7 +16,7 @@ from typing import Any
 
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.wire import Bag, Pairs
-from rlvr_exp.tasks.problems.calls import Approx
+from rlvr_exp.tasks.calls import Approx
 
 _NUMBERS = (int, float, complex)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,400}", re.ASCII)

@@ -20,9 +20,9 @@ from typing import Any
 
 from rlvr_exp.config import verifier as options
 from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.calls import Approx, CallsProblem, Raises, WrittenTests, calls_of, read_tests
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
-from rlvr_exp.tasks.problems.calls import Approx, CallsProblem, Raises, WrittenTests, calls_of, read_tests
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.compare import equal, near
 from rlvr_exp.verifiers.execution import Execution, Executor

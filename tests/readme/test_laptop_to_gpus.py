@@ -12,10 +12,10 @@ from program import ENVIRONMENT, PROGRAM
 import rlvr_exp
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.run import planned
+from rlvr_exp.domains.code.tasks import Code
 from rlvr_exp.memory.reading import workload_of
 from rlvr_exp.memory.table import estimate
 from rlvr_exp.memory.workload import GIB
-from rlvr_exp.tasks.code.domain import Code
 
 DOCS = Path(rlvr_exp.__file__).parent / "docs"
 SECTION = (

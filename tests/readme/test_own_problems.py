@@ -9,7 +9,7 @@ import pytest
 from program import ENVIRONMENT, PROGRAM
 
 import rlvr_exp
-from rlvr_exp.tasks.code.domain import Code
+from rlvr_exp.domains.code.tasks import Code
 
 PAGE = (Path(rlvr_exp.__file__).parent / "docs" / "extending.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^    python -m rlvr_exp (.*toy\.jsonl.*)$", PAGE, re.MULTILINE)

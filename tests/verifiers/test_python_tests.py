@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.domains.problems.rows import call_text
 from rlvr_exp.launch.data_check import verifier_mismatch
 from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.calls import MOST_LINES, CallsProblem, read_tests
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
-from rlvr_exp.tasks.problems.calls import MOST_LINES, CallsProblem, read_tests
-from rlvr_exp.tasks.problems.rows import call_text
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.futures import completed_future, gathered
 from rlvr_exp.verifiers.python_tests import PythonTests
