@@ -1,7 +1,7 @@
 """The registry of domains. The core asks it, and never imports a domain.
 
-A domain is a folder of rlvr_exp/domains with a file domain.py, whose DOMAIN says what it adds. Modules and functions are import
-paths, `package.module` or `package.module:name`, which are imported when they are needed. A run without the folder works.
+A domain is a folder of rlvr_exp/domains with a file domain.py, whose DOMAIN lists what it adds. Modules and functions are import
+paths, `package.module` or `package.module:name`, which are imported when they are needed. The program works without the folder.
 """
 
 import pkgutil
@@ -31,7 +31,7 @@ class Domain:
     checks: tuple[str, ...] = ()
     """Functions of the configuration and the tasks' domain that yield problems of a run once its data are read."""
     causes: tuple[str, ...] = ()
-    """Tables of further causes (rlvr_exp.report.cause) that a diagnosis looks for."""
+    """Tables of further causes (rlvr_exp.report.evidence) that a diagnosis looks for."""
     code_sets: tuple[str, ...] = ()
     """Sets of programs with tests, in their own formats (CodeSet of rlvr_exp.tasks.code_records)."""
     programs: str = ""
