@@ -21,15 +21,15 @@ class ReasoningStage:
     """One stage of reasoning, whose output later ones build on."""
 
     purpose: str = ""
-    """What it is for, in a few words; a prompt in words says it."""
+    """Purpose in a few words, for prompts in words."""
     solver: str = ""
-    """What the solver is asked, in words."""
+    """Instruction to the solver."""
     tester: str = ""
-    """What the tester is asked about an output, in words."""
+    """Instruction to the tester about an output of this stage."""
     form: str = option("text", choices=FORMS)
-    """What an output is: text, or code, the answer itself."""
+    """Form of the output: text, or code (the answer)."""
     sees: list[str] = field(default_factory=lambda: [ALL])
-    """Earlier stages whose outputs it is shown; all: every one."""
+    """Earlier stages whose outputs the prompt shows; all: every one."""
 
 
 @dataclass
@@ -148,30 +148,30 @@ class Adversarial(InStages):
     again = "environment.attempts=N"
 
     tests: int = option(8, low=0)
-    """Sets of tests sampled of one attempt in training; 0: no tester, the solver is paid by the tests that the problem shows."""
+    """Test sets sampled for each attempt in training. 0 disables the tester: the tests in the problem decide the reward."""
     shown_first: bool = True
-    """Reward gated: a program that fails a test that the problem shows earns nothing; passing these alone is worth nothing either, but
-    for a solver without a tester, which has no others."""
+    """Reward gated: a program that fails a test of the problem statement earns nothing. Passing only these tests earns nothing
+    either, unless there is no tester."""
     wanted_tests: int = option(3, low=1)
-    """Tests that a set should have: reward utrl and code_a1 pay up to so many."""
+    """Rewards utrl and code_a1 count at most this many tests of a set."""
     attempts: int = option(1, low=1, high=8)
-    """Attempts, each after the first with what was wrong: the solver is told which valid tests failed, the tester which of its tests
-    were invalid, repeated others or caught nothing."""
+    """Attempts per problem. A later prompt of the solver lists the valid tests that failed. A later prompt of the tester lists its
+    tests that were invalid, repeated others or caught nothing."""
     reward: str = option("gated", choices=VARIANTS)
-    """What the roles earn (rlvr_exp.domains.problems.matrix): ours, or as seed, utrl, code_a1 or cure have it."""
+    """Reward of the roles (rlvr_exp.domains.problems.matrix): gated is ours; seed, utrl, code_a1 and cure are published methods."""
     power: float = option(1.0, low=1)
-    """Reward gated: the power of the pass rate that a program earns; above 1 it is worth little to pass some of the tests."""
+    """Reward gated: exponent of the pass rate. Above 1, partial success earns less."""
     penalty: float = option(0.1, low=0, high=1)
-    """Reward gated: what a set loses where all its tests are invalid, repeated or catch nothing; a share of it for a share."""
+    """Reward gated: penalty of a set if all its tests are invalid, repeated or catch nothing; in proportion if some are."""
     mask: str = option("solver", choices=("both", "solver", "none"))
-    """Who does not learn from problems whose programs all earn everything, or all nothing: what everybody or nobody solves teaches
-    nothing. solver: where nobody solves a problem a tester still learns which of its tests are valid."""
+    """Roles that skip problems whose programs all earn everything or all earn nothing. solver: the tester still learns from
+    unsolved problems which of its tests are valid."""
     book: int = option(8, low=0)
-    """Tests that failed earlier programs of a problem, and such programs, that it keeps for the next time; 0: none."""
+    """Failing tests and failed programs that a problem keeps for its next visit. 0 disables it."""
     critiques: bool = True
-    """The tester criticises the solver's outputs, and is paid where it agrees with the tests."""
+    """The tester criticises the solver's outputs, and earns a reward if it agrees with the tests."""
     critique_weight: float = option(0.0, low=0, high=1)
-    """Share of an output's credit that is its critique's opinion; the rest is what its code achieves."""
+    """Weight of the critique in an output's credit; the success of the code has the rest."""
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
         yield from super().conflicts(config, reads)
@@ -201,7 +201,7 @@ MODES = ("n_n_k", "joint")
 
 @dataclass
 class Schedule:
-    """Who learns when, in stages that train several roles. A pass goes over the stages of reasoning in order; passes follow one
+    """Order in which the roles learn, in stages that train several roles. A pass goes over the stages of reasoning in order; passes follow one
     another until the last step."""
 
     mode: str = option("n_n_k", choices=MODES)
@@ -217,12 +217,13 @@ class Schedule:
     learn: list[str] = field(default_factory=list)
     """Roles that learn, the first one first; the others stay frozen in all steps. Empty: tester and solver."""
     outputs: str = option("all", choices=("stage", "onward", "all"))
-    """What a solver learns from at a stage of reasoning: the outputs of this stage; also those that follow from them; or all."""
+    """Outputs that a solver learns from at a stage of reasoning: those of this stage, also those that follow from them, or all."""
     chains: int = option(4, low=0)
     """Chains of a problem in steps in which the solver is frozen, at least two: programs for a tester's tests to run on. 0:
     algorithm.group_size."""
     prefix: str = option("own", choices=("shared", "own"))
-    """What comes before the outputs of a stage: sampled once for a problem, so that they alone differ; or for each of them."""
+    """Earlier outputs before those of a stage. shared: sampled once per problem, so that only the outputs of the stage differ;
+    own: sampled for each of them."""
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
         target = getattr(config.environment, "_target_", "")
