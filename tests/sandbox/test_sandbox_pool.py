@@ -1,6 +1,7 @@
 """The pool: order, threads that submit, workers' lives, and leftovers."""
 
 import os
+import re
 import random
 import signal
 import subprocess
@@ -259,9 +260,17 @@ def switches(pids: list[int]) -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt"))
 
 
+def parent(pid: int) -> int:
+    """The parent of a process; 0 if the process has ended."""
+    try:
+        return int(re.search(r"^PPid:\t(\d+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
 def candidates_workers() -> list[int]:
     """The supervisors under which a candidate runs: zygote and candidate below, and not only while it starts."""
-    own = [pid for pid in descendants() if f"PPid:\t{os.getpid()}\n" in Path(f"/proc/{pid}/status").read_text()]
+    own = [pid for pid in descendants() if parent(pid) == os.getpid()]
     before = {pid: descendants(pid) for pid in own}
     time.sleep(0.5)
     return [pid for pid in own if len(before[pid]) > 1 and descendants(pid) == before[pid]]
