@@ -1,8 +1,8 @@
 """The pool: order, threads that submit, workers' lives, and leftovers."""
 
 import os
-import re
 import random
+import re
 import signal
 import subprocess
 import sys
