@@ -21,8 +21,11 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent
 STAGES = ("grpo", "ppo", "sft", "srl", "cascade", "adversarial", "self_play")
 WORDS = "+experiment=quick seed=0 cache.enabled=false parallel.threads=1".split()
+DEMO = ("algorithm.pass_k=2", "algorithm.kl_coef=0", "algorithm.advantage_scale=batch")
 STEPS = dict.fromkeys(STAGES, ("algorithm.max_steps=3",)) | {"adversarial": (), "self_play": ()}
-"""The last two need more steps than three: they take those of the quick experiment."""
+STEPS["grpo"] += DEMO
+"""Adversarial training and self-play need more than three steps: they take those of the quick experiment. GRPO takes the options
+of the demonstration, which `+stage=grpo` composed until version 0.1."""
 UNEQUAL = re.compile(r"^(time|system)/|seconds$|_s$|^log$")
 """Keys whose values depend on the machine's load, and a verdict's log: of several faults a tool names any."""
 ROWS = ("metrics.jsonl", "rollouts/*.jsonl.gz", "evaluation/*.jsonl.gz")

@@ -19,9 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import submitit
 
-from rlvr_exp.config.jobs import expand
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.launch.sweep import job_directories
+from rlvr_exp.runs.sweep import expand, sweep_directories
 
 
 class Run:
@@ -44,8 +43,7 @@ def main(arguments: list[str]) -> int:
     asked, words = parser.parse_known_args(arguments)
     try:
         jobs = expand([word for word in words if word != "--multirun"])
-        chosen, swept = [job.checked.config.run.dir for job in jobs], [job.swept for job in jobs]
-        directories = job_directories(chosen, swept, datetime.now())
+        _, directories = sweep_directories(jobs, datetime.now())
     except InputError as fault:
         print(fault, file=sys.stderr)
         return fault.exit_code

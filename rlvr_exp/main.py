@@ -22,11 +22,11 @@ from rlvr_exp.core.errors import BAD_INPUT, DONE, INTERRUPTED, InputError, Input
 
 if TYPE_CHECKING:
     from rlvr_exp.config.schema import Config
-    from rlvr_exp.config.typed_config import Checked
+    from rlvr_exp.config.schema_check import Checked
     from rlvr_exp.launch.execute import Inline, Outcome
 
 FLAGS = {
-    "--help": "this page; with +stage=NAME also every option of that stage; with --help WORD those that have the word",
+    "--help": "this page; with +stage=NAME also its usual options, with --help all every option, with --help WORD those that have the word",
     "--cfg job": "print the composed configuration, each value with where it comes from",
     "--multirun": "run every combination of the values listed: key=a,b",
     "--version": "print the version",
@@ -221,7 +221,7 @@ def _dry(checked: "Checked", words: Sequence[str]) -> int:
     if (root := directory_of(config)) and config.run.resume:
         begin(checked, root)
     if config.stage == "study":
-        from rlvr_exp.studies.plan import study_plan
+        from rlvr_exp.runs.schedule import study_plan
 
         _say(study_plan(config))
         return DONE
@@ -278,13 +278,12 @@ def _inline() -> "Inline":
 
 
 def _sweep(line: CommandLine) -> int:
-    from rlvr_exp.config.jobs import expand
-    from rlvr_exp.config.stages import resumable
-    from rlvr_exp.launch.sweep import job_directories, run_all, sweep_root
+    from rlvr_exp.runs.sweep import executor_apart, expand, run_sweep, sweep_directories
 
     if line.problems:
         raise InputError(*line.problems)
-    jobs = expand(line.words)
+    words, executor = executor_apart(line.words)
+    jobs = expand(words)
     if "--cfg" in line.flags:
         raise InputError(InputProblem("--cfg", "shows one job", "with --multirun", "", "", "drop one of the two"))
     configs = [job.checked.config for job in jobs]
@@ -296,20 +295,6 @@ def _sweep(line: CommandLine) -> int:
             InputProblem("run.trial", "measures one run", "with --multirun", "", "", "drop one of the two")
         )
     _refuse_what_cannot_run(configs)
-    swept = [job.swept for job in jobs]
-    resuming = any(config.run.resume for config in configs)
-    resumes = all(resumable(config.stage) for config in configs)
-    directories = job_directories([config.run.dir for config in configs], swept, datetime.now(), resuming, resumes)
-
-    def start(index: int) -> "Outcome":
-        return _run(jobs[index].checked, jobs[index].words, directories[index])
-
-    root = sweep_root([config.run.dir for config in configs], directories, datetime.now())
-
-    def keep(outcomes: "Sequence[Outcome]") -> str:
-        from rlvr_exp.studies.sweep import write_study
-
-        text = write_study(root, ["python", "-m", "rlvr_exp", *line.words, "--multirun"], swept, outcomes)
-        return f"{text}table of the sweep: {root / 'study.html'}"
-
-    return run_all([" ".join(words) or "(no sweep)" for words in swept], directories, start, keep)
+    root, directories = sweep_directories(jobs, datetime.now())
+    command = ["python", "-m", "rlvr_exp", *line.words, "--multirun"]
+    return run_sweep(jobs, directories, root, executor, command)

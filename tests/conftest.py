@@ -102,9 +102,9 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def dafny():
     """The Dafny of this machine; without it the tests that need it are skipped, with the command that installs it."""
-    from rlvr_exp.config.verifier import INSTALL_DAFNY
     from rlvr_exp.core.errors import InputError
-    from rlvr_exp.verifiers.dafny.tool import find
+    from rlvr_exp.domains.dafny.options import INSTALL_DAFNY
+    from rlvr_exp.domains.dafny.tool import find
 
     try:
         return find()

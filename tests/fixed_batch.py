@@ -14,9 +14,9 @@ from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
-from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
+from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.compose import RewardBreakdown

@@ -5,8 +5,7 @@ from pathlib import Path
 import torch
 from transformers import AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
 
-from rlvr_exp.config.adapter import Adapter
-from rlvr_exp.config.model import Model
+from rlvr_exp.config.model import Adapter, Model
 from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.config.run import Checkpoint
 from rlvr_exp.models.policy import Policy, load_policy

@@ -11,7 +11,7 @@ from rlvr_exp.algorithms.loss import EntropyControl
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
-from rlvr_exp.config.batching import BatchLimits
+from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.models.policy import Policy
 
 GROUPS, SIZE, PROMPT, ANSWER = 4, 2, 5, 3

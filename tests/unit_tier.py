@@ -19,21 +19,33 @@ TESTS = Path(__file__).parent
 TIERS = ("all", "unit", "rest")
 PLACES = """
     benchmarks/test_contest.py
-    config core curriculum docs episodes evaluation
+    config core curriculum docs domains/code domains/problems episodes evaluation domains/dafny
+    domains/edits/test_action_similarity.py domains/edits/test_edit_action.py domains/edits/test_edits_domain.py
     launch launchers/test_conf_page.py launchers/test_requirements.py
     main memory readme/test_links.py readme/test_problems_page.py records report rewards
     rollouts/test_group_filter.py rollouts/test_replies.py
-    self_play solutions
+    runs self_play solutions
     stages/shared/test_validation_candidates.py stages/test_rl_split.py stages/test_stage_compare.py
-    studies tasks test_files.py test_unit_tier.py verifiers
+    tasks test_files.py test_unit_tier.py verifiers
 """.split()
 """Folders and files. A new file in one of the folders belongs to the tier."""
 EXCEPT = """
     config/test_declared_once.py config/test_images.py config/test_parallel_options.py
     docs/test_notebooks.py docs/test_page_commands.py
-    episodes/test_adversarial.py episodes/test_adversarial_attacks.py episodes/test_cascade.py
-    episodes/test_cascade_groups.py episodes/test_edits_episodes.py episodes/test_reasoning.py episodes/test_retry.py
-    episodes/test_solving.py
+    domains/code/test_agreement.py domains/code/test_evalplus.py domains/problems/test_adversarial.py
+    domains/problems/test_adversarial_attacks.py domains/problems/test_problems_corpus_assets.py
+    domains/problems/test_solution.py domains/problems/test_problems_engine.py
+    domains/problems/test_problems_loading.py domains/problems/test_reasoning.py domains/problems/test_solving.py
+    domains/problems/test_stage_infer_problems.py domains/problems/test_stage_problems.py
+    domains/problems/test_stage_reasoning.py episodes/test_retry.py domains/dafny/attacks
+    domains/dafny/test_cascade.py domains/dafny/test_cascade_engine.py domains/dafny/test_cascade_groups.py
+    domains/dafny/test_dafny_backport.py domains/dafny/test_dafny_check.py domains/dafny/test_dafny_contest.py
+    domains/dafny/test_dafny_corpus_assets.py domains/dafny/test_dafny_corpus_proofs.py
+    domains/dafny/test_dafny_differential.py domains/dafny/test_dafny_kept.py domains/dafny/test_dafny_resolver.py
+    domains/dafny/test_dafny_roles.py domains/dafny/test_dafny_rows.py domains/dafny/test_dafny_run.py
+    domains/dafny/test_dafny_start.py domains/dafny/test_dafny_usable_examples.py
+    domains/dafny/test_dafny_vacuity.py domains/dafny/test_dafny_verifier.py domains/dafny/test_stage_cascade.py
+    domains/dafny/test_stage_dafny.py
     evaluation/test_bits.py evaluation/test_vote.py evaluation/test_evaluate_episodes.py
     evaluation/test_excess_code.py
     launch/test_children.py launch/test_data_check.py launch/test_execute.py launch/test_execute_ranks.py
@@ -45,19 +57,15 @@ EXCEPT = """
     report/test_diagnosis_kept.py report/test_report_parts.py report/test_role_rates.py
     self_play/test_imitation.py self_play/test_relabel.py
     solutions/test_store_processes.py
-    studies/test_calibration.py studies/test_executors.py studies/test_model_studies.py studies/test_quick_studies.py
-    studies/test_run_search.py studies/test_run_study.py studies/test_search.py studies/test_search_killed.py
-    studies/test_search_rounds.py studies/test_study_killed.py studies/test_study_plans.py studies/test_transfer.py
-    studies/test_width.py studies/test_zero_shot.py
-    tasks/edits/test_edits_published.py
-    verifiers/dafny/test_dafny_kept.py verifiers/dafny/test_dafny_roles.py verifiers/dafny/test_dafny_run.py
-    verifiers/dafny/test_dafny_start.py verifiers/dafny/test_dafny_vacuity.py verifiers/dafny/test_dafny_verifier.py
-    verifiers/test_ast_grep.py verifiers/test_ast_grep_measures.py verifiers/test_ast_grep_syntax.py
+    runs/test_calibration.py runs/test_chain.py runs/test_executors.py runs/test_model_studies.py
+    runs/test_quick_studies.py runs/test_run_search.py runs/test_run_study.py runs/test_search.py
+    runs/test_search_rounds.py runs/test_killed.py runs/test_study_plans.py runs/test_transfer.py
+    runs/test_width.py runs/test_zero_shot.py
     verifiers/test_execution.py verifiers/test_line_coverage.py verifiers/test_pytest_suite.py
     verifiers/test_pytest_suite_texts.py verifiers/test_python_io.py verifiers/test_python_io_cases.py
     verifiers/test_python_io_honest.py verifiers/test_python_tests.py verifiers/test_universal.py
 """.split()
-"""Files of these folders in which most tests need a process, torch or many seconds."""
+"""Files and folders of these folders in which most tests need a process, torch or many seconds."""
 STARTS_A_PROCESS = {
     "subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.startfile", "os.system",
 }  # fmt: skip
@@ -75,8 +83,8 @@ def absent() -> list[str]:
 def holds(path: Path) -> bool:
     """Whether a file of tests is in the unit tier."""
     place = path.resolve().relative_to(TESTS)
-    inside = any(str(one) in PLACES for one in (place, *place.parents))
-    return inside and str(place) not in EXCEPT
+    own = {str(one) for one in (place, *place.parents)}
+    return not own.isdisjoint(PLACES) and own.isdisjoint(EXCEPT)
 
 
 def chosen(tier: str, items: Sequence[pytest.Item]) -> list[pytest.Item]:

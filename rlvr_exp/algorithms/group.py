@@ -19,7 +19,7 @@ from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch, collate, completion_mask, members_of, rewards_of
 from rlvr_exp.config import algorithm as options
-from rlvr_exp.config.batching import BatchLimits
+from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan

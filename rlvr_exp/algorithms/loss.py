@@ -28,7 +28,7 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 
-from rlvr_exp.config.ppo import PPO
+from rlvr_exp.config.algorithm import PPO
 
 
 def surrogate_loss(

@@ -32,8 +32,8 @@ from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.ppo_trainer import PPOTrainer, ReplayBuffer
 from rlvr_exp.algorithms.trajectories import Trajectories, collected
-from rlvr_exp.config import ppo as options
-from rlvr_exp.config.batching import BatchLimits
+from rlvr_exp.config import algorithm as options
+from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.value_head import ActorCritic, with_value
 from rlvr_exp.rollouts.collect import BatchPlan

@@ -32,7 +32,7 @@ from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
 from rlvr_exp.algorithms.stepped import PackedTrainer, as_plain, filled_on_cpu, from_plain
 from rlvr_exp.algorithms.training_batch import TrainingBatch, joined
 from rlvr_exp.algorithms.warm_up import longest_part, warm_up
-from rlvr_exp.config.batching import BatchLimits, Piece, micro_batches, pieces
+from rlvr_exp.config.parallel import BatchLimits, Piece, micro_batches, pieces
 from rlvr_exp.models.adapters import adapters_off, kept_precise, reference_is_base
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.zero3 import copy_weights

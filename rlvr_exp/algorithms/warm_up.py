@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import torch
 
-from rlvr_exp.config.batching import BatchLimits
+from rlvr_exp.config.parallel import BatchLimits
 
 
 def longest_part(

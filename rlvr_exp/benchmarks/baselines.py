@@ -19,10 +19,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.sandbox.isolation import process_tree
-from rlvr_exp.verifiers.dafny import options
-from rlvr_exp.verifiers.dafny.tool import find
-
 _TIMEOUT_S = 10.0
 
 
@@ -128,35 +124,3 @@ def pytest_process(candidate: tuple[str, str]) -> str:
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
     return "passed" if done.returncode == 0 else "failed"
-
-
-class DafnyProcess:
-    """One plain `dafny` process a program: "passed", the bucket of its output, or "timeout"."""
-
-    def __init__(self, rlimit: int, wall_s: float):
-        tool = find()
-        self._command = [*tool.command, *options.words(tool, rlimit)]
-        self._read, self._wall_s = options.reader(tool), wall_s
-        self._table = process_tree.Processes()
-
-    def __call__(self, program: str) -> str:
-        with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "candidate.dfy").write_text(program, encoding="utf-8")
-            try:
-                output, status = _output([*self._command, "candidate.dfy"], folder, self._wall_s, self._table)
-            except subprocess.TimeoutExpired:
-                return "timeout"
-        report = self._read(output.decode(errors="replace"), status)
-        return "passed" if report.proved else report.bucket
-
-
-def _output(command: list[str], folder: str, wall_s: float, table: process_tree.Processes) -> tuple[bytes, int]:
-    """What the command wrote, and its status. Raises TimeoutExpired once it has ended with all that it started: its prover
-    does not notice its end."""
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        try:
-            return process.communicate(timeout=wall_s)[0], process.returncode
-        except subprocess.TimeoutExpired:
-            for pid in (*table.below(process.pid), process.pid):
-                process_tree.send(pid, signal.SIGKILL)
-            raise

@@ -20,7 +20,7 @@ from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.benchmarks.clock import Clock, Lap
 from rlvr_exp.benchmarks.machine_limit import update_flops
 from rlvr_exp.benchmarks.stock import RewardFunction, Stock, method
-from rlvr_exp.config.batching import BatchLimits
+from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.curriculum.base import Curriculum

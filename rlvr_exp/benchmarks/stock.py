@@ -15,7 +15,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.benchmarks.clock import Clock
-from rlvr_exp.config.batching import derive
+from rlvr_exp.config.parallel import derive
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.types import Completion, TokenCount
 from rlvr_exp.models.policy import Policy

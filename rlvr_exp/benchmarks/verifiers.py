@@ -5,24 +5,21 @@ verdicts are compared, so that speed is never bought with another answer. The ca
 new for every round: the measurement is of the verifier.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from rlvr_exp.benchmarks import baselines
 from rlvr_exp.benchmarks.contest import Outcome, Progress, Side, in_turns, one_by_one, remembered
 from rlvr_exp.config import benchmark as options
 from rlvr_exp.config.verifier import Sandbox
-from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.core.seeds import uniform
-from rlvr_exp.sandbox.pool.cpu_budget import usable
+from rlvr_exp.core.domains import domains, load
+from rlvr_exp.sandbox.pool.pool import usable
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.verifiers.base import Request, Verifier
-from rlvr_exp.verifiers.dafny.verifier import DafnyVerifier
 from rlvr_exp.verifiers.python_io import PythonIO
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 
@@ -61,42 +58,8 @@ def suite_request(candidate: Suite) -> Request:
     return Request(PytestProblem(tests), Candidate(code))
 
 
-def proofs(turn: int, count: int) -> list[str]:
-    """Dafny programs with a loop, each second of which cannot be proved."""
-    return [_proof(f"{turn}_{index}", "i <= n" if index % 2 == 0 else "i <= n + 1") for index in range(count)]
-
-
-def unreadable(turn: int, count: int) -> list[str]:
-    """Dafny programs of which each second does not parse, and each other one does not resolve."""
-    broken = [("invariant 0 <=", "invariant 0 <= <="), ("s := s + i", "s := s + missing")]
-    return [_proof(f"{turn}_{index}", "i <= n").replace(*broken[index % 2]) for index in range(count)]
-
-
-def _proof(name: str, bound: str) -> str:
-    return f"""method Sum_{name}(n: nat) returns (s: nat)
-  ensures 2 * s == n * (n + 1)
-{{
-  s := 0;
-  var i := 0;
-  while i < n
-    invariant 0 <= i && {bound}
-    invariant 2 * s == i * (i + 1)
-  {{
-    i := i + 1;
-    s := s + i;
-  }}
-}}
-"""
-
-
-def proof_request(program: str) -> Request:
-    return Request(DafnyProblem(program), Candidate(program))
-
-
-_RLIMIT, _PROOF_S = 20_000_000, 60.0
-"""Limits of one Dafny program on both sides: in the prover's own count, and of the clock."""
 _LIGHTER = 10
-"""Suites and Dafny programs of a round: so many times fewer than functions."""
+"""Suites, and candidates of domains, of a round: so many times fewer than functions."""
 
 
 class Verifiers(options.Verifiers):
@@ -116,7 +79,7 @@ class Verifiers(options.Verifiers):
         Raises:
             InputError: a tool that it needs is missing, or the folder of programs is.
         """
-        return getattr(self, f"_{name}")(progress)
+        return self._of_domain(name, progress) if name in _contests() else getattr(self, f"_{name}")(progress)
 
     def _python_io(self, progress: Progress) -> list[Outcome]:
         return [self._functions("python_io", "python -I", self._sandbox, baselines.python_process, 5, progress)]
@@ -149,17 +112,16 @@ class Verifiers(options.Verifiers):
             theirs, make = self._processes(baselines.pytest_process), self._maker(suites, _LIGHTER)
             return [in_turns("pytest", "python -m pytest", ours, theirs, make, self.rounds, 3, progress)]
 
-    def _dafny(self, progress: Progress) -> list[Outcome]:
-        """Each program timed on both sides, as many at once as there are workers."""
-        with self._prover() as verifier:
-            _side(verifier, proof_request, proofs(-1, self._workers))
-            judge = _single(verifier, proof_request)
-            baseline = baselines.DafnyProcess(_RLIMIT, _PROOF_S)
-            lines = [("dafny, provable or not", self._proofs(), 2.5)]
-            lines += [("dafny, parse or resolve", unreadable(0, max(4, self.candidates // _LIGHTER)), 30)]
+    def _of_domain(self, name: str, progress: Progress) -> list[Outcome]:
+        """The contest of a domain: each candidate timed on both sides, as many at once as there are workers."""
+        own = load(_contests()[name])
+        with own.verifier(self._sandbox) as verifier:
+            _side(verifier, own.request, own.candidates(-1, self._workers))
+            judge = _single(verifier, own.request)
+            baseline = own.baseline()
             return [
-                one_by_one(name, "one dafny process", judge, baseline, programs, self._workers, floor, progress)
-                for name, programs, floor in lines
+                one_by_one(line, own.AGAINST, judge, baseline, programs, self._workers, floor, progress)
+                for line, programs, floor in own.lines(self, max(4, self.candidates // _LIGHTER))
             ]
 
     def _caller(self) -> PythonIO:
@@ -168,28 +130,16 @@ class Verifiers(options.Verifiers):
     def _tester(self) -> PytestSuite:
         return PytestSuite(self._sandbox)
 
-    def _prover(self) -> DafnyVerifier:
-        return DafnyVerifier(self._sandbox, rlimit=_RLIMIT, cpu_s=_PROOF_S, wall_s=_PROOF_S, memory_mb=2048)
-
-    def _proofs(self) -> list[str]:
-        if not self.dafny_programs:
-            return proofs(0, max(4, self.candidates // _LIGHTER))
-        paths = sorted(Path(self.dafny_programs).glob("*.dfy"), key=lambda path: uniform("benchmark", path.name))
-        if not paths:
-            remedy = "name a folder of *.dfy files, or leave it out for the embedded ones"
-            raise InputError(
-                InputProblem("benchmark.dafny_programs", "no programs are there", self.dafny_programs, remedy=remedy)
-            )
-        return [path.read_text(encoding="utf-8-sig") for path in paths[: self.dafny_limit or None]]
-
     def _cache(self, progress: Progress) -> list[Outcome]:
         """A second pass over the same candidates in the same process."""
         count = max(4, self.candidates // _LIGHTER)
-        lines = (
+        lines: list[tuple[str, Callable, Callable, Callable, int, float]] = [
             ("python_io", self._caller, functions, function_request, self.candidates, 10),
             ("pytest", self._tester, suites, suite_request, count, 100),
-            ("dafny", self._prover, proofs, proof_request, count, 100),
-        )
+        ]
+        for name, path in _contests().items():
+            own = load(path)
+            lines.append((name, partial(own.verifier, self._sandbox), own.candidates, own.request, count, 100))
         return [
             self._remembered(name, kind, make, request, size, floor, progress)
             for name, kind, make, request, size, floor in lines
@@ -216,6 +166,12 @@ class Verifiers(options.Verifiers):
 
     def _processes(self, judge: Callable[[Any], str]) -> Side:
         return lambda candidates: baselines.in_parallel(judge, candidates, self._workers)
+
+
+def _contests() -> Mapping[str, str]:
+    """Modules of the contests of domains, by name. Each has `verifier`, `candidates` and `request`, `lines` (name, candidates,
+    floor), and `AGAINST` with its `baseline`."""
+    return {name: path for one in domains().values() for name, path in one.contests.items()}
 
 
 def _side(verifier: Verifier, request: Callable[[Any], Request], warm_up: Sequence[Any]) -> Side:

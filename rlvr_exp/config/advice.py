@@ -4,17 +4,15 @@ kind of training. Nothing here is refused."""
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rlvr_exp.config.adapter import recorded
 from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.checkpoint_files import CheckpointFacts
-from rlvr_exp.config.devices import NAMED, device
-from rlvr_exp.config.model import continued, has_adapter
+from rlvr_exp.config.model import continued, has_adapter, recorded
 from rlvr_exp.config.optimizer import SGD
-from rlvr_exp.config.rates import rate_in_words, usual_rate
+from rlvr_exp.config.parallel import NAMED, device
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
-from rlvr_exp.config.suited import facts_of
+from rlvr_exp.config.suited import facts_of, rate_in_words, usual_rate
 
 ADAPTER_RATES = {True: (2e-5, 2e-4), False: (1e-5, 2e-5)}
 """Imitation or not: the rate below which an adapter hardly moves, and a usual rate of a large model's."""

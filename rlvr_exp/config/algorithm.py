@@ -1,12 +1,40 @@
-"""Options of the `algorithm` group: how the policy learns. A batch is described by the sizes that a person chooses."""
+"""Options of the `algorithm` group: how the policy learns, and how tokens are drawn."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from rlvr_exp.config.names import trl_problems
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.sampling import Drawing
-from rlvr_exp.config.trl_names import trl_problems
 from rlvr_exp.core.errors import InputProblem
+
+
+@dataclass
+class Drawing:
+    """Temperature first, then the filters in the order of their fields, as Transformers applies them; each acts on what
+    the one before it has kept, renormalised."""
+
+    temperature: float = option(1.0, above=0)
+    """Sampling temperature: logits are divided by it."""
+    top_k: int = option(0, low=0, rare=True)
+    """Tokens are drawn from the k likeliest (and those as likely as the last of them); 0: from all."""
+    top_p: float = option(1.0, above=0, high=1)
+    """Tokens are drawn from the smallest set of the likeliest that holds this much of the probability; 1: from all."""
+    min_p: float = option(0.0, low=0, high=1, rare=True)
+    """Tokens are drawn from those at least this share as likely as the likeliest; 0: from all."""
+    stop: list[str] = option([], rare=True)
+    """Texts that end a completion, as its end token does; the text stays part of it."""
+
+    def drawing_problems(self) -> list[InputProblem]:
+        """Settings that no engine can honour."""
+        if "" in self.stop:
+            return [
+                InputProblem(
+                    "stop", "an empty text would end every completion at once", str(self.stop), remedy="drop it"
+                )
+            ]
+        return []
+
 
 BASELINES = ("none", "batch", "group")
 """What REINFORCE may subtract from a reward, the least first."""
@@ -24,7 +52,7 @@ class ReinforcementLearning(Drawing):
     """Completions sampled for each task."""
     max_tokens_per_device: int = option(16384, low=1)
     """Tokens of one forward and backward pass; micro-batches and accumulation follow from it."""
-    rollout_batch_size: int = option(0, low=0)
+    rollout_batch_size: int = option(0, low=0, rare=True)
     """Completions sampled at once, in full groups; 0: as many as evaluation.batch_size. The draws do not depend on
     it."""
 
@@ -43,17 +71,17 @@ class GroupMethod(ReinforcementLearning):
 
     zero_variance: str = option("keep", choices=("keep", "mask"))
     """Groups whose rewards are all equal: keep them in the loss's denominators, or mask them out."""
-    zero_variance_eps: float = option(1e-6, low=0)
+    zero_variance_eps: float = option(1e-6, low=0, rare=True)
     """Rewards of a group count as equal when the largest and the smallest are no further apart; added to deviations."""
     pass_k: int = option(1, low=1)
     """Learn for the best of so many completions (PKPO): a completion's reward is the largest of k of its group with it, on
     average; 1: its own."""
-    pass_k_weight: float = option(1.0, above=0, high=1)
+    pass_k_weight: float = option(1.0, above=0, high=1, rare=True)
     """Share of that reward; the rest is the completion's own."""
-    unlikeliness: float = option(0.0, low=0, high=1)
+    unlikeliness: float = option(0.0, low=0, high=1, rare=True)
     """A correct completion loses up to this share of its reward, the more the more probable it was in its group: rare correct
     completions weigh more (unlikeliness reward); 0: none does."""
-    positive_weight: float = option(1.0, low=0)
+    positive_weight: float = option(1.0, low=0, rare=True)
     """Factor of advantages above 0; below 1 failures weigh more than successes (weighted REINFORCE)."""
     trl: dict[str, Any] = field(default_factory=dict)
     """Further fields of the trainer's GRPOConfig, by their own names."""
@@ -80,7 +108,7 @@ class RatioMethod(GroupMethod):
     zero_variance: str = option("keep", choices=("keep", "mask", "resample"))
     """Groups whose rewards are all equal: keep them in the loss's denominators, mask them out, or sample other tasks
     instead."""
-    resample_budget: int = option(10, low=1)
+    resample_budget: int = option(10, low=1, rare=True)
     """Most groups sampled for one batch where groups of zero variance are resampled, as a multiple of the batch."""
     rollout_steps: int = option(1, low=1)
     """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are sampled together, and each step
@@ -89,15 +117,15 @@ class RatioMethod(GroupMethod):
     """Updates in a row on the same samples; each counts as a step."""
     kl_coef: float = option(0.0, low=0)
     """Weight of the KL penalty to the reference; 0: no reference is kept."""
-    reference_sync_steps: int = option(0, low=0)
+    reference_sync_steps: int = option(0, low=0, rare=True)
     """The reference becomes the policy every N steps; 0: never."""
     entropy_coef: float = option(0.0, low=0)
     """Weight of the entropy bonus; with entropy_target at the start."""
-    entropy_target: float = option(0.0, low=0)
+    entropy_target: float = option(0.0, low=0, rare=True)
     """Mean entropy of a token that the weight of the bonus is adapted to hold (Skywork-OR1); 0: it is constant."""
-    entropy_unit: str = option("nats", choices=("nats", "start"))
+    entropy_unit: str = option("nats", choices=("nats", "start"), rare=True)
     """Unit of the target: nats, or the mean entropy in the run's first update, so that 0.75 holds 75% of it."""
-    entropy_step: float = option(0.005, above=0)
+    entropy_step: float = option(0.005, above=0, rare=True)
     """Change of that weight after each update: up below the target, down above it."""
 
     def problems(self) -> list[InputProblem]:
@@ -249,3 +277,109 @@ def without_queues(algorithm: Any) -> str:
         words.append(f"algorithm.resample_budget={usual}")
     words += ["algorithm.rollout_steps=1"] * (getattr(algorithm, "rollout_steps", 1) > 1)
     return " ".join(words)
+
+
+OF_GROUP_LOSS = (
+    "delta",
+    "importance_sampling_level",
+    "off_policy_mask_threshold",
+    "use_bias_correction_kl",
+)
+"""Fields of GRPOConfig that only the group methods' loss reads."""
+
+
+@configures("rlvr_exp.algorithms.ppo.PPO")
+@dataclass
+class PPO(ReinforcementLearning):
+    """Proximal policy optimisation with a value for every token."""
+
+    clip_low: float = option(0.2, low=0, high=1)
+    """The ratio is clipped below 1 minus this."""
+    clip_high: float = option(0.2, low=0)
+    """The ratio is clipped above 1 plus this."""
+    gamma: float = option(1.0, low=0, high=1)
+    """Discount of what comes a token later."""
+    gae_lambda: float = option(0.95, low=0, high=1)
+    """Advantages: 1 trusts the reward alone, 0 the value of the next token alone."""
+    whiten_advantages: bool = option(True)
+    """Bring the advantages of a batch to mean 0 and deviation 1."""
+    iterations: int = option(4, low=1)
+    """Passes over each batch of rollouts."""
+    minibatches: int = option(1, low=1)
+    """Parts that a batch is cut into, each with an update of its own."""
+    value_trunk: str = option("shared", choices=("shared", "own"))
+    """What the value reads: the policy's hidden states, which its loss then shapes as well, or a copy of its decoder."""
+    value_coef: float = option(0.1, above=0)
+    """Weight of the value's loss."""
+    value_clip: float = option(0.2, low=0)
+    """A value moves at most so far from its old estimate before its gradient stops; 0: no limit."""
+    value_lr: float = option(0.0, low=0)
+    """Learning rate of the value's own weights; 0: the optimizer's."""
+    value_warmup_steps: int = option(0, low=0)
+    """Updates at the start that train the value's own weights alone."""
+    kl_coef: float = option(0.05, low=0)
+    """Weight of the KL penalty to the reference; 0: no reference is kept."""
+    kl_in: str = option("reward", choices=("reward", "loss"))
+    """Where the penalty acts: in each token's reward, or as a term of the loss."""
+    reference_sync_steps: int = option(0, low=0, rare=True)
+    """The reference becomes the policy every N steps; 0: never."""
+    loss: str = option("token", choices=("token", "grpo", "dr_grpo"))
+    """How token losses are aggregated; token: the mean over all tokens of a batch."""
+    entropy_coef: float = option(0.0, low=0)
+    """Weight of the entropy bonus."""
+    replay_steps: int = option(0, low=0, rare=True)
+    """Batches of rollouts that are kept for replay; 0: none."""
+    replay_prompts: int = option(0, low=0, rare=True)
+    """Groups drawn from those kept and added to each batch."""
+    replay_max_weight: float = option(1.0, above=0, rare=True)
+    """Where the importance weight of a replayed token is cut off."""
+    trl: dict[str, Any] = field(default_factory=dict)
+    """Further fields of the trainer's GRPOConfig, by their own names."""
+
+    def problems(self) -> list[InputProblem]:
+        found = [*super().problems(), *trl_problems("GRPOConfig", self.trl)]
+        return [*found, *self._of_group_loss(), *self._reference(), *self._replay(), *self._size()]
+
+    def _of_group_loss(self) -> Iterator[InputProblem]:
+        for name in self.trl:
+            if name in OF_GROUP_LOSS:
+                yield InputProblem(
+                    f"trl.{name}", "read by the loss of the group methods alone", str(self.trl[name]), remedy="drop it"
+                )
+
+    def _size(self) -> Iterator[InputProblem]:
+        if self.group_size < 2:
+            what = "completions of a prompt are computed together, two or more"
+            yield InputProblem("group_size", what, str(self.group_size), "2 or more", "", "algorithm.group_size=2")
+
+    def _reference(self) -> Iterator[InputProblem]:
+        if self.kl_coef:
+            return
+        remedy = "set algorithm.kl_coef above 0, or drop it"
+        if self.reference_sync_steps:
+            what = "without a KL penalty there is no reference to renew"
+            yield InputProblem(
+                "reference_sync_steps", what, str(self.reference_sync_steps), "0 while algorithm.kl_coef=0", "", remedy
+            )
+        if self.kl_in != "reward":
+            yield InputProblem(
+                "kl_in",
+                "without a KL penalty it acts nowhere",
+                self.kl_in,
+                "reward while algorithm.kl_coef=0",
+                "",
+                remedy,
+            )
+
+    def _replay(self) -> Iterator[InputProblem]:
+        if self.replay_steps and self.replay_prompts:
+            return
+        given = {"replay_steps": self.replay_steps, "replay_prompts": self.replay_prompts}
+        remedy = "set algorithm.replay_steps and algorithm.replay_prompts both, or neither"
+        for name, value in given.items():
+            if value:
+                yield InputProblem(name, "nothing is replayed without the other", str(value), "0", "", remedy)
+        if self.replay_max_weight != 1.0:
+            yield InputProblem(
+                "replay_max_weight", "nothing is replayed", str(self.replay_max_weight), "1.0", "", remedy
+            )

@@ -24,7 +24,7 @@ class Chain:
     """Nodes of the configuration that it reads besides its own."""
 
 
-@configures("rlvr_exp.chains.links.run_links")
+@configures("rlvr_exp.runs.chain.run_links")
 @dataclass
 class Links(Chain):
     """Runs one after the other, each in a directory of its own."""

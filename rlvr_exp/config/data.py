@@ -1,12 +1,10 @@
 """Options of the `data` group: the domain, where its tasks come from and how they are worded."""
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.verifier import DafnyVerifierOptions
+from rlvr_exp.config.options import option
 from rlvr_exp.core.errors import InputProblem
 
 
@@ -21,19 +19,19 @@ class Data:
     mix: dict[str, float] = field(default_factory=dict)
     """Shares of the sources in what is trained on, {SOURCE: SHARE}, which need not add up to 1; sources that are not named
     are not trained on. Empty: every task equally often."""
-    folds: int = option(0, low=0)
+    folds: int = option(0, low=0, rare=True)
     """Parts of a cross-validation: one is the split `test`, the others are trained on; 0: the splits of the data."""
-    fold: int = option(0, low=0)
+    fold: int = option(0, low=0, rare=True)
     """Which fold is held out, from 0."""
-    folds_of: list[str] = field(default_factory=list)
+    folds_of: list[str] = option([], rare=True)
     """Splits whose tasks are in folds; the others stay as they are. Empty: train, practice and test, as far as they are
     there."""
     families: list[str] = field(default_factory=list)
     """Families whose tasks the splits keep; empty: all."""
-    unseen_families: list[str] = field(default_factory=list)
+    unseen_families: list[str] = option([], rare=True)
     """Families that no split keeps but `test_unseen`, which then holds their tasks and no others; empty: the splits of the
     data."""
-    resample: int = option(0, low=0)
+    resample: int = option(0, low=0, rare=True)
     """Seed of a bootstrap: the tasks that are trained on are drawn with replacement, as many as there are; 0: each once."""
 
     @property
@@ -74,120 +72,3 @@ def fraction_problems(data: Any) -> list[InputProblem]:
         return []
     got = f"{data.dev_fraction} + {data.test_fraction}"
     return [InputProblem("dev_fraction", "the shares of dev and test add up to more than 1", got, "a sum of at most 1")]
-
-
-@dataclass
-class DafnyPrompt:
-    """How a Dafny task is worded."""
-
-    style: str = option("bare", choices=("bare", "instruct"))
-    """bare: the program alone, for models trained here; instruct: with instructions in words."""
-    answer: str = option("strict", choices=("strict", "permissive"))
-    """Style instruct: strict: the body alone in one code block; permissive: reasoning and repeats around it are welcome."""
-    shots: int = option(0, low=0)
-    """Solved examples of other tasks shown before the task."""
-    context: str = ""
-    """Text that every prompt is given ahead of its task, such as notes on the dialect."""
-    context_file: str = ""
-    """A file with that text."""
-
-    def problems(self) -> list[InputProblem]:
-        found = []
-        if self.style == "bare" and self.answer != "strict":
-            what = "a bare prompt says nothing of the form of its answer"
-            found.append(
-                InputProblem("answer", what, self.answer, "strict", "", "data.prompt.style=instruct, or drop it")
-            )
-        if self.context and self.context_file:
-            found.append(
-                InputProblem("context_file", "the context is given twice", self.context_file, remedy="drop one of them")
-            )
-        return found
-
-
-@configures("rlvr_exp.tasks.dafny.domain.DafnyDomain")
-@dataclass
-class DafnyDataOptions(Data):
-    """Bodies of Dafny methods to write or to annotate: embedded, or real programs in the layouts of the published sets."""
-
-    role: str = option("annotator", choices=("writer", "annotator", "both"))
-    """writer: header and specification to body; annotator: body to annotated body; both: each example gives both
-    tasks."""
-    dev_fraction: float = option(0.1, low=0, high=1)
-    """Share of data that no file places that becomes `dev`."""
-    test_fraction: float = option(0.1, low=0, high=1)
-    """Share of data that no file places that becomes `test`."""
-    usable: str = option("trust", choices=("trust", "check"))
-    """check: before the run, Dafny proves every task's gold, and tasks whose gold does not pass are left out; trust: a gold
-    that does not pass stops a training."""
-    seed: int = option(0, low=0)
-    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
-    same tasks."""
-    prompt: DafnyPrompt = field(default_factory=DafnyPrompt)
-    """How a task is worded."""
-
-    def problems(self) -> list[InputProblem]:
-        return [*super().problems(), *fraction_problems(self)]
-
-    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
-        if self.usable == "check" and not isinstance(config.verifier, DafnyVerifierOptions):
-            remedy = "verifier=dafny, or data.usable=trust"
-            allowed = "check with verifier=dafny"
-            yield InputProblem("data.usable", "proves golds with Dafny", "check", allowed, "", remedy)
-
-
-CODE_SETS = (
-    "human_eval",
-    "human_eval_plus",
-    "mbpp",
-    "mbpp_plus",
-    "canitedit",
-    "humanevalpack",
-    "edit_eval",
-    "quixbugs",
-    "rows",
-)
-"""The sets that rlvr_exp/tasks/code reads; rows: a user's own."""
-
-
-@dataclass
-class CodePrompt:
-    """How a coding task is worded."""
-
-    shots: int = option(0, low=0)
-    """Solved examples of other tasks shown before the task."""
-
-
-@configures("rlvr_exp.tasks.code.domain.Code")
-@dataclass
-class Code(Data):
-    """Programs to write, to repair and to edit, from public sets in their own formats or rows of your own; `path` is
-    needed."""
-
-    set: str = option("auto", choices=("auto", *CODE_SETS))
-    """Which set, where a folder holds several; auto: recognised by its rows or folders."""
-    instruction: str = option("descriptive", choices=("descriptive", "lazy", "both"))
-    """The style of CanItEdit's instructions; both: each problem gives two tasks."""
-    judge: str = "pytest"
-    """Form of the problems: pytest or python_io, or the path of a verifier's class that names one of them."""
-    draw_splits: bool = True
-    """Splits that a set does not have are drawn from those that it has; false: no other than its own, so that a set of one
-    split is all `test`."""
-    dev_fraction: float = option(0.1, low=0, high=1)
-    """Share of the tasks to draw from that becomes `dev`."""
-    test_fraction: float = option(0.1, low=0, high=1)
-    """Share of the tasks to draw from that becomes `test`."""
-    seed: int = option(0, low=0)
-    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
-    same tasks."""
-    prompt: CodePrompt = field(default_factory=CodePrompt)
-    """How a task is worded."""
-    weak: bool = False
-    """Keep tasks whose cases a program passes that returns one fixed value or an argument; else they are left out."""
-
-    def problems(self) -> list[InputProblem]:
-        if self.path:
-            return [*super().problems(), *fraction_problems(self)]
-        remedy = "data.path=DIR, a folder or file of one of the sets in its own format, or of rows of your own (docs/own_problems.md)"
-        remedy += "; data=problems has an embedded corpus"
-        return [InputProblem("path", "no code set comes with rlvr_exp", "nothing", ", ".join(CODE_SETS), "", remedy)]

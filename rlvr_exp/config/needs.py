@@ -2,32 +2,25 @@
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from rlvr_exp.config.adapter import is_adapter
-from rlvr_exp.config.benchmark import EvalPlus, OfShape
-from rlvr_exp.config.cascade import of_cascade, starts_missing
+from rlvr_exp.config.benchmark import OfShape
 from rlvr_exp.config.checkpoint_files import checkpoint_problems
-from rlvr_exp.config.engine import is_server
-from rlvr_exp.config.engine_checks import engine_missing
-from rlvr_exp.config.images import build_command, find_image
+from rlvr_exp.config.engine import is_server, is_vllm
 from rlvr_exp.config.infer import STDIN, Infer
-from rlvr_exp.config.model import Model, base
+from rlvr_exp.config.model import Model, base, install_command, is_adapter, is_converted, package_problem
 from rlvr_exp.config.names import near_path
 from rlvr_exp.config.optimizer import AdamW8bit
-from rlvr_exp.config.packaged import install_command, is_converted, package_problem
-from rlvr_exp.config.parallel import SHARDING
-from rlvr_exp.config.paths import PACKAGE
-from rlvr_exp.config.prepare import EditSets
+from rlvr_exp.config.parallel import SHARDING, device, planned
 from rlvr_exp.config.run import SAMPLES, Report, Verify
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.solutions import LOOKS, NEEDED, Solutions
 from rlvr_exp.config.stages import STAGE_GROUPS, reads
-from rlvr_exp.config.verifier import INSTALL_DAFNY, DafnyVerifierOptions
+from rlvr_exp.config.teams import starts_missing, team_of_run
+from rlvr_exp.config.tree import PACKAGE
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 
@@ -58,7 +51,7 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         for role, own in config.roles.items():
             for need in weights_missing(own.model) if own.model and own.model != config.model else ():
                 yield replace(need, problem=replace(need.problem, where=f"roles.{role}.{need.problem.where}"))
-    yield from (MissingArtifact(problem, command) for problem, command in engine_missing(config))
+    yield from _engine_missing(config)
     if reads(config, "data") and config.data.path and not Path(config.data.path).exists():
         yield _missing_data(config.data.path)
     if reads(config, "optimizer") and isinstance(config.optimizer, AdamW8bit) and find_spec("bitsandbytes") is None:
@@ -72,12 +65,12 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         what, remedy = "needs the package deepspeed", f"{command}, or parallel=ddp"
         yield MissingArtifact(InputProblem("parallel.strategy", what, "not installed", "", "", remedy), command)
     judges = reads(config, "verifier") and (config.infer is None or config.infer.verify)
-    if judges and isinstance(config.verifier, DafnyVerifierOptions):
-        yield from dafny_missing(config.verifier)
+    if judges and (missing := getattr(config.verifier, "missing", None)):  # A user's own schema may lack it.
+        yield from (MissingArtifact(problem, command) for problem, command in missing())
     for problem in starts_missing(config):
         yield MissingArtifact(problem, "")
-    if isinstance(config.prepare, EditSets) and (absent := _not_installed("datasketch", "rapidfuzz")):
-        command = "pip install 'rlvr_exp[edits]'"
+    if config.prepare is not None and (absent := _not_installed(*config.prepare.packages)):
+        command = f"pip install 'rlvr_exp[{config.prepare.extra}]'"
         yield MissingArtifact(InputProblem("prepare", "packages are missing", absent, "", "", command), command)
     if config.evaluate is not None and config.evaluate.baseline:
         yield from _run("evaluate.baseline", config.evaluate.baseline)
@@ -96,8 +89,8 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         yield MissingArtifact(
             InputProblem("benchmark.other", "not there", other, allowed, near_path(other), "correct the path"), ""
         )
-    if isinstance(config.benchmark, EvalPlus):
-        yield from _evalplus(config.benchmark)
+    if missing := getattr(config.benchmark, "missing", None):  # A user's own schema may lack it.
+        yield from (MissingArtifact(problem, command) for problem, command in missing())
     if config.rescore is not None:
         yield from _rollouts("rescore.run", config.rescore.run)
         yield from _output("rescore.output", config.rescore.output)
@@ -109,19 +102,35 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         yield from _missing_runs(config.report)
 
 
-def _evalplus(options: EvalPlus) -> Iterator[MissingArtifact]:
-    for place, name in enumerate(options.completions):
-        if not (Path(name).is_file() or (Path(name) / "evaluation").is_dir()):
-            allowed = "a run directory of +stage=evaluate, or a file of JSON lines"
-            where = f"benchmark.completions[{place}]"
+def _engine_missing(config: Config) -> Iterator[MissingArtifact]:
+    if not reads(config, "engine"):
+        return
+    if is_server(config.engine):
+        if find_spec("openai") is None:
+            command = "pip install 'rlvr_exp[serve]'"
+            remedy = f"{command}, or engine=local"
             yield MissingArtifact(
-                InputProblem(where, "not there", name, allowed, near_path(name), "correct the path"), ""
+                InputProblem("engine", "the package openai is not installed", "server", "", "", remedy), command
             )
-    if not options.version():
-        command = "pip install 'rlvr_exp[evalplus]'"
-        remedy = f"{command}, or benchmark.python=PYTHON of an environment that has it"
-        problem = InputProblem("benchmark.python", "evalplus is not installed", options.interpreter, "", "", remedy)
-        yield MissingArtifact(problem, command)
+        if (name := config.engine.api_key_env) and not os.environ.get(name):
+            remedy = f"export {name}=KEY, or drop it for a server without keys"
+            yield MissingArtifact(
+                InputProblem("engine.api_key_env", "the variable is not set", name, "", "", remedy), ""
+            )
+    if is_vllm(config.engine):
+        if find_spec("vllm") is None:
+            command = "pip install 'vllm>=0.31,<0.32'"
+            remedy = f"{command}, or engine=local"
+            yield MissingArtifact(
+                InputProblem("engine", "the package vllm is not installed", "vllm", "", "", remedy), command
+            )
+        parallel = config.parallel
+        here = planned(device(), parallel.device, parallel.device_memory_gib) if config.run.dry else device()
+        if not here.cuda:
+            what, allowed = "vLLM samples on the GPU that trains, and there is none", "a CUDA device"
+            yield MissingArtifact(
+                InputProblem("engine", what, "vllm", allowed, "", "engine=local"), "run it on a machine with a GPU"
+            )
 
 
 def _missing_data(path: str) -> MissingArtifact:
@@ -150,20 +159,8 @@ def _not_installed(*names: str) -> str:
 def loads_weights(config: Config) -> bool:
     """Whether the weights of the `model` node are loaded from the start."""
     elsewhere = reads(config, "engine") and is_server(config.engine)
-    without = isinstance(config.benchmark, OfShape) or isinstance(config.prepare, EditSets)
+    without = isinstance(config.benchmark, OfShape) or getattr(config.prepare, "tokenizer_alone", False)
     return reads(config, "model") and not elsewhere and not without
-
-
-def dafny_missing(verifier: DafnyVerifierOptions) -> Iterator[MissingArtifact]:
-    """Dafny itself, or the image that holds it."""
-    if verifier.image:
-        try:
-            find_image(verifier.image)
-        except InputError as fault:
-            yield from (MissingArtifact(problem, build_command(verifier.image)) for problem in fault.problems)
-    elif shutil.which(program := verifier.path or "dafny") is None:
-        problem = InputProblem("verifier.path", "Dafny is not there", program, remedy=INSTALL_DAFNY)
-        yield MissingArtifact(problem, "apt-get install dafny")
 
 
 def _rows(verify: Verify) -> Iterator[MissingArtifact]:
@@ -248,11 +245,11 @@ def _rollouts(where: str, directory: str) -> Iterator[MissingArtifact]:
         yield MissingArtifact(InputProblem(where, "not given", "nothing", "a run directory", "", f"{where}=DIR"), "")
     elif not (Path(directory) / "config.yaml").is_file():
         yield from _run(where, directory)
-    elif of_cascade(directory):
-        allowed = "a run of one policy; +stage=evaluate evaluate.cascade=CHECKPOINT evaluates a cascade"
-        yield MissingArtifact(
-            InputProblem(where, "the answers of a cascade stand on one another", directory, allowed), ""
-        )
+    elif team := team_of_run(directory):
+        name = team.name
+        what = f"the answers of a {name} stand on one another"
+        allowed = f"a run of one policy; +stage=evaluate evaluate.{name}=CHECKPOINT evaluates a {name}"
+        yield MissingArtifact(InputProblem(where, what, directory, allowed), "")
     elif not any((Path(directory) / "rollouts").glob("step_*.jsonl.gz")):
         allowed = "a run directory with rollouts/, as +stage=grpo and +stage=ppo write them"
         yield MissingArtifact(InputProblem(where, "the run holds no rollouts", directory, allowed), "")

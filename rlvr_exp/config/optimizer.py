@@ -1,5 +1,6 @@
-"""Options of the `optimizer` group: each optimizer has its own schema, so that an option exists only where it acts."""
+"""Options of the `optimizer` and `scheduler` groups: the update rule, and the learning rate over the steps."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlvr_exp.config.options import configures, option
@@ -14,7 +15,7 @@ class Optimizer:
     """Learning rate at its highest."""
     max_grad_norm: float = option(1.0, above=0)
     """Gradients are scaled down to this norm."""
-    gradient_cosine: bool = False
+    gradient_cosine: bool = option(False, rare=True)
     """Log the cosine between the gradients of consecutive updates, by layer; keeps one of them in host memory."""
 
 
@@ -26,7 +27,7 @@ class Moments(Optimizer):
     """Decay of the mean of gradients."""
     beta2: float = option(0.999, low=0, below=1)
     """Decay of the mean of squared gradients."""
-    eps: float = option(1e-8, above=0)
+    eps: float = option(1e-8, above=0, rare=True)
     """Added to the denominator."""
 
 
@@ -53,9 +54,6 @@ class AdamW(Moments):
 class AdamW8bit(AdamW):
     """AdamW with states of 8 bits, in blocks of 256 with a scale each (bitsandbytes): a quarter of the memory."""
 
-    min_8bit_size: int = option(4096, low=1)
-    """Tensors with fewer numbers keep states of 32 bits."""
-
 
 @configures("rlvr_exp.algorithms.optimizers.SGD")
 @dataclass
@@ -64,17 +62,8 @@ class SGD(Optimizer):
 
     momentum: float = option(0.9, low=0, below=1)
     """Share of the last update in the next; 0: none, and no state in memory."""
-    nesterov: bool = False
-    """Look ahead by the momentum before the gradient acts."""
     weight_decay: float = option(0.0, low=0)
     """L2 penalty of matrices, added to their gradients."""
-
-    def problems(self) -> list[InputProblem]:
-        if self.nesterov and not self.momentum:
-            return [
-                InputProblem("nesterov", "there is no momentum to look ahead by", "true", remedy="set momentum above 0")
-            ]
-        return []
 
 
 @configures("rlvr_exp.algorithms.optimizers.Adafactor")
@@ -82,16 +71,8 @@ class SGD(Optimizer):
 class Adafactor(Optimizer):
     """Adam with a row and a column of second moments for each matrix in place of all of them, for little memory."""
 
-    decay_power: float = option(0.8, above=0, high=1)
-    """The mean of squared gradients takes in step t with weight t to the power of minus this."""
-    clip_threshold: float = option(1.0, above=0)
-    """Updates are scaled down to this root mean square."""
-    eps: float = option(1e-30, above=0)
-    """Added to squared gradients."""
     beta1: float = option(0.0, low=0, below=1)
     """Decay of the mean of updates; 0: none, and no such state in memory."""
-    scale_parameter: bool = False
-    """The rate is multiplied by each tensor's root mean square."""
     weight_decay: float = option(0.0, low=0)
     """Decoupled weight decay of matrices."""
 
@@ -105,3 +86,72 @@ class Muon(AdamW):
     """Learning rate of the hidden matrices; `lr` is that of embeddings, heads and norms."""
     momentum: float = option(0.95, low=0, below=1)
     """Decay of the momentum of the hidden matrices."""
+
+
+@dataclass
+class Scheduler:
+    """The learning rate over the steps; what every schedule's node has, a user's own included."""
+
+    warmup_steps: int = option(0, low=0)
+    """Steps over which the rate rises to its highest."""
+
+
+@configures("rlvr_exp.algorithms.schedules.Constant")
+@dataclass
+class Constant(Scheduler):
+    """The highest rate, after the warm-up."""
+
+
+@configures("rlvr_exp.algorithms.schedules.Linear")
+@dataclass
+class Linear(Scheduler):
+    """A straight line to 0 at the last step."""
+
+
+@configures("rlvr_exp.algorithms.schedules.Cosine")
+@dataclass
+class Cosine(Scheduler):
+    """Half a wave of the cosine."""
+
+    min_ratio: float = option(0.0, low=0, below=1)
+    """Where it ends, as a share of the highest rate."""
+
+
+@configures("rlvr_exp.algorithms.schedules.Polynomial")
+@dataclass
+class Polynomial(Scheduler):
+    """A power of the share of steps that are left."""
+
+    power: float = option(2.0, above=0)
+    """The power; 1 is a straight line."""
+    min_ratio: float = option(0.0, low=0, below=1)
+    """Where it ends, as a share of the highest rate."""
+
+
+@configures("rlvr_exp.algorithms.schedules.WarmupStableDecay")
+@dataclass
+class WarmupStableDecay(Scheduler):
+    """The highest rate for most of the run, then a short decay: the stable part can be resumed from any step."""
+
+    decay_steps: int = option(0, low=0)
+    """Steps of the decay, the last ones; 0: a fifth of all."""
+    decay: str = option("linear", choices=("linear", "cosine", "1-sqrt"))
+    """Shape of the decay."""
+    min_ratio: float = option(0.0, low=0, below=1)
+    """Where the warm-up begins and the decay ends, as a share of the highest rate."""
+
+
+def last_steps(steps: int) -> int:
+    """Steps of a decay whose length is not given: a fifth of a run's, rounded up."""
+    return -(-steps // 5)
+
+
+def schedule_problems(scheduler: Scheduler, steps: int) -> Iterator[InputProblem]:
+    """What a schedule cannot do in a run of that many steps."""
+    if not (steps and isinstance(scheduler, WarmupStableDecay)):
+        return
+    decay = scheduler.decay_steps or last_steps(steps)
+    if scheduler.warmup_steps + decay > steps:
+        got = f"{scheduler.warmup_steps} + {decay} of {steps} steps"
+        remedy = "a shorter scheduler.warmup_steps or scheduler.decay_steps, or a larger algorithm.max_steps"
+        yield InputProblem("scheduler", "warm-up and decay are longer than the run", got, "", "", remedy)

@@ -90,30 +90,6 @@ class Obligations(Term):
     weight: float = 0.25
 
 
-@configures("rlvr_exp.rewards.action_similarity.FieldSimilarity")
-@dataclass
-class FieldSimilarity(Term):
-    """Share of an action's fields that match the teacher's, in [0, 1]."""
-
-    weight: float = 0.7
-
-
-@configures("rlvr_exp.rewards.action_similarity.StringSimilarity")
-@dataclass
-class StringSimilarity(Term):
-    """Characters of an action that match the teacher's, in [0, 1]."""
-
-    weight: float = 0.3
-
-
-@configures("rlvr_exp.rewards.action_similarity.InvalidAction")
-@dataclass
-class InvalidAction(Term):
-    """-1 for an answer that is no valid action."""
-
-    weight: float = 0.2
-
-
 @configures("rlvr_exp.rewards.normalize.Identity")
 @dataclass
 class Identity:

@@ -14,10 +14,10 @@ from typing import Any
 
 from hydra.core.override_parser.types import Override
 
-from rlvr_exp.config.cascade import ROLES, WRITER, starts
 from rlvr_exp.config.model import Model, has_adapter
 from rlvr_exp.config.optimizer import Optimizer
 from rlvr_exp.config.options import SCHEMAS, node
+from rlvr_exp.config.teams import team_of
 from rlvr_exp.config.tree import Path, Tree
 from rlvr_exp.core.errors import InputProblem
 
@@ -164,8 +164,8 @@ def _difference(own: Any, top: Any) -> Any:
 
 def role_names(config: Any) -> tuple[str, ...]:
     """The roles of a configuration's environment. Imports the environment's class."""
-    if starts(config):
-        return ROLES
+    if team := team_of(config):
+        return team.roles
     return _roles_of(getattr(config.environment, TARGET, ""))
 
 
@@ -193,9 +193,8 @@ def role_problems(config: Any, readable: Callable[[str], bool]) -> Iterator[Inpu
                 yield InputProblem(f"{where}.{name}", "has no effect in this stage", "", "", "", "drop it")
         yield from _of_algorithm(config, where, own.algorithm)
         yield from _of_base(config, where, own.model)
-    if config.cascade is not None and (own := config.roles.get(WRITER)) is not None and own.reward is not None:
-        what = "the writer of a cascade is credited with its annotator's rewards"
-        yield InputProblem(f"roles.{WRITER}.reward", what, "", "", "", "roles.annotator.reward, or reward")
+    if team := team_of(config):
+        yield from team.problems(config)
 
 
 def _of_algorithm(config: Any, where: str, own: Any) -> Iterator[InputProblem]:

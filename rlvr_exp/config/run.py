@@ -1,18 +1,158 @@
-"""Options of the nodes `run` and `evaluation`, and of nodes that exist under one stage: evaluate, compare, verify, validate,
-report, rescore."""
+"""Options of the nodes `run`, `tracking` and `evaluation`, and of nodes that exist under one stage: evaluate, compare,
+verify, validate, report, rescore.
+"""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.cascade import no_cascade_data
+from rlvr_exp.config.algorithm import Drawing
 from rlvr_exp.config.environment import SINGLE_TURN
-from rlvr_exp.config.options import option
-from rlvr_exp.config.sampling import Drawing
+from rlvr_exp.config.options import configures, option
 from rlvr_exp.config.scales import BITS, EXCESS_CODE, read_voted, voted_metrics
-from rlvr_exp.config.select import Select
+from rlvr_exp.config.teams import team_node
 from rlvr_exp.core.errors import InputProblem
+
+MEASURED = ("held_out/pass_at_1", "held_out/pass_at_1_greedy")
+"""Verified success on held-out tasks, measured every so many steps; every other metric is part of the rows anyway."""
+PLUS = re.compile(r"\s*\+\s*")
+TERM = re.compile(r"(?:(?P<weight>-?\d+(?:\.\d+)?)\s*\*\s*)?(?P<name>[^\s*+]+)")
+"""A term of a weighted sum of metrics."""
+SHARE = 0.1
+"""Most completions of the `times` measurements, as a share of those that the run samples to learn from."""
+FEWEST = 16
+"""Tasks that a measurement must have, or there are fewer measurements: the best of a handful of tasks is chance."""
+
+
+@dataclass
+class Select:
+    """Which checkpoint `best` names, and when training stops without a better one: the same keys in every stage that
+    trains. A run with a best checkpoint ends with its weights."""
+
+    metric: str = MEASURED[0]
+    """What decides: held_out/pass_at_1 or held_out/pass_at_1_greedy, verified success on tasks of `split`, or any other name
+    that rows of metrics have; or a weighted sum of names, such as 0.7 * reward/mean + 0.3 * held_out/pass_at_1."""
+    mode: str = option("max", choices=("max", "min"), rare=True)
+    """Whether more or less of it is better."""
+    patience: int = option(0, low=0)
+    """Values in a row that are no better than the best after which training stops; 0: it never stops early."""
+    every_steps: int = option(0, low=0)
+    """Steps between measurements of held-out success, next to that at the last step; 0: as often as `times` says."""
+    times: int = option(0, low=0)
+    """Without every_steps: measurements of held-out success, evenly over the run; fewer, and of fewer tasks, where they
+    would sample more than a tenth of what the run learns from; 0: it is not measured in training."""
+    split: str = option("dev", rare=True)
+    """Split that it is measured on, which is neither trained on nor used for the reported success."""
+    tasks: int = option(64, low=1, rare=True)
+    """Tasks of each measurement, always the same tasks."""
+    samples: int = option(4, low=1, rare=True)
+    """Completions sampled for each, and a greedy completion where evaluation.greedy is set."""
+    restore: bool = option(True, rare=True)
+    """The run ends with the weights of its best step; false: with those of its last."""
+
+    @property
+    def active(self) -> bool:
+        """A best checkpoint is looked for."""
+        return self.every_steps > 0 or not self._only_measured
+
+    @property
+    def measures(self) -> bool:
+        """Held-out success is to be measured during training."""
+        return self.every_steps > 0 or (self.times > 0 and any(name in MEASURED for name in self.weights))
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The metrics whose weighted sum decides, each with its weight."""
+        terms = [TERM.fullmatch(term) for term in PLUS.split(self.metric.strip())]
+        return {term["name"]: float(term["weight"] or 1) for term in terms if term}
+
+    @property
+    def _only_measured(self) -> bool:
+        return all(name in MEASURED for name in self.weights)
+
+    def value(self, row: Mapping[str, float | None]) -> float | None:
+        """What decides, by a row of metrics; None where it has not all of it, or not as a finite number."""
+        parts = [(weight, row.get(name)) for name, weight in self.weights.items()]
+        values = [weight * value for weight, value in parts if value is not None]
+        return sum(values) if len(values) == len(parts) else None
+
+    def problems(self) -> list[InputProblem]:
+        return list(self._without_effect())
+
+    def _without_effect(self) -> Iterator[InputProblem]:
+        if self.patience and not self.active and not self.measures:
+            remedy = "run.select.every_steps=N, or another run.select.metric"
+            yield InputProblem(
+                "patience", "nothing is measured to be patient with", str(self.patience), "0", "", remedy
+            )
+        if unread := [term for term in PLUS.split(self.metric.strip()) if not TERM.fullmatch(term)]:
+            what, allowed = "is no metric, and no weight * metric", "NAME, or a sum such as 0.7 * NAME + 0.3 * NAME"
+            yield InputProblem("metric", what, ", ".join(map(repr, unread)), allowed)
+        for name in self.weights:
+            if name not in MEASURED and name.startswith("held_out/pass_at"):
+                yield InputProblem("metric", "is not measured in training", name, ", ".join(MEASURED), MEASURED[0])
+
+
+def planned(config: Any) -> Select:
+    """`run.select` with its measurements as steps and tasks: `times` is 0, and so is `every_steps` where a run is too short
+    for two measurements of `FEWEST` tasks. A function of the configuration alone: a resumed run measures at the same
+    steps."""
+    wanted, steps = config.run.select, config.algorithm.max_steps
+    if wanted.every_steps or not wanted.measures:
+        return replace(wanted, times=0)
+    answers = wanted.samples + config.evaluation.greedy
+    affordable = SHARE * steps * _sampled(config) / answers
+    times = min(wanted.times, steps, affordable // min(FEWEST, wanted.tasks))
+    if times < 2:
+        return replace(wanted, times=0)
+    tasks = min(wanted.tasks, affordable // times)
+    return replace(wanted, times=0, every_steps=math.ceil(steps / times), tasks=int(tasks))
+
+
+def _sampled(config: Any) -> float:
+    """Completions sampled in a step, on average; of a team those of its last role, as each of its held-out answers is one. Imitation
+    samples none, and measures as often as it is asked to."""
+    algorithm, team = config.algorithm, team_node(config)
+    if not hasattr(algorithm, "prompts_per_step"):
+        return math.inf
+    uses = getattr(algorithm, "iterations", 1) * getattr(algorithm, "minibatches", 1)
+    return algorithm.prompts_per_step * algorithm.group_size * (team.completions if team else 1) / uses
+
+
+@configures("rlvr_exp.records.tracking.Files")
+@dataclass
+class Files:
+    """The run directory's files alone."""
+
+
+@dataclass
+class Viewer:
+    """Options of every viewer."""
+
+    samples: int = option(4, low=0)
+    """Samples of each logged step shown with their verdicts: the best and the worst paid, then others by chance."""
+
+
+@configures("rlvr_exp.training.tensorboard.TensorBoard")
+@dataclass
+class TensorBoard(Viewer):
+    """TensorBoard event files in the run directory."""
+
+
+@configures("rlvr_exp.records.tracking.WandB")
+@dataclass
+class WandB(Viewer):
+    """Weights & Biases."""
+
+    project: str = "rlvr_exp"
+    """Project that the run appears in."""
+    mode: str = option("offline", choices=("offline", "online"))
+    """offline: written in the run directory, to be synchronised later."""
+    entity: str = ""
+    """Team or user; empty: the account's default."""
 
 
 @dataclass
@@ -53,9 +193,6 @@ class Guards:
     threads are written to log.txt and standard error; 0: never."""
     stop_past_deadline: bool = False
     """Past that deadline also end the run, with exit 3."""
-    trend_steps: int = option(40, low=0)
-    """Steps over which the growth of memory, open files and the disk's use is measured; a run that would use one of
-    them up before its last step says so once. 0: never."""
 
 
 @dataclass
@@ -79,11 +216,11 @@ class Run:
     """When the state of training is written."""
     select: Select = field(default_factory=Select)
     """Which checkpoint is the best one, and when training stops early."""
-    probe: Probe = field(default_factory=Probe)
+    probe: Probe = option(Probe, rare=True)
     """When the sampling engine is compared with the trainer."""
-    guards: Guards = field(default_factory=Guards)
+    guards: Guards = option(Guards, rare=True)
     """What stops a run, or warns."""
-    searchpath: list[str] = field(default_factory=list)
+    searchpath: list[str] = option([], rare=True)
     """Folders with further YAML and the classes it names; written by hydra.searchpath=[DIR,...]."""
 
     def problems(self) -> list[InputProblem]:
@@ -105,23 +242,23 @@ class Evaluation(Drawing):
     """Split of the data that is held out for it."""
     tasks: int = option(400, low=0)
     """Tasks evaluated; 0: all of the split."""
-    skip: int = option(0, low=0)
+    skip: int = option(0, low=0, rare=True)
     """Tasks of the split left out ahead of them, so that runs can be measured on others than each other."""
     samples: int = option(8, low=1)
     """Completions sampled for each task."""
     greedy: bool = True
     """Also answer greedily."""
-    vote: int = option(0, low=0)
+    vote: int = option(0, low=0, rare=True)
     """Answers that a held-back input may have by a vote of the sampled programs, weighted by the shown pairs that they have
     right; ARC allows 2; 0: no vote."""
-    excess_code: bool = False
+    excess_code: bool = option(False, rare=True)
     """Also measure what passing edits add that their tests do not run: each program runs a second time, under coverage."""
-    bits: bool = False
+    bits: bool = option(False, rare=True)
     """Also measure the bits a character that the gold answers cost under the policy, which compare policies with other
     tokenizers; less is better."""
     batch_size: int = option(512, low=1)
     """Completions generated at once, all of a task's together."""
-    remember: str = ""
+    remember: str = option("", rare=True)
     """Folder in which measurements before training are kept for other runs of the same policy on the same tasks, which then
     take them from there; a study gives its runs one. Empty: each run measures for itself."""
 
@@ -183,10 +320,6 @@ class Evaluate:
                 "evaluate.cascade=CHECKPOINT",
             )
         ]
-
-    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
-        if self.cascade:
-            yield from no_cascade_data(config.data)
 
 
 @dataclass

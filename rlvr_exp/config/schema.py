@@ -1,38 +1,31 @@
 """The root of the configuration: which nodes there are. Each node's options live in its group's own file."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, make_dataclass
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import MISSING
 
 from rlvr_exp.config import (  # noqa: F401  These have schemas that are found by their targets alone.
     curriculum,
-    edits,
     engine,
     environment,
-    ppo,
-    problems,
     reward,
     search,
-    tracking,
 )
 from rlvr_exp.config.benchmark import Benchmark
-from rlvr_exp.config.cascade import Cascade
 from rlvr_exp.config.chain import Chain
-from rlvr_exp.config.collect import Collect
 from rlvr_exp.config.data import Data
 from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.optimizer import Optimizer
+from rlvr_exp.config.optimizer import Optimizer, Scheduler
 from rlvr_exp.config.options import node, option
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.config.prepare import Prepare
 from rlvr_exp.config.roles import Role
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Report, Rescore, Run, Validate, Verify
-from rlvr_exp.config.schedule import Schedule
-from rlvr_exp.config.scheduler import Scheduler
 from rlvr_exp.config.self_play import SelfPlay
-from rlvr_exp.config.solutions import Solutions
+from rlvr_exp.config.solutions import Collect, Solutions
 from rlvr_exp.config.study import Executor, Study
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 from rlvr_exp.core.domains import domains, load
@@ -42,8 +35,8 @@ for _domain in domains().values():
 
 
 @dataclass
-class Config:
-    """Everything that decides a run."""
+class CoreConfig:
+    """Everything that decides a run, but for the nodes of domains."""
 
     stage: str = MISSING
     """What the run does."""
@@ -63,8 +56,6 @@ class Config:
     roles: dict[str, Role] = field(default_factory=dict)
     """What differs for a role of an environment with several, by its name."""
     scheduler: Any = node(base=Scheduler)
-    schedule: Schedule = field(default_factory=Schedule)
-    """Which role learns when, under +stage=adversarial."""
     parallel: Parallel = field(default_factory=Parallel)
     tracking: Any = node()
     benchmark: Any = node(base=Benchmark)
@@ -76,8 +67,6 @@ class Config:
     run: Run = field(default_factory=Run)
     evaluate: Evaluate | None = None
     """Only under +stage=evaluate."""
-    cascade: Cascade | None = None
-    """Only under +stage=cascade."""
     self_play: SelfPlay | None = None
     """Only under +stage=self_play."""
     collect: Collect | None = None
@@ -96,3 +85,22 @@ class Config:
     """Only under +stage=compare."""
     report: Report | None = None
     """Only under +stage=report."""
+
+
+def _schemas(nodes: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, type]]:
+    return ((name, load(path)) for of_domain in nodes for name, path in of_domain.items())
+
+
+if TYPE_CHECKING:
+    Config = CoreConfig
+else:
+    _added = list(domains().values())
+    Config = make_dataclass(
+        "Config",
+        [
+            *((name, schema, field(default_factory=schema)) for name, schema in _schemas(one.nodes for one in _added)),
+            *((name, schema | None, None) for name, schema in _schemas(one.stage_nodes for one in _added)),
+        ],
+        bases=(CoreConfig,),
+        namespace={"__module__": __name__, "__doc__": "Everything that decides a run."},
+    )

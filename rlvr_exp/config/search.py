@@ -122,7 +122,7 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-@configures("rlvr_exp.studies.search.Search")
+@configures("rlvr_exp.runs.studies.search.Search")
 @dataclass
 class Search(Budgeted):
     """Which values of some options do best: Optuna asks for trials, each of which is run with every seed."""

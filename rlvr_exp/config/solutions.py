@@ -1,15 +1,17 @@
-"""Options of the node `solutions`, which exists under +stage=solutions alone: which store, what is done with it."""
+"""Options of +stage=collect and +stage=solutions: data that a run samples or finds, and keeps for training."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from rlvr_exp.config.algorithm import Drawing
 from rlvr_exp.config.options import option
 from rlvr_exp.core.errors import InputProblem
 
 LOOKS, GROWS = ("list", "export", "check"), ("import", "add", "merge")
 METRICS = ("correct", "pairs_right", "size", "cpu_s", "step", "difficulty")
 QUALITY = tuple(sign + name for name in METRICS for sign in ("", "-"))
-FILTERS = ("task", "family", "operator", "correct", "difficulty_min", "difficulty_max", "limit")
+FILTERS = ("correct", "limit")
 USED_BY = {
     **dict.fromkeys(FILTERS, ("list", "export")),
     **dict.fromkeys(("output", "form"), ("export",)),
@@ -41,18 +43,8 @@ class Solutions:
     own directory."""
     form: str = option("jsonl", choices=("jsonl", "sft"))
     """jsonl: rows that import reads; sft: correct programs as golds of their tasks, for +stage=sft with `data.path`."""
-    task: str = ""
-    """Solutions of this task alone; empty: of all."""
-    family: str = ""
-    """Solutions of this family of tasks alone; empty: of all."""
-    operator: str = option("", choices=("", "sampled", "refined", "relabelled", "gold"))
-    """Solutions that this made; empty: any."""
     correct: str = option("any", choices=("any", "yes", "no"))
     """Whether they passed."""
-    difficulty_min: float | None = None
-    """Solutions of tasks at least so difficult; null: of any."""
-    difficulty_max: float | None = None
-    """Solutions of tasks at most so difficult; null: of any."""
     limit: int = option(0, low=0)
     """The first N of the ranking; 0: all, and 20 in a list."""
     quality: list[str] = field(default_factory=list, metadata=option([], choices=QUALITY).metadata)
@@ -80,7 +72,51 @@ class Solutions:
             found.append(InputProblem("correct", "golds have to pass", "no", "any, yes", "", "drop it"))
         if self.output.endswith(".gz"):
             found.append(InputProblem("output", "is written as plain text", self.output, "a name without .gz"))
-        low, high = self.difficulty_min, self.difficulty_max
-        if low is not None and high is not None and low > high:
-            found.append(InputProblem("difficulty_min", "lets nothing through", str(low), f"at most {high}"))
+        return found
+
+
+TEACHERS = ("policy", "golds")
+
+
+@dataclass
+class Collect(Drawing):
+    """Options of +stage=collect."""
+
+    teacher: str = option("policy", choices=TEACHERS)
+    """Who acts. policy: the model node's, or the endpoint of engine=server; golds: the data's own actions, rule by rule."""
+    split: str = "train"
+    """Split of the data whose tasks are shown."""
+    skip: int = option(0, low=0)
+    """The first N tasks are left out, such as those that another teacher has."""
+    tasks: int = option(0, low=0)
+    """N tasks from there; 0: all."""
+    samples: int = option(1, low=1)
+    """Trajectories sampled of each task."""
+    output: str = ""
+    """Trajectories, one JSON object a line, in the order of the tasks; empty: trajectories.jsonl in the run directory."""
+    max_tokens: int = option(0, low=0)
+    """Stop after so many sampled tokens in all, those of an earlier run of the same output among them; 0: no limit."""
+    max_cost: float = option(0.0, low=0)
+    """Stop once this run's endpoint has cost so much (engine.prompt_price, engine.completion_price); 0: no limit."""
+    batch_size: int = option(64, low=1)
+    """Trajectories at once. They are written after each batch. If a preset sets a smaller evaluation.batch_size, that is the
+    default."""
+
+    def problems(self) -> list[InputProblem]:
+        found = self.drawing_problems()
+        if self.teacher == "policy":
+            return found
+        unread: dict[str, Any] = {
+            "samples": 1,
+            "temperature": 1.0,
+            "top_k": 0,
+            "top_p": 1.0,
+            "min_p": 0.0,
+            "max_tokens": 0,
+            "max_cost": 0.0,
+        }
+        for name, default in unread.items():
+            if getattr(self, name) != default:
+                what, got = "has no effect here: golds are not sampled", str(getattr(self, name))
+                found.append(InputProblem(name, what, got, "its default", "", "collect.teacher=policy, or drop it"))
         return found

@@ -140,19 +140,19 @@ class Measured(Study):
                     yield InputProblem(key, what, word, "", "", remedy)
 
 
-@configures("rlvr_exp.studies.ablation.Ablation")
+@configures("rlvr_exp.runs.studies.arms.Ablation")
 @dataclass
 class Ablation(Budgeted, Arms):
     """What each component is worth: every arm removes or replaces one."""
 
 
-@configures("rlvr_exp.studies.algorithms.Algorithms")
+@configures("rlvr_exp.runs.studies.arms.Algorithms")
 @dataclass
 class Algorithms(Budgeted, Arms):
     """Which algorithm learns most from an equal budget: every arm names one, the first is the reference."""
 
 
-@configures("rlvr_exp.studies.learning_curve.LearningCurve")
+@configures("rlvr_exp.runs.studies.learning_curve.LearningCurve")
 @dataclass
 class LearningCurve(Rated):
     """How success grows with what a policy learns from."""
@@ -178,7 +178,7 @@ class LearningCurve(Rated):
         yield "varied", self.varied
 
 
-@configures("rlvr_exp.studies.sample_complexity.SampleComplexity")
+@configures("rlvr_exp.runs.studies.sample_complexity.SampleComplexity")
 @dataclass
 class SampleComplexity(Arms):
     """How many rollouts it takes to reach a success rate."""
@@ -194,7 +194,7 @@ class SampleComplexity(Arms):
             yield InputProblem("targets", "they rise", str(self.targets), "one or more, each above the last")
 
 
-@configures("rlvr_exp.studies.cross_validation.CrossValidation")
+@configures("rlvr_exp.runs.studies.cross_validation.CrossValidation")
 @dataclass
 class CrossValidation(Rated):
     """How well a training does on tasks that it did not see: each of N runs a seed holds out another fold of the data."""
@@ -207,7 +207,7 @@ class CrossValidation(Rated):
 GREEDY = "pass_at_1_greedy"
 
 
-@configures("rlvr_exp.studies.few_shot.FewShot")
+@configures("rlvr_exp.runs.studies.few_shot.FewShot")
 @dataclass
 class FewShot(Rated):
     """How success depends on the number of solved examples that a prompt shows, for a policy that is not trained."""
@@ -222,7 +222,7 @@ class FewShot(Rated):
             yield InputProblem("shots", "they rise", str(self.shots), "two or more, each above the last")
 
 
-@configures("rlvr_exp.studies.zero_shot.ZeroShot")
+@configures("rlvr_exp.runs.studies.zero_shot.ZeroShot")
 @dataclass
 class ZeroShot(Rated, Measured):
     """What a training gains on tasks of which nothing was in it: no task, no family, no program."""
@@ -239,7 +239,7 @@ class ZeroShot(Rated, Measured):
         yield "target", self.target
 
 
-@configures("rlvr_exp.studies.transfer.Transfer")
+@configures("rlvr_exp.runs.studies.transfer.Transfer")
 @dataclass
 class Transfer(Rated, Measured, Arms):
     """How training on one group of tasks changes success on each other one: every arm is a group, by the words that choose
@@ -264,7 +264,7 @@ class Transfer(Rated, Measured, Arms):
             )
 
 
-@configures("rlvr_exp.studies.bias_variance.BiasVariance")
+@configures("rlvr_exp.runs.studies.bias_variance.BiasVariance")
 @dataclass
 class BiasVariance(Rated):
     """Which share of the failures is the training's bias and which its variance, and whether the training tasks or the seed
@@ -277,7 +277,7 @@ class BiasVariance(Rated):
     """Bootstrap samples of the training tasks (data.resample)."""
 
 
-@configures("rlvr_exp.studies.capacity.Capacity")
+@configures("rlvr_exp.runs.studies.models.Capacity")
 @dataclass
 class Capacity(Budgeted):
     """How much a model's width and depth are worth at equal tokens and at equal time."""
@@ -300,19 +300,19 @@ class Capacity(Budgeted):
             yield InputProblem("widths", what, str(uneven), allowed, "", "study.head_dim=16, or other widths")
 
 
-@configures("rlvr_exp.studies.architecture.ArchitectureStudy")
+@configures("rlvr_exp.runs.studies.models.ArchitectureStudy")
 @dataclass
 class ArchitectureStudy(Budgeted, Arms):
     """What attention, positions and embeddings are worth at equal parameters and tokens: the first arm is the reference."""
 
 
-@configures("rlvr_exp.studies.tokenization.Tokenization")
+@configures("rlvr_exp.runs.studies.models.Tokenization")
 @dataclass
 class Tokenization(Budgeted, Arms):
     """What a tokenizer is worth at equal texts, and at equal tokens: the first arm is the reference."""
 
 
-@configures("rlvr_exp.studies.optimizers.Optimizers")
+@configures("rlvr_exp.runs.studies.arms.Optimizers")
 @dataclass
 class Optimizers(Budgeted, Arms):
     """Which optimizer, schedule or clipping learns most from equally many rollouts; the first arm is the reference."""
@@ -325,7 +325,7 @@ class Optimizers(Budgeted, Arms):
     """Rows over which the curve is smoothed, the latest ones."""
 
 
-@configures("rlvr_exp.studies.landscape.Landscape")
+@configures("rlvr_exp.runs.studies.landscape.Landscape")
 @dataclass
 class Landscape(Measured):
     """What the loss looks like around a policy before and after its training, and on the way between the two."""
@@ -345,13 +345,13 @@ class Executor:
     """Runs at a time."""
 
 
-@configures("rlvr_exp.studies.executors.Local")
+@configures("rlvr_exp.runs.executors.Local")
 @dataclass
 class Local(Executor):
     """On this machine: each run has its share of the cores to itself, where there are as many cores as runs."""
 
 
-@configures("rlvr_exp.studies.slurm.Slurm")
+@configures("rlvr_exp.runs.executors.Slurm")
 @dataclass
 class Slurm(Executor):
     """Jobs of Slurm, submitted by submitit (an extra: pip install 'rlvr_exp[submitit]'); the study waits for them."""

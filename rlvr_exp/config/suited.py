@@ -1,6 +1,14 @@
-"""Settings that suit the checkpoint that a person names by `model.path` (or by a hub name) without choosing a preset: from
-the checkpoint's own files and this machine, each with its reason. What is given by hand stays, and a preset that is named
-stays; the embedded model's preset is no setting for another model.
+"""Settings for a checkpoint that `model.path` or a hub name selects without a preset, each with its reason.
+
+They follow from the checkpoint's own files and from this machine. Values that the user gives and named presets stay.
+
+Sources of the learning rates: reinforcement learning of all weights of 1.5 to 8 billion parameters is published at about
+1e-6 and imitation at about 1e-5 (TRL's and verl's recipes), an adapter at ten to twenty times that (Schulman et al. 2025,
+LoRA Without Regret). The embedded model of a million parameters is imitated and learns at 8e-4, with an adapter at 6e-3. Between these
+sizes the rate falls with the number of parameters. SmolLM2 (135 million), imitating MBPP, had its lowest loss on dev after
+12 steps of 8 answers with an adapter at 1e-3: 0.886 (0.904 at 2.2e-3, 0.913 at 5e-4, 0.903 with all weights at 1.1e-4). In
+reinforcement learning a small model that solves few tasks needs a lower rate: one of two million parameters at 1% success
+lost all of it in 40 steps at 6.9e-4 and none at 1.5e-4.
 """
 
 from collections.abc import Collection, Iterator
@@ -9,21 +17,51 @@ from functools import cached_property
 from pathlib import Path as File
 from typing import Any
 
-from rlvr_exp.config.adapter import Adapter, is_adapter
 from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.architecture import Architecture
 from rlvr_exp.config.checkpoint_files import CheckpointFacts, read_facts, tokenizer_folder
-from rlvr_exp.config.devices import Device, device, planned
-from rlvr_exp.config.model import Model, has_adapter
+from rlvr_exp.config.model import Adapter, Model, has_adapter, is_adapter, is_converted
 from rlvr_exp.config.needs import config_folder
-from rlvr_exp.config.packaged import is_converted
-from rlvr_exp.config.rates import rate_in_words, size_in_words, usual_rate
+from rlvr_exp.config.options import NoSchema, field_types, find_schema, is_schema
+from rlvr_exp.config.parallel import Device, device, planned
 from rlvr_exp.config.run import Evaluation
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.schema_match import field_types, is_schema
 from rlvr_exp.config.stages import OWN_BATCH, STAGES, nodes
-from rlvr_exp.config.targets import NoSchema, find_schema
 from rlvr_exp.config.tree import Path, Tree, dotted
+
+FACTOR, LOW, HIGH = 1500.0, 1e-6, 1e-4
+"""Reinforcement learning of all weights: FACTOR divided by their number, between LOW and HIGH."""
+IMITATION, IMITATION_HIGH = 10.0, 8e-4
+"""Imitation: factor and highest rate."""
+ADAPTER = {True: 10.0, False: 20.0}
+"""Factor for an adapter, by whether it imitates."""
+ADAPTER_HIGH = 6e-3
+
+
+def usual_rate(parameters: int, imitates: bool, adapter: bool) -> float:
+    """A usual highest rate of optimizers of Adam's kind, to two digits.
+
+    Args:
+        parameters: of the model below any adapter; 0: unknown, taken for a large model.
+    """
+    scale, high = (IMITATION, IMITATION_HIGH) if imitates else (1.0, HIGH)
+    rate = min(high, scale * max(LOW, FACTOR / parameters if parameters else LOW))
+    return float(f"{min(ADAPTER_HIGH, ADAPTER[imitates] * rate) if adapter else rate:.1e}")
+
+
+def rate_in_words(parameters: int, imitates: bool, adapter: bool) -> str:
+    """What the rate follows from."""
+    what = "an adapter" if adapter else "all weights"
+    how = "imitation" if imitates else "reinforcement learning"
+    return f"usual for {how} that trains {what} of {size_in_words(parameters)}"
+
+
+def size_in_words(parameters: int) -> str:
+    if not parameters:
+        return "a model of unknown size"
+    count = f"{parameters / 1e9:.1f} billion" if parameters >= 1e9 else f"{parameters / 1e6:.1f} million"
+    return f"{count} parameters"
+
 
 PRESETS = "conf/model/"
 """Where the origins of a preset's values begin."""

@@ -1,9 +1,26 @@
-"""A configuration before it is typed: nested dicts, with the origin of every leaf. Merging, setting and deleting."""
+"""A configuration before it is typed: nested dicts, with the origin of every leaf; and the folder of its YAML files."""
 
 from dataclasses import dataclass, field
+from pathlib import Path as Folder
 from typing import Any
 
 from rlvr_exp.core.secrets import masked
+
+PACKAGE = Folder(__file__).resolve().parents[1]
+
+
+def conf_directory() -> Folder:
+    """The absolute folder of the config groups.
+
+    Raises:
+        FileNotFoundError: neither place exists; the installation is broken.
+    """
+    installed, checkout = PACKAGE / "conf", PACKAGE.parent / "conf"
+    for folder in (installed, checkout):
+        if (folder / "config.yaml").is_file():
+            return folder
+    raise FileNotFoundError(f"no config.yaml in {installed} or {checkout}; reinstall rlvr_exp")
+
 
 Path = tuple[str, ...]
 

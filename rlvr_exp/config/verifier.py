@@ -16,7 +16,7 @@ LEVELS = ("strict", "namespaces", "user", "process")
 class Verifier:
     """Options of every verifier's node, a user's own included."""
 
-    max_no_verdict_rate: float = option(0.05, low=0, high=1)
+    max_no_verdict_rate: float = option(0.05, low=0, high=1, rare=True)
     """Share of requests without a verdict past which the run stops with exit 3."""
     validate: int = option(16, low=0)
     """Training tasks whose gold is verified before training; a gold that does not pass stops the run with exit 3."""
@@ -27,7 +27,7 @@ class Verifier:
 class PythonIO(Verifier):
     """Calls a Python candidate on cases and compares what it returns."""
 
-    case_cpu_s: float = option(0.0, low=0)
+    case_cpu_s: float = option(0.0, low=0, rare=True)
     """CPU seconds of one case, so that a case that hangs does not affect the others; 0: only the candidate's own
     limit."""
     packages: bool = True
@@ -40,26 +40,10 @@ class PythonTests(Verifier):
     """Judges tests that are calls: whether a reference passes them, and which programs they catch; and all that python_io and
     pytest judge."""
 
-    case_cpu_s: float = option(0.0, low=0)
+    case_cpu_s: float = option(0.0, low=0, rare=True)
     """As python_io's."""
     packages: bool = True
     """As python_io's."""
-    suite_cpu_s: float = option(10.0, above=0)
-    """CPU seconds of one pytest suite, which may take three times as many by the wall clock."""
-
-
-@configures("rlvr_exp.verifiers.ast_grep.AstGrep")
-@dataclass
-class AstGrep(Verifier):
-    """Applies an ast-grep action to a text and compares what it makes, or runs tests on it."""
-
-    compare: str = option("text", choices=("text", "text_loose", "syntax"))
-    """What must be equal: every character; all but blanks at line ends and empty lines; the syntax tree."""
-    max_passes: int = option(1, low=1, high=100)
-    """1: apply an action once; more: until nothing changes, at most so often."""
-    untouched: str = option("proved", choices=("proved", "wanted", "never"))
-    """Of which rows with tests the functions and classes that the wanted text leaves as they are have to stay, besides passing the
-    tests: of those whose wanted text is known to pass (the embedded ones), of all with a wanted text, of none."""
 
 
 @configures("rlvr_exp.verifiers.suite.verifier.PytestSuite")
@@ -84,43 +68,6 @@ class PytestSuite(Verifier):
             yield InputProblem("verifier.process", what, "shared", "bridged in stages that train", "", "drop it")
 
 
-INSTALL_DAFNY = "apt-get install dafny (Debian and Ubuntu), or set verifier.path or verifier.image"
-
-
-@configures("rlvr_exp.verifiers.dafny.verifier.DafnyVerifier")
-@dataclass
-class DafnyVerifierOptions(Verifier):
-    """Proves Dafny programs with Dafny, 2.3 or 4.x, and holds them against the given program."""
-
-    path: str = ""
-    """The Dafny to use; empty: `dafny` on the PATH."""
-    image: str = ""
-    """An image of podman or docker that holds Dafny, in place of a path."""
-    warm: bool = True
-    """Verify many programs in one process where this Dafny can (2.3, with the mono compiler installed)."""
-    rlimit: int = option(20_000_000, low=0)
-    """What the prover may use for one procedure, in its own count, the same on every machine; 0: no limit."""
-    cpu_s: float = option(60.0, low=0)
-    """CPU seconds of one candidate, in place of the sandbox's; 0: the sandbox's."""
-    wall_s: float = option(120.0, low=0)
-    """Wall-clock seconds of one candidate, in place of the sandbox's; 0: the sandbox's."""
-    memory_mb: int = option(2048, low=0)
-    """Memory of one candidate, the prover's included, in place of the sandbox's; 0: the sandbox's."""
-    protect: str = option("specification", choices=("specification", "program"))
-    """What a candidate must keep: the specification, its code being free; or all but annotations."""
-    holes: bool = True
-    """A given method or lemma without a body, that promises something and that no other body calls, must get one."""
-    vacuity: bool = True
-    """Reject what also proves `assert false` where its bodies are left; once for each new program that is proved."""
-
-
-def proves_no_dafny(verifier: Any) -> Iterator[InputProblem]:
-    """The problem of a verifier that is not Dafny, for what needs proofs."""
-    if not isinstance(verifier, DafnyVerifierOptions):
-        target = getattr(verifier, "_target_", "")
-        yield InputProblem("verifier", "proves no Dafny program", target, "dafny", "", "verifier=dafny, or drop it")
-
-
 @dataclass
 class Sandbox:
     """Where untrusted code runs."""
@@ -137,7 +84,7 @@ class Sandbox:
     """Wall-clock seconds of one candidate."""
     memory_mb: int = option(512, low=16)
     """Memory of one candidate."""
-    output_kb: int = option(1024, low=1)
+    output_kb: int = option(1024, low=1, rare=True)
     """Output of one candidate that is kept; more ends it."""
 
 
@@ -147,7 +94,7 @@ class Cache:
 
     enabled: bool = True
     """Look verdicts up and write them; without it each run caches its own verdicts alone."""
-    path: str = ""
+    path: str = option("", rare=True)
     """Folder; empty: rlvr_exp/verdicts in the user's cache folder."""
-    max_mb: int = option(512, low=1)
+    max_mb: int = option(512, low=1, rare=True)
     """Size past which the least recently used verdicts are removed."""

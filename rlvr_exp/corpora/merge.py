@@ -11,8 +11,7 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
-from rlvr_exp.config.adapter import Adapter, is_adapter, recorded, recorded_base
-from rlvr_exp.config.model import Model
+from rlvr_exp.config.model import Adapter, Model, is_adapter, recorded, recorded_base
 from rlvr_exp.config.needs import weights_missing
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem

@@ -20,14 +20,14 @@ from typing import Any, TextIO
 
 from rlvr_exp.config.advice import advice
 from rlvr_exp.config.load import to_yaml
+from rlvr_exp.config.model import is_converted
 from rlvr_exp.config.needs import loads_weights
-from rlvr_exp.config.packaged import is_converted
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.scales import counted, scale_of
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema_check import Checked
 from rlvr_exp.config.stages import STAGES, reads, repeatable
 from rlvr_exp.config.tree import dotted
-from rlvr_exp.config.typed_config import Checked
 from rlvr_exp.core import checksums
 from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED, InputError, InputProblem
 from rlvr_exp.core.files import write_text

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import rlvr_exp
-from rlvr_exp.config.devices import first_alone
 from rlvr_exp.config.load import resolved
-from rlvr_exp.config.parallel import SHARDING, Parallel
+from rlvr_exp.config.parallel import SHARDING, Parallel, first_alone
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema_check import Checked
 from rlvr_exp.config.stages import reads, trains
-from rlvr_exp.config.typed_config import Checked
 from rlvr_exp.core.files import write_text
 from rlvr_exp.records.fingerprint import flat
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rlvr_exp.config.algorithm import Drawing
 from rlvr_exp.config.checkpoint_files import tokenizer_folder
 from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.model import Model, has_adapter
 from rlvr_exp.config.needs import config_folder, weights_folder
 from rlvr_exp.config.roles import of_role
-from rlvr_exp.config.sampling import Drawing
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
 from rlvr_exp.config.suited import facts_of

@@ -5,16 +5,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.adapter import described
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
-from rlvr_exp.config.architecture import Architecture, read_architecture
-from rlvr_exp.config.batching import derive
-from rlvr_exp.config.devices import Device, device, planned
-from rlvr_exp.config.model import Model, continued, has_adapter
+from rlvr_exp.config.architecture import LEARNED, LEAST, Architecture, Scratch, read_architecture, scratch_shape
+from rlvr_exp.config.model import Model, continued, described, has_adapter
 from rlvr_exp.config.needs import config_folder
+from rlvr_exp.config.parallel import Device, derive, device, planned
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.scratch import LEARNED, LEAST, Scratch, scratch_shape
 from rlvr_exp.config.stages import reads, sampling_node
 from rlvr_exp.launch.inference_inputs import answered_tasks
 from rlvr_exp.memory.lengths import DataLengths

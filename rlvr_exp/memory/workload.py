@@ -4,7 +4,7 @@ pure otherwise."""
 from dataclasses import dataclass, replace
 
 from rlvr_exp.config.architecture import Architecture
-from rlvr_exp.config.batching import derive
+from rlvr_exp.config.parallel import derive
 
 GIB = 2**30
 WIDTH = {"float32": 4, "bfloat16": 2, "float16": 2}

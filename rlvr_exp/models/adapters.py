@@ -17,9 +17,8 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from rlvr_exp.config.adapter import Adapter, recorded
 from rlvr_exp.config.checkpoint_files import no_layer
-from rlvr_exp.config.model import Model, continued
+from rlvr_exp.config.model import Adapter, Model, continued, recorded
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import derive

@@ -24,7 +24,7 @@ from gguf import GGUFReader
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
 
-from rlvr_exp.config.packaged import converted_folder, gguf_file, is_converted, package_problem
+from rlvr_exp.config.model import converted_folder, gguf_file, is_converted, package_problem
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import seal

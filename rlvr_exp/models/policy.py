@@ -19,12 +19,10 @@ from peft import PeftModel
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from rlvr_exp.config.adapter import Adapter
-from rlvr_exp.config.chat_template import no_system
-from rlvr_exp.config.checkpoint_files import no_template, tokenizer_folder, tokenizer_too_large
-from rlvr_exp.config.model import Model, base, continued, has_adapter
+from rlvr_exp.config.architecture import Scratch, scratch_shape
+from rlvr_exp.config.checkpoint_files import no_system, no_template, tokenizer_folder, tokenizer_too_large
+from rlvr_exp.config.model import Adapter, Model, base, continued, has_adapter
 from rlvr_exp.config.needs import EMBEDDED_MODELS
-from rlvr_exp.config.scratch import Scratch, scratch_shape
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import new_adapter, with_adapter

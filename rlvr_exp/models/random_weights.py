@@ -20,8 +20,7 @@ from transformers import (
     SmolLM3Config,
 )
 
-from rlvr_exp.config.architecture import Architecture
-from rlvr_exp.config.scratch import BLOOM, GPT2, SMOLLM3, Shape
+from rlvr_exp.config.architecture import BLOOM, GPT2, SMOLLM3, Architecture, Shape
 
 
 def hugging_face(shape: Architecture, positions: int) -> PreTrainedConfig:

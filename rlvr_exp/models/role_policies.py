@@ -10,8 +10,7 @@ from contextlib import contextmanager
 
 from peft import PeftModel
 
-from rlvr_exp.config.adapter import is_adapter
-from rlvr_exp.config.model import Model, continued, has_adapter
+from rlvr_exp.config.model import Model, continued, has_adapter, is_adapter
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import activate, load_adapter, new_adapter

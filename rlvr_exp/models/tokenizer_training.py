@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from rlvr_exp.config.scratch import VOCABULARY, Scratch
+from rlvr_exp.config.architecture import VOCABULARY, Scratch
 from rlvr_exp.tasks.base import Domain
 
 PAD, EOS = "<pad>", "<eos>"

@@ -15,10 +15,10 @@ from typing import Any
 
 import yaml
 
-from rlvr_exp.config.cascade import starts
 from rlvr_exp.config.model import Model, base, continued
 from rlvr_exp.config.needs import EMBEDDED_MODELS, WEIGHTS, snapshots
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.teams import starts
 from rlvr_exp.core import sealed
 from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputProblem
@@ -48,7 +48,6 @@ RESUME_MUTABLE = (
     "parallel.port",
     "parallel.device",
     "parallel.device_memory_gib",
-    "parallel.link_gb_s",
 )
 """Options, or complete nodes of options, that may differ."""
 MAX_STEPS = "algorithm.max_steps"

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import yaml
 
-from rlvr_exp.config import tracking as options
+from rlvr_exp.config import run as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_text
 from rlvr_exp.core.seeds import derive

@@ -9,9 +9,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rlvr_exp.config.sample_size import FEW as FEW_TASKS
-from rlvr_exp.config.sample_size import detectable
-from rlvr_exp.config.scales import BITS, EXCESS_CODE, counted, read_voted, scale_of
+from rlvr_exp.config.scales import BITS, EXCESS_CODE, counted, detectable, read_voted, scale_of
+from rlvr_exp.config.scales import FEW as FEW_TASKS
 from rlvr_exp.config.stages import STAGES, trains
 from rlvr_exp.core.measures import GREEDY, is_count
 from rlvr_exp.records.tracking import Row
@@ -227,7 +226,7 @@ def roles_section(run: RunData) -> Markup:
     for role in sorted({role for of_when in found.values() for role in of_when}):
         of_role = {when: of_when.get(role, {}) for when, of_when in found.items()}
         shown += _measures(role, _by_name({when: one.get("rates", {}) for when, one in of_role.items()}))
-        last: dict[str, Any] = next((of_role[when] for when in reversed(WHENS) if of_role[when]), {})
+        last: Mapping[str, Any] = next((of_role[when] for when in reversed(WHENS) if of_role[when]), {})
         for kind, groups in last.get("by", {}).items():
             rows = {name: dict(list(of_group.items())[:2]) for name, of_group in groups.items()}
             shown += part("folded", title=f"{role} by {kind}", body=_measures(kind, rows))

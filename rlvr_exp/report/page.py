@@ -18,7 +18,8 @@ from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.stages import STAGES
-from rlvr_exp.report import adversarial, answers, cascade, curves, outcome, tasks
+from rlvr_exp.core.domains import domains, load
+from rlvr_exp.report import answers, curves, outcome, tasks
 from rlvr_exp.report.data import RunData
 from rlvr_exp.report.diagnosis import Diagnosis, diagnosis_section
 from rlvr_exp.report.rendering import duration, part, render
@@ -142,7 +143,8 @@ def _label(node: Mapping[str, Any]) -> str:
 def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, others: Sequence[RunData]) -> Markup:
     more, left_out = curves.other_charts(run.metrics)
     both, (title, result) = outcome.compared(run), results(run)
-    credit = Markup(cascade.cascade_section(run)) + Markup(adversarial.adversarial_section(run))
+    drawn = [load(path)(run) for one in domains().values() for path in one.report_sections]
+    credit = Markup("".join(drawn))
     sections = {
         title: result,
         "Curves": curves.compared_curves(run),

@@ -7,8 +7,7 @@ from typing import ClassVar
 from rlvr_exp.config import reward as options
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.rewards.base import Term, ValueRange
-from rlvr_exp.tasks.dafny.tokens import tokens
-from rlvr_exp.tasks.formats.dafny import DafnyProblem
+from rlvr_exp.tasks.formats.rows import format_of
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
 
 SEVERITY = {
@@ -104,10 +103,11 @@ class CodeLength(Term, options.CodeLength):
 
 
 def length(completion: Completion) -> int:
-    """Characters of the candidate's tokens, in Dafny's or Python's scanner (an ast-grep action is read by the latter)."""
+    """Characters of the candidate's tokens, in the scanner of its format, or else in Python's."""
     text = completion.candidate.text or ""
-    if isinstance(completion.task.problem, DafnyProblem):
-        return sum(map(len, tokens(text)))
+    kind = format_of(completion.task.problem)
+    if kind is not None and (own := kind.tokens(text)) is not None:
+        return sum(map(len, own))
     try:
         found = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except (tokenize.TokenError, SyntaxError):  # Not Python: whatever is no blank counts.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rlvr_exp.config.sampling import Drawing
+from rlvr_exp.config.algorithm import Drawing
 from rlvr_exp.core.seeds import Key
 from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.models.policy import Policy
@@ -115,7 +115,7 @@ class SamplingParams:
     def of(
         cls, options: Drawing, policy: Policy, max_new_tokens: int, batch_size: int, domain: Domain | None = None
     ) -> "SamplingParams":
-        """From the `algorithm` or the `evaluation` node (rlvr_exp.config.sampling.Drawing), for completions in a domain."""
+        """From the `algorithm` or the `evaluation` node (rlvr_exp.config.algorithm.Drawing), for completions in a domain."""
         filters = LogitFilters(options.temperature, options.top_k, options.top_p, options.min_p)
         ends = (policy.eos_ids, tuple(options.stop), policy.decode)
         return cls(filters, max_new_tokens, *ends, batch_size, CompletionCheck.of(domain, policy))

@@ -114,7 +114,7 @@ def _bench(config: Any, context: RunContext) -> Iterator[Any]:
     """The components of the configured run, and a second verifier and reward for the other side."""
     from rlvr_exp.algorithms.arguments import shared_arguments
     from rlvr_exp.benchmarks.bench import Bench, DrawnReward
-    from rlvr_exp.config.batching import BatchLimits
+    from rlvr_exp.config.parallel import BatchLimits
     from rlvr_exp.stages.reinforcement import collector_of
     from rlvr_exp.stages.shared.components import build_components
     from rlvr_exp.stages.shared.verifier_setup import build_verifier

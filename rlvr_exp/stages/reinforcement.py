@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rlvr_exp.config.cascade import ANNOTATOR
 from rlvr_exp.config.engine import is_vllm
 from rlvr_exp.config.load import build
 from rlvr_exp.config.stages import reads
+from rlvr_exp.config.teams import team_node
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.launch.data_check import rl_split
@@ -55,7 +55,7 @@ def collector_of(components: RunComponents, config, context: RunContext, reward:
     algorithms = {role: algorithm_of(config, role, environment.roles) for role in environment.roles}
     tasks = mixed_tasks(config, training_tasks(components, config, context, rl_split(components.domain)))
     batch = config.algorithm.rollout_batch_size or config.evaluation.batch_size
-    gold_bodies = config.cascade is not None and config.cascade.bodies == "gold"  # The writer is not asked.
+    team = team_node(config)
     shown = replace(components, engine=Shown(components.engine, partial(_show_rollouts, context)))
     return Collector(
         runner=runner_of(environment, shown, config, None, batch),
@@ -65,7 +65,7 @@ def collector_of(components: RunComponents, config, context: RunContext, reward:
         plan=algorithms[environment.roles[0]].plan(),
         rules={role: RoleRules(one.group_filter(), one.shaped_group) for role, one in algorithms.items()},
         seed=config.seed,
-        samples=() if gold_bodies else None,
+        samples=None if team is None else team.samples,
     )
 
 
@@ -139,7 +139,7 @@ def _learner(role: str, components: RunComponents, config, roles: Sequence[str],
 
 def _prompts(role: str, components: RunComponents) -> list[str]:
     """Two of a role's prompts."""
-    tasks, stages = components.held_out[:2], components.two_stage
-    if role == ANNOTATOR and stages is not None:
-        return [stages.annotator.task_prompt(stages.annotation(task, stages.gold_body(task), None)) for task in tasks]
+    tasks = components.held_out[:2]
+    if components.play is not None:
+        return components.play.prompts(role, tasks)
     return [components.domain.task_prompt(task) for task in tasks]

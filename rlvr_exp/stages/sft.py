@@ -11,8 +11,8 @@ from rlvr_exp.algorithms.arguments import shared_arguments
 from rlvr_exp.algorithms.examples import Examples
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.sft import SFT, ImitationTrainer
-from rlvr_exp.config.batching import Batches, derive
 from rlvr_exp.config.load import build
+from rlvr_exp.config.parallel import Batches, derive
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.leakage import apart
 from rlvr_exp.evaluation.text_similarity import saved_role_rates

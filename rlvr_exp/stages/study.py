@@ -3,7 +3,7 @@
 from typing import Any
 
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.studies.run import run_study
+from rlvr_exp.runs.schedule import run_study
 
 
 def run(config: Any, context: RunContext) -> StageResult:

@@ -160,6 +160,11 @@ class Domain(options.Data, ABC):
         """A verifier that judges tasks that are left out; empty if none does."""
         return ""
 
+    def other_data(self, verifier: str) -> str:
+        """The `data` that reads the same rows for a verifier of this import path, which does not judge these problems; else
+        empty."""
+        return ""
+
     def no_training(self) -> str:
         """Why no policy may be trained on the data, such as their licence; empty where one may."""
         return ""
@@ -273,6 +278,36 @@ class ExportsSolutions(Domain):
     def export(self, folder: Path, solutions: Iterable[Any]) -> Mapping[str, int]:
         """Write the splits, with solutions (rlvr_exp.solutions.record.Solution) as reference answers of train tasks. Returns the
         numbers of `rows`, `tasks` with a solution, and solutions `left_out`."""
+
+
+@dataclass(frozen=True)
+class Golds:
+    """What a check of the golds of a domain found."""
+
+    checked: int
+    refused: Mapping[str, str]
+    """The reason by the name of each gold that does not pass."""
+
+
+class ProvesGolds(Domain):
+    """A domain that can leave out the tasks whose gold its verifier refuses."""
+
+    @property
+    @abstractmethod
+    def proves_golds(self) -> bool:
+        """Whether its options say so."""
+
+    @abstractmethod
+    def refused_golds(self, config: Any, proved: Callable[[int, int], None]) -> Golds:
+        """Judge every gold that is needed to fill the splits. Raises Lost if the verifier breaks down.
+
+        Args:
+            proved: is called with the number of golds that are judged, and of those that are to be judged.
+        """
+
+    @abstractmethod
+    def without_golds(self, refused: Mapping[str, str]) -> Domain:
+        """The domain without those tasks; others of the data take their place."""
 
 
 class RelabelsTasks(Domain):

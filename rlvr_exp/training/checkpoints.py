@@ -24,7 +24,7 @@ from peft import PeftModel, load_peft_weights, set_peft_model_state_dict
 from torch import nn
 from transformers import AutoModelForCausalLM
 
-from rlvr_exp.config.adapter import BASE, FILE
+from rlvr_exp.config.model import BASE, FILE
 from rlvr_exp.config.run import Checkpoint
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_json

@@ -12,8 +12,8 @@ from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
-from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.config.load import build
+from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.config.run import Probe
 from rlvr_exp.config.schema import Config
 from rlvr_exp.models.adapters import adapter_metrics

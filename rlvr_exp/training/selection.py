@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.select import MEASURED, Select
+from rlvr_exp.config.run import MEASURED, Select
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.core.sealed import check_sound
 from rlvr_exp.records.tracking import Tracker
@@ -21,7 +21,7 @@ class Selection:
     reset `patience`.
 
     Args:
-        settings: the `run.select` node as it is planned for the run (rlvr_exp.config.select.planned).
+        settings: the `run.select` node as it is planned for the run (rlvr_exp.config.run.planned).
     """
 
     def __init__(self, settings: Select, checkpoints: Checkpoints, tracker: Tracker):

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlvr_exp.config import tracking as options
+from rlvr_exp.config import run as options
 from rlvr_exp.records.tracking import COLUMNS, configuration, paths, require_package
 
 

@@ -18,8 +18,8 @@ from updating import updated
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.training_batch import TrainingBatch
-from rlvr_exp.config.batching import BatchLimits
 from rlvr_exp.config.load import build
+from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.curriculum.static import Ordered
 from rlvr_exp.episodes.environments.single_turn import SingleTurn

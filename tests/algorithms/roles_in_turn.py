@@ -10,7 +10,7 @@ from tiny_step import EVERYTHING, experience, policy, trainer
 
 from rlvr_exp.algorithms.arguments import parallel_arguments
 from rlvr_exp.algorithms.trainer import PolicyTrainer
-from rlvr_exp.config.adapter import Adapter
+from rlvr_exp.config.model import Adapter
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.models.adapters import activate, adapter_parameters
 from rlvr_exp.models.policy import Policy, add_adapter

@@ -13,9 +13,8 @@ from rlvr_exp.algorithms.loss import EntropyControl
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
-from rlvr_exp.config.adapter import Adapter
-from rlvr_exp.config.batching import BatchLimits
-from rlvr_exp.config.model import Model
+from rlvr_exp.config.model import Adapter, Model
+from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.models.adapters import adapter_parameters, adapters_off
 from rlvr_exp.models.policy import Policy, load_policy
 

@@ -10,11 +10,10 @@ from tiny_update import Bowl, tiny_language_model, trained
 
 from rlvr_exp.config.help import group_options
 from rlvr_exp.config.load import load  # noqa: F401  (registers every schema)
-from rlvr_exp.config.optimizer import Optimizer
-from rlvr_exp.config.options import SCHEMAS, allowed_of
-from rlvr_exp.config.paths import conf_directory
-from rlvr_exp.config.scheduler import Scheduler
-from rlvr_exp.config.schema_match import default_of, field_types
+from rlvr_exp.config.optimizer import Optimizer, Scheduler
+from rlvr_exp.config.options import SCHEMAS, allowed_of, default_of, field_types
+from rlvr_exp.config.schema_check import validator
+from rlvr_exp.config.tree import conf_directory
 
 ACTS_WITH = {"warmup_stable_decay": ["scheduler.decay_steps=3"], "adafactor": ["optimizer.lr=0.3"]}
 """Other options that an option needs to have an effect."""
@@ -60,7 +59,7 @@ def others(schema: type, name: str) -> list[Any]:
     if allowed.choices:
         return [choice for choice in allowed.choices if choice != default]
     near = [default + 1, 1, default + 2] if kind is int else [default + 0.5, default * 0.25, 0.25]
-    return [value for value in near if value != default and allowed.permits(value)]
+    return [value for value in near if value != default and validator(schema, name).isinstance_python(value)]
 
 
 @pytest.mark.parametrize(("group", "option", "name"), thinned(every_leaf()))

@@ -17,10 +17,10 @@ from rlvr_exp.algorithms.examples import IGNORED, Example
 from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.packing_probe import Choice
 from rlvr_exp.algorithms.sft import ImitationTrainer
+from rlvr_exp.config.architecture import Scratch
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.stages.sft import batch_plan, trainer_arguments
 from rlvr_exp.training.sft_learner import SFTLearner

@@ -13,7 +13,7 @@ from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.ppo import PPO
 from rlvr_exp.algorithms.ppo_trainer import PPOTrainer
 from rlvr_exp.algorithms.trajectories import Trajectories, collected
-from rlvr_exp.config.batching import BatchLimits
+from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.groups import Group

@@ -1,15 +1,9 @@
 """The baselines give right verdicts: beating a wrong baseline would mean nothing."""
 
-import os
-import shutil
-import subprocess
-import time
-
 import pytest
 
 from rlvr_exp.benchmarks import baselines
-from rlvr_exp.benchmarks.verifiers import functions, proofs, unreadable
-from rlvr_exp.sandbox.isolation.process_tree import Processes
+from rlvr_exp.benchmarks.verifiers import functions
 
 RIGHT = ("def f(x):\n    return [x, 2 * x]\n", "f", [3], [3, 6])
 WRONG = ("def f(x):\n    return x\n", "f", [3], [3, 6])
@@ -33,23 +27,3 @@ def test_rounds_share_no_candidate():
     first, second = functions(0, 8), functions(1, 8)
     assert not {code for code, *_ in first} & {code for code, *_ in second}
     assert [expected for *_, expected in first] != [expected for *_, expected in second]
-
-
-@pytest.mark.skipif(shutil.which("dafny") is None, reason="Dafny is not installed")
-@pytest.mark.slow
-def test_dafny_programs():
-    judge = baselines.DafnyProcess(rlimit=20_000_000, wall_s=60)
-    programs = [*proofs(0, 2), *unreadable(0, 2)]
-    assert baselines.in_parallel(judge, programs, 2) == ["passed", "verify", "parse", "resolve"]
-
-
-def test_a_baseline_that_runs_out_of_time_leaves_nothing_that_goes_on(tmp_path):
-    table = Processes()
-    command = ["sh", "-c", "sleep 60 & echo $! > pid; wait"]
-    with pytest.raises(subprocess.TimeoutExpired):
-        baselines._output(command, str(tmp_path), 1.0, table)
-    started = int((tmp_path / "pid").read_text())
-    until = time.monotonic() + 5
-    while os.path.exists(f"/proc/{started}") and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not os.path.exists(f"/proc/{started}")

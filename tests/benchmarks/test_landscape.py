@@ -21,11 +21,10 @@ from rlvr_exp.benchmarks.landscape_loss import (
     shaped,
     trained_weights,
 )
-from rlvr_exp.config.adapter import Adapter
+from rlvr_exp.config.architecture import Scratch
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.model import Model, at_checkpoint, base, continued
+from rlvr_exp.config.model import Adapter, Model, at_checkpoint, base, continued
 from rlvr_exp.config.needs import missing_artifacts
-from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.stages import benchmark

@@ -59,7 +59,7 @@ def highest(peak: Peak, work) -> float:
 
 def compared(words: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[float, float]]:
     """(estimate, measured) bytes of each phase of an update."""
-    config = compose(["+stage=grpo", *words]).config
+    config = compose(["+stage=grpo", "algorithm=pass_k", *words]).config
     workload = workload_of(config)
     with shapes_alone(monkeypatch) as peak:
         model = memory.random_model(config, workload, "cpu")
@@ -112,7 +112,7 @@ SMALL = [
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [pytest.param(WHOLE, id="whole"), pytest.param([], id="adapter")])
 def test_estimate_of_every_phase_is_within_a_tenth_of_a_run(words: list[str]) -> None:
-    config = compose(["+stage=grpo", *SMALL, *words]).config
+    config = compose(["+stage=grpo", "algorithm=pass_k", *SMALL, *words]).config
     workload = workload_of(config)
     for phase, measured in memory.peaks(config, workload, "cpu").items():
         expected = sum(memory.seen(phases.PHASES[phase](workload)).values())

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.config.batching import derive, micro_batches, of_groups, pieces
+from rlvr_exp.config.parallel import derive, micro_batches, of_groups, pieces
 
 
 @given(st.integers(1, 600), st.integers(1, 9000), st.integers(1, 40_000), st.integers(1, 8))

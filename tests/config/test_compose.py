@@ -82,7 +82,11 @@ def test_a_key_of_another_node_is_found() -> None:
         (["+stage=grpo", "run.searchpath=[x]"], "run.searchpath=[x]", "hydra.searchpath"),
         (["+stage=grpo", "algorithm=sft"], "algorithm", "drop it, or +stage=sft"),
         (["+stage=grpo", "algorithm.group_size=1"], "algorithm.group_size", "2 or more"),
-        (["+stage=grpo", "algorithm.reference_sync_steps=5"], "algorithm.reference_sync_steps", "kl_coef above 0"),
+        (
+            ["+stage=grpo", "algorithm=pass_k", "algorithm.reference_sync_steps=5"],
+            "algorithm.reference_sync_steps",
+            "kl_coef above 0",
+        ),
         (["+stage=grpo", "model.dtype=float16"], "model.dtype", ""),
         (["+stage=compare"], "compare.runs", "compare.runs=["),
         (["+stage=[grpo,sft]"], "stage", "+stage=NAME"),

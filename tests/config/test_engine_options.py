@@ -69,7 +69,7 @@ def test_no_weights_are_looked_for_and_a_key_that_is_not_set_is_missing(monkeypa
 
 
 def test_without_the_library_one_message_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("rlvr_exp.config.engine_checks.find_spec", lambda name: None)
+    monkeypatch.setattr("rlvr_exp.config.needs.find_spec", lambda name: None)
     (need,) = missing_artifacts(compose(["+stage=infer", "engine=server"]).config)
     assert need.command == "pip install 'rlvr_exp[serve]'" and "openai is not installed" in str(need.problem)
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from rlvr_exp.config.images import build_command, find_image
-from rlvr_exp.config.needs import dafny_missing
-from rlvr_exp.config.verifier import DafnyVerifierOptions
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.domains.dafny.options import DafnyVerifierOptions
 
 
 def engine(folder: Path, name: str, lines: str) -> None:
@@ -23,7 +22,7 @@ def test_the_engine_that_holds_the_image_is_taken_with_what_the_name_means_now(
     monkeypatch.setenv("PATH", str(tmp_path))
     found = find_image("own")
     assert (found.engine, found.name, found.id) == (str(tmp_path / "docker"), "own", "sha256:12")
-    assert list(dafny_missing(DafnyVerifierOptions(image="own"))) == []
+    assert list(DafnyVerifierOptions(image="own").missing()) == []
 
 
 def test_without_engine_or_image_the_command_that_builds_it_is_told(
@@ -33,8 +32,8 @@ def test_without_engine_or_image_the_command_that_builds_it_is_told(
     with pytest.raises(InputError, match="neither podman nor docker is on the PATH"):
         find_image("own")
     engine(tmp_path, "podman", "echo own: image not known >&2; exit 125")
-    (need,) = dafny_missing(DafnyVerifierOptions(image="own"))
-    assert need.problem.what == "no engine here holds the image" and need.command == build_command("own")
-    assert need.problem.got == "own; podman: own: image not known"
-    file = Path(need.command.rpartition("< ")[2])
+    ((problem, command),) = DafnyVerifierOptions(image="own").missing()
+    assert problem.what == "no engine here holds the image" and command == build_command("own")
+    assert problem.got == "own; podman: own: image not known"
+    file = Path(command.rpartition("< ")[2])
     assert "apt-get install --yes --no-install-recommends dafny" in file.read_text()

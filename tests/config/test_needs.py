@@ -113,7 +113,7 @@ def test_an_optimizers_package_comes_with_its_command(monkeypatch: pytest.Monkey
 def test_dafny_is_needed_where_it_judges(
     words: list[str], commands: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rlvr_exp.config.needs.shutil.which", lambda name: None)
+    monkeypatch.setattr("rlvr_exp.domains.dafny.options.shutil.which", lambda name: None)
     assert [need.command for need in missing_artifacts(compose(words).config)] == commands
 
 

@@ -16,8 +16,7 @@ from test_defaults import all_schemas
 
 import rlvr_exp
 from rlvr_exp.config.help import field_help
-from rlvr_exp.config.options import SCHEMAS, allowed_of
-from rlvr_exp.config.schema_match import field_types, is_schema
+from rlvr_exp.config.options import SCHEMAS, allowed_of, field_types, is_schema
 
 SOURCE = Path(rlvr_exp.__file__).parent
 READ_BY_NAME = {"searchpath": "rlvr_exp.config.load"}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.select import FEWEST, planned
+from rlvr_exp.config.run import FEWEST, planned
 
 GRPO = compose(["+stage=grpo"]).config
 

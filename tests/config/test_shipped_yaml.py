@@ -6,8 +6,8 @@ import pytest
 from thinning import thinned
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.paths import conf_directory
 from rlvr_exp.config.stages import STAGES
+from rlvr_exp.config.tree import conf_directory
 
 CONF = conf_directory()
 FILES = sorted(path.relative_to(CONF).with_suffix("").as_posix() for path in CONF.rglob("*.yaml"))
@@ -119,7 +119,7 @@ def test_every_stage_has_its_file_and_every_file_its_stage() -> None:
 
 
 def test_installed_conf_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rlvr_exp.config import paths
+    from rlvr_exp.config import tree as paths
 
     (tmp_path / "package" / "conf").mkdir(parents=True)
     (tmp_path / "package" / "conf" / "config.yaml").touch()
@@ -128,3 +128,11 @@ def test_installed_conf_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "package" / "conf" / "config.yaml").unlink()
     with pytest.raises(FileNotFoundError, match="reinstall rlvr_exp"):
         paths.conf_directory()
+
+
+def test_grpo_is_the_published_method_and_the_demonstration_is_an_experiment() -> None:
+    published = compose(["+stage=grpo"]).config.algorithm
+    assert published == compose(["+stage=grpo", "algorithm=grpo"]).config.algorithm
+    assert (published.pass_k, published.advantage_scale) == (1, "group") and published.kl_coef > 0
+    assert compose(["+stage=grpo", "+experiment=demo"]).config.algorithm.pass_k == 2
+    assert compose(["+stage=grpo", "+experiment=[demo,quick]"]).config.algorithm.max_steps == 3

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from rlvr_exp.config import suited
 from rlvr_exp.config.checkpoint_files import read_facts
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.devices import Device
 from rlvr_exp.config.load import load, to_yaml
-from rlvr_exp.config.rates import HIGH, IMITATION_HIGH, LOW, usual_rate
+from rlvr_exp.config.parallel import Device
+from rlvr_exp.config.suited import HIGH, IMITATION_HIGH, LOW, usual_rate
 
 CPU, H100, V100 = Device(False, 16.0, False), Device(True, 79.0, True), Device(True, 15.0, False)
 

@@ -10,10 +10,9 @@ import pytest
 
 import rlvr_exp
 from rlvr_exp.config.compose import compose, compose_lenient
-from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.config.names import EVERYWHERE, FILES, OURS, framework_key, trl_fields, trl_problems
+from rlvr_exp.config.options import SCHEMAS, field_types
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.schema_match import field_types
-from rlvr_exp.config.trl_names import EVERYWHERE, FILES, OURS, framework_key, trl_fields, trl_problems
 
 
 @pytest.mark.slow
@@ -26,9 +25,7 @@ def test_the_fields_read_are_what_the_constructors_take() -> None:
 
 @pytest.mark.heavy
 def test_reading_the_fields_loads_neither_library() -> None:
-    code = (
-        "import sys; from rlvr_exp.config.trl_names import trl_problems; assert trl_problems('SFTConfig', {'x': 1})\n"
-    )
+    code = "import sys; from rlvr_exp.config.names import trl_problems; assert trl_problems('SFTConfig', {'x': 1})\n"
     code += "sys.exit(bool({'trl', 'transformers', 'torch'} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 

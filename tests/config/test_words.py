@@ -5,9 +5,9 @@ import shlex
 import pytest
 
 from rlvr_exp.config.compose import compose_lenient
-from rlvr_exp.config.jobs import expand
 from rlvr_exp.config.words import parse
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.runs.sweep import expand
 
 
 def problem(*words: str) -> InputProblem:

@@ -13,8 +13,8 @@ from makers import made
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rlvr_exp.config.compose import compose
+from rlvr_exp.config.model import converted_folder, gguf_file, is_converted
 from rlvr_exp.config.needs import missing_artifacts
-from rlvr_exp.config.packaged import converted_folder, gguf_file, is_converted
 from rlvr_exp.core.errors import InputError
 
 gguf = pytest.importorskip("gguf")

@@ -7,7 +7,7 @@ import torch
 from makers import made
 from small_models import loaded, logits, saved, updated, written
 
-from rlvr_exp.config.adapter import Adapter
+from rlvr_exp.config.model import Adapter
 from rlvr_exp.core.errors import InputError
 
 

@@ -11,7 +11,7 @@ import pytest
 from program import ENVIRONMENT, PROGRAM
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.paths import PACKAGE, conf_directory
+from rlvr_exp.config.tree import PACKAGE, conf_directory
 from rlvr_exp.corpora.splits import fingerprint
 from rlvr_exp.domains.arc.generator import mixture
 from rlvr_exp.domains.arc.tasks import Arc

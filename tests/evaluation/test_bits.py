@@ -8,9 +8,9 @@ import pytest
 import torch
 from completions import completion
 
+from rlvr_exp.config.architecture import Scratch
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.scales import BITS
-from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.evaluation import bits
 from rlvr_exp.evaluation.arms import arms

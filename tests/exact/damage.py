@@ -17,10 +17,9 @@ from types import SimpleNamespace
 
 from trajectories import data
 
-from rlvr_exp.config.adapter import is_adapter
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.run import Checkpoint
-from rlvr_exp.config.select import Select
+from rlvr_exp.config.model import is_adapter
+from rlvr_exp.config.run import Checkpoint, Select
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.sealed import NAME
 from rlvr_exp.launch.preflight import preflight_problems

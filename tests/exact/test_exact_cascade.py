@@ -10,9 +10,9 @@ import killing
 import pytest
 from trajectories import Runner, differences, forked, said_in
 
-from rlvr_exp.config.verifier import INSTALL_DAFNY
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.verifiers.dafny.tool import find
+from rlvr_exp.domains.dafny.options import INSTALL_DAFNY
+from rlvr_exp.domains.dafny.tool import find
 
 pytestmark = pytest.mark.slow
 

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from program import ENVIRONMENT, PROGRAM
 
-from rlvr_exp.config.paths import PACKAGE
+from rlvr_exp.config.tree import PACKAGE
 from rlvr_exp.records.rollout_files import read_evaluation, read_rollouts, rollout_steps, to_row
 from rlvr_exp.solutions.store import SolutionStore
 

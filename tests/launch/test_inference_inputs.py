@@ -9,9 +9,9 @@ from input_rows import ADD, BY_FORMAT, EDITED, NEXT, PROVED, TESTED, puzzle
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.arc.prompt import Wording
 from rlvr_exp.domains.arc.tasks import Arc
+from rlvr_exp.domains.dafny.problem import DafnyProblem
+from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.launch.inference_inputs import from_file, from_row, select_tasks
-from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
-from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.tasks.formats.fields import Fault
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import PythonProblem

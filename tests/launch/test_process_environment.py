@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.devices import first_alone
 from rlvr_exp.config.load import to_yaml
+from rlvr_exp.config.parallel import first_alone
 from rlvr_exp.launch.process_environment import (
     automatic_threads,
     child_environment,

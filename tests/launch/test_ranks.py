@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rlvr_exp.config import devices
+from rlvr_exp.config import parallel as devices
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.launch import children

@@ -1,6 +1,7 @@
 """The command line as a shell sees it: its output, its exit codes, and its speed without heavy imports."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -99,6 +100,20 @@ def test_help_of_a_stage_explains_every_option(capsys: pytest.CaptureFixture[str
     said = capsys.readouterr().out
     assert "algorithm.group_size=6\n      Completions sampled for each task. (a whole number: at least 1)" in said
     assert "reward.terms.length.scale_tokens=" in said and "evaluate.baseline" not in said
+
+
+def test_help_of_a_stage_shows_what_its_users_set_and_help_all_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    shown, rest = (_keys(capsys, "+stage=grpo", "--help", *more) for more in ((), ("all",)))
+    assert {"algorithm.group_size", "data.path", "optimizer.lr"} <= shown < rest and len(shown) <= 120
+    hidden = {"model.scratch.layers", "run.guards.max_skipped", "cache.max_mb"}
+    assert hidden <= rest - shown and hidden & _keys(capsys, "+stage=grpo", "--help", "scratch") == {
+        "model.scratch.layers"
+    }
+
+
+def _keys(capsys: pytest.CaptureFixture[str], *words: str) -> set[str]:
+    assert main([*words]) == 0
+    return set(re.findall(r"^  ([a-z_0-9.]+)=", capsys.readouterr().out.partition("Options of")[2], re.MULTILINE))
 
 
 @pytest.mark.parametrize("stage", [*STAGES, "grpo data=code", "sft data=dafny verifier=dafny"])

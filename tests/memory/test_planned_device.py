@@ -7,7 +7,7 @@ from checkpoint_samples import checkpoint
 
 from rlvr_exp.config import advice, suited
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.devices import NAMED, Device
+from rlvr_exp.config.parallel import NAMED, Device
 from rlvr_exp.core import machine
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.memory import reading

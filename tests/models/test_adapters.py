@@ -4,7 +4,7 @@ import pytest
 import torch
 from small_models import loaded, logits, updated, written
 
-from rlvr_exp.config.adapter import Adapter
+from rlvr_exp.config.model import Adapter
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.models.adapters import activate, adapter_metrics, adapter_parameters, adapters_off
 from rlvr_exp.models.parameters import parameters

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from small_models import IDS, loaded, logits, saved, updated, written
 from thinning import EVERY, thinned
 
-from rlvr_exp.config.adapter import Adapter
+from rlvr_exp.config.model import Adapter
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.models.policy import Policy, add_adapter

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import IDS, loaded, logits, updated, written
 
-from rlvr_exp.config.adapter import Adapter
-from rlvr_exp.config.model import Model
+from rlvr_exp.config.model import Adapter, Model
 from rlvr_exp.models.policy import Policy, load_network
 from rlvr_exp.models.quantization import weight_bytes
 

@@ -9,11 +9,10 @@ from transformers import AutoModelForCausalLM
 from rlvr_exp.algorithms import packing_probe
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import packed_examples
-from rlvr_exp.config.architecture import Architecture
+from rlvr_exp.config.architecture import Architecture, Scratch
 from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import missing_artifacts
-from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.memory.reading import shape_of
 from rlvr_exp.models.policy import Policy, load_policy
@@ -204,7 +203,7 @@ def test_the_implementation_of_attention_is_the_chosen_one() -> None:
 
 
 def test_no_reference_is_made_of_a_shape_of_its_own() -> None:
-    words = ["+stage=grpo", "model.from_scratch=true", "model.scratch.layers=2"]
+    words = ["+stage=grpo", "algorithm=pass_k", "model.from_scratch=true", "model.scratch.layers=2"]
     assert compose(words).config.model.from_scratch
     found = compose_lenient([*words, "algorithm.kl_coef=0.04"]).problems
     assert [(one.where, one.remedy) for one in found] == [("model.scratch", "algorithm.kl_coef=0")]

@@ -8,17 +8,17 @@ from code_samples import write_set
 from own_models import own_model, own_tokenizer
 from program import ENVIRONMENT, PROGRAM
 
-from rlvr_exp.config.data import DafnyPrompt
-from rlvr_exp.config.edits import EditPrompt
 from rlvr_exp.config.model import Model
 from rlvr_exp.domains.arc.options import Prompt
 from rlvr_exp.domains.arc.tasks import Arc
+from rlvr_exp.domains.code.tasks import Code
+from rlvr_exp.domains.dafny.options import DafnyPrompt
+from rlvr_exp.domains.dafny.tasks import DafnyDomain
+from rlvr_exp.domains.edits.options import EditPrompt
+from rlvr_exp.domains.edits.tasks import Edits
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.records.rollout_files import read_evaluation
 from rlvr_exp.tasks.base import Domain
-from rlvr_exp.tasks.code.domain import Code
-from rlvr_exp.tasks.dafny.domain import DafnyDomain
-from rlvr_exp.tasks.edits.domain import Edits
 
 SYSTEM = "You are careful. Answer with code alone."
 

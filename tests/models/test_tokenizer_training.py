@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from thinning import tries
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
+from rlvr_exp.config.architecture import Scratch
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.scratch import Scratch
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.models.tokenizer_training import EOS, PAD, build_tokenizer

@@ -13,8 +13,8 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.episodes.types import Completion, TokenCount
-from rlvr_exp.studies.record import write_record
-from rlvr_exp.studies.study import Run
+from rlvr_exp.runs.jobs import Run
+from rlvr_exp.runs.record import write_record
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
 
@@ -56,8 +56,9 @@ def environment(house: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_a_verifier(house):
-    assert follow(house, "verifier") == 3
-    summary = run(house, "+stage=evaluate", "+experiment=quick", "verifier=lenient", "verifier.most_characters=300")
+    assert follow(house, "own verifier") == 2
+    words = ("hydra.searchpath=[own]", "verifier=lenient", "verifier.most_characters=300")
+    summary = run(house, "+stage=evaluate", "+experiment=quick", *words)
     assert summary["after"]["pass_at_1_greedy"]["value"] > 0.5, "what parses passes"
 
 
@@ -71,8 +72,9 @@ def test_a_stage(house):
 
 @pytest.mark.slow
 def test_a_domain(house):
-    assert follow(house, "domain") == 3
-    summary = run(house, "+stage=sft", "+experiment=quick", "data=sums", "data.largest=24", "evaluation.tasks=2")
+    assert follow(house, "own data") == 2
+    words = ("hydra.searchpath=[own]", "data=sums", "data.largest=24", "evaluation.tasks=2")
+    summary = run(house, "+stage=sft", "+experiment=quick", *words)
     assert summary["status"] == "completed"
     assert summary["after"]["pass_at_1"]["n"] == 2
 

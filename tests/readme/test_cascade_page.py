@@ -15,12 +15,12 @@ from program import ENVIRONMENT, PROGRAM
 from safetensors.torch import save_file
 
 import rlvr_exp
-from rlvr_exp.config.cascade import CREDITS, MODES, Cascade
+from rlvr_exp.domains.dafny.options import CREDITS, MODES, Cascade
+from rlvr_exp.domains.dafny.tasks import DafnyDomain
+from rlvr_exp.domains.dafny.tool import Tool
 from rlvr_exp.main import main
-from rlvr_exp.tasks.dafny.domain import DafnyDomain
-from rlvr_exp.verifiers.dafny.tool import Tool
 
-PAGE = (Path(rlvr_exp.__file__).parent / "docs" / "cascade.md").read_text()
+PAGE = (Path(rlvr_exp.__file__).parent / "docs" / "dafny.md").read_text()
 UNPROVED = "method Wrong(n: nat) returns (m: nat)\n  ensures m > n\n{\n  m := n;\n}\n"
 
 

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlvr_exp.config.adapter import Adapter
-from rlvr_exp.config.model import Model
+from rlvr_exp.config.model import Adapter, Model
 from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.config.roles import Role
 from rlvr_exp.records.fingerprint import changed_initial_weights, initial_weights

@@ -5,7 +5,7 @@ import pickle
 import pytest
 from verified_samples import answer, failed, passed
 
-from rlvr_exp.config.targets import NoSchema, find_schema
+from rlvr_exp.config.options import NoSchema, find_schema
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.rewards.base import ValueRange, term
 from rlvr_exp.rewards.compose import Reward

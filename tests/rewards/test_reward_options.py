@@ -11,7 +11,9 @@ from verified_samples import answer, failed, passed, rejected
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
-from rlvr_exp.config.options import SCHEMAS, allowed_of
+from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.config.reward import Term
+from rlvr_exp.config.schema_check import validator
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.verifiers.base import Verdict
 
@@ -39,7 +41,9 @@ CHANGES: dict[str, dict[str, Any]] = {
     "PerTask": {},
     "Reward": {"terms": "one switched off", "normalizer": "another", "ordered": True},
 }
-REWARDS = {schema.__name__: schema for target, schema in SCHEMAS.items() if ".rewards." in target}
+REWARDS = {
+    schema.__name__: schema for target, schema in SCHEMAS.items() if ".rewards." in target or issubclass(schema, Term)
+}
 LEAVES = [
     (name, spec.name)
     for name, schema in REWARDS.items()
@@ -89,9 +93,9 @@ def test_an_order_that_likeness_does_not_keep_is_refused_where_it_is_wanted():
 )
 def test_a_changed_option_changes_what_is_paid(name, leaf):
     assert leaf in CHANGES.get(name, {}), f"{name}.{leaf}: a new option; say here what it changes"
-    spec = {each.name: each for each in dataclasses.fields(REWARDS[name])}[leaf]
     if name != "Reward":
-        assert allowed_of(spec).permits(CHANGES[name][leaf]) and REWARDS[name]().__dict__[leaf] != CHANGES[name][leaf]
+        assert validator(REWARDS[name], leaf).isinstance_python(CHANGES[name][leaf])
+        assert REWARDS[name]().__dict__[leaf] != CHANGES[name][leaf]
     of = [f"reward={SHIPPED[name]}"] if name in SHIPPED else []
     assert paid(*of, override(name, leaf)) != paid(*of)
 

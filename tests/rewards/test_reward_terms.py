@@ -10,10 +10,10 @@ from verified_samples import CORRECT, TOKENS, TOTAL, WRONG, answer, failed, pass
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.domains.dafny.problem import DafnyProblem
 from rlvr_exp.episodes.types import TokenCount
 from rlvr_exp.rewards.terms import SEVERITY, AllPassed, CasesPassed, CodeLength, Length, Severity, Syntax, length
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.verifiers.base import BUCKETS, Verdict
 
 TERMS = (CasesPassed(1.0), AllPassed(1.0), Syntax(1.0), Length(1.0, 50), Severity(1.0))

@@ -8,8 +8,8 @@ import pytest
 import torch
 from small_models import loaded, written
 
-from rlvr_exp.config.adapter import Adapter
-from rlvr_exp.config.sampling import Drawing
+from rlvr_exp.config.algorithm import Drawing
+from rlvr_exp.config.model import Adapter
 from rlvr_exp.episodes.environments.single_turn import SingleTurn
 from rlvr_exp.episodes.episode import POLICY, Draws, Judge
 from rlvr_exp.episodes.types import Completion, TokenSample

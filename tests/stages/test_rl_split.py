@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from rlvr_exp.domains.arc.tasks import Arc
+from rlvr_exp.domains.dafny.tasks import DafnyDomain
 from rlvr_exp.launch.data_check import rl_split
-from rlvr_exp.tasks.dafny.domain import DafnyDomain
 
 BODY = "{\n  r := a + a;\n}"
 ROW = {"header": "method Twice(a: int) returns (r: int)\n", "spec": "  ensures r == 2 * a\n", "body": BODY}

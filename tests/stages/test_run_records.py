@@ -29,6 +29,7 @@ from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.stages import rescore
 from rlvr_exp.stages.shared import domain
+from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.training.step_log import rollout_rows
 
 SECRETS = {
@@ -282,12 +283,15 @@ def test_rewards_advantages_and_fates_follow_from_the_rollouts(made: Path) -> No
 
 
 def recomputed(rows: list[RolloutRow], reward: Reward, algorithm: Algorithm) -> Groups:
-    """The groups of a step in which no group waits. Advantages depend on the number of tokens, not on the tokens."""
+    """The groups of a step in which no group waits.
+
+    Rows have neither tokens nor candidates: advantages depend on the number of tokens, and the verdict of a completion
+    without a candidate has the bucket `parse`.
+    """
+    counts = [row.completion.tokens for row in rows]
     answers = [
-        replace(
-            row.completion, sampled=TokenSample((0,) * row.completion.tokens, (0.0,) * row.completion.tokens, False)
-        )
-        for row in rows
+        replace(row.completion, sampled=TokenSample((0,) * count, (0.0,) * count, False), candidate=Candidate(""))
+        for row, count in zip(rows, counts, strict=True)
     ]
     found = []
     for number, members in groupby(zip(rows, answers, reward(answers), strict=True), lambda member: member[0].group):

@@ -8,7 +8,7 @@ import pytest
 from program import ENVIRONMENT as PLAIN
 from program import PROGRAM
 
-from rlvr_exp.config.packaged import package_problem
+from rlvr_exp.config.model import package_problem
 from rlvr_exp.core.errors import DONE, GUARD
 
 pytestmark = pytest.mark.skipif(

@@ -12,7 +12,7 @@ from endpoint import Endpoint, serving
 from program import ENVIRONMENT, INTERPRETED, PROGRAM
 from thinning import thinned
 
-from rlvr_exp.tasks.edits.domain import Edits
+from rlvr_exp.domains.edits.tasks import Edits
 
 pytest.importorskip("ast_grep_py")
 COLLECT = [*PROGRAM, "+stage=collect", "sandbox.workers=1", "collect.output=out.jsonl"]

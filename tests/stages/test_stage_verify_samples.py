@@ -9,7 +9,7 @@ import pytest
 from program import ENVIRONMENT, PROGRAM
 from thinning import thinned
 
-from rlvr_exp.config.paths import PACKAGE, conf_directory
+from rlvr_exp.config.tree import PACKAGE, conf_directory
 
 VERIFIERS = sorted(path.stem for path in (conf_directory() / "verifier").glob("*.yaml"))
 

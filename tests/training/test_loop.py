@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from thinning import tries
 from tiny_step import policy
 
-from rlvr_exp.config.run import Checkpoint
-from rlvr_exp.config.select import Select
+from rlvr_exp.config.run import Checkpoint, Select
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.training.checkpoints import Checkpoints, Contents

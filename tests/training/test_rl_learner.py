@@ -10,8 +10,8 @@ import torch
 from tiny_step import EVERYTHING, experience, policy, trainer
 from updating import updated
 
-from rlvr_exp.config.adapter import Adapter
 from rlvr_exp.config.compose import compose
+from rlvr_exp.config.model import Adapter
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.models.adapters import activate, adapter_parameters
 from rlvr_exp.models.policy import add_adapter

@@ -6,8 +6,7 @@ import pytest
 from fake_training import FakeTracker, contents_of
 from tiny_step import policy
 
-from rlvr_exp.config.run import Checkpoint
-from rlvr_exp.config.select import Select
+from rlvr_exp.config.run import Checkpoint, Select
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.training.checkpoints import Checkpoints
 from rlvr_exp.training.selection import Selection

@@ -10,18 +10,17 @@ import pytest
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.domains.arc.tasks import Arc
+from rlvr_exp.domains.edits.action import parse_action
+from rlvr_exp.domains.edits.problem import AstGrepProblem
+from rlvr_exp.domains.edits.reading import ENDINGS
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.edits.action import parse_action
-from rlvr_exp.tasks.edits.languages import ENDINGS
-from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.tasks.formats.limits import Limits
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.compare import equal
 from rlvr_exp.verifiers.python_io import PythonIO
-from rlvr_exp.verifiers.universal import KINDS, fixed_answers
-from rlvr_exp.verifiers.universal.names import wanted_names
+from rlvr_exp.verifiers.universal import KINDS, fixed_answers, wanted_names
 
 DOUBLE = PythonProblem("double", (Case((2,), 4), Case((3,), 6)), limits=Limits(cpu_s=5.0))
 METHOD = PythonProblem("Solution.double", DOUBLE.cases)
@@ -144,7 +143,7 @@ def test_an_edit_with_tests_has_the_programs_of_other_suites_too() -> None:
 @pytest.fixture(scope="module")
 def edits() -> Iterator[Any]:
     pytest.importorskip("ast_grep_py")
-    from rlvr_exp.verifiers.ast_grep import AstGrep
+    from rlvr_exp.domains.edits.verifier import AstGrep
 
     with AstGrep(Sandbox(workers=1)) as verifier:
         yield verifier
@@ -215,7 +214,7 @@ def test_no_fixed_answer_passes_an_edit_with_tests(edits: Any) -> None:
 
 def test_no_fixed_action_passes_an_edit() -> None:
     pytest.importorskip("ast_grep_py")
-    from rlvr_exp.verifiers.ast_grep import AstGrep
+    from rlvr_exp.domains.edits.verifier import AstGrep
 
     requests = [Request(EDIT, Candidate(text)) for _, text in fixed_answers(EDIT)]
     for compare in ("text", "text_loose", "syntax"):

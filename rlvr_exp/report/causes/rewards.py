@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from rlvr_exp.core.statistics import difference_error
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.report.data import EQUAL, StepCounts
 from rlvr_exp.report.evidence import (
@@ -12,7 +11,6 @@ from rlvr_exp.report.evidence import (
     Evidence,
     Share,
     Sign,
-    Trend,
     Weight,
     beginning,
     halfway,
@@ -27,9 +25,6 @@ CONSTANT, INVERTED, DEAD = (0.6, 0.3), (0.4, 0.15), (0.9, 0.75)
 """(blocks, holds back): shares of groups. Four groups and all of them are 0.51."""
 SMALL, DEAD_OF_FEW = 4, 0.5
 """Groups of fewer members have zero variance for that reason alone: the share of those that then holds back."""
-GAP, ROWS_OF_GAP = 0.1, 4
-"""Difference between a tester's opinion of programs and that of the hidden tests that is too much; rows in a third of a run from
-which on a difference is looked at."""
 FEW = 3
 """Mixed groups from which on a result common to all is trusted, though an interval of so few is wide."""
 GAIN = 0.25
@@ -168,22 +163,6 @@ def _terms(rows: Sequence[RolloutRow]) -> str:
                    for part in (paid[:third], paid[-third:]))  # fmt: skip
     rises = sorted(((last[name] - first[name], name) for name in first), reverse=True)[:2]
     return "By term: " + ", ".join(f"{name} {rise:+.3g}" for rise, name in rises) + "."
-
-
-def _gap_opens(seen: Evidence) -> Sign | None:
-    """A tester's tests think ever more of programs than the hidden tests do."""
-    gap = seen.column("adversarial/gap")
-    third = len(gap) // 3
-    if third < ROWS_OF_GAP:
-        return None
-    first, last = ([value for _, value in part] for part in (gap[:third], gap[-third:]))
-    grew = Trend(fmean(first), fmean(last), difference_error(first, last))
-    if not grew.rose or grew.last < GAP or grew.rise < GAP / 2:
-        return None
-    validity = fmean(value for _, value in seen.column("adversarial/validity")[-third:])
-    rows = [row for row in seen.rollouts if not row.completion.correct and (row.about or {}).get("role") == "solver"]
-    facts = {"gap": grew, "validity": validity}
-    return Sign(weight=Weight.HOLDS_BACK, onset=gap[third][0], rows=rows, facts=facts)
 
 
 def _best_paid_failures(rows: Sequence[RolloutRow]) -> list[RolloutRow]:
@@ -343,12 +322,6 @@ OF_REWARDS = (
         "Possible reward hacking: wrong answers earn at least as much as correct ones in {share} groups",
         "In these groups with correct and wrong answers, the mean reward of wrong answers is at least as high.",
         CAP, later=4),
-    Cause("gap_opens", _gap_opens,
-        "Diverging tests: the gap to the hidden tests grew from {gap.first:.3f} to {gap.last:.3f}",
-        "Programs pass more of the tester's valid tests than of the hidden tests. The tests are weak, or solver and tester "
-        "collude. {validity:.0%} of the tests are valid.",
-        "Use more test sets (environment.tests), a larger archive of mistakes (environment.book), more tester steps "
-        "(schedule.learn=[tester] for a while), or a reward for caught mistakes (environment.reward=gated).", later=4),
     Cause("dead_failed", _dead(solved=False),
         "Dead groups: in {share} groups of {size} all answers fail with the same reward",
         "A group with equal rewards has no advantage: {dead} groups. {few}",

@@ -10,7 +10,7 @@ from statistics import fmean, median
 from typing import Any
 
 from rlvr_exp.config.advice import TOO_HIGH
-from rlvr_exp.config.rates import usual_rate
+from rlvr_exp.config.suited import usual_rate
 from rlvr_exp.report.data import StepCounts
 from rlvr_exp.report.evidence import (
     Cause,

@@ -23,7 +23,7 @@ from peft import PeftModel
 from trl.generation import vllm_generation
 
 from rlvr_exp.config import engine as options
-from rlvr_exp.config.engine_checks import RANKS_OF_VLLM
+from rlvr_exp.config.cross_checks import RANKS_OF_VLLM
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.episodes.types import TokenSample

@@ -3,16 +3,16 @@ configuration."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
 
-from rlvr_exp.config.cascade import ROLES, starts
 from rlvr_exp.config.engine import is_server
-from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.stages import reads
+from rlvr_exp.config.teams import starts, team_of
+from rlvr_exp.core.domains import load
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.episodes.episode import POLICY
@@ -30,12 +30,12 @@ from rlvr_exp.rollouts.engines.served_policy import served_policy
 from rlvr_exp.stages.shared.domain import build_domain
 from rlvr_exp.stages.shared.engine_setup import start_engine
 from rlvr_exp.stages.shared.gold_check import check_golds, check_references
+from rlvr_exp.stages.shared.play import Play
 from rlvr_exp.stages.shared.screening import unfit
 from rlvr_exp.stages.shared.stage_checks import check_skip
 from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.tasks.dafny.two_stage import TwoStage
 from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.execution import executor_of
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
@@ -58,8 +58,8 @@ class RunComponents:
     """The tasks that success is measured on, the same for every run with the same data and split seed."""
     engine: SamplingEngine
     """What samples."""
-    two_stage: TwoStage | None = None
-    """Of a cascade: both roles' view of the tasks."""
+    play: Play | None = None
+    """Of a team."""
 
     @property
     def policy(self) -> Policy:
@@ -78,8 +78,8 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
     context.progress(kind="wait", name="load the data")
-    stages = two_stage(config, context) if starts(config) else None
-    domain = stages.writer if stages else build_domain(config, context, in_first_process)
+    play = play_of(config, context)
+    domain = play.domain if play else build_domain(config, context, in_first_process)
     held_out = held_out_tasks(domain, config.evaluation)
     engine = start_engine(config, context)
     context.progress(kind="wait", name="load the policy")
@@ -103,7 +103,7 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
         )
         if rank() == 0:  # Once is enough; where a reference fails, this rank ends the run.
             check_references(domain, verifier, held_out, config.verifier.validate, context)
-        yield RunComponents(domain, policies, verifier, held_out, engine, stages)
+        yield RunComponents(domain, policies, verifier, held_out, engine, play)
 
 
 def check_vote(domain: Domain, verifier: Verifier, split: str) -> None:
@@ -152,10 +152,10 @@ def model_section(policies: Mapping[str, Policy], engine: SamplingEngine) -> dic
     return counted.get(POLICY, counted)
 
 
-def two_stage(config, context: RunContext) -> TwoStage:
-    """Both roles' view of the data of a cascade, whose tasks are the writer's."""
-    writer, annotator = (replace(config.data, role=role) for role in ROLES)
-    return TwoStage(build_domain(replace(config, data=writer), context, in_first_process), build(annotator))
+def play_of(config, context: RunContext) -> Play | None:
+    """The play of the configuration's team; None without a team."""
+    team = team_of(config)
+    return load(team.play)(config, lambda own: build_domain(own, context, in_first_process)) if team else None
 
 
 def in_first_process(find: Callable[[], Found]) -> Found:

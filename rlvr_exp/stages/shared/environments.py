@@ -6,7 +6,6 @@ from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.stages import reads
 from rlvr_exp.episodes.environment import Environment
-from rlvr_exp.episodes.environments.cascade import Cascade, Widths
 from rlvr_exp.episodes.environments.single_turn import SingleTurn
 from rlvr_exp.rollouts.rollout_loop import generate_and_verify
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
@@ -16,24 +15,18 @@ from rlvr_exp.verifiers.execution import KeepsOutputs
 
 
 def training_environment(components: RunComponents, config) -> Environment:
-    options = config.cascade
     if config.stage == "srl":  # Rows are a teacher's states, one action each; what the student makes has no teacher.
         return SingleTurn(components.domain)
-    if options is None:
-        scheduled = {"schedule": config.schedule} if reads(config, "schedule") else {}
-        return build(config.environment, domain=components.domain, **scheduled)
-    counterfactual = options.credit == "counterfactual"
-    by_gold = counterfactual and options.counterfactual == "gold"
-    resamples = options.resamples if counterfactual and not by_gold else 0
-    widths = Widths(options.annotations, options.attempts, resamples, graft_all=by_gold)
-    return Cascade(components.two_stage, widths, counterfactual)
+    if components.play is not None:
+        return components.play.training(config)
+    scheduled = {"schedule": config.schedule} if reads(config, "schedule") else {}
+    return build(config.environment, domain=components.domain, **scheduled)
 
 
 def evaluation_environment(components: RunComponents, config) -> Environment:
-    if components.two_stage is None:
-        return build(config.environment, domain=components.domain)
-    options = config.cascade or config.evaluate
-    return Cascade(components.two_stage, Widths(attempts=options.attempts))
+    if components.play is not None:
+        return components.play.evaluation(config)
+    return build(config.environment, domain=components.domain)
 
 
 def runner_of(environment: Environment, components: RunComponents, config, drawing, batch_size: int) -> EpisodeRunner:

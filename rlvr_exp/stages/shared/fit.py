@@ -7,7 +7,7 @@ from typing import Any
 
 from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role
-from rlvr_exp.config.select import Select
+from rlvr_exp.config.run import Select
 from rlvr_exp.core.sealed import STEP
 from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.records.context import RunContext
@@ -66,7 +66,7 @@ def fit(
     checkpoints = Checkpoints(context.directory, config.run.checkpoint, about, training.ends_phase)
     selection = Selection(training.select, checkpoints, tracker)
     contents = Contents(training.policies, training.learners, {**training.parts, "select": selection})
-    trends = ResourceTrends(context.directory, config.run.guards.trend_steps)
+    trends = ResourceTrends(context.directory)
 
     def shared() -> dict[str, float]:
         return {**training.shared(), **trends.metrics()}

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.engine import is_server
-from rlvr_exp.config.select import Select, planned
+from rlvr_exp.config.run import Select, planned
 from rlvr_exp.config.stages import trains
 from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.phase import EVALUATE, phase
 from rlvr_exp.evaluation.bits import gold_costs, with_gold_costs
-from rlvr_exp.evaluation.cascade import CASCADE_METRICS, cascade_sections
 from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
 from rlvr_exp.evaluation.excess_code import EvaluationExcess, excess_section
 from rlvr_exp.evaluation.leakage import apart, check_selection
@@ -204,15 +203,15 @@ def _note_too_long(scored: Sequence[EvalSample], config, context: RunContext) ->
 def _save(
     components: RunComponents, context: RunContext, when: When, scored: Sequence[EvalSample], evaluation
 ) -> dict[str, Rate]:
-    tasks, stages, domain = components.held_out, components.two_stage, components.domain
+    tasks, play, domain = components.held_out, components.play, components.domain
     metrics = (*METRICS, *evaluation.further)
-    roles, strata = ({}, {}) if stages else (metrics_by_role(domain, scored), strata_rates(domain, scored, metrics))
+    roles, strata = ({}, {}) if play else (metrics_by_role(domain, scored), strata_rates(domain, scored, metrics))
     excess = excess_section(scored) if evaluation.excess_code else {}
     parts: Mapping[str, Any] = {"roles": roles, "strata": strata, "excess_code": excess}
     sections = {name: part for name, part in parts.items() if part}
-    if stages is not None:
-        tasks = [replace(task, gold=stages.example(task).annotated_body) for task in tasks]
-        metrics, sections = CASCADE_METRICS, cascade_sections(domain, scored)
+    if play is not None:
+        tasks = [replace(task, gold=play.gold(task)) for task in tasks]
+        metrics, sections = play.metrics, play.sections(scored)
     save_task_index(context.directory, tasks)
     rates = save(context.directory, when, scored, metrics, sections)
     save_task_table(context.directory)

@@ -4,17 +4,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.config.cascade import ANNOTATOR
 from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.stages import reads
+from rlvr_exp.config.teams import team_node
 
 
 def learning_roles(config, roles: Sequence[str]) -> Callable[[int], Sequence[str]]:
     """Returns a function from a step, counted from 0, to the roles that learn in it: all of an environment's `roles`,
     where no schedule says otherwise."""
-    if config.cascade is not None:
-        return config.cascade.learning
+    if (team := team_node(config)) is not None:
+        return team.learning
     if not reads(config, "schedule"):
         return lambda step: roles
     turns = config.schedule.learn or [*reversed(roles)]  # Who acts last learns first.
@@ -24,15 +24,14 @@ def learning_roles(config, roles: Sequence[str]) -> Callable[[int], Sequence[str
 def learner_options(config, role: str, roles: Sequence[str]):
     """The configuration of one of an environment's roles: its own nodes, steps, groups and group size."""
     config = of_role(config, role)
-    options, algorithm = config.cascade, config.algorithm
-    if options is None and not reads(config, "schedule"):
+    team, algorithm = team_node(config), config.algorithm
+    if team is None and not reads(config, "schedule"):
         return config
     learning = learning_roles(config, roles)
     steps = max(1, sum(role in learning(step) for step in range(algorithm.max_steps)))
     sizes = {"max_steps": steps}
-    if options is not None and role == ANNOTATOR:
-        bodies = 1 if options.bodies == "gold" else algorithm.group_size
-        sizes |= {"prompts_per_step": algorithm.prompts_per_step * bodies, "group_size": options.annotations}
+    if team is not None:
+        sizes |= team.sizes(role, algorithm)
     return replace(config, algorithm=replace(algorithm, **sizes))
 
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from rlvr_exp.config.algorithm import ReinforcementLearning
 from rlvr_exp.config.compose import compose_lenient
-from rlvr_exp.config.sample_size import FEW, detectable
-from rlvr_exp.config.scales import counted
+from rlvr_exp.config.scales import FEW, counted, detectable
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads, trains
 from rlvr_exp.core.errors import InputError

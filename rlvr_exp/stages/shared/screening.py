@@ -8,11 +8,10 @@ counted.
 from collections.abc import Iterator, Sequence
 
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.stages.shared.edited_text import as_edited_text
 from rlvr_exp.stages.shared.gold_check import why
 from rlvr_exp.tasks.base import Candidate, Domain, Task
-from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.rows import as_program
 from rlvr_exp.tasks.mutants import stub_programs
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 
@@ -39,9 +38,7 @@ def _tested(domain: Domain, task: Task) -> tuple[Task, Candidate] | None:
     """The task, as one that a program answers, and its right program; None where no tests are to be screened."""
     if isinstance(task.problem, PytestProblem) and task.gold is not None:
         return task, domain.parse(task.gold, task)
-    if isinstance(task.problem, AstGrepProblem) and not task.problem.proved:
-        return as_edited_text(task)
-    return None
+    return None if getattr(task.problem, "proved", False) else as_program(task)
 
 
 def _judged(

@@ -7,19 +7,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.adapter import is_adapter
-from rlvr_exp.config.cascade import starts
 from rlvr_exp.config.curriculum import Manual
 from rlvr_exp.config.load import build
-from rlvr_exp.config.model import has_adapter
+from rlvr_exp.config.model import has_adapter, is_adapter
 from rlvr_exp.config.names import near_path
 from rlvr_exp.config.needs import weights_missing
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.roles import of_role
+from rlvr_exp.config.run import planned
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.select import planned
 from rlvr_exp.config.self_play import HINDSIGHT
 from rlvr_exp.config.stages import reads
+from rlvr_exp.config.teams import starts, team_of
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.evaluation.leakage import apart, check_leakage, check_selection
@@ -48,9 +47,10 @@ def stage_problems(config: Config) -> Iterator[InputProblem]:
 
 
 def _of_starts(config: Config) -> Iterator[InputProblem]:
-    """The folders that the roles of a cascade start from."""
+    """The folders that the roles of a team start from."""
+    if (team := team_of(config)) is None:
+        return
     folders = {role: folder for role, folder in starts(config).items() if folder and Path(folder).is_dir()}
-    where = "cascade.{}" if config.cascade is not None else f"{config.stage}.cascade"
     shared = any(has_adapter(of_role(config, role).model) for role in starts(config)) or any(
         map(is_adapter, folders.values())
     )
@@ -59,11 +59,13 @@ def _of_starts(config: Config) -> Iterator[InputProblem]:
         if shared and not is_adapter(folder):
             what = f"the {role} brings full weights, and roles with adapters share one base"
             remedy = "name an adapter's folder, or model.adapter.kind=none"
-            yield InputProblem(where.format(role), what, folder, "an adapter of the model", "", remedy)
+            yield InputProblem(team.option(config, role), what, folder, "an adapter of the model", "", remedy)
         else:
             named = replace(model, path=folder, name="", adapter=replace(model.adapter, path=""))
             yield from (
-                replace(need.problem, where=where.format(role)) for need in weights_missing(named) if not need.command
+                replace(need.problem, where=team.option(config, role))
+                for need in weights_missing(named)
+                if not need.command
             )
 
 

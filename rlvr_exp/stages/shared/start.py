@@ -35,21 +35,20 @@ def start_problems(config: Config, fetchable: bool) -> Iterator[InputProblem]:
 
 def _of_links(config: Config, fetchable: bool) -> Iterator[InputProblem]:
     """Problems of a chain's commands, except for what an earlier link has yet to write."""
-    from rlvr_exp.chains.links import commands_of
+    from rlvr_exp.runs.chain import links_of
 
     root = directory_of(config) or UNNAMED
-    for command in commands_of(config.chain, root):
-        checked = compose_lenient(list(command.words))
-        found = checked.problems or start_problems(checked.config, fetchable)
-        for problem in found:
+    for job in links_of(config.chain, root):
+        checked = compose_lenient(list(job.words))
+        for problem in checked.problems or start_problems(checked.config, fetchable):
             if f"{root}/" not in f"{problem.what} {problem.got}":
-                yield replace(problem, where=f"chain.links.{command.name}: {problem.where}")
+                yield replace(problem, where=f"chain.links.{job.name}: {problem.where}")
 
 
 def _of_jobs(config: Config, fetchable: bool) -> Iterator[InputProblem]:
     """Problems of a study's runs. Runs of an arm differ by their seeds alone, so the first of each arm is checked; embedded data
     need no look, which takes long if they are cut into folds."""
-    from rlvr_exp.studies.places import check
+    from rlvr_exp.runs.jobs import check
 
     study = build(config.study)
     try:

@@ -9,7 +9,7 @@ from statistics import fmean
 
 import torch
 
-from rlvr_exp.config.select import planned
+from rlvr_exp.config.run import planned
 from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.tracking import read_metrics

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rlvr_exp.stages.shared.edited_text import as_edited_text
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.completion import syntax_fault
-from rlvr_exp.tasks.formats.rows import format_of
+from rlvr_exp.tasks.formats.rows import as_program, format_of
 from rlvr_exp.tasks.mutants import changed_line, chosen, stub_programs
 from rlvr_exp.verifiers.universal import fixed_answers
 
@@ -44,9 +43,9 @@ def validation_candidates(
 def _from_the_set(domain: Domain, task: Task, mutants: int) -> Iterator[ValidationCandidate]:
     for number, text in enumerate(task.negatives):
         yield ValidationCandidate(task, "wrong", str(number), domain.parse(text, task))
-    edited = as_edited_text(task)
-    if edited is not None:
-        yield from _altered(*edited, mutants)
+    program = as_program(task)
+    if program is not None:
+        yield from _altered(*program, mutants)
     if task.gold is None:
         return
     gold = domain.parse(task.gold, task)
@@ -54,7 +53,7 @@ def _from_the_set(domain: Domain, task: Task, mutants: int) -> Iterator[Validati
     form = format_of(task.problem)
     if form is not None and form.is_python:
         yield from _altered(task, gold, mutants)
-    elif edited is None:
+    elif program is None:
         yield ValidationCandidate(task, "hollow", "empty", Candidate(""))
 
 

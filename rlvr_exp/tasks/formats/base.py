@@ -22,6 +22,9 @@ class Format(ABC):
     """What a completion answers with, in a word."""
     languages: tuple[str, ...] = ()
     """Languages of a fenced block that is an answer."""
+    fixed_answers = ""
+    """Import path of a function of a problem and a kind (plain or all) that yields names and texts of answers which know nothing
+    of their task; empty: there are none."""
     is_python = False
     """Candidates are Python programs."""
 
@@ -52,9 +55,17 @@ class Format(ABC):
         found = answer_text(without_thoughts(completion), self.languages).strip("\n")
         return Candidate(found + "\n") if found.strip() else Candidate(None, f"no {self.answer} in the answer")
 
+    def as_program(self, problem: Any) -> tuple[Any, str] | None:
+        """A problem with other answers as one that a program answers and tests judge, and its reference program; else None."""
+        return None
+
     @abstractmethod
     def fault(self, problem: Any, text: str) -> str:
         """The syntax error of a candidate, in a line; empty where there is none. Runs nothing."""
+
+    def tokens(self, text: str) -> list[str] | None:
+        """The tokens of a candidate without comments and blanks; None if Python's scanner reads it."""
+        return None
 
     def layout(self, problem: Any, text: str) -> str | None:
         """A candidate without fault in its language's usual layout; None where there is none that is surely the same

@@ -5,18 +5,18 @@ there. Keys that a format does not name are ignored: data sets have their own.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.formats.ast_grep import AstGrep
+from rlvr_exp.core.domains import domains, load
+from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.tasks.formats.base import Format
-from rlvr_exp.tasks.formats.dafny import Dafny
 from rlvr_exp.tasks.formats.fields import Fault, RowId, identity_of, object_of
 from rlvr_exp.tasks.formats.pytest_suite import PytestSuite
 from rlvr_exp.tasks.formats.python_io import PythonIO
 
-FORMATS: Mapping[str, Format] = {one.name: one for one in (AstGrep(), PythonIO(), PytestSuite(), Dafny())}
+_OF_DOMAINS = {name: load(path)() for one in domains().values() for name, path in one.formats.items()}
+FORMATS: Mapping[str, Format] = {**_OF_DOMAINS, **{one.name: one for one in (PythonIO(), PytestSuite())}}
 """By name; a row without a named format has the first of these whose keys it has."""
 
 
@@ -41,6 +41,13 @@ class Malformed:
 def format_of(problem: Any) -> Format | None:
     """The format of a problem; None for a kind of a user's own."""
     return next((one for one in FORMATS.values() if isinstance(problem, one.problem)), None)
+
+
+def as_program(task: Task) -> tuple[Task, Candidate] | None:
+    """The task as one that a program answers and tests judge, and its reference program; None of a task that is no such one."""
+    form = format_of(task.problem)
+    found = None if form is None else form.as_program(task.problem)
+    return None if found is None else (replace(task, problem=found[0]), Candidate(found[1]))
 
 
 def read_row(line: bytes, name: str) -> Row | Malformed:

@@ -1,26 +1,27 @@
 """Fixed answers: programs that know nothing of their task. An answer that passes shows a hole in a verifier or a weak
 suite. Owns which list belongs to which kind of problem; a list is a module with `ANSWERS`, pairs of a name and a
 function that builds the answer's text from a part of the problem: for Python the names which its tests take from a
-solution, for Dafny the given program, for an edit its language. An edit with tests has the programs of Python, too, as edited texts.
+solution. A format of a domain has its own function (`Format.fixed_answers`).
 Builds text and runs nothing.
 """
 
+import ast
 import importlib
 import importlib.util
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
-from rlvr_exp.tasks.formats.dafny import DafnyProblem
+from rlvr_exp.core.domains import load
+from rlvr_exp.tasks.completion import tree
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import PythonProblem
-from rlvr_exp.verifiers.universal.names import wanted_names
+from rlvr_exp.tasks.formats.rows import format_of
+from rlvr_exp.verifiers.suite.shape import uses_of
 
 KINDS = ("none", "plain", "all")
 """Which fixed answers are tried: `plain`, those that return plain data or raise; `all`, those that attack, too."""
 PYTHON = "rlvr_exp.verifiers.universal.functions"
-EDITS = "rlvr_exp.verifiers.ast_grep.universal"
 PROGRAMS = "rlvr_exp.verifiers.universal.programs"
 
 
@@ -38,24 +39,15 @@ def _answers_of(problem: Any) -> AnswerList | None:
             return AnswerList(PROGRAMS, lambda _: None)
         case PythonProblem() | PytestProblem():
             return AnswerList(PYTHON, wanted_names)
-        case AstGrepProblem():
-            return AnswerList(EDITS, lambda edit: edit.language)
-        case DafnyProblem():
-            return AnswerList("rlvr_exp.verifiers.dafny.universal", lambda given: given.program)
     return None
 
 
 def fixed_answers(problem: Any, kind: str = "all") -> Iterator[tuple[str, str]]:
     """(name, text) of each fixed answer to a problem; none where its verifier has no list."""
+    form = format_of(problem)
+    if form is not None and form.fixed_answers and kind != "none":
+        yield from load(form.fixed_answers)(problem, kind)
     yield from _listed(problem, kind)
-    if isinstance(problem, AstGrepProblem) and problem.tests:
-        yield from _edited_to_programs(problem, kind)
-
-
-def _edited_to_programs(edit: AstGrepProblem, kind: str) -> Iterator[tuple[str, str]]:
-    as_action = importlib.import_module(EDITS).replacing_text
-    for name, program in _listed(PytestProblem(edit.tests), kind):
-        yield f"program_{name}", program if edit.answer == "text" else as_action(edit.language, program)
 
 
 def _listed(problem: Any, kind: str) -> Iterator[tuple[str, str]]:
@@ -68,3 +60,40 @@ def _listed(problem: Any, kind: str) -> Iterator[tuple[str, str]]:
     for name, build in listed.ANSWERS:
         if kind == "all" or plain is None or name in plain:
             yield name, build(given)
+
+
+MODULE = "solution"
+
+
+def wanted_names(problem: PythonProblem | PytestProblem) -> tuple[str, ...]:
+    """The names in order of first use: the entry point, or what the suite imports from `solution` or reads from it. Of a suite that
+    imports `*`, also what it reads and nowhere binds, sorted."""
+    if isinstance(problem, PythonProblem):
+        return (problem.entry_point,)
+    found: dict[str, None] = {}
+    for text in (problem.tests, *(text for name, text in problem.files if name.endswith(".py"))):
+        nodes = list(ast.walk(_parsed(text)))
+        for node in nodes:
+            found.update(dict.fromkeys(_names_in(node)))
+        if any(_imports_all(node) for node in nodes):
+            found.update(dict.fromkeys(uses_of((text,)).stars))
+    return tuple(found)
+
+
+def _imports_all(node: ast.AST) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == MODULE and any(one.name == "*" for one in node.names)
+
+
+def _parsed(text: str) -> ast.AST:
+    try:
+        return tree(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])  # no Python takes no name; the verifier gives no verdict, with the reason
+
+
+def _names_in(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom) and node.module == MODULE:
+        return [alias.name for alias in node.names if alias.name != "*"]
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == MODULE:
+        return [node.attr]
+    return []

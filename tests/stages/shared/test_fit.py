@@ -9,7 +9,7 @@ from tiny_step import flat, policy
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import to_yaml
-from rlvr_exp.config.select import planned
+from rlvr_exp.config.run import planned
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.models.policy import Policy

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.stages.shared.screening import WEAK, unfit
 from rlvr_exp.tasks.base import Candidate, Task
-from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
@@ -73,7 +73,7 @@ def edit(name: str, test: str, answer: str = "action", proved: bool = False) -> 
 
 def test_tests_of_edits_are_looked_at_as_those_of_programs_are():
     pytest.importorskip("ast_grep_py")
-    from rlvr_exp.verifiers.ast_grep import AstGrep
+    from rlvr_exp.domains.edits.verifier import AstGrep
 
     weak, wrong = "f(1) is None or f(1) == 2", "f(1) == 3"
     tasks = [edit("fine", "f(1) == 2"), edit("weak", weak), edit("weak text", weak, "text"), edit("wrong", wrong)]

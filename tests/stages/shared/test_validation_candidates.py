@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.stages.shared.validation_candidates import validation_candidates
 from rlvr_exp.tasks.base import Candidate, Task
-from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 
 BEFORE, AFTER = "def f(x):\n    return x\n", "def f(x):\n    return x + 1\n"
 TESTS = "from solution import f\n\ndef test_f():\n    assert f(1) == 2\n"

@@ -2,10 +2,10 @@
 
 import pytest
 
+from rlvr_exp.domains.dafny.problem import DafnyProblem
+from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.tasks.base import Candidate, Task
-from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
 from rlvr_exp.tasks.formats.candidates import fault_of
-from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.tasks.formats.domain import RowDomain
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 

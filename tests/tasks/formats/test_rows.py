@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.domains.dafny.problem import DafnyProblem
+from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.formats.ast_grep import AstGrepProblem
-from rlvr_exp.tasks.formats.dafny import DafnyProblem
 from rlvr_exp.tasks.formats.limits import Limits
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase

@@ -1,1 +1,0 @@
-"""The embedded Dafny corpus: families of small methods, draws of rows, mutants, and the frozen splits' builder."""

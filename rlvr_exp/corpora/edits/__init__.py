@@ -1,1 +1,0 @@
-"""The embedded corpus of edits: families of small changes to Python programs, drawn, proved and frozen."""

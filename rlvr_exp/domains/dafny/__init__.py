@@ -1,0 +1,1 @@
+"""Dafny: bodies to write and to annotate, with Dafny as the judge."""

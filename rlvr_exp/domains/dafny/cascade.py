@@ -1,0 +1,390 @@
+"""Two roles in sequence: a writer writes a body, an annotator adds annotations until Dafny proves it.
+
+A body is judged twice: with the annotator's annotations, against the program with the hole and the written code, which is
+the cascade's verdict; and, where that is no proof, with the gold's annotations grafted onto it, which shows whether the
+body itself is correct. The two verdicts decide which role a failure is attributed to.
+
+In training a writer's group is the bodies of one task, an annotator's the annotations of one body. Equal bodies of a task
+are annotated once. Who is credited with how much: rlvr_exp.episodes.credit.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any
+
+from rlvr_exp.domains.dafny.guards import body_violation
+from rlvr_exp.domains.dafny.options import ANNOTATOR, ROLES, WRITER
+from rlvr_exp.domains.dafny.tasks import TwoStage
+from rlvr_exp.episodes import credit
+from rlvr_exp.episodes.environment import Environment, Result
+from rlvr_exp.episodes.environments.retry import feedback, follows, retried, too_long
+from rlvr_exp.episodes.episode import Episode, Judge, Request, Sample, Turn
+from rlvr_exp.episodes.types import PENDING, Completion, RewardBreakdown, TokenCount
+from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.completion import without_thoughts
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
+
+FAILURES = {"parse": "syntax", "resolve": "syntax", "timeout": "timeout", "verify": "semantic"}
+"""Buckets of a verdict in three kinds; every other bucket is its own kind."""
+TOO_LONG = Verdict("failed", PROMPT_TOO_LONG, log="the prompt with the body is longer than the annotator accepts")
+GOLD = "annotator of gold"
+"""Label of the draws of annotations of the data's own bodies."""
+
+
+@dataclass(frozen=True)
+class Widths:
+    """How an episode branches; the bodies are as many as the episode has samples, and without samples the gold's body is
+    annotated.
+
+    Args:
+        annotations: sampled of each body.
+        attempts: the most attempts at an annotation, each after the first with the feedback on the previous one.
+        resamples: annotations of each body that no role learns from, for the writer's credit.
+        graft_all: bodies that an annotation proves are judged with the gold's annotations as well.
+    """
+
+    annotations: int = 1
+    attempts: int = 1
+    resamples: int = 0
+    graft_all: bool = False
+
+
+@dataclass(frozen=True)
+class WrittenBody:
+    """What the environment knows of a writer's turn."""
+
+    text: str | None
+    """The body in its completion; None where there is none."""
+    faulty: bool
+    """It cannot be annotated; the turn's verdict says why."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """A body of an episode with its annotations."""
+
+    index: int
+    """Of its turn; -1: the gold's, which has none."""
+    turn: Turn | None
+    text: str
+    """Empty where the turn has none."""
+    chains: tuple[tuple[int, ...], ...]
+    """Turns of each annotation of it, or of an equal body: one for each attempt."""
+    others: tuple[tuple[int, ...], ...]
+    """Likewise under the other annotator."""
+    own: bool
+    """The annotations are of this body, not of an equal one before it."""
+    proved: bool
+    """Some sampled annotations, or the gold's, prove it."""
+
+    @property
+    def fault(self) -> Verdict | None:
+        """Why there is nothing to annotate."""
+        if self.turn is None:
+            return None if self.chains else TOO_LONG
+        return self.turn.completion.verdict if self.turn.note.faulty else None
+
+
+class Cascade(Environment):
+    """
+    Args:
+        counterfactual: the writer is credited with the difference that its body makes under another annotator, otherwise
+            with the mean reward of the cascades that it is part of.
+    """
+
+    name = "cascade"
+    roles = ROLES
+
+    def __init__(self, domain: TwoStage, widths: Widths, counterfactual: bool = False):
+        self._domain, self._widths, self._counterfactual = domain, widths, counterfactual
+
+    def domain(self, role: str) -> Domain:
+        return self._domain.writer if role == WRITER else self._domain.annotator
+
+    # What is asked for, in this order: bodies, annotations of them, retries, verdicts of bodies that nothing proves.
+
+    def asks(self, episode: Episode) -> Sequence[Request]:
+        if not episode.turns:
+            return [self._write(episode) if episode.samples else self._gold(episode)]
+        return [*self._annotate(episode)] or [*self._retry(episode)] or [*self._judge(episode)]
+
+    def _write(self, episode: Episode) -> Sample:
+        keys = tuple(episode.draws.key(episode.task, index, label=WRITER) for index in episode.samples)
+        return Sample(WRITER, episode.task, self._domain.writer.task_prompt(episode.task), keys, pending=True)
+
+    def _gold(self, episode: Episode) -> Sample:
+        keys = [episode.draws.key(episode.task, 0, number, label=GOLD) for number in range(self._widths.annotations)]
+        return self._annotation(episode.task, self._domain.gold_body(episode.task), tuple(keys), None)
+
+    def _annotate(self, episode: Episode) -> Iterator[Sample]:
+        task, widths = episode.task, self._widths
+        for body in self.bodies(episode):
+            if not body.own or body.fault is not None or body.chains or body.turn is None:
+                continue
+            path = (episode.samples[body.turn.completion.sample],)
+            keys = [episode.draws.key(task, *path, number, label=ANNOTATOR) for number in range(widths.annotations)]
+            if widths.annotations == 1:  # A chain of single turns needs no number.
+                keys = [episode.draws.key(task, *path, label=ANNOTATOR)]
+            yield self._annotation(task, body.text, tuple(keys), body.index)
+            if widths.resamples:
+                keys = [
+                    episode.draws.key(task, *path, number, label="counterfactual") for number in range(widths.resamples)
+                ]
+                yield replace(self._annotation(task, body.text, tuple(keys), body.index), learn=False)
+
+    def _annotation(self, task: Task, body: str, keys: tuple, parent: int | None) -> Sample:
+        kept = replace(task.problem, keep=self._domain.program(task, body))
+        derived = self._domain.annotation(task, body, kept)
+        return Sample(ANNOTATOR, derived, self._domain.annotator.task_prompt(derived), keys, parent)
+
+    def _retry(self, episode: Episode) -> Iterator[Sample]:
+        for body in self.bodies(episode):
+            for chain in (*body.chains, *body.others) if body.own else ():
+                last = episode.turns[chain[-1]]
+                if len(chain) < self._widths.attempts and follows(last.completion) and not episode.children(chain[-1]):
+                    task, verdict = last.completion.task, last.completion.verdict
+                    previous = without_thoughts(last.completion.text)
+                    prompt = self._domain.annotator.retry_prompt(task, previous, feedback(verdict))
+                    keys = (retried(episode.turns[chain[0]].key, len(chain)),)
+                    yield Sample(ANNOTATOR, task, prompt, keys, chain[-1], learn=False)
+
+    def _judge(self, episode: Episode) -> Iterator[Judge]:
+        for body in self.bodies(episode):
+            written = body.turn.completion if body.turn is not None else None
+            if written and written.verdict == PENDING and (self._widths.graft_all or not body.proved):
+                yield Judge(WRITER, written.task, written.candidate, body.index)
+
+    def step(self, episode: Episode, results: Sequence[Result]) -> Episode:
+        for request, answer in results:
+            if isinstance(answer, Verdict):
+                episode = self._judged(episode, request, answer)
+            elif isinstance(request, Sample):
+                episode = self._sampled(episode, request, answer)
+        return episode
+
+    def _sampled(self, episode: Episode, request: Sample, turns: Sequence[Turn]) -> Episode:
+        if request.role == WRITER:
+            return episode.add([self._read(turn) for turn in turns])
+        if request.parent is None or not all(map(_too_long, turns)):
+            return episode.add(turns)
+        parent = episode.turns[request.parent]
+        if parent.role != WRITER:  # A retry that is left out.
+            return episode.add(turns)
+        completion, note = replace(parent.completion, verdict=TOO_LONG), replace(parent.note, faulty=True)
+        return episode.put(request.parent, replace(parent, completion=completion, note=note))
+
+    def _read(self, turn: Turn) -> Turn:
+        """A writer's turn with its body, and with its fault as its verdict."""
+        completion, task = turn.completion, turn.completion.task
+        body = self._domain.body(completion.text, task).text
+        fault = self._fault(completion, body)
+        if fault is not None:
+            turn = replace(turn, completion=replace(completion, verdict=fault))
+        return replace(turn, note=WrittenBody(body, fault is not None))
+
+    def _fault(self, written: Completion, body: str | None) -> Verdict | None:
+        """Why a body cannot be annotated: it was truncated, there is none, or it is not allowed."""
+        if written.truncated or body is None or too_long(written):
+            return written.verdict
+        violation = body_violation(self._domain.program(written.task, None), self._domain.program(written.task, body))
+        return None if violation is None else Verdict("rejected", rule=violation.rule, log=violation.log)
+
+    # What an episode comes to.
+
+    def bodies(self, episode: Episode) -> list[Body]:
+        """The bodies of an episode, in the order of their turns; without a writer the gold's alone."""
+        written = [index for index, turn in enumerate(episode.turns) if turn.role == WRITER]
+        if not written:
+            return [self._body(episode, -1, -1)] if episode.turns else []
+        texts = [(note.text, note.faulty) for note in (episode.turns[index].note for index in written)]
+        firsts = [written[texts.index(text)] for text in texts]
+        return [self._body(episode, index, first) for index, first in zip(written, firsts, strict=True)]
+
+    def _body(self, episode: Episode, index: int, first: int) -> Body:
+        turn = None if index < 0 else episode.turns[index]
+        text = self._domain.gold_body(episode.task) if turn is None else turn.note.text or ""
+        faulty = turn is not None and turn.note.faulty
+        children = episode.children(None if first < 0 else first)
+        annotated = [place for place in children if episode.turns[place].role == ANNOTATOR]
+        roots = [] if faulty else [place for place in annotated if not _too_long(episode.turns[place])]
+        chains, others = (
+            tuple(_chain(episode, root) for root in roots if episode.turns[root].learn is learn)
+            for learn in (True, False)
+        )
+        passed = turn is None or turn.completion.verdict.outcome == "passed"
+        proved = passed or any(_verdict(episode, chain).outcome == "passed" for chain in chains)
+        return Body(index, turn, text, chains, others, index == first, proved and not faulty)
+
+    def result(self, episode: Episode) -> Completion:
+        """The annotator's last attempt; tokens and seconds are those of all turns."""
+        (body,) = self.bodies(episode)
+        last = episode.turns[body.chains[0][-1]].completion if body.chains else None
+        turns = [turn.completion for turn in episode.turns if not _too_long(turn)]
+        seconds = sum(one.drawn if one is (body.turn and body.turn.completion) else one.seconds for one in turns)
+        base = last or replace(episode.turns[0].completion, text="")
+        sampled = TokenCount(sum(one.tokens for one in turns), base.truncated)
+        return replace(base, task=episode.task, sampled=sampled, verdict=_result(episode, body, 0), seconds=seconds)
+
+    def outcome(self, episode: Episode) -> Mapping[str, Any]:
+        (body,) = self.bodies(episode)
+        return {
+            "written": body.turn.completion.text if body.turn else "",
+            "body": _text(body),
+            "body_proved": body.proved,
+            "failed_by": failed_by(episode, body, 0),
+            "failure": failure(_result(episode, body, 0)),
+            "attempts": len(body.chains[0]) if body.chains else 0,
+            "lines": self._domain.gold_body(episode.task).strip().count("\n") + 1,
+        }
+
+    # Who learns from what.
+
+    def supplement(self, episodes: Sequence[Episode]) -> Sequence[Episode]:
+        """Annotations of the golds' bodies, where no body of the step can be annotated."""
+        if any(turn.role == ANNOTATOR for episode in episodes for turn in episode.turns):
+            return ()
+        return [replace(episode, samples=(), turns=()) for episode in episodes]
+
+    def groups(self, episode: Episode) -> Sequence[Sequence[int]]:
+        bodies = self.bodies(episode)
+        written = [[body.index for body in bodies if body.turn is not None]]
+        annotated = [[chain[0] for chain in body.chains] for body in bodies if body.own]
+        return [group for group in written + annotated if group]
+
+    def rewarded(self, episode: Episode) -> Sequence[int]:
+        """Annotations, at their first and last attempt, and bodies that nothing was annotated of, or that are compared
+        under the gold's annotations."""
+        found: dict[int, None] = {}
+        for body in self.bodies(episode):
+            alone = [] if body.turn is None else [body.index]
+            found |= dict.fromkeys([chain[-1] for chain in body.chains] or alone)
+            found |= dict.fromkeys(self._other(body))
+        for body in self.bodies(episode):
+            found |= dict.fromkeys(chain[0] for chain in body.chains)
+        return list(found)
+
+    def _other(self, body: Body) -> list[int]:
+        """Turns whose rewards say what a body is worth under the other annotator."""
+        if not self._counterfactual or body.turn is None:
+            return []
+        return [chain[-1] for chain in body.others] or [body.index]
+
+    def credit(self, episode: Episode, rewards: Mapping[int, RewardBreakdown]) -> Mapping[int, RewardBreakdown]:
+        bodies = [body for body in self.bodies(episode) if body.turn is not None]
+        cascades = [
+            [rewards[place] for place in [chain[-1] for chain in body.chains] or [body.index]] for body in bodies
+        ]
+        if self._counterfactual:
+            others = [[rewards[place].total for place in self._other(body)] for body in bodies]
+            credits = credit.counterfactual(others)
+        else:
+            credits = credit.shared([[one.total for one in each] for each in cascades])
+        own = zip(bodies, cascades, credits, strict=True)
+        return {**rewards, **{body.index: mean_reward(each, value) for body, each, value in own}}
+
+    def shown(self, episode: Episode, index: int) -> Completion:
+        """A body that annotations prove is shown with their verdict."""
+        turn = episode.turns[index]
+        if turn.role == ANNOTATOR or turn.note.faulty or turn.completion.verdict.outcome == "passed":
+            return turn.completion
+        body = next(one for one in self.bodies(episode) if one.index == index)
+        proofs = (_verdict(episode, chain) for chain in body.chains)
+        verdict = next((one for one in proofs if one.outcome == "passed"), turn.completion.verdict)
+        return replace(turn.completion, verdict=verdict)
+
+    def about(self, episode: Episode, index: int) -> Mapping[str, Any]:
+        bodies, turn = self.bodies(episode), episode.turns[index]
+        if turn.role == WRITER:
+            body = next(one for one in bodies if one.index == index)
+            verdicts = [_result(episode, body, place) for place in range(len(body.chains) or 1)]
+            proved = sum(one.outcome == "passed" for one in verdicts)
+            by = None if body.proved else WRITER
+            return {"role": WRITER, "body": _text(body), "failed_by": by, "cascades": len(verdicts), "proved": proved}
+        body = next(one for one in bodies if any(chain[0] == index for chain in one.chains))
+        place = next(number for number, chain in enumerate(body.chains) if chain[0] == index)
+        written = {"written": body.turn.completion.text} if body.turn else {}
+        found = {"role": ANNOTATOR, "body": body.text, **written, "failed_by": failed_by(episode, body, place)}
+        again = [_attempt(episode.turns[other].completion) for other in body.chains[place][1:]]
+        return {**found, "failure": failure(_result(episode, body, place))} | ({"again": again} if again else {})
+
+    def metrics(self, episodes: Sequence[Episode]) -> dict[str, float]:
+        """Cascades proved, and which role failed and how."""
+        results = [
+            (_result(episode, body, place), failed_by(episode, body, place))
+            for episode in episodes
+            for body in self.bodies(episode)
+            for place in range(len(body.chains) or 1)
+        ]
+        judged = [one for one in results if one[0].outcome != "no_verdict"]
+        row = {"cascade/no_verdict": float(len(results) - len(judged))}
+        if judged:
+            share = 1.0 / len(judged)
+            row["cascade/success/mean"] = share * sum(verdict.outcome == "passed" for verdict, _ in judged)
+            row |= {f"cascade/failed_by/{role}": share * sum(by == role for _, by in judged) for role in ROLES}
+            kinds = Counter(kind for verdict, _ in judged if (kind := failure(verdict)))
+            row |= {f"cascade/failure/{kind}": share * count for kind, count in kinds.items()}
+        return row
+
+
+def failure(verdict: Verdict) -> str | None:
+    """syntax, timeout or semantic; otherwise the bucket, `rejected` or `no_verdict`; None for a proof."""
+    if verdict.outcome == "passed":
+        return None
+    return FAILURES.get(verdict.bucket or "", verdict.bucket or verdict.outcome)
+
+
+def failed_by(episode: Episode, body: Body, place: int) -> str | None:
+    """The role at fault in a cascade; None for a proof, and where there is no verdict.
+
+    A body that cannot be annotated, or that is not valid Dafny by itself, is the writer's fault. So is a body that stays
+    unproved and that the gold's annotations do not prove either, as far as these can show: another algorithm may need
+    other annotations. Every other failure is the annotator's.
+    """
+    verdict = _result(episode, body, place)
+    if verdict.outcome in ("passed", "no_verdict"):
+        return None
+    if body.fault is not None:
+        return WRITER
+    alone = None if body.turn is None else FAILURES.get(body.turn.completion.verdict.bucket or "")
+    hopeless = alone == "syntax" or failure(verdict) in ("semantic", "timeout")
+    return WRITER if hopeless and not body.proved else ANNOTATOR
+
+
+def mean_reward(paid: Sequence[RewardBreakdown], credit: float | None) -> RewardBreakdown:
+    """The mean reward of a body's cascades; its total is the body's credit."""
+    judged = [one for one in paid if one.sum is not None]
+    if not judged or credit is None:
+        return RewardBreakdown(None, None, {})
+    terms = {name: fmean(one.terms[name] for one in judged) for name in judged[0].terms}
+    return RewardBreakdown(credit, fmean(one.sum for one in judged if one.sum is not None), terms)
+
+
+def _result(episode: Episode, body: Body, place: int) -> Verdict:
+    """The verdict of a cascade: of the body with one of its annotations."""
+    return body.fault if body.fault is not None else _verdict(episode, body.chains[place])
+
+
+def _text(body: Body) -> str | None:
+    """The body as files have it: null where there is none."""
+    return body.text if body.turn is None else body.turn.note.text
+
+
+def _verdict(episode: Episode, chain: Sequence[int]) -> Verdict:
+    return episode.turns[chain[-1]].completion.verdict
+
+
+def _chain(episode: Episode, root: int) -> tuple[int, ...]:
+    """An annotation and its retries; a retry whose prompt was too long is none."""
+    following = [place for place in episode.children(root) if not _too_long(episode.turns[place])]
+    return (root, *_chain(episode, following[0])) if following else (root,)
+
+
+def _too_long(turn: Turn) -> bool:
+    return too_long(turn.completion)
+
+
+def _attempt(completion: Completion) -> dict[str, Any]:
+    verdict = completion.verdict
+    return {"completion": completion.text, "outcome": verdict.outcome, "bucket": verdict.bucket}

@@ -1,0 +1,113 @@
+"""The contest of Dafny in `benchmark=verifiers`: the verifier against one plain `dafny` process a program."""
+
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+from rlvr_exp.config.benchmark import Verifiers
+from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.seeds import uniform
+from rlvr_exp.domains.dafny.problem import DafnyProblem
+from rlvr_exp.domains.dafny.tool import command_words, find, log_reader
+from rlvr_exp.domains.dafny.verifier import DafnyVerifier
+from rlvr_exp.sandbox.isolation import process_tree
+from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.verifiers.base import Request
+
+AGAINST = "one dafny process"
+_RLIMIT, _PROOF_S = 20_000_000, 60.0
+"""Limits of one Dafny program on both sides: in the prover's own count, and of the clock."""
+
+
+def verifier(sandbox: Sandbox) -> DafnyVerifier:
+    return DafnyVerifier(sandbox, rlimit=_RLIMIT, cpu_s=_PROOF_S, wall_s=_PROOF_S, memory_mb=2048)
+
+
+def baseline() -> "DafnyProcess":
+    return DafnyProcess(_RLIMIT, _PROOF_S)
+
+
+def lines(options: Verifiers, count: int) -> list[tuple[str, list[str], float]]:
+    """The lines of the contest. Raises InputError if the folder has no programs."""
+    return [
+        ("dafny, provable or not", _proofs(options, count), 2.5),
+        ("dafny, parse or resolve", unreadable(0, count), 30),
+    ]
+
+
+def _proofs(options: Verifiers, count: int) -> list[str]:
+    if not options.dafny_programs:
+        return candidates(0, count)
+    paths = sorted(Path(options.dafny_programs).glob("*.dfy"), key=lambda path: uniform("benchmark", path.name))
+    if not paths:
+        remedy = "name a folder of *.dfy files, or leave it out for the embedded ones"
+        raise InputError(
+            InputProblem("benchmark.dafny_programs", "no programs are there", options.dafny_programs, remedy=remedy)
+        )
+    return [path.read_text(encoding="utf-8-sig") for path in paths[: options.dafny_limit or None]]
+
+
+def candidates(turn: int, count: int) -> list[str]:
+    """Dafny programs with a loop, each second of which cannot be proved."""
+    return [_proof(f"{turn}_{index}", "i <= n" if index % 2 == 0 else "i <= n + 1") for index in range(count)]
+
+
+def unreadable(turn: int, count: int) -> list[str]:
+    """Dafny programs of which each second does not parse, and each other one does not resolve."""
+    broken = [("invariant 0 <=", "invariant 0 <= <="), ("s := s + i", "s := s + missing")]
+    return [_proof(f"{turn}_{index}", "i <= n").replace(*broken[index % 2]) for index in range(count)]
+
+
+def _proof(name: str, bound: str) -> str:
+    return f"""method Sum_{name}(n: nat) returns (s: nat)
+  ensures 2 * s == n * (n + 1)
+{{
+  s := 0;
+  var i := 0;
+  while i < n
+    invariant 0 <= i && {bound}
+    invariant 2 * s == i * (i + 1)
+  {{
+    i := i + 1;
+    s := s + i;
+  }}
+}}
+"""
+
+
+def request(program: str) -> Request:
+    return Request(DafnyProblem(program), Candidate(program))
+
+
+class DafnyProcess:
+    """One plain `dafny` process a program: "passed", the bucket of its output, or "timeout"."""
+
+    def __init__(self, rlimit: int, wall_s: float):
+        tool = find()
+        self._command = [*tool.command, *command_words(tool, rlimit)]
+        self._read, self._wall_s = log_reader(tool), wall_s
+        self._table = process_tree.Processes()
+
+    def __call__(self, program: str) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "candidate.dfy").write_text(program, encoding="utf-8")
+            try:
+                output, status = _output([*self._command, "candidate.dfy"], folder, self._wall_s, self._table)
+            except subprocess.TimeoutExpired:
+                return "timeout"
+        report = self._read(output.decode(errors="replace"), status)
+        return "passed" if report.proved else report.bucket
+
+
+def _output(command: list[str], folder: str, wall_s: float, table: process_tree.Processes) -> tuple[bytes, int]:
+    """What the command wrote, and its status. Raises TimeoutExpired once it has ended with all that it started: its prover
+    does not notice its end."""
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        try:
+            return process.communicate(timeout=wall_s)[0], process.returncode
+        except subprocess.TimeoutExpired:
+            for pid in (*table.below(process.pid), process.pid):
+                process_tree.send(pid, signal.SIGKILL)
+            raise

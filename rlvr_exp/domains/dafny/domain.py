@@ -1,0 +1,14 @@
+"""Registers the Dafny domain."""
+
+from rlvr_exp.core.domains import Domain
+
+DOMAIN = Domain(
+    name="dafny",
+    schemas="rlvr_exp.domains.dafny.options",
+    embedded={"tiny_dafny": "rlvr_exp.domains.dafny.tasks:of_tiny"},
+    formats={"dafny": "rlvr_exp.domains.dafny.problem:Dafny"},
+    stage_nodes={"cascade": "rlvr_exp.domains.dafny.options:Cascade"},
+    team="rlvr_exp.domains.dafny.options:TEAM",
+    contests={"dafny": "rlvr_exp.domains.dafny.contest"},
+    report_sections=("rlvr_exp.domains.dafny.cascade_report:cascade_section",),
+)

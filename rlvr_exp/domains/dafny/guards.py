@@ -1,0 +1,482 @@
+"""The guards: a candidate must still be the given program with a proof, and may not reach "0 errors" without a proof.
+
+A program's declarations are parsed once, with the names that its specification mentions and the calls that are proofs. The
+comparison goes declaration by declaration, token by token in specifications. Whatever the given program does itself is
+allowed as often and in the same declaration. A candidate may prove (bodies of methods and lemmas, invariants, asserts, ghost
+code), add declarations that have bodies and take no name that the given program mentions, and add `ensures` to what it proves.
+Rules are listed in rlvr_exp/docs/dafny.md. Dafny decides whether the proof holds.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal
+
+from rlvr_exp.domains.dafny import annotations as erase
+from rlvr_exp.domains.dafny import soundness
+from rlvr_exp.domains.dafny.problem import Protect
+from rlvr_exp.domains.dafny.scopes import Use, uses
+from rlvr_exp.domains.dafny.soundness import SoundnessRisk, attribute_of, bodyless, soundness_risks
+from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Unreadable, parse
+from rlvr_exp.domains.dafny.tokens import has_directive, plain, tokens
+
+PROVED = CALLABLES - {"function"}
+"""Kinds whose bodies are proved; a function's is part of the specification."""
+_IMPLIED = {"autocontracts": ("Valid", "Repr")}
+"""Names that an attribute implies without writing them."""
+_OF_ITERATORS = "MoveNext"
+"""The method that every iterator has."""
+
+
+@dataclass(frozen=True)
+class ProgramDeclarations:
+    """A parsed program: its declarations and the names that they mention."""
+
+    declarations: tuple[Declaration, ...]
+    spoken: frozenset[str]
+    """Identifiers in specifications and definitions, without parameters of their own declaration."""
+    meant: frozenset[Use]
+    """The identifiers among them that can mean a function, method, constant or field."""
+    labels: frozenset[str]
+    """Names of its methods, lemmas and functions in the tool's log."""
+    assumes: bool
+    """Whether it assumes something without a proof: `assume` or a `free` clause."""
+    unwritten: frozenset[tuple[str, str]]
+    """Keys of its callables that promise something without a body."""
+    text: str = ""
+    """The program itself."""
+    faults: frozenset[str] = frozenset()
+    """Its types that make Dafny inconsistent."""
+    bits: frozenset[str] = frozenset()
+    """Its names that mean bit vectors."""
+
+
+@lru_cache(maxsize=2048)
+def read_declarations(text: str) -> ProgramDeclarations:
+    """Parse a given program. Raises Unreadable."""
+    if has_directive(text):
+        raise Unreadable("a line that begins with #")
+    declarations = parse(text)
+    found = list(every(declarations))
+    meant = frozenset(use for one in found for use in _uses(one))
+    spoken = frozenset(name for one in found for name in speaks_of(one)) | {use.name for use in meant}
+    labels = frozenset(label for label, _ in labelled(declarations))
+    assumes = any(_assumes(one) for one in found)
+    own = (frozenset(soundness.type_faults(declarations)), soundness.bit_vectors(declarations))
+    return ProgramDeclarations(declarations, spoken, meant, labels, assumes, _unwritten(found), text, *own)
+
+
+def labelled(declarations: Sequence[Declaration], inner: str = "") -> Iterator[tuple[str, Declaration]]:
+    """The callables, each with its name in the tool's log: from the innermost module on."""
+    for one in declarations:
+        own = one.name.rpartition(".")[2] or "_ctor"
+        if one.kind in CALLABLES:
+            yield inner + own, one
+        elif one.members:
+            yield from labelled(one.members, f"{own}." if one.kind == "module" else f"{inner}{own}.")
+
+
+def _promises(one: Declaration) -> bool:
+    """Whether it has a body that must keep a promise: Dafny 2.3 writes a line for each such body."""
+    promises = any(clause.word in ("ensures", "yield ensures") for clause in one.clauses)
+    return one.kind in PROVED and one.body is not None and promises
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the tool's output on a candidate is compared with."""
+
+    proofs: frozenset[str] = frozenset()
+    """Names of lemmas and ghost methods that no compiled method has: calls of them are proofs."""
+    runs: frozenset[str] = frozenset()
+    """Names of compiled methods."""
+    methods: frozenset[str] = frozenset()
+    """Names of methods, ghost ones too."""
+    bodyless: int = 0
+    """Number of loops and forall statements without a body."""
+    bits: frozenset[str] = frozenset()
+    """Names that mean bit vectors."""
+    unconditional: frozenset[str] = frozenset()
+    """Labels of callables that require nothing."""
+    promising: Counter[str] = field(default_factory=Counter)
+    """Labels of methods, lemmas, constructors and iterators whose bodies must keep a promise, with their number;
+    the tool has to report each of them as verified."""
+
+    @classmethod
+    def of(cls, declarations: Sequence[Declaration]) -> "Facts":
+        found = list(every(declarations))
+        ghosts = frozenset(one.name for one in found if one.ghost and one.kind in ("lemma", "method"))
+        runs = frozenset(one.name for one in found if one.kind == "method" and not one.ghost) | {_OF_ITERATORS}
+        methods = runs | {one.name for one in found if one.kind == "method"}
+        open_loops = sum(bodyless(body) for one in found for body in (one.body, one.compiled) if body)
+        named = list(labelled(declarations))
+        promising = Counter(label for label, one in named if _promises(one))
+        free = frozenset(label for label, one in named if not any("requires" in each.word for each in one.clauses))
+        return cls(ghosts - runs, runs, methods, open_loops, soundness.bit_vectors(declarations), free, promising)
+
+
+def _assumes(one: Declaration) -> bool:
+    return any(token in ("assume", "free") or token.startswith("free ") for token in one.everything())
+
+
+def _unwritten(found: Sequence[Declaration]) -> frozenset[tuple[str, str]]:
+    open_ones = (one for one in found if one.kind in CALLABLES and one.body is None)
+    return frozenset(one.key for one in open_ones if any(clause.word == "ensures" for clause in one.clauses))
+
+
+def leaves_assumed(given: ProgramDeclarations, text: str) -> bool:
+    """Whether a candidate has assumptions of the given program: what it gives a body is none."""
+    try:
+        left = _unwritten(list(every(parse(text))))
+    except Unreadable:
+        return True
+    return given.assumes or not given.unwritten.isdisjoint(left)
+
+
+def every(declarations: Sequence[Declaration]) -> Iterator[Declaration]:
+    """All declarations, members included."""
+    for one in declarations:
+        yield one
+        yield from every(one.members or ())
+
+
+def _uses(one: Declaration) -> Iterator[Use]:
+    """As `speaks_of`, without names that the specification itself binds."""
+    own = frozenset(_parameters(one.head)) if one.kind in CALLABLES or one.kind == "datatype" else frozenset()
+    mentioned = [one.head, *(clause.text for clause in one.clauses)]
+    if one.kind not in PROVED and one.body:
+        mentioned.append(one.body)
+    for part in mentioned:
+        yield from uses(part, own)
+    for attribute in one.attributes:
+        yield from (Use(name, False) for name in _IMPLIED.get(attribute[2], ()))
+
+
+def speaks_of(one: Declaration) -> Iterator[str]:
+    """Identifiers of its specification, and of its body unless that is a proof."""
+    own = _parameters(one.head) if one.kind in CALLABLES else set()
+    mentioned = list(one.head) + [token for clause in one.clauses for token in clause.text]
+    if one.kind not in PROVED and one.body:
+        mentioned += one.body
+    yield from (token for token in mentioned if (token[0].isalpha() or token[0] in "_?") and token not in own)
+    for attribute in one.attributes:
+        yield from _IMPLIED.get(attribute[2], ())
+
+
+def _parameters(head: Sequence[str]) -> set[str]:
+    """Names before a colon inside parentheses."""
+    depth, found = 0, set()
+    for token, following in zip(head, (*head[1:], ""), strict=True):
+        depth += (token == "(") - (token == ")")
+        if depth and following == ":":
+            found.add(token)
+    return found
+
+
+_KEPT = frozenset(("requires", "modifies", "reads", "yield requires", "free requires", "free ensures", "invariant"))
+
+
+@dataclass(frozen=True)
+class Violation:
+    """The rule that a candidate broke, and where."""
+
+    rule: str
+    log: str
+
+
+class ViolationError(Exception):
+    """Raised inside this module at the first violation."""
+
+    def __init__(self, rule: str, log: str):
+        super().__init__(log)
+        self.violation = Violation(rule, log)
+
+
+def before_parsing(program: str, text: str) -> Violation | None:
+    """Violations that must not reach Dafny's parser: directives that remove text, files of the machine. `text` is the
+    original candidate, with its comments."""
+    if has_directive(text):
+        return Violation("preprocessor", "a line begins with #, which Dafny obeys even inside comments and strings")
+    if "include" in text and Counter(_includes(text)) - Counter(_includes(program)):
+        return Violation("include", "a file that the given program does not include")
+    return None
+
+
+def _includes(text: str) -> list[str]:
+    found = tokens(text)
+    return [following for token, following in pairwise(found) if token == "include"]
+
+
+def check(
+    given: ProgramDeclarations, text: str, protect: Protect, holes: bool = True, keep: ProgramDeclarations | None = None
+) -> tuple[Violation | None, Facts]:
+    """The first rule that the candidate breaks, and the facts needed to check the tool's output.
+
+    Args:
+        protect: whether code may change.
+        holes: whether what has no body in the given program, promises something and is not called, must get one.
+        keep: a program whose code must not change either; a body without code there stays empty.
+
+    Raises:
+        Unreadable: the candidate cannot be read; Dafny most likely cannot either, and if it can, it must not pass.
+    """
+    declarations = parse(text)
+    facts = Facts.of(declarations)
+    try:
+        _Comparison(given, protect, facts).compare(given.declarations, declarations, ())
+        if keep is not None:
+            _Comparison(keep, "program", facts, empty="kept").compare(keep.declarations, declarations, ())
+        if holes:
+            _check_holes(given, declarations)
+        _check_types(given, declarations)
+    except ViolationError as error:
+        return error.violation, facts
+    return None, facts
+
+
+def _check_types(given: ProgramDeclarations, declarations: Sequence[Declaration]) -> None:
+    """No new type, and no new field of a given one, makes Dafny inconsistent."""
+    for name, why in soundness.type_faults(declarations).items():
+        if name not in given.faults:
+            raise ViolationError("unsound", f"type {name} {why}")
+
+
+def _check_holes(given: ProgramDeclarations, declarations: Sequence[Declaration]) -> None:
+    """A given method without a body that promises something and that no other given body calls has to be written."""
+    left = {path for path, one in _paths(declarations) if one.body is None}
+    for path, one in _paths(given.declarations, assumed=False):
+        if path in left and _is_hole(one) and not _is_called(one.name, given.declarations):
+            raise ViolationError("no-body", f"{_title(one)} still has no body")
+
+
+def _is_hole(one: Declaration) -> bool:
+    promises = any(clause.word == "ensures" for clause in one.clauses)
+    outside = any(attribute[2] in ("axiom", "extern") for attribute in one.attributes) or "extern" in one.head
+    return one.kind in PROVED and one.body is None and promises and not outside
+
+
+def _is_called(name: str, declarations: Sequence[Declaration]) -> bool:
+    callers = (one for one in every(declarations) if one.kind in CALLABLES and one.body)
+    return any(
+        name in (one.body or ()) for one in callers if one.name != "Main" and not one.name.lower().startswith("test")
+    )
+
+
+def _paths(
+    declarations: Sequence[Declaration], above: tuple = (), assumed: bool = True
+) -> Iterator[tuple[tuple, Declaration]]:
+    """Every declaration with its path; `assumed` false: not inside declarations that may stay abstract."""
+    for one in declarations:
+        path = (*above, one.key)
+        yield path, one
+        if one.members and (assumed or (one.kind != "trait" and "abstract" not in one.head)):
+            yield from _paths(one.members, path, assumed)
+
+
+class _Comparison:
+    """The comparison of a candidate with one program.
+
+    Args:
+        empty: whether a body without code is still to be written, or is kept as it is.
+    """
+
+    def __init__(
+        self, given: ProgramDeclarations, protect: Protect, facts: Facts, empty: Literal["written", "kept"] = "written"
+    ):
+        self._given, self._protect, self._facts, self._empty = given, protect, facts, empty
+
+    def compare(self, given: Sequence[Declaration], found: Sequence[Declaration], path: tuple[str, ...]) -> None:
+        """One scope. Raises ViolationError."""
+        wanted = {one.key: one for one in given}
+        twice = Counter(one.key for one in given)
+        seen: Counter[tuple[str, str]] = Counter()
+        for one in found:
+            seen[one.key] += 1
+            if one.key not in wanted:
+                self._added(one, path)
+            elif seen[one.key] > twice[one.key]:
+                raise ViolationError("spec-shadowed", f"{_title(one)} is declared twice")
+            else:
+                self._same(wanted[one.key], one, path)
+        for one in given:
+            if seen[one.key] < twice[one.key]:
+                raise ViolationError("spec-removed", f"{_title(one)} of the given program is not there")
+
+    def _same(self, given: Declaration, one: Declaration, path: tuple[str, ...]) -> None:
+        title = _title(given)
+        if _bare(one.head) != _bare(given.head):
+            raise ViolationError("spec-changed", f"{title} is declared otherwise: {_difference(given.head, one.head)}")
+        self._attributes(given, one)
+        self._clauses(given, one)
+        self._body(given, one)
+        self._risks(given, one)
+        if given.members is not None or one.members is not None:
+            self.compare(given.members or (), one.members or (), (*path, given.name))
+
+    def _attributes(self, given: Declaration, one: Declaration) -> None:
+        missing = Counter(given.attributes) - Counter(one.attributes)
+        if missing:
+            raise ViolationError("spec-changed", f"{_title(given)} lost {' '.join(next(iter(missing)))}")
+        for attribute in Counter(one.attributes) - Counter(given.attributes):
+            risk = attribute_of(attribute)
+            if risk:
+                raise ViolationError(risk.rule, f"{risk.text} on {_title(given)}")
+
+    def _clauses(self, given: Declaration, one: Declaration) -> None:
+        title = _title(given)
+        for word in _KEPT:
+            before = [clause.text for clause in given.clauses if clause.word == word]
+            after = [clause.text for clause in one.clauses if clause.word == word]
+            if before != after:
+                raise ViolationError("spec-changed", f"the {word} clauses of {title}")
+        promised = [(clause.word, clause.text) for clause in given.clauses if clause.word.endswith("ensures")]
+        kept = [(clause.word, clause.text) for clause in one.clauses if clause.word.endswith("ensures")]
+        rest = iter(kept)
+        if not all(promise in rest for promise in promised):
+            raise ViolationError("spec-changed", f"an ensures clause of {title} is missing or changed")
+        if len(kept) > len(promised) and one.body is None:
+            raise ViolationError("spec-changed", f"{title} has no body and promises more than it did")
+
+    def _body(self, given: Declaration, one: Declaration) -> None:
+        if given.body is None:
+            if one.body is not None:
+                self._filled(given, one)
+            return
+        if one.body is None:
+            raise ViolationError("no-body", f"{_title(given)} lost its body")
+        if given.kind == "function":
+            if one.body != given.body and erase.function_body(one.body) != erase.function_body(given.body):
+                raise ViolationError("spec-changed", f"the body of {_title(given)} means something else")
+            self._runs_alike(given, given.compiled or (), one.compiled or ())
+        elif not given.ghost:
+            self._runs_alike(given, given.body, one.body)
+        if given.kind in PROVED and "assume" in one.body and one.body != given.body:
+            self._assumes_alike(given, given.body, one.body)
+
+    def _runs_alike(self, given: Declaration, before: Sequence[str], after: Sequence[str]) -> None:
+        if self._protect != "program" or before == after or (self._empty == "written" and _is_empty(before)):
+            return
+        if self._code(after) != self._code(before):
+            raise ViolationError("program-changed", f"{_title(given)} does something else")
+
+    def _assumes_alike(self, given: Declaration, before: Sequence[str], after: Sequence[str]) -> None:
+        """What a given body assumes means the same only among the same code, or behind the same words."""
+        codes = [self._code(body) for body in (before, after)]
+        if codes[0] == codes[1] and codes[1].count("assume") == after.count("assume"):
+            return
+        last = max((index for index, token in enumerate(before) if token == "assume"), default=0)
+        stop = before.index(";", last) if ";" in before[last:] else len(before)
+        if after[:stop] != before[:stop] or "assume" in after[stop:]:
+            raise ViolationError("assume", f"what {_title(given)} assumes stands among other code")
+
+    def _code(self, body: Sequence[str]) -> tuple[str, ...]:
+        return erase.method_body(body, self._facts.proofs, self._facts.runs)
+
+    def _filled(self, given: Declaration, one: Declaration) -> None:
+        """A body where the given program has none."""
+        if given.kind == "function":
+            promises = any(clause.word == "ensures" for clause in given.clauses)
+            others = (other for other in every(self._given.declarations) if other is not given)
+            if not promises or any(given.name in set(speaks_of(other)) for other in others):
+                raise ViolationError("spec-changed", f"{_title(given)} is left open by the given program")
+        elif self._empty == "kept" and not given.ghost and self._code(one.body or ()):
+            raise ViolationError("program-changed", f"{_title(given)} has no code to keep")
+
+    def _risks(self, given: Declaration | None, one: Declaration) -> None:
+        """Soundness risks beyond those of the given declaration; its attributes were checked before."""
+        if given is not None and (one.body, one.compiled, one.clauses) == (given.body, given.compiled, given.clauses):
+            return
+        allowed = Counter(self._all_risks(given, self._given.bits)) if given is not None else Counter()
+        for risk in self._all_risks(one, self._facts.bits):
+            if risk.rule == "refinement" and "refines" in self._given.spoken:
+                continue  # `...` stands for the refined body
+            allowed[risk] -= 1
+            if allowed[risk] < 0:
+                raise ViolationError(risk.rule, f"{risk.text[:160]} in {_title(one)}")
+
+    def _all_risks(self, one: Declaration, bits: frozenset[str]) -> Iterator[SoundnessRisk]:
+        yield from soundness_risks(tuple(_without_attributes(one)))
+        yield from soundness.declaration_risks(one, bits)
+        yield from soundness.statement_risks(one, self._facts.methods)
+
+    def _added(self, one: Declaration, path: tuple[str, ...], inside: bool = False) -> None:
+        """A new declaration; `inside` another new one."""
+        title = _title(one)
+        if one.kind in ("include", "export"):
+            raise ViolationError(one.kind, f"{title} is not in the given program")
+        if one.kind == "import" and "opened" in one.head:
+            raise ViolationError("import", f"{title} is not in the given program")
+        if not inside or one.kind == "module":  # the tool's log has a module's own name alone
+            self._names(one, outermost=not path)
+        if "refines" in one.head or "abstract" in one.head:
+            raise ViolationError("refinement", f"{title} refines or is abstract")
+        for attribute in one.attributes:
+            risk = attribute_of(attribute)
+            if risk:
+                raise ViolationError(risk.rule, f"{risk.text} on {title}")
+        if one.kind in CALLABLES and one.body is None:
+            raise ViolationError("no-body", f"{title} has no body")
+        self._risks(None, one)
+        for member in one.members or ():
+            self._added(member, path, inside=True)
+
+    def _names(self, one: Declaration, outermost: bool) -> None:
+        """A member of a new type or module can shadow nothing: the given program mentions none."""
+        for name in one.names():
+            taken = name in self._given.spoken
+            if one.kind in CALLABLES or one.kind in ("const", "field"):
+                behind_dots = (False,) if outermost else (False, True)
+                taken = any(Use(name, member) in self._given.meant for member in behind_dots)
+            if taken:
+                raise ViolationError(
+                    "spec-shadowed", f"{_title(one)} takes the name {name}, which the given program uses"
+                )
+
+
+def _without_attributes(one: Declaration) -> Iterator[str]:
+    yield from one.head
+    for clause in one.clauses:
+        yield from (*clause.word.split(), *clause.text, ";")
+    for body in (one.body, one.compiled):
+        if body is not None:
+            yield from ("{", *body, "}")
+
+
+def _is_empty(body: Sequence[str]) -> bool:
+    return all(token == ";" for token in body)
+
+
+def _bare(head: Sequence[str]) -> tuple[str, ...]:
+    """The head without a last semicolon, which an older style allows."""
+    return tuple(head[:-1]) if head and head[-1] == ";" else tuple(head)
+
+
+def _title(one: Declaration) -> str:
+    return f"{one.kind} {one.name or ' '.join(one.head)[:60]}".strip()
+
+
+def _difference(given: Sequence[str], found: Sequence[str]) -> str:
+    for before, after in zip(given, found, strict=False):
+        if before != after:
+            return f"{after!r} in place of {before!r}"
+    return f"{len(found)} tokens in place of {len(given)}"
+
+
+def body_violation(hole: str, program: str) -> Violation | None:
+    """The rule that a written body breaks: it assumes something, or changes what is not its own. A body that cannot be
+    read is left to Dafny to refuse.
+
+    Args:
+        hole: the program without the body.
+        program: the program with it.
+    """
+    given, text = plain(hole), plain(program)
+    early = before_parsing(given, text)
+    if early is not None:
+        return early
+    try:
+        return check(read_declarations(given), text, "specification", holes=False)[0]
+    except Unreadable:
+        return None

@@ -1,0 +1,411 @@
+"""Dafny examples from files, in the layouts that data sets are published in. Decides no split, judges no program.
+
+    dafnybench         ground_truth/NAME.dfy and hints_removed/NAME_no_hints.dfy, or test.json
+    clover_bench       textbook_algo/NAME/NAME_strong.dfy; its wrong variants: rlvr_exp.domains.dafny.prepare
+    mbpp_dfy           MBPP-DFY-153 and MBPP-DFY-50: src/task_id_N.dfy, and JSON objects of programs by id
+    rows               a .jsonl file with a program or a DafnyExample a row
+    humaneval_dafny    NNN-name.dfy with marker comments
+    programs           any .dfy files
+
+Tests, templates and wrong variants next to the programs are not training data and are not read.
+
+A row is a DafnyExample by its fields (`header`, `spec`, `body`, `annotated_body`, and optionally `id`, `before`,
+`after`, `family`, `mutants`), or a program: `program`, or `code`, or DafnyBench's `ground_truth` with `hints_removed`.
+Other keys are ignored. Faults are reported with file, line and key, all faults of a file at once.
+
+A program gives an example for each method. If the set has the same program without hints, a method's body is taken from there
+if it is the same method: equal head and clauses, and the same code once both are erased. Hints outside that method stay.
+Otherwise the body is erased here; a body that is all proof (a lemma, a ghost method) keeps only its braces.
+
+`survey` also lists the programs without an example, with reasons: an unreadable program is expected in these sets.
+"""
+
+import gzip
+import json
+import lzma
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.domains.dafny import annotations as erase
+from rlvr_exp.domains.dafny.annotations import erased, hollow
+from rlvr_exp.domains.dafny.example import DafnyExample
+from rlvr_exp.domains.dafny.syntax import Method, Split, Unreadable, split
+from rlvr_exp.domains.dafny.tokens import Unbalanced, plain, tokens
+
+_MARKER = re.compile(r"//\s*(?:invariants?|assert|lemma-use)-(?:start|end|line)")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of a data set."""
+
+    id: str
+    text: str
+    family: str
+    source: str
+    stripped: str = ""
+    """The same program without its hints, where the set has it."""
+
+
+def examples(program: Program) -> list[DafnyExample]:
+    """One example for each method with a body, in the order of the text. Raises Unreadable."""
+    whole = split(program.text)
+    methods = _named(whole)
+    given = _given_bodies(program, methods)
+    found = []
+    for name, method in methods.items():
+        body = given.get(name)
+        if body is None or not _same_code(method, body, whole.proofs):
+            body = without_annotations(method, whole.proofs)
+        texts = (method.header, method.spec, body, method.body, method.before, method.after)
+        found.append(DafnyExample(f"{program.id}/{name}", *texts, program.family, program.source))
+    return found
+
+
+def without_annotations(method: Method, proofs: frozenset[str]) -> str:
+    """The method's own body, erased. Comments that only mark annotations are erased with them."""
+    if method.ghost:
+        return hollow(method.body)
+    return erased(method.body, proofs, lambda comment: _MARKER.fullmatch(comment) is not None)
+
+
+def _given_bodies(program: Program, methods: Mapping[str, Method]) -> Mapping[str, str]:
+    """Bodies of the program without hints, by name, of equal declarations; empty where unreadable."""
+    if not program.stripped:
+        return {}
+    try:
+        stripped = _named(split(program.stripped))
+    except Unreadable:  # hints cut out of the middle of statements leave brackets open
+        return {}
+    alike = (name for name in methods if name in stripped and _head(stripped[name]) == _head(methods[name]))
+    return {name: stripped[name].body for name in alike}
+
+
+def _named(whole: Split) -> dict[str, Method]:
+    """Methods by name; a repeated name is numbered."""
+    seen: Counter[str] = Counter()
+    found = {}
+    for method in whole.methods:
+        seen[method.name] += 1
+        found[method.name if seen[method.name] == 1 else f"{method.name}~{seen[method.name]}"] = method
+    return found
+
+
+def _head(method: Method) -> tuple[str, ...]:
+    return tuple(tokens(plain(method.header + method.spec)))
+
+
+def _same_code(method: Method, body: str, proofs: frozenset[str]) -> bool:
+    """Whether `body` is the method's body without annotations; for all-proof bodies: whether its tokens are in it."""
+    found, whole = tokens(plain(body)), tokens(plain(method.body))
+    if method.ghost:
+        rest = iter(whole)
+        return all(token in rest for token in found)
+    try:
+        return erase.method_body(found, proofs) == erase.method_body(whole, proofs)
+    except Unbalanced:
+        return False
+
+
+SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.xz")
+_TEXTS = ("header", "spec", "body", "annotated_body")
+_PROGRAM_KEYS = ("program", "ground_truth", "code")
+_SHOWN = 20
+Fields = Mapping[str, Any]
+
+
+def items(file: Path, source: str) -> Iterator[Program | DafnyExample]:
+    """The programs and examples in the rows of a file, in their order. Raises InputError."""
+    found: list[Program | DafnyExample] = []
+    faults: list[InputProblem] = []
+    for number, line in enumerate(_lines(file), 1):
+        if not line.strip():
+            continue
+        try:
+            found.append(_item(_object(line, f"{file}, line {number}"), f"{file}, line {number}", source, number))
+        except InputError as fault:
+            faults += fault.problems
+    if len(faults) > _SHOWN:
+        faults = [*faults[:_SHOWN], InputProblem(str(file), f"{len(faults) - _SHOWN} further faults")]
+    if faults:
+        raise InputError(*faults)
+    yield from found
+
+
+def row_of(example: DafnyExample) -> dict[str, Any]:
+    """An example in the form that `items` parses, without its source."""
+    texts = {key: getattr(example, key) for key in ("id", *_TEXTS, "before", "after", "family")}
+    return {**texts, "mutants": list(example.mutants)} if example.mutants else texts
+
+
+def bench_programs(text: str, file: Path, source: str) -> Iterator[Program]:
+    """Programs of DafnyBench's test.json, a list of test_file, ground_truth, hints_removed. Raises InputError."""
+    value = _json(text, str(file))
+    if not isinstance(value, list):
+        raise InputError(InputProblem(str(file), "not a list of programs", got=type(value).__name__))
+    for number, row in enumerate(value):
+        where = f"{file}[{number}]"
+        name = _text(row, "test_file", where).removesuffix(".dfy")
+        yield Program(name, _text(row, "ground_truth", where), "", source, _text(row, "hints_removed", where))
+
+
+def programs_by_id(text: str, file: Path, source: str) -> Iterator[Program]:
+    """The programs of an object of programs by id, without entries that have no `code`. Raises InputError."""
+    value = _json(text, str(file))
+    if not isinstance(value, dict):
+        raise InputError(InputProblem(str(file), "not an object of programs by id", got=type(value).__name__))
+    for name, row in value.items():
+        if isinstance(row, dict) and "code" not in row:
+            continue
+        yield Program(f"{file.stem}/{name}", _text(row, "code", f"{file}, {name}"), "", source)
+
+
+def _item(row: Fields, where: str, source: str, number: int) -> Program | DafnyExample:
+    name = row.get("id", row.get("test_file", f"{Path(source).name.split('.jsonl')[0]}/{number}"))
+    if type(name) not in (str, int) or name == "":
+        raise InputError(InputProblem(f"{where}, id", "no name", got=repr(name)[:60], allowed="a string or an integer"))
+    name = str(name).removesuffix(".dfy")
+    family = _text(row, "family", where, "")
+    if any(key in row for key in ("annotated_body", "header")):
+        texts = {key: _text(row, key, where) for key in _TEXTS}
+        texts |= {key: _text(row, key, where, "") for key in ("before", "after")}
+        return DafnyExample(name, **texts, family=family, source=source, mutants=_mutants(row, where))
+    key = next((key for key in _PROGRAM_KEYS if key in row), None)
+    if key is None:
+        allowed = f"{', '.join(_TEXTS)}; or one of {', '.join(_PROGRAM_KEYS)}"
+        raise InputError(
+            InputProblem(where, "neither an example nor a program", got=f"keys {sorted(row)}", allowed=allowed)
+        )
+    return Program(name, _text(row, key, where), family, source, _text(row, "hints_removed", where, ""))
+
+
+def _mutants(row: Fields, where: str) -> tuple[str, ...]:
+    value = row.get("mutants", [])
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise InputError(
+            InputProblem(f"{where}, mutants", "not bodies", got=repr(value)[:60], allowed="a list of texts")
+        )
+    return tuple(value)
+
+
+def _text(row: Any, key: str, where: str, default: str | None = None) -> str:
+    value = row.get(key, default) if isinstance(row, dict) else None
+    if not isinstance(value, str):
+        got = "nothing" if value is None else repr(value)[:60]
+        raise InputError(InputProblem(f"{where}, {key}", "missing or not text", got=got))
+    return value
+
+
+def _object(line: bytes, where: str) -> Fields:
+    value = _json(line, where)
+    if not isinstance(value, dict):
+        raise InputError(InputProblem(where, "not a row", got=type(value).__name__, allowed="a JSON object"))
+    return value
+
+
+def _json(content: bytes | str, where: str) -> Any:
+    try:
+        return json.loads(content if isinstance(content, str) else content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as fault:
+        raise InputError(InputProblem(where, "not JSON", got=str(fault)[:200])) from fault
+
+
+def _lines(file: Path) -> list[bytes]:
+    content = file.read_bytes()
+    try:
+        if file.suffix == ".xz":
+            content = lzma.decompress(content)
+        elif file.suffix == ".gz":
+            content = gzip.decompress(content)
+    except (lzma.LZMAError, OSError, EOFError, zlib.error) as fault:
+        raise InputError(
+            InputProblem(str(file), "damaged archive", str(fault), remedy="fetch the file again")
+        ) from fault
+    return content.split(b"\n")
+
+
+TRUTH, STRIPPED, NO_HINTS = "ground_truth", "hints_removed", "_no_hints"
+_MARKERS = ("// impl-start", "// pure-end", "// post-conditions-start")
+Found = Iterator[Program | DafnyExample]
+
+
+@dataclass(frozen=True)
+class DataSetLayout:
+    """The layout of one set."""
+
+    name: str
+    files: Callable[[Path], list[Path]]
+    """The set's files at or below a path; none where the path holds another set."""
+    read: Callable[[Path, str], Found]
+    """The content of a file; its second argument is the file's name below the loaded folder."""
+
+
+def read_text(file: Path) -> str:
+    """A file's text, with its line ends and byte-order mark. Raises InputError where it is not UTF-8."""
+    try:
+        return file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as fault:
+        got = f"byte {fault.start + 1} of the file"
+        raise InputError(InputProblem(str(file), "not UTF-8", got=got, remedy="save it as UTF-8")) from fault
+
+
+def _dafny_bench(path: Path) -> list[Path]:
+    folders = [path / below / TRUTH for below in ("DafnyBench/dataset", "dataset", ".")]
+    truth = next((folder for folder in folders if folder.is_dir()), path if path.name == TRUTH else None)
+    if truth is not None:
+        return sorted(truth.glob("*.dfy"))
+    lists = [path, path / "test.json", path / "DafnyBench" / "test.json"]
+    return [file for file in lists if file.name == "test.json" and file.is_file()][:1]
+
+
+def _read_bench(file: Path, source: str) -> Found:
+    if file.suffix == ".json":
+        yield from bench_programs(read_text(file), file, source)
+        return
+    partner = file.parent.parent / STRIPPED / f"{file.stem}{NO_HINTS}.dfy"
+    yield Program(file.stem, read_text(file), "", source, read_text(partner) if partner.is_file() else "")
+
+
+def _clover(path: Path) -> list[Path]:
+    folders = (path / "CloverBench" / "textbook_algo", path / "textbook_algo", path)
+    inside = next((one for one in folders if one.is_dir() and one.name == "textbook_algo"), None)
+    return sorted(inside.glob("*/*_strong.dfy")) if inside else []
+
+
+def _read_clover(file: Path, source: str) -> Found:
+    yield Program(file.stem.removesuffix("_strong"), read_text(file), "", source)
+
+
+def _mbpp(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path] if path.name.startswith("mbpp-") and path.suffix == ".json" else []
+    roots = [path] if path.name.startswith("MBPP-") else sorted(path.glob("MBPP-*"))
+    return [file for root in roots for file in (*sorted(root.glob("src/*.dfy")), *sorted(root.glob("*.json")))]
+
+
+def _read_mbpp(file: Path, source: str) -> Found:
+    if file.suffix == ".json":
+        yield from programs_by_id(read_text(file), file, source)
+    else:
+        yield Program(f"{file.parent.parent.name}/{file.stem}", read_text(file), "", source)
+
+
+def _human_eval(path: Path) -> list[Path]:
+    files = [path] if path.suffix == ".dfy" else sorted(path.glob("*.dfy")) if path.is_dir() else []
+    marked = any(marker in read_text(file) for file in files for marker in _MARKERS)
+    return files if marked else []
+
+
+def _read_program(file: Path, source: str) -> Found:
+    yield Program(source.removesuffix(".dfy"), read_text(file), "", source)
+
+
+def _rows(path: Path) -> list[Path]:
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    return [file for file in files if file.name.endswith(SUFFIXES) and not _is_hidden(file, path)]
+
+
+def _plain(path: Path) -> list[Path]:
+    files = [path] if path.suffix == ".dfy" and path.is_file() else sorted(path.rglob("*.dfy")) if path.is_dir() else []
+    return [file for file in files if not _is_hidden(file, path)]
+
+
+def _is_hidden(file: Path, root: Path) -> bool:
+    return file != root and any(part.startswith(".") for part in file.relative_to(root).parts)
+
+
+LAYOUTS = {
+    layout.name: layout
+    for layout in (
+        DataSetLayout("dafnybench", _dafny_bench, _read_bench),
+        DataSetLayout("clover_bench", _clover, _read_clover),
+        DataSetLayout("mbpp_dfy", _mbpp, _read_mbpp),
+        DataSetLayout("rows", _rows, items),
+        DataSetLayout("humaneval_dafny", _human_eval, _read_program),
+        DataSetLayout("programs", _plain, _read_program),
+    )
+}
+"""All layouts, in the order in which they are tried."""
+
+
+NO_TARGET, UNREADABLE = "no method or lemma with a body", "cannot be read"
+
+
+@dataclass
+class Survey:
+    """The content of a set."""
+
+    set: str
+    """The layout's name."""
+    examples: list[DafnyExample] = field(default_factory=list)
+    programs: list[Program] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Programs without an example, by id, each with the reason."""
+
+
+def load(path: Path | str) -> list[DafnyExample]:
+    """Every example at or below a path, whatever the set.
+
+    Raises:
+        InputError: nothing is there, or a file does not fit its layout; with file, key and remedy.
+    """
+    return survey(path).examples
+
+
+def survey(path: Path | str) -> Survey:
+    """As `load`, with the programs left out."""
+    path = Path(path)
+    if not path.exists():
+        raise InputError(
+            InputProblem(str(path), "no such file or folder", remedy="point data.path at a Dafny data set")
+        )
+    for layout in LAYOUTS.values():
+        files = layout.files(path)
+        if files:
+            return _read(layout, path, files)
+    allowed = "DafnyBench, HumanEval-Dafny, MBPP-DFY, CloverBench, .dfy files or .jsonl rows"
+    raise InputError(InputProblem(str(path), "no Dafny programs here", allowed=allowed))
+
+
+def _read(layout: DataSetLayout, path: Path, files: list[Path]) -> Survey:
+    found = Survey(layout.name)
+    root = path if path.is_dir() else path.parent
+    for file in files:
+        source = file.relative_to(root).as_posix()
+        for item in layout.read(file, source):
+            _take(found, replace(item, family=item.family or layout.name))
+    if not found.programs and not found.examples:
+        got = f"{len(files)} files in the layout of {layout.name}"
+        raise InputError(InputProblem(str(path), "no Dafny programs here", got=got))
+    _refuse_clashes(path, found)
+    return found
+
+
+def _take(found: Survey, item: Program | DafnyExample) -> None:
+    if isinstance(item, DafnyExample):
+        found.examples.append(item)
+        return
+    found.programs.append(item)
+    try:
+        own = examples(item)
+    except Unreadable as fault:
+        found.left_out[item.id] = f"{UNREADABLE}: {fault}"
+        return
+    found.examples += own
+    if not own:
+        found.left_out[item.id] = NO_TARGET
+
+
+def _refuse_clashes(path: Path, found: Survey) -> None:
+    """Refuse duplicate ids: later steps could not distinguish such tasks."""
+    counts = Counter(one.id for one in found.examples)
+    clashes = [name for name, count in counts.items() if count > 1]
+    if clashes:
+        remedy = "give each row an id of its own"
+        raise InputError(InputProblem(str(path), f"{len(clashes)} ids stand twice", got=clashes[0], remedy=remedy))

@@ -1,0 +1,330 @@
+"""Options of the Dafny domain: `data=dafny`, `verifier=dafny`, what +stage=prepare and +stage=benchmark make of Dafny programs, and
+the node `cascade`."""
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rlvr_exp.config.algorithm import queues, without_queues
+from rlvr_exp.config.benchmark import Benchmark
+from rlvr_exp.config.benchmark import FromPath as BenchmarkFromPath
+from rlvr_exp.config.data import Data, fraction_problems
+from rlvr_exp.config.images import build_command, find_image
+from rlvr_exp.config.options import JUDGES, configures, option
+from rlvr_exp.config.prepare import FromPath
+from rlvr_exp.config.teams import Team
+from rlvr_exp.config.verifier import Verifier
+from rlvr_exp.core.errors import InputError, InputProblem
+
+INSTALL_DAFNY = "apt-get install dafny (Debian and Ubuntu), or set verifier.path or verifier.image"
+
+
+@configures("rlvr_exp.domains.dafny.verifier.DafnyVerifier")
+@dataclass
+class DafnyVerifierOptions(Verifier):
+    """Proves Dafny programs with Dafny, 2.3 or 4.x, and holds them against the given program."""
+
+    path: str = ""
+    """The Dafny to use; empty: `dafny` on the PATH."""
+    image: str = ""
+    """An image of podman or docker that holds Dafny, in place of a path."""
+    warm: bool = True
+    """Verify many programs in one process where this Dafny can (2.3, with the mono compiler installed)."""
+    rlimit: int = option(20_000_000, low=0)
+    """What the prover may use for one procedure, in its own count, the same on every machine; 0: no limit."""
+    cpu_s: float = option(60.0, low=0)
+    """CPU seconds of one candidate, in place of the sandbox's; 0: the sandbox's."""
+    wall_s: float = option(120.0, low=0)
+    """Wall-clock seconds of one candidate, in place of the sandbox's; 0: the sandbox's."""
+    memory_mb: int = option(2048, low=0)
+    """Memory of one candidate, the prover's included, in place of the sandbox's; 0: the sandbox's."""
+    protect: str = option("specification", choices=("specification", "program"))
+    """What a candidate must keep: the specification, its code being free; or all but annotations."""
+    holes: bool = True
+    """A given method or lemma without a body, that promises something and that no other body calls, must get one."""
+    vacuity: bool = True
+    """Reject what also proves `assert false` where its bodies are left; once for each new program that is proved."""
+
+    def missing(self) -> Iterator[tuple[InputProblem, str]]:
+        """Dafny itself, or the image that holds it, if it is not on this machine, and the command that installs it."""
+        if self.image:
+            try:
+                find_image(self.image)
+            except InputError as fault:
+                yield from ((problem, build_command(self.image)) for problem in fault.problems)
+        elif shutil.which(program := self.path or "dafny") is None:
+            problem = InputProblem("verifier.path", "Dafny is not there", program, remedy=INSTALL_DAFNY)
+            yield problem, "apt-get install dafny"
+
+
+def proves_no_dafny(verifier: Any) -> Iterator[InputProblem]:
+    """The problem of a verifier that is not Dafny, for what needs proofs."""
+    if not isinstance(verifier, DafnyVerifierOptions):
+        target = getattr(verifier, "_target_", "")
+        yield InputProblem("verifier", "proves no Dafny program", target, "dafny", "", "verifier=dafny, or drop it")
+
+
+@dataclass
+class DafnyPrompt:
+    """How a Dafny task is worded."""
+
+    style: str = option("bare", choices=("bare", "instruct"))
+    """bare: the program alone, for models trained here; instruct: with instructions in words."""
+    answer: str = option("strict", choices=("strict", "permissive"))
+    """Style instruct: strict: the body alone in one code block; permissive: reasoning and repeats around it are welcome."""
+    shots: int = option(0, low=0)
+    """Solved examples of other tasks shown before the task."""
+    context: str = ""
+    """Text that every prompt is given ahead of its task, such as notes on the dialect."""
+    context_file: str = ""
+    """A file with that text."""
+
+    def problems(self) -> list[InputProblem]:
+        found = []
+        if self.style == "bare" and self.answer != "strict":
+            what = "a bare prompt says nothing of the form of its answer"
+            found.append(
+                InputProblem("answer", what, self.answer, "strict", "", "data.prompt.style=instruct, or drop it")
+            )
+        if self.context and self.context_file:
+            found.append(
+                InputProblem("context_file", "the context is given twice", self.context_file, remedy="drop one of them")
+            )
+        return found
+
+
+DATA = "rlvr_exp.domains.dafny.tasks.DafnyDomain"
+
+
+@configures(DATA)
+@dataclass
+class DafnyDataOptions(Data):
+    """Bodies of Dafny methods to write or to annotate: embedded, or real programs in the layouts of the published sets."""
+
+    role: str = option("annotator", choices=("writer", "annotator", "both"))
+    """writer: header and specification to body; annotator: body to annotated body; both: each example gives both
+    tasks."""
+    dev_fraction: float = option(0.1, low=0, high=1)
+    """Share of data that no file places that becomes `dev`."""
+    test_fraction: float = option(0.1, low=0, high=1)
+    """Share of data that no file places that becomes `test`."""
+    usable: str = option("trust", choices=("trust", "check"))
+    """check: before the run, Dafny proves every task's gold, and tasks whose gold does not pass are left out; trust: a gold
+    that does not pass stops a training."""
+    seed: int = option(0, low=0)
+    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
+    same tasks."""
+    prompt: DafnyPrompt = field(default_factory=DafnyPrompt)
+    """How a task is worded."""
+
+    def problems(self) -> list[InputProblem]:
+        return [*super().problems(), *fraction_problems(self)]
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        if self.usable == "check" and not isinstance(config.verifier, DafnyVerifierOptions):
+            remedy = "verifier=dafny, or data.usable=trust"
+            allowed = "check with verifier=dafny"
+            yield InputProblem("data.usable", "proves golds with Dafny", "check", allowed, "", remedy)
+
+
+@configures("rlvr_exp.domains.dafny.prepare.make_check")
+@dataclass
+class DafnyCheck(FromPath):
+    """Dafny data checked before a run: programs are cut and reassembled, pairs counted with what is left out."""
+
+
+@configures("rlvr_exp.domains.dafny.prepare.make_backport")
+@dataclass
+class DafnyBackport(FromPath):
+    """Programs for Dafny 3 or 4 translated to Dafny 2.3, as far as that is mechanical."""
+
+    output: str = ""
+    """File of the programs, a row each; empty: programs.jsonl in the run directory."""
+
+
+@configures("rlvr_exp.domains.dafny.usable.make")
+@dataclass
+class DafnyUsable(FromPath):
+    """Examples of a data set that can be trained on, according to Dafny."""
+
+    reads = JUDGES
+    output: str = ""
+    """File of the usable examples, a `data.path`; empty: examples.jsonl in the run directory."""
+    role: str = option("both", choices=("writer", "annotator", "both"))
+    """The role that examples must be usable for."""
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        yield from proves_no_dafny(config.verifier)
+
+
+@configures("rlvr_exp.domains.dafny.prepare.make_rows")
+@dataclass
+class DafnyRows(FromPath):
+    """A published set of Dafny programs as rows of +stage=verify."""
+
+    output: str = ""
+    """File of the rows; empty: rows.jsonl in the run directory."""
+    variant: str = option("ground_truth", choices=("ground_truth", "hints_removed", "pairs", "wrong", "tests"))
+    """DafnyBench: each ground truth, or program without hints, against itself, or the two as pairs. CloverBench: wrong
+    variants as answers. MBPP-DFY: programs with their tests as answers."""
+
+
+@configures("rlvr_exp.domains.dafny.differential.measure")
+@dataclass
+class DafnyDifferential(BenchmarkFromPath):
+    """Our reading of Dafny programs against Dafny's own."""
+
+    mutate: bool = False
+    """Mutated programs too."""
+    every: int = option(1, low=1)
+    """Each N-th program."""
+
+
+@configures("rlvr_exp.domains.dafny.universal.measure")
+@dataclass
+class DafnyUniversal(Benchmark):
+    """Fixed answers that fit every Dafny program and prove nothing: none may pass."""
+
+    reads = JUDGES
+    path: str = ""
+    """Folder or file of Dafny programs or examples; empty: the embedded corpus."""
+    tasks: int = option(0, low=0)
+    """Tasks of each role, drawn by a fixed seed; 0: all."""
+    proved: int = option(0, low=0)
+    """Tasks of each answer that Dafny judges where the guards do not refuse it; 0: all."""
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        yield from proves_no_dafny(config.verifier)
+
+
+WRITER, ANNOTATOR = ROLES = ("writer", "annotator")
+MODES = ("annotator_only", "writer_on_cascade_reward", "alternating", "joint")
+CREDITS = ("annotator_only", "shared", "counterfactual")
+
+
+@dataclass
+class Cascade:
+    """A writer of bodies and an annotator that makes Dafny prove them: two policies, trained on the proof."""
+
+    mode: str = option("joint", choices=MODES)
+    """Who learns: the annotator, its writer frozen; the writer, its annotator frozen; each for `every_steps` in turn, the
+    annotator first; or both in each step from the same cascades."""
+    every_steps: int = option(10, low=1)
+    """Mode alternating: steps of a role in a row."""
+    credit: str = option("shared", choices=CREDITS)
+    """What the writer is credited with: nothing, so that the annotator alone learns; the reward of the cascades that its
+    body is part of; or the difference that its body makes under another annotator."""
+    counterfactual: str = option("gold", choices=("gold", "resampled"))
+    """Credit counterfactual: the other annotator is the gold's annotations, grafted onto the body; or annotations of the
+    annotator drawn afresh, which it does not learn from."""
+    resamples: int = option(4, low=1)
+    """Credit counterfactual by resampling: annotations drawn afresh for each body."""
+    bodies: str = option("written", choices=("written", "gold"))
+    """Mode annotator_only: what is annotated, bodies of the writer or those of the data."""
+    annotations: int = option(4, low=2)
+    """Annotations sampled of each body in training; `algorithm.group_size` is the bodies sampled of each task."""
+    attempts: int = option(1, low=1, high=8)
+    """Attempts to annotate a body, each after the first with the feedback on the previous attempt. The annotator learns
+    from its first attempts, the writer is credited with the result of the last."""
+    writer: str = ""
+    """Folder that the writer starts from in place of the model node's weights: a checkpoint, or an adapter of its base."""
+    annotator: str = ""
+    """Folder that the annotator starts from, likewise."""
+
+    def problems(self) -> list[InputProblem]:
+        return [*self._credit(), *self._unread()]
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        algorithm = config.algorithm
+        yield from no_cascade_data(config.data)
+        if getattr(config.data, "role", "writer") != "writer":
+            what = "the tasks of a cascade are the writer's; the annotator annotates what it wrote"
+            yield InputProblem("data.role", what, config.data.role, "writer", "", "drop it")
+        if algorithm is None:
+            return
+        if self.mode == "alternating" and algorithm.max_steps <= self.every_steps:
+            what, remedy = "the writer would have no step", f"algorithm.max_steps={2 * self.every_steps} or more"
+            got = f"{self.every_steps} of {algorithm.max_steps} steps"
+            yield InputProblem("cascade.every_steps", what, got, "fewer than algorithm.max_steps", "", remedy)
+
+    def of_learner(self, algorithm: Any) -> Iterator[InputProblem]:
+        """What waits for later steps, which roles that learn from the same cascades cannot."""
+        if queues(algorithm):
+            what, remedy = (
+                "groups of a cascade do not wait: both roles learn from one step's",
+                without_queues(algorithm),
+            )
+            allowed = "zero_variance=keep or mask, rollout_steps=1"
+            yield InputProblem("algorithm", what, algorithm._target_, allowed, "", remedy)
+        if sync := getattr(algorithm, "reference_sync_steps", 0):
+            what = "the references of a cascade stay as they are"
+            yield InputProblem("algorithm.reference_sync_steps", what, str(sync), "0", "", "drop it")
+
+    def _credit(self) -> Iterator[InputProblem]:
+        if self.credit == "annotator_only" and self.mode in ("writer_on_cascade_reward", "alternating"):
+            what, remedy = "the writer has steps and would be credited with nothing", "cascade.credit=shared"
+            yield InputProblem(
+                "credit", what, f"{self.credit}, with mode={self.mode}", "shared, counterfactual", "", remedy
+            )
+
+    def _unread(self) -> Iterator[InputProblem]:
+        """Options that have no effect next to the others."""
+        if self.bodies == "gold" and self.mode != "annotator_only":
+            what, remedy = "a writer that learns must write", "cascade.mode=annotator_only, or drop it"
+            yield InputProblem("bodies", what, f"gold, with mode={self.mode}", "written", "", remedy)
+        reads = {
+            "every_steps": (self.mode == "alternating", "cascade.mode=alternating"),
+            "counterfactual": (self.credit == "counterfactual", "cascade.credit=counterfactual"),
+            "resamples": (self.counterfactual == "resampled", "cascade.counterfactual=resampled"),
+            "credit": (self.mode != "annotator_only" or self.credit == "annotator_only", "another cascade.mode"),
+        }
+        for name, (read, remedy) in reads.items():
+            if not read and getattr(self, name) != getattr(Cascade, name):
+                yield InputProblem(
+                    name, "has no effect here", str(getattr(self, name)), "its default", "", f"{remedy}, or drop it"
+                )
+
+    def learning(self, step: int) -> tuple[str, ...]:
+        """The roles that learn in a step, counted from 0."""
+        if self.mode == "joint":
+            return (ANNOTATOR,) if self.credit == "annotator_only" else ROLES
+        if self.mode == "alternating":
+            return (WRITER,) if step // self.every_steps % 2 else (ANNOTATOR,)
+        return (ANNOTATOR,) if self.mode == "annotator_only" else (WRITER,)
+
+    @property
+    def completions(self) -> int:
+        """Annotations of each body."""
+        return self.annotations
+
+    @property
+    def samples(self) -> tuple[int, ...] | None:
+        """The bodies of a task that are written: none if those of the data are annotated; None: a group of them."""
+        return () if self.bodies == "gold" else None
+
+    def sizes(self, role: str, algorithm: Any) -> Mapping[str, int]:
+        """The sizes of a role's steps that differ from the algorithm's."""
+        if role != ANNOTATOR:
+            return {}
+        bodies = 1 if self.bodies == "gold" else algorithm.group_size
+        return {"prompts_per_step": algorithm.prompts_per_step * bodies, "group_size": self.annotations}
+
+
+def no_cascade_data(data: Any) -> Iterator[InputProblem]:
+    """The problem of data that a cascade cannot take."""
+    if getattr(data, "_target_", "") != DATA:
+        what = "a cascade writes and annotates Dafny"
+        yield InputProblem("data", what, getattr(data, "_target_", ""), "data=dafny", "", "data=dafny")
+
+
+def cascade_problems(config: Any) -> Iterator[InputProblem]:
+    """Problems of a configuration with a cascade that its node does not report."""
+    if config.cascade is None:
+        yield from no_cascade_data(config.data)
+    elif (own := config.roles.get(WRITER)) is not None and own.reward is not None:
+        what = "the writer of a cascade is credited with its annotator's rewards"
+        yield InputProblem(f"roles.{WRITER}.reward", what, "", "", "", "roles.annotator.reward, or reward")
+
+
+TEAM = Team("cascade", ROLES, "rlvr_exp.domains.dafny.cascade_run:CascadePlay", cascade_problems)

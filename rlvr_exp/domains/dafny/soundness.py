@@ -1,0 +1,415 @@
+"""Constructs by which Dafny reports "0 errors" without a proof, found in the tokens of a declaration.
+
+Each risk is a rule and the tokens that break it, so that the given program's own can be distinguished from those that a
+candidate adds. The guards compare them. The reason for each rule, with Dafny's issues, is in rlvr_exp/docs/dafny.md.
+
+Statements (`statement_risks`): the proofs of `assert ... by` and the hints of `calc` stand beside the code. What they assign is
+forgotten behind them, and what they showed is kept. Dafny 2.3 does not look at assignments in the first, nor at those of a
+call's results in the second. It does not look at what a pattern takes apart in code, and a loop of an iterator keeps what it
+knew of the iterator's own fields. The rules refuse more than that, in words that proofs hardly use.
+
+Types (`type_faults`): a type counts as recursive, or as reaching an arrow, by the names that its fields mention, whatever module
+they are from. So a harmless type may be refused; a type that people write for a proof is not. Unsoundness that needs no
+declaration of its own is not found here.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rlvr_exp.domains.dafny.scopes import unbounded
+from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration
+from rlvr_exp.domains.dafny.tokens import CLAUSES, Walker, is_name, partners, pieces
+
+HARMLESS = frozenset(
+    ("trigger", "autotriggers", "matchinglooprewrite", "split", "induction", "inductionTrigger", "fuel", "opaque")
+    + ("tailrecursion", "nowarn", "warnShadowing", "vcs_max_cost", "vcs_max_splits", "vcs_split_on_every_assert")
+    + ("isolate_assertions", "subsumption", "nativeType", "disable_nonlinear_arithmetic", "contradiction")
+)
+"""Attributes that guide a proof or a compiler and cannot weaken what is proved."""
+LIMITS = frozenset(("timeLimit", "timeLimitMultiplier", "rlimit", "resource_limit"))
+"""Attributes that set a limit for one proof. Removed from the tool's input: the verifier's limits hold."""
+_RULES = {
+    "axiom": "axiom",
+    "assume_concurrent": "assume",
+    "assumption": "assume",
+    "verify": "verify-false",
+    "selective_checking": "verify-false",
+    "start_checking_here": "verify-false",
+    "only": "verify-false",
+    "extern": "extern",
+    "dllimport": "extern",
+    "handle": "extern",
+}
+_LOOP_CLAUSES = frozenset(("invariant", "decreases", "modifies", "free"))
+_FREED = CLAUSES - {"free"}
+
+
+@dataclass(frozen=True)
+class SoundnessRisk:
+    """A rule and the tokens that break it."""
+
+    rule: str
+    text: str
+
+
+def attribute_of(tokens: Sequence[str]) -> SoundnessRisk | None:
+    """The risk of one attribute, braces included; None where it is harmless."""
+    name = tokens[2] if len(tokens) > 3 else ""
+    if name in HARMLESS or list(tokens[1:]) == [":", "verify", "true", "}"]:
+        return None
+    rule = "assume" if name.startswith("assume") else _RULES.get(name, "attribute")
+    return SoundnessRisk(rule, " ".join(tokens))
+
+
+def _is_limit(tokens: Sequence[str]) -> bool:
+    """Whether it is like `{:timeLimit 60}`, with a plain number."""
+    return len(tokens) == 5 and tokens[1] == ":" and tokens[2] in LIMITS and tokens[3].isdigit() and tokens[4] == "}"
+
+
+def without_limits(text: str) -> str:
+    """The program with its own limits of proofs blanked out, every other character in its place."""
+    if not any(name in text for name in LIMITS):
+        return text
+    parts: list[list[Any]] = [[piece.text, piece.token] for piece in pieces(text)]
+    found = [part for part in parts if part[1]]
+    for index, part in enumerate(found):
+        five = found[index : index + 5]
+        if part[0] == "{" and _is_limit([one[0] for one in five]):
+            for one in five:
+                one[0] = " " * len(one[0])
+    return "".join(one[0] for one in parts)
+
+
+_BEFORE_STATEMENTS = ("{", "}", ";", "", "=>", ":", ")")
+"""What may stand before a statement: of a case and of a label, too."""
+_AFTER_NAMES = (":=", ".", "(", ",", ")")
+"""What follows a name, where `expect` is one."""
+
+
+def soundness_risks(tokens: Sequence[str]) -> Iterator[SoundnessRisk]:
+    """All risks in a balanced list of tokens."""
+    walk = Walker(tokens, partners(tokens))
+    for index, token in enumerate(tokens):
+        found = None
+        if token == "{" and walk.is_attribute(index):
+            found = attribute_of(tokens[index : walk.closes[index] + 1])
+        elif token == "assume":
+            found = SoundnessRisk("assume", _until_end(walk, index))
+        elif token == "free" and walk.at(index + 1) in _FREED:
+            found = SoundnessRisk("assume", " ".join(walk.tokens[index : _past_freed(walk, index)]))
+        elif token == "expect" and walk.at(index - 1) in _BEFORE_STATEMENTS and walk.at(index + 1) not in _AFTER_NAMES:
+            found = SoundnessRisk("expect", _until_end(walk, index))
+        elif token == "decreases" and _starred(walk, index + 1):
+            found = SoundnessRisk("decreases-star", "decreases *")
+        elif token == "witness" and walk.at(index + 1) == "*":
+            found = SoundnessRisk("witness", "witness *")
+        elif token == "..." or (token == "extern" and walk.at(index - 1) not in (":", ".")):
+            found = SoundnessRisk("refinement" if token == "..." else "extern", token)
+        elif token in ("while", "for", "forall") and not _has_body(walk, index):
+            found = SoundnessRisk("no-body", f"{token} without a body")
+        elif token == "case" and _has_typed_pattern(walk, index):
+            found = SoundnessRisk("unsound", "a pattern whose variable has a type of its own, which Dafny 2.3 believes")
+        if found is not None:
+            yield found
+
+
+def bodyless(tokens: Sequence[str]) -> int:
+    """How many loops and forall statements have no body."""
+    walk = Walker(tokens, partners(tokens))
+    loops = [index for index, token in enumerate(tokens) if token in ("while", "for", "forall")]
+    return sum(not _has_body(walk, index) for index in loops)
+
+
+def _past_freed(walk: Walker, index: int) -> int:
+    """The index after the words of a `free` clause and its expression."""
+    while walk.at(index) in CLAUSES:
+        index += 1
+    return max(walk.past_expression(index), index + 1)
+
+
+def _has_typed_pattern(walk: Walker, index: int) -> bool:
+    """Whether there is a pattern `C(x: T, ...)` between `case` and its arrow."""
+    start = index
+    while walk.at(index) not in ("=>", ";", "{", "}", ")", "]", ""):
+        index = walk.closes[index] + 1 if walk.at(index) in ("(", "[") else index + 1
+    pattern = walk.tokens[start + 1 : index]
+    return walk.at(index) == "=>" and ":" in pattern and "::" not in pattern
+
+
+def _until_end(walk: Walker, index: int) -> str:
+    stop = max(walk.past_expression(index + 1), index + 1)
+    return " ".join(walk.tokens[index:stop])
+
+
+def _starred(walk: Walker, index: int) -> bool:
+    """Whether one of the comma-separated expressions from `index` on is a lone star."""
+    stop = walk.past_expression(index)
+    parts: list[list[str]] = [[]]
+    depth = 0
+    for token in walk.tokens[index:stop]:
+        depth += (token in ("(", "[", "{")) - (token in (")", "]", "}"))
+        if token == "," and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return ["*"] in parts
+
+
+def _has_body(walk: Walker, index: int) -> bool:
+    """Whether the loop or the forall that begins there has a body, or is no statement but an expression."""
+    word, first = walk.at(index), index + 1
+    while walk.is_attribute(first):
+        first = walk.closes[first] + 1
+    if word == "while" and walk.at(first) == "{" and walk.at(first + 1) in ("case", "}"):
+        return True
+    if word == "while" and walk.at(first) in _LOOP_CLAUSES | {"case"}:
+        stop = first
+    else:
+        stop = walk.past_expression(first)
+    if word == "forall" and _is_quantifier(walk.tokens[index:stop]):
+        return True
+    clauses = {"ensures"} if word == "forall" else _LOOP_CLAUSES
+    while walk.at(stop) in clauses or (walk.at(stop) == ";" and walk.at(stop + 1) in clauses | {"{"}):
+        stop += 1
+        if walk.at(stop - 1) not in (";", "free"):
+            stop = walk.past_expression(stop)
+    return walk.at(stop) == "{" or (word == "while" and walk.at(stop) == "case")
+
+
+def _is_quantifier(tokens: Sequence[str]) -> bool:
+    """Whether it is an expression: it has a `::` for every quantifier in it; a statement has one fewer."""
+    return tokens.count("::") >= sum(token in ("forall", "exists") for token in tokens)
+
+
+_STATEMENT_STARTS = ("", "{", "}", ";", "=>", ":")
+_ASSIGNS = (":=", ":|", ":-")
+
+
+def statement_risks(one: Declaration, methods: Collection[str]) -> Iterator[SoundnessRisk]:
+    """The risks in one declaration.
+
+    Args:
+        methods: names of methods, ghost ones too.
+    """
+    for part in (one.head, *(clause.text for clause in one.clauses), one.body or (), one.compiled or ()):
+        yield from _Statements(part).changes(methods)
+    if one.kind != "function" and not one.ghost:
+        yield from _Statements(one.body or ()).patterns()
+    if one.kind == "iterator" and "while" in (one.body or ()):
+        yield SoundnessRisk("unsound", "a loop of an iterator, whose fields Dafny 2.3 takes to stay as they are")
+
+
+class _Statements:
+    """The statements in balanced tokens."""
+
+    def __init__(self, tokens: tuple[str, ...]):
+        self._walk = Walker(tokens, partners(tokens))
+        self._opens = {close: index for index, close in self._walk.closes.items()}
+
+    def changes(self, methods: Collection[str]) -> Iterator[SoundnessRisk]:
+        """Whatever may change a value in the proof of an assert or in a hint: calls of methods, and any assignment but
+        a declaration's own."""
+        for start, stop in self._proofs():
+            for index in range(start, stop):
+                token = self._walk.at(index)
+                calls = token in methods and self._walk.at(index + 1) in ("(", "<")
+                if calls or token == "modify" or (token in _ASSIGNS and self._is_assignment(index)):
+                    yield SoundnessRisk("unsound", f"a proof within the body changes something: {self._around(index)}")
+
+    def patterns(self) -> Iterator[SoundnessRisk]:
+        """Variables of code that a pattern declares: Dafny 2.3 lets them take ghost values."""
+        for index, token in enumerate(self._walk.tokens):
+            if token == "var" and self._before(index) in _STATEMENT_STARTS and self._is_pattern(index + 1):
+                yield SoundnessRisk("unsound", f"code takes a value apart: {self._around(index)}")
+
+    def _proofs(self) -> Iterator[tuple[int, int]]:
+        """The insides of the braces behind `by` and `calc`."""
+        for index, token in enumerate(self._walk.tokens):
+            brace = index + 1
+            while token == "calc" and (self._walk.at(brace) not in ("", "{", "}") or self._walk.is_attribute(brace)):
+                brace = self._walk.closes.get(brace, brace) + 1
+            if token in ("by", "calc") and self._walk.at(brace) == "{":
+                yield brace + 1, self._walk.closes[brace]
+
+    def _before(self, index: int) -> str:
+        return self._walk.at(index - 1) if index else ""
+
+    def _is_assignment(self, index: int) -> bool:
+        """Whether the sign there gives a value to what stands already: it does not declare a variable, and is no update
+        of a sequence, a map or a datatype."""
+        before = index - 1
+        while before >= 0 and self._walk.at(before) not in (";", "{", "}", "=>"):
+            token = self._walk.at(before)
+            if token in ("var", "(", "[") or (token in ("if", "case") and self._walk.at(index) == ":|"):
+                return False
+            before = self._opens.get(before, before) - 1
+        return True
+
+    def _is_pattern(self, index: int) -> bool:
+        while is_name(self._walk.at(index) or ";") and self._walk.at(index + 1) in (".", "("):
+            index += 2 if self._walk.at(index + 1) == "." else 1
+        return self._walk.at(index) == "("
+
+    def _line(self, index: int) -> tuple[str, ...]:
+        """The tokens up to the next semicolon."""
+        stop = index
+        while stop < self._walk.end and self._walk.at(stop) != ";":
+            stop += 1
+        return tuple(self._walk.tokens[index:stop])
+
+    def _around(self, index: int) -> str:
+        return " ".join((*self._walk.tokens[max(0, index - 3) : index], *self._line(index)))
+
+
+_TYPES = frozenset(("datatype", "type", "class", "trait"))
+_LARGE = frozenset(("iset", "imap", "->", "-->", "~>"))
+_BIT_VECTOR = re.compile(r"bv\d+")
+_ALL = "object"
+_ON_MEMORY = SoundnessRisk("unsound", "a function value that may depend on all memory (~>, f.reads, reads *)")
+
+
+def type_faults(declarations: Sequence[Declaration]) -> Mapping[str, str]:
+    """The types that make Dafny inconsistent, by qualified name, each with the reason."""
+    found = dict(_types(declarations))
+    mentions = _mentions(found)
+    tokens: dict[str, list[str]] = {}
+    for name, one in found.items():
+        tokens.setdefault(name.rpartition(".")[2], []).extend(_own(one))
+    faulty = {}
+    for name, one in found.items():
+        own = name.rpartition(".")[2]
+        beyond = _reach(mentions, mentions[own])
+        if own in beyond and any(_LARGE & set(tokens.get(other, ())) for other in {own, *beyond}):
+            faulty[name] = "is recursive and reaches an iset, an imap or a function"
+        elif one.kind in ("datatype", "type") and "ORDINAL" in one.head:
+            faulty[name] = "holds an ORDINAL"
+        elif one.kind == "type" and _is_subset_of_sequences(one, mentions, tokens):
+            faulty[name] = "is a subset type over sequences"
+    return faulty
+
+
+def bit_vectors(declarations: Sequence[Declaration]) -> frozenset[str]:
+    """Names of declarations whose heads mention a bit vector, or a name that does."""
+    heads = [(set(one.names()), set(one.head)) for one in _every(declarations)]
+    found: set[str] = set()
+    while True:
+        more = {name for names, head in heads if head & found or _has_bit_vector(head) for name in names} - found
+        if not more:
+            return frozenset(found)
+        found |= more
+
+
+def declaration_risks(one: Declaration, bits: frozenset[str]) -> Iterator[SoundnessRisk]:
+    """Risks in one declaration that few proofs need and that break Dafny."""
+    parts = [one.head, *(clause.text for clause in one.clauses), one.body or (), one.compiled or ()]
+    for part in parts:
+        yield from _memory_functions(part)
+        for text in unbounded(part):
+            yield SoundnessRisk("unsound", f"a comprehension over whatever there is: {text}")
+    for clause in one.clauses:
+        if clause.word == "reads" and clause.text == ("*",):
+            yield _ON_MEMORY
+    measured = [" ".join(clause.text) for clause in one.clauses if clause.word == "decreases"]
+    measured += _measures(one.body or ())
+    if measured and one.kind in CALLABLES and any(_has_bit_vector(part) or bits & set(part) for part in parts):
+        yield from (SoundnessRisk("unsound", f"decreases {measure}, with bit vectors in reach") for measure in measured)
+
+
+def _memory_functions(tokens: Sequence[str]) -> Iterator[SoundnessRisk]:
+    """Types of functions that depend on memory, frames of such functions, and functions of any frame."""
+    for before, token, after in zip(("", *tokens), tokens, (*tokens[1:], ""), strict=False):
+        if token == "~>" or (token == "reads" and (before == "." or after == "*")):
+            yield _ON_MEMORY
+
+
+def _types(declarations: Sequence[Declaration], above: str = "") -> Iterator[tuple[str, Declaration]]:
+    for one in declarations:
+        if one.kind in _TYPES:
+            yield above + one.name, one
+        yield from _types(one.members or (), f"{above}{one.name}.")
+
+
+def _every(declarations: Sequence[Declaration]) -> Iterator[Declaration]:
+    for one in declarations:
+        yield one
+        yield from _every(one.members or ())
+
+
+def _own(one: Declaration) -> list[str]:
+    """The tokens that define a type: constructors' fields, a synonym's definition, fields and constants."""
+    fields = (member for member in one.members or () if member.kind in ("field", "const"))
+    return [*_after_name(one), *(token for member in fields for token in member.head)]
+
+
+def _after_name(one: Declaration) -> list[str]:
+    """The head without the type's name, and a datatype's without its constructors' and their fields' names."""
+    head = list(one.head)
+    start = head.index(one.name) + 1 if one.name in head else 0
+    if one.kind != "datatype":
+        return head[start:]
+    kept, depth = [], 0
+    for token, following in zip(head[start:], [*head[start + 1 :], ""], strict=True):
+        depth += (token == "(") - (token == ")")
+        if depth and following != ":":
+            kept.append(token)
+    return kept
+
+
+def _mentions(found: Mapping[str, Declaration]) -> dict[str, set[str]]:
+    """The types that each type mentions, by bare names; a trait stands for its classes, and `object` for all."""
+    bare = {name.rpartition(".")[2] for name in found} | {_ALL}
+    edges: dict[str, set[str]] = {name: set() for name in bare}
+    for name, one in found.items():
+        own = name.rpartition(".")[2]
+        edges[own] |= bare & {token.removesuffix("?") for token in _own(one)}
+        if one.kind in ("class", "trait"):
+            edges[_ALL].add(own)
+            for above in bare & set(_after_name(one)):
+                edges[above].add(own)
+    return edges
+
+
+def _reach(mentions: Mapping[str, set[str]], start: set[str]) -> set[str]:
+    found: set[str] = set()
+    left = list(start)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += mentions.get(name, ())
+    return found
+
+
+def _is_subset_of_sequences(
+    one: Declaration, mentions: Mapping[str, set[str]], tokens: Mapping[str, Sequence[str]]
+) -> bool:
+    """Whether it is `type T = x: S | ...` where S is a sequence, or is omitted and may be a sequence."""
+    head = list(one.head)
+    if "newtype" in head or "=" not in head or "|" not in head[head.index("=") :]:
+        return False
+    start = head.index("=") + 1
+    base = head[start + 1 : head.index("|", start)]
+    if not base:
+        return True
+    names = {token for token in base if is_name(token)}
+    below = _reach(mentions, names & set(mentions))
+    every = names.union(*(tokens[name] for name in below if name in tokens))
+    return bool({"seq", "string"} & every)
+
+
+def _has_bit_vector(tokens: Sequence[str] | set[str]) -> bool:
+    return any(_BIT_VECTOR.fullmatch(token) for token in tokens)
+
+
+def _measures(body: Sequence[str]) -> list[str]:
+    """What follows each `decreases` of a body, up to its loop's next clause, semicolon or brace."""
+    stops = (";", "{", "invariant", "decreases", "modifies")
+    found = []
+    for index, token in enumerate(body):
+        if token == "decreases":
+            rest = list(body[index + 1 :])
+            stop = next((at for at, word in enumerate(rest) if word in stops), len(rest))
+            found.append(" ".join(rest[:stop]))
+    return found

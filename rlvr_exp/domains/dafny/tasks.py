@@ -1,0 +1,319 @@
+"""The Dafny domain: bodies to write and bodies to annotate, judged by Dafny.
+
+A writer's body is judged with the gold's annotations grafted onto it, against the program with a hole, specification
+protected: a body that passes can be proved. An annotator's is judged unchanged, against the program with the gold's
+code, everything but annotations protected. Splits are those of files named like splits (`train.jsonl`); for other data,
+and where such a file is missing, `dev` and `test` are drawn, with similar examples kept on one side.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
+
+from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.seeds import uniform
+from rlvr_exp.domains.dafny import prompt as wording
+from rlvr_exp.domains.dafny.annotations import grafted
+from rlvr_exp.domains.dafny.example import ROLES, DafnyExample, Role, RoleExample
+from rlvr_exp.domains.dafny.load import survey
+from rlvr_exp.domains.dafny.options import DafnyDataOptions
+from rlvr_exp.domains.dafny.pairs import fault_of
+from rlvr_exp.domains.dafny.problem import DafnyProblem
+from rlvr_exp.domains.dafny.prompt import body_of, closed
+from rlvr_exp.domains.dafny.splits import LENGTHS, band, items_of, renamed, split_examples
+from rlvr_exp.domains.dafny.tokens import tokens
+from rlvr_exp.domains.dafny.usable import golds
+from rlvr_exp.tasks.base import Candidate, Domain, Golds, ProvesGolds, Task
+from rlvr_exp.tasks.completion import block_closes
+from rlvr_exp.tasks.embedded import embedded_sizes
+from rlvr_exp.tasks.folds import FOLDED, folds_of
+from rlvr_exp.tasks.shots import chosen_shots
+from rlvr_exp.tasks.sources import source_of
+from rlvr_exp.tasks.tables import OTHER_NAMES
+
+EMBEDDED = Path(__file__).parents[2] / "assets" / "dafny"
+SPLITS = ("train", "practice", "dev", "test", "test_unseen")
+HARDEST = 200
+"""Tokens of the wanted body, beyond those in the prompt, from which on a task counts as hardest."""
+
+
+Check = Callable[[Sequence[RoleExample]], Sequence[str]]
+"""Why the gold of each part cannot be trusted; empty where it can."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The data, before roles and limits."""
+
+    splits: Mapping[str, Sequence[DafnyExample]]
+    left_out: Mapping[str, str]
+
+
+@dataclass
+class DafnyDomain(ProvesGolds, DafnyDataOptions):
+    """Tasks of one role or of both, from `path` or embedded where it is empty; without a `limit` in the order of the files.
+    Where each example is a task of both roles, ids end in the role's name."""
+
+    name = "dafny"
+    problem_format = "dafny"
+    makes_folds = True
+
+    def __post_init__(self) -> None:
+        self._source = Path(self.path) if self.path else EMBEDDED
+        self.roles: tuple[Role, ...] = ROLES if self.role == "both" else (cast(Role, self.role),)
+        self.prompt = wording.with_context(self.prompt)
+        self.stop_text = "}" if self.prompt.style == "bare" else "`"
+        self._check: Check | None = None
+        self._refused: dict[RoleExample, str] = {}
+        self._unchecked = self
+
+    @property
+    def proves_golds(self) -> bool:
+        return self.usable == "check"
+
+    def refused_golds(self, config: Any, proved: Callable[[int, int], None]) -> Golds:
+        return golds(self.checked, config, proved)
+
+    def without_golds(self, refused: Mapping[str, str]) -> "DafnyDomain":
+        return self.checked(lambda parts: [refused.get(part.id, "") for part in parts])
+
+    def checked(self, check: Check) -> "DafnyDomain":
+        """The same tasks without those that the check refuses; with a `limit`, others of the data take their place."""
+        found = copy(self)
+        found._check, found._refused, found._unchecked = check, {}, self
+        for chosen in ("_tasks", "_solved"):  # Of the unchecked tasks, where they have been read.
+            found.__dict__.pop(chosen, None)
+        return found
+
+    def fingerprint(self, split: str) -> str:
+        """Of the data before a check, so that the same data have the same fingerprint."""
+        return super().fingerprint(split) if self._check is None else self._unchecked.fingerprint(split)
+
+    def splits(self) -> Mapping[str, Sequence[Task]]:
+        return self._tasks
+
+    def left_out(self) -> Mapping[str, str]:
+        if self._check is not None:
+            self.splits()  # Which golds are refused is known once the tasks are chosen.
+        faults = self._faults | self._refused
+        return {**self._data.left_out, **{self._id(part): why for part, why in faults.items()}}
+
+    def task_prompt(self, task: Task) -> str:
+        return wording.write(task.inputs, self.prompt, self._shots(task))
+
+    def sizes(self) -> Mapping[str, int]:
+        known = self._source == EMBEDDED and self._check is None and self.as_read
+        return embedded_sizes(EMBEDDED, self.limit, len(self.roles)) if known else super().sizes()
+
+    def contents(self, task: Task) -> Sequence[str]:
+        """The program, which shows the tasks of its other methods too; and the method, whatever its names and whatever
+        stands around it."""
+        return _contents(task.inputs.example)
+
+    def examples(self) -> Sequence[Task]:
+        if not self._parts.get("train") and self._source != EMBEDDED:
+            return DafnyDomain(role="both", seed=self.seed).examples()
+        return [*map(self.to_task, self._parts.get("train", []))]
+
+    def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
+        if self.prompt.style != "bare":
+            return super().retry_prompt(task, previous, feedback)
+        return wording.retry(task.inputs, self.prompt, self._shots(task), previous, feedback)
+
+    def parse(self, completion: str, task: Task) -> Candidate:
+        part: RoleExample = task.inputs
+        found = body_of(completion, part.example)
+        if found.text is None:
+            return found
+        body = grafted(found.text, part.example) if part.role == "writer" else found.text
+        return Candidate(part.example.program(body))
+
+    def is_complete(self, text: str) -> bool:
+        """A bare completion is its body: complete with the brace that closes it; one in words with the fence around it."""
+        return closed(text) if self.prompt.style == "bare" else block_closes(text, closed, python=False)
+
+    def similarity_pair(self, completion: str, task: Task) -> tuple[str, str]:
+        """Tokens, so that comments and blanks do not count; for a completion without a body its own words."""
+        found = body_of(completion, task.inputs.example).text
+        answer = completion.split() if found is None else tokens(found)
+        return " ".join(answer), " ".join(tokens(task.inputs.gold))
+
+    def strata(self, task: Task) -> Mapping[str, str]:
+        return {"role": task.inputs.role, "length": band_name(task.inputs.example)}
+
+    def to_task(self, part: RoleExample) -> Task:
+        """The task of a role's example, its gold in the form that the prompt requests."""
+        one, role = part.example, part.role
+        shown, wanted = (len(tokens(text)) for text in (part.given, part.gold))
+        given = one.program(None if role == "writer" else one.body)
+        problem = DafnyProblem(given, protect="specification" if role == "writer" else "program")
+        return Task(
+            self._id(part),
+            one.family,
+            min(1.0, max(0, wanted - shown) / HARDEST),
+            part,
+            problem,
+            wording.answer_of(part, self.prompt),
+            one.mutants if role == "annotator" else (),
+            self._set_of(one),
+        )
+
+    def _set_of(self, example: DafnyExample) -> str:
+        file = PurePosixPath(example.source)
+        own = () if file.suffix == ".dfy" else (file.name,)  # A program has a file of its own.
+        return source_of(self._source, (*file.parent.parts, *own))
+
+    def _id(self, part: RoleExample) -> str:
+        """Tasks of a single role have their examples' ids, so that runs of either role measure the same programs."""
+        return part.example.id if len(self.roles) == 1 else f"{part.example.id}/{part.role}"
+
+    @cached_property
+    def _data(self) -> _Read:
+        found = survey(self._source)
+        placed = _placed(found.examples, {"test": self.test_fraction, "dev": self.dev_fraction}, self.seed)
+        return _Read(self.of_families(placed), found.left_out)
+
+    @cached_property
+    def _faults(self) -> dict[RoleExample, str]:
+        """Why parts are unusable; the embedded examples were checked when they were built."""
+        if self._source == EMBEDDED:
+            return {}
+        parts = (RoleExample(role, one) for found in self._data.splits.values() for one in found for role in self.roles)
+        return {part: fault for part in parts if (fault := fault_of(part.example, part.role))}
+
+    @cached_property
+    def _parts(self) -> dict[str, list[RoleExample]]:
+        """Every split's usable parts, examples in their order."""
+        return {
+            name: [part for one in found for role in self.roles if (part := RoleExample(role, one)) not in self._faults]
+            for name, found in self._data.splits.items()
+        }
+
+    @cached_property
+    def _tasks(self) -> dict[str, tuple[Task, ...]]:
+        chosen = {name: self._usable(self._in_order(name, parts)) for name, parts in self._parts.items()}
+        return self.in_folds(
+            {name: list(map(self.to_task, parts)) for name, parts in chosen.items() if parts or self._check}
+        )
+
+    def fold_of(self, tasks: Sequence[Task]) -> Mapping[str, int]:
+        """By examples, whatever the role, near-duplicates in one fold: both roles have the same programs held out."""
+        pooled = (one for name in self.folds_of or FOLDED for one in self._data.splits.get(name, ()))
+        folds = folds_of(items_of(tuple(pooled)), self.folds)
+        return {task.id: folds[task.inputs.example.id] for task in tasks}
+
+    def _in_order(self, split: str, parts: list[RoleExample]) -> list[RoleExample]:
+        if not self.limit:
+            return parts
+        return sorted(parts, key=lambda part: uniform(self.seed, "limit", split, part.example.id))
+
+    def _usable(self, parts: list[RoleExample]) -> list[RoleExample]:
+        """The first parts up to `limit` that the check accepts."""
+        limit = self.limit or len(parts)
+        if self._check is None:
+            return parts[:limit]
+        found, first = list[RoleExample](), 0
+        while first < len(parts) and len(found) < limit:
+            asked = parts[first : first + limit - len(found)]
+            first += len(asked)
+            faults = dict(zip(asked, self._check(asked), strict=True))
+            self._refused |= {part: fault for part, fault in faults.items() if fault}
+            found += [part for part, fault in faults.items() if not fault]
+        return found
+
+    def _shots(self, task: Task) -> list[RoleExample]:
+        """Solved examples of the task's role from the shorter half of `train`, without the task's own example."""
+        if not self.prompt.shots:
+            return []
+        return chosen_shots(self._solved[task.inputs.role], task, self.prompt.shots, self.seed, self._same)
+
+    def _same(self, solved: RoleExample, task: Task) -> bool:
+        one, own = solved.example, task.inputs.example
+        return one.id == own.id or not self._contents_of(one).isdisjoint(self._contents_of(own))
+
+    def _contents_of(self, example: DafnyExample) -> set[str]:
+        if example.id not in self._known:
+            self._known[example.id] = {*_contents(example)}
+        return self._known[example.id]
+
+    @cached_property
+    def _known(self) -> dict[str, set[str]]:
+        """Contents by example, as far as they were asked for."""
+        return {}
+
+    @cached_property
+    def _solved(self) -> dict[Role, list[RoleExample]]:
+        """The shorter half of the train split for each role; of the embedded split where the data have none."""
+        if not self._parts.get("train") and self._source != EMBEDDED:
+            return DafnyDomain(role="both", seed=self.seed)._solved
+        found = {}
+        as_read = self._check is None and not self.folds
+        train = self._parts.get("train", []) if as_read else [task.inputs for task in self._tasks["train"]]
+        for role in self.roles:
+            parts = sorted((one for one in train if one.role == role), key=lambda one: len(one.example.gold))
+            found[role] = parts[: max(self.prompt.shots + 1, len(parts) // 2)]
+        return found
+
+
+def _contents(example: DafnyExample) -> list[str]:
+    return [content_hash(example.gold), content_hash(renamed(example))]
+
+
+def band_name(example: DafnyExample) -> str:
+    """The band of an example's length, in tokens of the annotated method: zeros in front, so that bands sort."""
+    borders = (0, *LENGTHS)
+    number = band(example)
+    return f"{borders[number]:03d} to {LENGTHS[number] - 1:03d}" if number < len(LENGTHS) else f"{borders[-1]} and more"
+
+
+def _placed(
+    examples: Sequence[DafnyExample], fractions: Mapping[str, float], seed: int
+) -> dict[str, list[DafnyExample]]:
+    """Every example under its split; splits without a file of their name are drawn, by `fractions`, from `train` and from the
+    files that are named after no split."""
+    by_file: dict[str, list[DafnyExample]] = {}
+    for example in examples:
+        name = Path(example.source).name.partition(".")[0]
+        name = OTHER_NAMES.get(name, name)
+        by_file.setdefault(name if name in SPLITS else "train", []).append(example)
+    wanted = {name: share for name, share in fractions.items() if name not in by_file and share}
+    drawn = split_examples(by_file.pop("train", []), wanted, seed) if wanted else {"train": by_file.pop("train", [])}
+    found = {**drawn, **by_file}
+    return {name: found[name] for name in SPLITS if found.get(name)}
+
+
+@dataclass(frozen=True)
+class TwoStage:
+    """The domain of the writer, whose tasks are those of a cascade, and that of the annotator, which words and parses
+    the annotator's tasks about them."""
+
+    writer: Domain
+    annotator: Domain
+
+    def example(self, task: Task) -> DafnyExample:
+        return task.inputs.example
+
+    def body(self, completion: str, task: Task) -> Candidate:
+        """The body in a writer's completion."""
+        return body_of(completion, self.example(task))
+
+    def gold_body(self, task: Task) -> str:
+        """The body of the data, without its annotations."""
+        return self.example(task).body
+
+    def program(self, task: Task, body: str | None) -> str:
+        """The complete program with a body; None: with the hole."""
+        return self.example(task).program(body)
+
+    def annotation(self, task: Task, body: str, problem: Any) -> Task:
+        """The annotator's task for a body of the task: a task with the same id, without a gold."""
+        part = RoleExample("annotator", replace(self.example(task), body=body))
+        return replace(task, inputs=part, problem=problem, gold=None, negatives=())
+
+
+def of_tiny() -> tuple[DafnyDomain, str]:
+    """The tasks that the embedded model `tiny_dafny` imitates, and how its tokenizer splits text."""
+    return DafnyDomain(role="both"), "code"

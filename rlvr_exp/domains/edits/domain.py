@@ -1,0 +1,12 @@
+"""Registers the edits domain."""
+
+from rlvr_exp.core.domains import Domain
+
+DOMAIN = Domain(
+    name="edits",
+    schemas="rlvr_exp.domains.edits.options",
+    formats={"ast_grep": "rlvr_exp.domains.edits.problem:AstGrep"},
+    engines={"rlvr_exp.domains.edits.environment.Edits": "rlvr_exp.domains.edits.environment:engine_of"},
+    checks=("rlvr_exp.domains.edits.tasks:teacher_problems",),
+    embedded={"tiny_edits": "rlvr_exp.domains.edits.tasks:of_tiny"},
+)

@@ -1,0 +1,163 @@
+"""Edits in steps: the policy sees the text that its last action made, until it answers `done`. The last text decides success.
+
+`Edits` is the environment, for training and evaluation. `StepsEngine` answers tasks of +stage=infer with it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from rlvr_exp.config.infer import Infer
+from rlvr_exp.config.load import build
+from rlvr_exp.config.model import Model
+from rlvr_exp.config.schema import Config
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.domains.edits import options
+from rlvr_exp.episodes.environment import Environment
+from rlvr_exp.episodes.environments.retry import rank, too_long
+from rlvr_exp.episodes.episode import POLICY, Episode, Sample, Turn
+from rlvr_exp.episodes.types import RewardBreakdown
+from rlvr_exp.inference.engine import Engine
+from rlvr_exp.inference.solution import Attempt, Solution
+from rlvr_exp.launch.inference_inputs import InferenceTask
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.engines.base import SamplingEngine
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner
+from rlvr_exp.tasks.base import ContinuesEdits, Domain
+from rlvr_exp.verifiers.base import Verifier
+from rlvr_exp.verifiers.execution import KeepsOutputs
+
+
+class Edits(Environment, options.EditSteps):
+    """An answer that makes no text ends an episode. Every action is credited with what the last one of its branch earns: the
+    paper's trajectories have one outcome, and steps have none of their own.
+
+    Raises:
+        InputError: the domain's tasks cannot be done in steps.
+    """
+
+    name = "edits"
+    keeps_outputs = True
+
+    def __init__(self, domain: Domain, **given: int):
+        super().__init__(**given)
+        if not isinstance(domain, ContinuesEdits):
+            raise InputError(
+                InputProblem("environment", "these tasks are not done in steps", domain.name, "data=edits")
+            )
+        self._domain = domain
+
+    def domain(self, role: str) -> Domain:
+        return self._domain
+
+    def asks(self, episode: Episode) -> Sequence[Sample]:
+        if not episode.turns:
+            keys = tuple(episode.draws.key(episode.task, index) for index in episode.samples)
+            return [Sample(POLICY, episode.task, self._domain.task_prompt(episode.task), keys)]
+        last = [index for index in range(len(episode.turns)) if not episode.children(index)]
+        return [self._next(episode, index) for index in last if self._goes_on(episode, index)]
+
+    def groups(self, episode: Episode) -> Sequence[Sequence[int]]:
+        """The actions of each step: those after the first have texts of their own, and one task's difficulty."""
+        found: dict[int, list[int]] = {}
+        for index, turn in enumerate(episode.turns):
+            if not too_long(turn.completion):
+                found.setdefault(episode.depth(index), []).append(index)
+        return list(found.values())
+
+    def rewarded(self, episode: Episode) -> Sequence[int]:
+        return [index for index in range(len(episode.turns)) if not episode.children(index)]
+
+    def credit(self, episode: Episode, rewards: Mapping[int, RewardBreakdown]) -> Mapping[int, RewardBreakdown]:
+        credited = dict(rewards)
+        for index in rewards:
+            parent = episode.turns[index].parent
+            while parent is not None:
+                credited[parent] = RewardBreakdown(rewards[index].total)
+                parent = episode.turns[parent].parent
+        return credited
+
+    def metrics(self, episodes: Sequence[Episode]) -> dict[str, float]:
+        """Actions of an episode's branch on average, and the share of branches that ended by `done`."""
+        ends = [(episode, index) for episode in episodes for index in self.rewarded(episode)]
+        if not ends:
+            return {}
+        depths = [episode.depth(index) + 1 for episode, index in ends]
+        done = [self._is_done(episode.turns[index]) for episode, index in ends]
+        return {"episode/steps": sum(depths) / len(ends), "episode/done": sum(done) / len(ends)}
+
+    def _goes_on(self, episode: Episode, index: int) -> bool:
+        turn = episode.turns[index]
+        return (
+            bool(turn.completion.verdict.outputs) and episode.depth(index) + 1 < self.steps and not self._is_done(turn)
+        )
+
+    def _is_done(self, turn: Turn) -> bool:
+        return self._domain.is_last(turn.completion.text, turn.completion.task)
+
+    def _next(self, episode: Episode, index: int) -> Sample:
+        turn = episode.turns[index]
+        (text,) = turn.completion.verdict.outputs or ()
+        task = self._domain.after_step(turn.completion.task, text)
+        key = None if turn.key is None else (*turn.key, "step", episode.depth(index) + 1)
+        return Sample(POLICY, task, self._domain.task_prompt(task), (key,), parent=index)
+
+
+def engine_of(
+    config: Config,
+    policies: Mapping[str, Policy],
+    verifier: Verifier | None,
+    domain: Domain,
+    sampler: SamplingEngine,
+) -> "StepsEngine":
+    """Raises InputError if the environment does not fit the data, or needs another verifier."""
+    options = config.infer
+    assert options is not None and verifier is not None, "without a verifier steps are refused"
+    shown = build(config.environment, domain=domain)
+    return StepsEngine(policies[POLICY], options, config.model, verifier, domain, shown, config.seed, sampler)
+
+
+class StepsEngine(Engine):
+    """An `Engine` whose answer is the last action of a branch, with the text that all of them have made: the right one, else the
+    best of `samples` branches. `attempt` counts its steps.
+
+    Args:
+        environment: `environment=edits` of the domain; what it shows needs a verifier that keeps texts.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        options: Infer,
+        limits: Model,
+        verifier: Verifier,
+        domain: Domain,
+        environment: Environment,
+        seed: int = 0,
+        engine: SamplingEngine | None = None,
+    ):
+        super().__init__(policy, options, limits, verifier, domain, seed, engine)
+        self._environment = environment
+        self._keeps = KeepsOutputs(verifier, "environment", remember=False)
+
+    def _runner(self, domain: Domain) -> EpisodeRunner:
+        players = {POLICY: self._player(self.policy, domain)}
+        return EpisodeRunner(self._environment, players, self._keeps, self._generate)
+
+    def _attempts(self, episode: Episode) -> list[Attempt]:
+        """The steps of the best branch."""
+        ends = [index for index in self._environment.rewarded(episode) if not too_long(episode.turns[index].completion)]
+        found: list[Attempt] = []
+        at = max(ends, key=lambda index: rank(episode.turns[index].completion), default=None)
+        while at is not None:
+            turn = episode.turns[at]
+            found.insert(0, Attempt(episode.depth(at) + 1, turn.prompt_ids, turn.completion))
+            at = turn.parent
+        return found
+
+    def _chosen(self, attempts: list[Attempt]) -> Attempt:
+        return attempts[-1]
+
+    def _solution(self, item: InferenceTask, episode: Episode) -> Solution:
+        found = super()._solution(item, episode)
+        made = found.completion.verdict.outputs
+        return replace(found, edited=made[0] if made else None)

@@ -1,0 +1,350 @@
+"""The edits domain: a program and an instruction, answered by ast-grep rules or by the edited text.
+
+Both answers are judged by `verifier=ast_grep`. Splits are those of the rows' files; what no file places is drawn by content, the
+rows of one text staying together.
+
+Prompts of style `bare` are for small models trained here: the instruction, the text, and a line that names the answer: `=>` the
+edited text, `->` an action. `instruct` says the same in words.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stages import reads
+from rlvr_exp.core.errors import InputProblem
+from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.seeds import uniform
+from rlvr_exp.domains.edits import options as options
+from rlvr_exp.domains.edits.action import DONE, ended_as, is_done, lines_as
+from rlvr_exp.domains.edits.options import EDIT_SETS, EditPrompt, FieldSimilarity, StringSimilarity
+from rlvr_exp.domains.edits.problem import AstGrepProblem
+from rlvr_exp.domains.edits.rows import EditRow, load, published
+from rlvr_exp.launch.data_check import TRAINED
+from rlvr_exp.tasks.base import Candidate, ContinuesEdits, Domain, EditWithTests, HasEditTests, Task
+from rlvr_exp.tasks.code_sets import evaluation_only
+from rlvr_exp.tasks.completion import answer_text, block_closes, fenced, without_thoughts
+from rlvr_exp.tasks.content import program_key, text_key
+from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
+from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots, solved_tasks
+from rlvr_exp.tasks.splits import Item, split, tied
+from rlvr_exp.tasks.tables import SPLITS
+
+EMBEDDED = Path(__file__).parents[2] / "assets" / "edits"
+NO_ANSWER = "it has neither a text after it nor tests"
+UNREAD = "its gold is another text once it is read back from an answer"
+NO_EDIT = "nothing but line ends at its end changes"
+MARKS = {"text": "=>", "action": "->"}
+"""The line after which a bare answer starts."""
+ASKS = {
+    "text": "Answer with the full edited text in one code block.",
+    "action": (
+        "Answer with ast-grep rules that make this edit and no other, as one JSON object or YAML text in one code block, such"
+        " as\n"
+        '```json\n{"pattern": "print($X)", "rewrite": "log($X)"}\n```\n'
+        "A list of such objects is applied one after the other. Where nothing is left to edit, answer `done`."
+    ),
+    "tags": (
+        "Reason inside <think> and </think>. Then write ast-grep rules that make this edit and no other inside <action> and"
+        " </action>,\nas one JSON object or YAML text, such as\n"
+        '<action>\n{"pattern": "print($X)", "rewrite": "log($X)"}\n</action>\n'
+        "and what is known and done after it inside <state_update> and </state_update>. Where nothing is left to edit, the\n"
+        "action is `done`."
+    ),
+}
+_ACTION = ("<action>", "</action>")
+
+
+def worded(row: EditRow, instruction: str, target: str, options: EditPrompt) -> str:
+    """The prompt of a row by one of its instructions."""
+    state = f"<state>\n{row.state.strip(chr(10))}\n</state>\n" if row.state else ""
+    before = row.before.rstrip("\n")
+    if options.style == "bare":
+        return f"{instruction.strip()}\n{state}{before}\n{MARKS[target]}\n"
+    ask = ASKS["tags" if target == "action" and options.answer == "tags" else target]
+    known = f"{state}\n" if state else ""
+    return (
+        f"Edit a text in {row.language}.\n\n{instruction.strip()}\n\n{known}{fenced(before, row.language)}\n\n{ask}\n"
+    )
+
+
+def gold_of(row: EditRow, target: str, options: EditPrompt) -> str | None:
+    """The gold as a completion; None where the row has none."""
+    if target == "text":
+        return None if row.after is None else _shown(row.after.rstrip("\n"), row.language, options)
+    if not row.action:
+        return None
+    action = (
+        row.action
+        if options.form == "json" or is_done(row.action)
+        else yaml.safe_dump(json.loads(row.action), sort_keys=False).strip()
+    )
+    if options.answer == "plain":
+        return _shown(action, options.form, options)
+    parts = {"think": row.think, "action": action, "state_update": row.state_update}
+    return "\n".join(f"<{name}>\n{text.strip(chr(10))}\n</{name}>" for name, text in parts.items() if text)
+
+
+def answer_in(completion: str, target: str, options: EditPrompt, before: str, language: str = "") -> Candidate:
+    """The action or the text in a completion: of tags the last action; in words the last fenced block, else all of it.
+    Thoughts are no part of an answer of any style.
+
+    Args:
+        language: of the text; empty if it is not known.
+    """
+    text = without_thoughts(completion)
+    tags = ("json", "yaml", "yml") if target == "action" else (language,)
+    if target == "action" and (tagged := _last_action(text)) is not None:
+        return _found(answer_text(tagged, tags), target)
+    if options.style == "bare" or (target == "action" and options.answer == "tags"):
+        return _found(text, target, before)
+    return _found(answer_text(text, tags), target, before)
+
+
+def _shown(text: str, language: str, options: EditPrompt) -> str:
+    return text if options.style == "bare" else f"```{language}\n{text}\n```"
+
+
+def _last_action(text: str) -> str | None:
+    end = text.rfind(_ACTION[1])
+    start = text.rfind(_ACTION[0], 0, max(0, end))
+    return None if start < 0 else text[start + len(_ACTION[0]) : end]
+
+
+def _found(text: str, target: str, before: str = "") -> Candidate:
+    """An edited text has the line ends of the text before it, and as many at its end: a completion says nothing of these."""
+    if not text.strip():
+        return Candidate(None, f"no {target} in the answer")
+    if target == "action":
+        return Candidate(text.strip("\n"))
+    return Candidate(ended_as(lines_as(text, before), before))
+
+
+@dataclass(frozen=True)
+class EditInputs:
+    """What a prompt is worded from."""
+
+    row: EditRow
+    instruction: str
+
+
+@dataclass
+class Edits(ContinuesEdits, HasEditTests, options.Edits):
+    """Edits, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
+
+    name = "edits"
+    problem_format = "ast_grep"
+    makes_folds = True
+
+    def __post_init__(self) -> None:
+        self._source = Path(self.path) if self.path else EMBEDDED
+        in_words = self.prompt.style == "instruct"
+        self._tagged = in_words and self.target == "action" and self.prompt.answer == "tags"
+        self.answers_are_programs = self.target == "text"
+        self.stop_text = ">" if self._tagged else "`" if in_words else ""
+
+    def splits(self) -> Mapping[str, Sequence[Task]]:
+        return self._tasks
+
+    def sizes(self) -> Mapping[str, int]:
+        if not self._as_shipped:
+            return super().sizes()
+        return embedded_sizes(EMBEDDED, self.limit, each=2 if self.instruction == "both" else 1)
+
+    @property
+    def _as_shipped(self) -> bool:
+        """Whether the splits are those of the embedded files."""
+        return self._source == EMBEDDED and self.as_read
+
+    def fingerprint(self, split: str) -> str:
+        content = embedded_content(EMBEDDED, split) if self._as_shipped else None
+        if content is None:
+            return super().fingerprint(split)
+        return content_hash([content, self.instruction, self.target, self.limit, self.seed if self.limit else 0])
+
+    def left_out(self) -> Mapping[str, str]:
+        return {row.id: why for row in self._rows if (why := self._why_not(row))}
+
+    def _why_not(self, row: EditRow) -> str:
+        """Why a row is no task; empty where it is one."""
+        if why := _why_not(row):
+            return why
+        gold = gold_of(row, self.target, self.prompt) if self.target == "text" else None
+        read = gold and answer_in(gold, self.target, self.prompt, row.before, row.language).text
+        return UNREAD if gold and read != row.after else ""
+
+    def no_training(self) -> str:
+        return "" if self.set == EDIT_SETS[0] else evaluation_only(self._source, self.set)
+
+    def strata(self, task: Task) -> Mapping[str, str]:
+        """The style of the instruction, where the rows have two."""
+        if self.instruction != "both" or not task.inputs.row.lazy_instruction:
+            return {}
+        return {"instruction": task.id.rpartition("/")[2]}
+
+    def contents(self, task: Task) -> Sequence[str]:
+        """The text before and the text after without blanks, and as programs but for the embedded ones: who learned an edit of
+        the same text knows a part of the task."""
+        row = task.inputs.row
+        kinds = (text_key, program_key) if row.language == "python" and self._source != EMBEDDED else (text_key,)
+        return [key(text) for key in kinds for text in (row.before, row.after) if text]
+
+    @property
+    def splits_apart(self) -> bool:
+        return self._as_shipped
+
+    def task_prompt(self, task: Task) -> str:
+        shots = chosen_shots(self._solved, task, self.prompt.shots, self.seed, self._alike) if self.prompt.shots else []
+        solved = ((self._worded(shot), self.gold_completion(shot) or "") for shot in shots)
+        return after_examples(self._worded(task), solved, self.prompt.style == "instruct")
+
+    def _worded(self, task: Task) -> str:
+        return worded(task.inputs.row, task.inputs.instruction, self.target, self.prompt)
+
+    @cached_property
+    def _solved(self) -> list[Task]:
+        return solved_tasks(self._tasks.get("train", ()))
+
+    @cached_property
+    def _alike(self) -> Alike:
+        """Edits of one text, or to one text."""
+        return Alike(self.contents)
+
+    def parse(self, completion: str, task: Task) -> Candidate:
+        row = task.inputs.row
+        return answer_in(completion, self.target, self.prompt, row.before, row.language)
+
+    def gold_completion(self, task: Task) -> str | None:
+        return gold_of(task.inputs.row, self.target, self.prompt)
+
+    def edit_with_tests(self, task: Task, program: str) -> EditWithTests | None:
+        """With the line end between the two that CanItEdit's runner puts there, in place of the program's last."""
+        row, after = task.inputs.row, program.removesuffix("\n")
+        return EditWithTests(row.before, after, f"{after}\n{row.script}") if row.script else None
+
+    def after_step(self, task: Task, text: str) -> Task:
+        row, start = replace(task.inputs.row, before=text), task.problem.start or task.problem.before
+        problem = replace(task.problem, before=text, teacher="", start=start)
+        return replace(task, inputs=replace(task.inputs, row=row), problem=problem)
+
+    def state(self, task: Task) -> str:
+        return task.inputs.row.before
+
+    def described(self, task: Task) -> Mapping[str, Any]:
+        row = task.inputs.row
+        own = {"source": row.source, "family": row.family, "difficulty": row.difficulty}
+        return {"instruction": task.inputs.instruction, "language": row.language, **own}
+
+    def gold_steps(self, task: Task) -> Sequence[str]:
+        row = task.inputs.row
+        if self.target != "action" or not row.action:
+            return ()
+        rules = json.loads(row.action)
+        steps = [*map(_dumps, rules if isinstance(rules, list) else [rules]), DONE]
+        golds = (gold_of(replace(row, action=step), self.target, self.prompt) for step in steps)
+        return [gold for gold in golds if gold is not None]
+
+    def is_last(self, completion: str, task: Task) -> bool:
+        return self.target == "action" and is_done(self.parse(completion, task).text or "")
+
+    def similarity_pair(self, completion: str, task: Task) -> tuple[str, str] | None:
+        gold = self.gold_completion(task)
+        return None if gold is None else (_words(completion), _words(gold))
+
+    def is_complete(self, text: str) -> bool:
+        """In words: with the fence that closes a block, or the tag that closes the last part."""
+        if self._tagged:
+            return without_thoughts(text).rstrip().endswith("</state_update>")
+        return bool(self.stop_text) and block_closes(text, lambda block: bool(block.strip()), python=False)
+
+    @cached_property
+    def _rows(self) -> list[EditRow]:
+        rows = load(self._source) if self.set == EDIT_SETS[0] else published(self._source, self.set)
+        return [row if row.after is None else replace(row, after=ended_as(row.after, row.before)) for row in rows]
+
+    @cached_property
+    def _tasks(self) -> dict[str, tuple[Task, ...]]:
+        usable = [row for row in self._rows if not self._why_not(row)]
+        placed = self.of_families(place(usable, (self.test_fraction, self.dev_fraction), self.seed))
+        return self.in_folds({name: self._limited(name, rows) for name, rows in placed.items()})
+
+    def _limited(self, name: str, rows: Sequence[EditRow]) -> list[Task]:
+        tasks = [task for row in rows for task in self._tasks_of(row)]
+        if not self.limit:
+            return tasks
+        return sorted(tasks, key=lambda task: uniform(self.seed, "limit", name, task.id))[: self.limit]
+
+    def _tasks_of(self, row: EditRow) -> list[Task]:
+        lazy = row.lazy_instruction or row.instruction
+        found = {"descriptive": row.instruction, "lazy": lazy}
+        if self.instruction != "both":
+            return [self._task(row, row.id, found[self.instruction])]
+        if not row.lazy_instruction:
+            return [self._task(row, row.id, row.instruction)]
+        return [self._task(row, f"{row.id}/{style}", words) for style, words in found.items()]
+
+    def _task(self, row: EditRow, name: str, instruction: str) -> Task:
+        proved = self._source == EMBEDDED
+        teacher = row.action if self.target == "action" else ""
+        texts = (row.language, row.before, row.after or "", row.tests)
+        problem = AstGrepProblem(*texts, answer=self.target, proved=proved, teacher=teacher)
+        golds = {"text": row.after, "action": row.action or None}
+        wrong = tuple(one.text for one in row.wrong if one.is_action == (self.target == "action"))
+        inputs = EditInputs(row, instruction)
+        return Task(name, row.family, row.difficulty, inputs, problem, golds[self.target], wrong, row.source)
+
+
+def _why_not(row: EditRow) -> str:
+    """Why it is no task of any form."""
+    if row.after is None:
+        return "" if row.tests else NO_ANSWER
+    return NO_EDIT if row.after == row.before and not row.tests and not is_done(row.action) else ""
+
+
+def _dumps(rule: Any) -> str:
+    return json.dumps(rule, ensure_ascii=False)
+
+
+def place(rows: Sequence[EditRow], fractions: tuple[float, float], seed: int) -> dict[str, list[EditRow]]:
+    """Every row under its split; the fractions are those of test and dev, drawn from what no file has placed."""
+    free = {row.id: row for row in rows if not row.split}
+    contents = {name: [content_hash(text) for text in (row.before, row.after) if text] for name, row in free.items()}
+    groups = tied(contents)
+    keys = {name: content_hash([*contents[name], free[name].instruction]) for name in free}
+    items = [Item(keys[name], groups[name], row.family) for name, row in free.items()]
+    parts = split(items, fractions, seed) if items else {}
+    placed: dict[str, list[EditRow]] = {name: [] for name in SPLITS}
+    for row in rows:
+        name = row.split or ("test", "dev", "train")[parts[keys[row.id]]]
+        placed[name].append(replace(row, split=name))
+    return {name: found for name, found in placed.items() if found}
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def of_tiny() -> tuple[Edits, str]:
+    """The tasks that the embedded model `tiny_edits` imitates, and how its tokenizer splits text."""
+    return Edits(instruction="both"), "code"
+
+
+def teacher_problems(config: Config, domain: Domain) -> Iterator[InputProblem]:
+    """A reward by likeness to a teacher's action, and tasks that have none."""
+    terms = getattr(config.reward, "terms", {}).values() if reads(config, "reward") else ()
+    if not any(isinstance(term, FieldSimilarity | StringSimilarity) for term in terms):
+        return
+    tasks = [task for name in TRAINED for task in domain.splits().get(name, ())]
+    without = [task.id for task in tasks if not getattr(task.problem, "teacher", "")]
+    if without:
+        what, remedy = (
+            f"{len(without)} of {len(tasks)} tasks have no action of a teacher",
+            "data=edits with rows that have an `action`",
+        )
+        yield InputProblem("reward", what, without[0], "", "", remedy)

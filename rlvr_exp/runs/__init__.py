@@ -1,0 +1,1 @@
+"""Many runs: sweeps, chains and studies, which share their jobs, executors and record."""

@@ -1,0 +1,244 @@
+"""Executors: start the commands of many runs, some at a time, and wait for them.
+
+Slurm works by submitit. A study and its jobs share the file system, this checkout and the folder that the study was started
+in. A study that is killed leaves its jobs running; a study that is stopped cancels them.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from signal import SIGKILL, SIGTERM
+from typing import Any, Generic, TypeVar
+
+import rlvr_exp
+from rlvr_exp.config import study as options
+from rlvr_exp.core.errors import FAULT, INTERRUPTED, InputError, InputProblem, Interrupted
+from rlvr_exp.launch.children import start_program
+from rlvr_exp.launch.process_environment import automatic_threads
+from rlvr_exp.records.context import RunContext
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the program, with the file that takes what it prints."""
+
+    words: tuple[str, ...]
+    printed: Path
+
+
+class Feed(ABC):
+    """What an executor runs: which command comes next may depend on how those before it ended."""
+
+    @abstractmethod
+    def next(self) -> tuple[str, Command] | None:
+        """A command that is started now, with its name; None: none before one that runs has ended, or none any more."""
+
+    @abstractmethod
+    def ended(self, name: str, code: int) -> None:
+        """It has ended with this exit code."""
+
+    def unwanted(self) -> Collection[str]:
+        """Those that run and are not to go on."""
+        return ()
+
+
+Handle = TypeVar("Handle")
+
+
+class Executor(ABC, Generic[Handle]):
+    """So many commands at a time. A subclass starts one and says how it ended."""
+
+    jobs: int
+    every_s: float
+    """Between looks at what has ended, and for a request to stop."""
+
+    def run(self, feed: Feed, context: RunContext) -> None:
+        """Run what the feed has; a command that fails does not stop the others.
+
+        Raises:
+            InputError: it cannot run any.
+            Interrupted: a stop was requested, and the commands that were running have stopped.
+        """
+        self.begin(context.directory)
+        running, slots, stopping = dict[str, Handle](), dict[str, int](), set[str]()
+        try:
+            while True:
+                if context.interrupted:
+                    for one in running.values():
+                        self.stop(one)
+                    self.wait([*running.values()])
+                    raise Interrupted("stopped; the same command with run.resume=auto goes on there")
+                for name in list(running):
+                    if (code := self.code_of(running[name])) is not None:
+                        del running[name], slots[name]
+                        feed.ended(name, code)
+                for name in {*feed.unwanted()} & {*running} - stopping:
+                    stopping.add(name)
+                    self.stop(running[name])
+                while len(running) < self.jobs and (found := feed.next()) is not None:
+                    name, command = found
+                    slots[name] = next(slot for slot in range(self.jobs) if slot not in slots.values())
+                    running[name] = self.start(command, slots[name])
+                if not running:
+                    return
+                context.heartbeat()
+                time.sleep(self.every_s)
+        finally:
+            self.abandon([*running.values()])
+
+    def begin(self, root: Path) -> None:
+        """Get ready, for a study in this folder. Raises InputError where it cannot run any command."""
+
+    @abstractmethod
+    def start(self, command: Command, slot: int) -> Handle:
+        """Start a command; `slot`: its number among those that run at a time, from 0."""
+
+    @abstractmethod
+    def code_of(self, running: Handle) -> int | None:
+        """The exit code of one that has ended, else None."""
+
+    @abstractmethod
+    def stop(self, running: Handle) -> None:
+        """Have one stop by itself, with what it keeps to go on from; does not wait for that."""
+
+    def wait(self, running: Sequence[Handle]) -> None:
+        """Until these, which were stopped, have ended; where that is to be waited for."""
+
+    def abandon(self, running: Sequence[Handle]) -> None:
+        """The study ends, whatever still runs."""
+
+
+class Local(Executor["subprocess.Popen[str]"], options.Local):
+    """Some at a time on this machine, by sharing out its cores."""
+
+    every_s = 0.2
+
+    def start(self, command: Command, slot: int) -> "subprocess.Popen[str]":
+        return _start(command, core_share(slot, self.jobs), self.jobs)
+
+    def code_of(self, running: "subprocess.Popen[str]") -> int | None:
+        return running.poll()
+
+    def stop(self, running: "subprocess.Popen[str]") -> None:
+        running.send_signal(SIGTERM)
+
+    def wait(self, running: Sequence["subprocess.Popen[str]"]) -> None:
+        for process in running:
+            process.wait()
+
+    def abandon(self, running: Sequence["subprocess.Popen[str]"]) -> None:
+        for process in running:
+            process.send_signal(SIGKILL)
+            process.wait()
+
+
+def core_share(slot: int, slots: int) -> list[int]:
+    """The cores of one of so many commands at a time; none where there are fewer cores than commands."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[slot::slots] if 1 < slots <= len(cores) else []
+
+
+def _start(command: Command, cores: Sequence[int], slots: int) -> "subprocess.Popen[str]":
+    env = _environment()
+    if slots > 1:  # A number of threads in the environment of this process is for the whole machine.
+        threads = max(1, automatic_threads() // slots)
+        env["OMP_NUM_THREADS"] = str(min(int(env.get("OMP_NUM_THREADS", threads)), threads))
+    command.printed.parent.mkdir(parents=True, exist_ok=True)
+    with open(command.printed, "a", encoding="utf-8") as out:
+        return start_program(command.words, out, env, cores)
+
+
+def _environment() -> dict[str, str]:
+    """This process's, in which a command finds this checkout."""
+    folders = [str(Path(rlvr_exp.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+
+
+FILES = "submitit"
+"""Folder of the study with submitit's own files."""
+UNKNOWN = "UNKNOWN"
+"""The state of a job that nothing is known of."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command, as submitit calls it on the machine that the job was given; returns its exit code.
+
+    Slurm stops a job with SIGTERM before it queues it anew: the run keeps what it has, and the job ends without a result, so
+    that the study waits for the next start, in which the run goes on.
+    """
+
+    command: Command
+
+    def __call__(self) -> int:
+        self.command.printed.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.command.printed, "a", encoding="utf-8") as out:
+            words = [sys.executable, "-m", "rlvr_exp", *self.command.words]
+            code = subprocess.run(
+                words, env=_environment(), stdout=out, stderr=subprocess.STDOUT, check=False
+            ).returncode
+        if code == INTERRUPTED and "SLURM_JOB_ID" in os.environ:
+            os._exit(code)
+        return code
+
+    def checkpoint(self) -> Any:
+        """What submitit queues where the job's time is up: the same again, which goes on."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self)
+
+
+class Slurm(Executor[Any], options.Slurm):
+    """As many jobs submitted at a time as `jobs` says."""
+
+    @property
+    def every_s(self) -> float:  # type: ignore[override]
+        return 2.0 if self.cluster == "slurm" else 0.2
+
+    def begin(self, root: Path) -> None:
+        """Raises InputError: submitit is not installed, or takes no such parameters."""
+        try:
+            import submitit
+        except ImportError as fault:
+            remedy = "pip install 'rlvr_exp[submitit]', or executor=local"
+            raise InputError(InputProblem("executor", "needs submitit", "slurm", "", "", remedy)) from fault
+        try:
+            self._submitit = submitit.AutoExecutor(folder=root / FILES, cluster=self.cluster)
+            self._submitit.update_parameters(**self.parameters)
+        except (NameError, RuntimeError, ValueError, AssertionError) as fault:  # As submitit has them, in words.
+            remedy = "see submitit's AutoExecutor; executor.cluster=local without Slurm"
+            raise InputError(
+                InputProblem("executor", f"submitit refuses: {fault}", str(self.parameters), "", "", remedy)
+            ) from fault
+
+    def start(self, command: Command, slot: int) -> Any:
+        return self._submitit.submit(Program(command))
+
+    def code_of(self, running: Any) -> int | None:
+        if running.done() or (running.state == UNKNOWN and not _queued(running.job_id)):
+            return _code(running) if running.done() else FAULT
+        return None
+
+    def stop(self, running: Any) -> None:
+        running.cancel(check=False)  # Of one that has ended Slurm says so, which is no reason to leave the others.
+
+    def abandon(self, running: Sequence[Any]) -> None:
+        for one in running:
+            self.stop(one)
+
+
+def _queued(job_id: str) -> bool:
+    """Whether Slurm still has the job: asked where it keeps no accounts, by which submitit learns of an end without a result."""
+    done = subprocess.run(["squeue", "-h", "-j", job_id], capture_output=True, text=True, check=False)
+    answered = done.returncode == 0 or "Invalid job id" in done.stderr
+    return bool(done.stdout.strip()) or not answered
+
+
+def _code(job: Any) -> int:
+    """Of a job that ended by itself; a fault of ours where it was lost, such as by its time limit."""
+    return FAULT if job.exception() is not None else int(job.result())

@@ -1,0 +1,350 @@
+"""Run the jobs of a study, a sweep or a chain by an executor, and plan those of a study.
+
+A run that fails is reported and does not stop the others. A study ends with the worst exit code of its runs.
+"""
+
+import json
+import re
+import shlex
+import time
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from rlvr_exp.config.advice import advice
+from rlvr_exp.config.algorithm import ReinforcementLearning
+from rlvr_exp.config.load import build
+from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stages import trains
+from rlvr_exp.core.errors import (
+    BAD_INPUT,
+    DONE,
+    FAULT,
+    GUARD,
+    INTERRUPTED,
+    GuardStop,
+    InputError,
+    InputProblem,
+    Interrupted,
+    RlvrError,
+)
+from rlvr_exp.core.files import write_text
+from rlvr_exp.launch.resume import directory_of
+from rlvr_exp.records import manifest
+from rlvr_exp.records.context import STATUS, RunContext, StageResult, read_summary
+from rlvr_exp.runs.executors import Command, Feed
+from rlvr_exp.runs.jobs import Job, Place, Run, check, places
+from rlvr_exp.runs.record import write_record
+from rlvr_exp.runs.study import Findings, Rounds, Study
+
+PAGE = "| page |\n| --- |\n| [study.html](study.html) |\n"
+MEASURED, PRINTED = "measured", "printed"
+"""Folders of the measurements that runs share, and of the lines that they print."""
+WORST_FIRST = (INTERRUPTED, FAULT, GUARD, BAD_INPUT, DONE)
+"""Many runs end with the worst exit code of theirs; if interrupted, with that code."""
+
+
+class Runs(Feed):
+    """Jobs as commands of an executor, with their directories and their ends.
+
+    Args:
+        at_once: how many run at a time.
+        follow: report the lines that they print.
+    """
+
+    exact = False
+    """The exit code of a process counts even if the summary of its run says that it has completed."""
+
+    def __init__(self, rounds: Rounds, context: RunContext, at_once: int = 1, follow: bool = False):
+        self._rounds, self._context, self._follow = rounds, context, follow
+        self._waiting, self._running = list[Place](), dict[str, Place]()
+        self._runs: dict[str, Run | None] = {}
+        """By name, in the order in which they came; None: not ended yet."""
+        self._pruned = set[str]()
+        self._before = dict[str, Mapping[str, Any] | None]()
+        """The summaries that runs began with, of which those that are refused leave theirs as it is."""
+        self._read = dict[str, int]()
+        """Bytes of the printed lines of each running job that were reported."""
+        self._progress = _Progress(context, at_once)
+
+    @abstractmethod
+    def placed(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], list[Place]]:
+        """A batch of the rounds, or another one in its place, with the directories of its jobs."""
+
+    def own_words(self, place: Place) -> tuple[str, ...]:
+        """Further words of a job's command."""
+        return ()
+
+    def next(self) -> tuple[str, Command] | None:
+        while not self._waiting:
+            if not (batch := self._rounds.batch()):
+                return None
+            self._take(batch)
+        place = self._waiting.pop(0)
+        name = place.job.name
+        self._running[name], self._before[name] = place, read_summary(place.directory)
+        self._read[name] = self._printed(name).stat().st_size if self._printed(name).exists() else 0
+        self._progress.began(place, self._left())
+        named = str(place.directory)
+        directory = named if re.fullmatch(r"[\w./+ -]+", named) else json.dumps(named, ensure_ascii=False)
+        words = (*place.job.words, *self.own_words(place), f"run.dir={directory}")
+        return name, Command(words, self._printed(name))
+
+    def unwanted(self) -> Collection[str]:
+        self._report_printed()
+        directories = {name: place.directory for name, place in self._running.items()}
+        for name in self._rounds.unwanted(directories):
+            if name not in self._pruned:
+                self._note(f"pruned {name} (unpromising)")
+                self._pruned.add(name)
+        return self._pruned
+
+    def ended(self, name: str, code: int) -> None:
+        self._report_printed()
+        place = self._running.pop(name)
+        run = self._ended(place, code if code in STATUS else FAULT)
+        self._runs[name] = run
+        self._rounds.ended(run)
+        self._progress.ended(run, self._left())
+
+    def interrupted(self) -> None:
+        """All that were running have stopped."""
+        self._report_printed()
+        for name, place in self._running.items():
+            self._runs[name] = self._ended(place, INTERRUPTED)
+
+    def runs(self) -> list[Run]:
+        return [run for run in self._runs.values() if run is not None]
+
+    def _take(self, batch: Sequence[Job | Run]) -> None:
+        batch, found = self.placed(batch)
+        of_jobs = {place.job: place for place in found}
+        for one in batch:
+            if isinstance(one, Run):
+                self._runs[one.job.name] = one
+                continue
+            place = of_jobs[one]
+            self._runs[one.name] = _run(place, DONE) if place.reused else None
+            if not place.reused:
+                self._waiting.append(place)
+        there = [run for place in found if (run := self._runs[place.job.name]) is not None]
+        if len(found) > 1:
+            self._note(f"{len(found)} runs, {len(there)} of them there already")
+        elif there:
+            self._note(f"{there[0].job.name}: completed already, {there[0].directory}")
+        for run in there:
+            self._rounds.ended(run)
+
+    def _ended(self, place: Place, code: int) -> Run:
+        name = place.job.name
+        run = _run(place, code, name in self._pruned, self._before[name])
+        return replace(run, code=code) if self.exact and code != INTERRUPTED else run
+
+    def _left(self) -> int:
+        return len(self._waiting) + len(self._running) + self._rounds.left()
+
+    def _printed(self, name: str) -> Path:
+        return self._context.directory / PRINTED / f"{name}.txt"
+
+    def _report_printed(self) -> None:
+        """Report the complete lines that running jobs have printed since the last call."""
+        for name in self._running if self._follow else ():
+            if not self._printed(name).exists():
+                continue
+            with open(self._printed(name), "rb") as file:
+                file.seek(self._read[name])
+                lines = file.read()
+            lines = lines[: lines.rfind(b"\n") + 1]
+            self._read[name] += len(lines)
+            for line in lines.decode("utf-8", "replace").splitlines():
+                if line.strip():
+                    self._note(f"{name}: {line}")
+
+    def _note(self, text: str) -> None:
+        self._context.progress(kind="note", text=text)
+
+
+class _StudyRuns(Runs):
+    """The runs of a study, which are found again by their fingerprints and share their measurements before training."""
+
+    def __init__(self, study: Study, rounds: Rounds, context: RunContext, at_once: int):
+        super().__init__(rounds, context, at_once)
+        self._study = study
+
+    def own_words(self, place: Place) -> tuple[str, ...]:
+        shared = [f"evaluation.remember={self._context.directory / MEASURED}"]
+        return (*(shared if trains(place.checked.config.stage) else ()), "run.resume=auto")
+
+    def placed(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], list[Place]]:
+        jobs = [one for one in batch if isinstance(one, Job)]
+        try:
+            checked = check(jobs, self._study.rate)
+        except InputError as fault:
+            batch = self._rounds.refused(fault)
+            jobs = [one for one in batch if isinstance(one, Job)]
+            checked = check(jobs, self._study.rate)
+        return batch, places(jobs, checked, self._context.directory, self._study.reuse)
+
+
+def run_study(config: Config, context: RunContext) -> StageResult:
+    study, root = build(config.study), context.directory
+    feed = _StudyRuns(study, study.rounds(root, config.seed), context, config.executor.jobs)
+    build(config.executor).run(feed, context)
+    runs = feed.runs()
+    context.metrics = _counts(runs)
+    findings, fault = _findings(study, runs)
+    command = json.loads((root / manifest.NAME).read_text(encoding="utf-8"))["command"]
+    answer = write_record(root, "study", command, runs, findings)
+    write_text(root / "study.md", f"{answer}\n\n{PAGE}")
+    context.progress(kind="note", text=f"{answer}\nthe study: {root / 'study.html'}")
+    failed = {run.job.name: run.code for run in runs if run.code != DONE and not run.pruned}
+    if failed:
+        text = f"{len(failed)} of {len(runs)} runs did not complete: {', '.join(failed)}. The same command with run.resume=auto goes on"
+        raise stop_of(worst([*failed.values()]), "study", text)
+    if fault is not None:
+        raise fault
+    return StageResult(metrics=context.metrics)
+
+
+def worst(codes: Sequence[int]) -> int:
+    return min(codes, key=WORST_FIRST.index, default=DONE)
+
+
+def stop_of(code: int, where: str, text: str) -> RlvrError:
+    """The error that a bad exit code of a run stands for."""
+    if code == BAD_INPUT:
+        return InputError(InputProblem(where, text))
+    kinds: dict[int, type[RlvrError]] = {INTERRUPTED: Interrupted, GUARD: GuardStop}
+    return kinds.get(code, RlvrError)(text)
+
+
+def _counts(runs: Sequence[Run]) -> dict[str, int]:
+    failed, pruned = sum(not (run.completed or run.pruned) for run in runs), sum(run.pruned for run in runs)
+    counts = {"runs": len(runs), "reused": sum(run.reused for run in runs), "failed": failed}
+    return counts | ({"pruned": pruned} if pruned else {})
+
+
+def _run(place: Place, code: int, pruned: bool = False, before: Mapping[str, Any] | None = None) -> Run:
+    summary = read_summary(place.directory)
+    if summary is None or (code != DONE and summary == before):
+        summary = {"status": STATUS[code]}
+    run = Run(place.job, place.directory, code, summary, place.reused, pruned)
+    # Its summary is the last that a run writes: it has reached its end, whatever became of its process or was asked of it.
+    return replace(run, code=DONE, pruned=False) if run.completed else run
+
+
+def _findings(study: Study, runs: Sequence[Run]) -> tuple[Findings, InputError | None]:
+    """And why there is no answer, where options of the study do not fit what its runs left."""
+    if not any(run.completed for run in runs):
+        return Findings(["Cannot tell: no run completed."]), None
+    try:
+        return study.summarise(runs), None
+    except InputError as fault:
+        why = "; ".join(f"{one.where}: {one.what}" for one in fault.problems)
+        return Findings([f"Cannot tell: {why}."]), fault
+
+
+class _Progress:
+    """Says what began and ended, how many are left, and about how long they take."""
+
+    def __init__(self, context: RunContext, at_once: int):
+        self._context, self._at_once = context, at_once
+        self._begun, self._seconds = dict[str, float](), list[float]()
+
+    def began(self, place: Place, left: int) -> None:
+        if not self._begun:
+            self._phase(left)
+        self._begun[place.job.name] = time.monotonic()
+        words = shlex.join(["python", "-m", "rlvr_exp", *place.job.words])
+        self._context.progress(kind="note", text=f"{place.job.name}: {words}")
+
+    def ended(self, run: Run, left: int) -> None:
+        name = run.job.name
+        self._seconds.append(time.monotonic() - self._begun[name])
+        how = "pruned" if run.pruned else run.summary.get("status") or f"exit code {run.code}"
+        why = f": {run.summary['reason']}" if run.summary.get("reason") and not run.pruned else ""
+        shown = f"; {run.directory}" if run.code == DONE or run.pruned else f"; see {PRINTED}/{name}.txt"
+        text = f"{name}: {how} in {self._seconds[-1]:.0f} s{why}{shown}{self._time_left(left)}"
+        self._context.progress(kind="note", text=text)
+        if not self._context.interrupted:  # Else the executor first lets those that are running stop by themselves.
+            self._phase(left)
+
+    def _phase(self, left: int) -> None:
+        done = len(self._seconds)
+        self._context.progress(kind="phase", name="runs", done=done, total=done + left)
+
+    def _time_left(self, left: int) -> str:
+        """By the mean of those that ended."""
+        if not left:
+            return ""
+        rounds = left / min(self._at_once, left)
+        minutes, seconds = divmod(round(rounds * sum(self._seconds) / len(self._seconds)), 60)
+        return f"; {left} left, about {minutes}:{seconds:02d}"
+
+
+def study_plan(config: Config) -> str:
+    """Its runs, a line each, and the sum of those that are not there yet.
+
+    Raises:
+        InputError: with every problem of any of them.
+    """
+    study, root = build(config.study), directory_of(config)
+    jobs = study.jobs()
+    ends = check(study.extremes(), study.rate)
+    found = places(jobs, check(jobs, study.rate), root or Path("outputs") / "DATE" / "TIME_study", study.reuse)
+    left = [place for place in found if not place.reused]
+    wide = max(len(place.job.name) for place in found)
+    lines = [f"  {place.job.name:<{wide}}  {_line(place)}" for place in found]
+    head = f"study (nothing is run): {len(found)} runs, {len(found) - len(left)} there already"
+    told = dict.fromkeys(
+        f"advice: {line}" for one in [*ends, *(place.checked for place in found)] for line in advice(one.config)
+    )
+    last = (_sum(left, config.executor.jobs), *_seconds(found, left, config.executor.jobs))
+    return "\n".join([head, *lines, *told, *last])
+
+
+def _line(place: Place) -> str:
+    if place.reused:
+        return f"there already: {place.directory}"
+    drawn = ", with values that are known once it starts" if place.job.open else ""
+    return f"{_counted([place])}: {shlex.join(['python', '-m', 'rlvr_exp', *place.job.words])}{drawn}"
+
+
+def _sum(left: Sequence[Place], at_once: int) -> str:
+    return f"to run, {at_once} at a time: {_counted(left)}; measurements before training that are equal are taken once"
+
+
+def _counted(some: Sequence[Place]) -> str:
+    configs = [place.checked.config for place in some]
+    training = [config for config in configs if trains(config.stage)]
+    steps, trained = sum(config.algorithm.max_steps for config in training), sum(map(_trained, training))
+    measured = sum(map(_measured, configs))
+    return f"{steps:,} steps on {trained:,} completions, {measured:,} measured"
+
+
+def _trained(config: Config) -> int:
+    """Completions, or gold answers, of all steps."""
+    algorithm: Any = config.algorithm
+    if isinstance(algorithm, ReinforcementLearning):
+        updates = getattr(algorithm, "iterations", 1) * getattr(algorithm, "minibatches", 1)
+        return -(-algorithm.max_steps // updates) * algorithm.prompts_per_step * algorithm.group_size
+    return algorithm.max_steps * algorithm.batch_size
+
+
+def _measured(config: Config) -> int:
+    """Completions, before training and after it, of a split that is large enough."""
+    evaluation, times = config.evaluation, 2 if trains(config.stage) else config.stage == "evaluate"
+    if not times:
+        return 0
+    return times * evaluation.tasks * (evaluation.samples + evaluation.greedy)
+
+
+def _seconds(found: Sequence[Place], left: Sequence[Place], at_once: int) -> list[str]:
+    """About how long the rest takes, by what is there already."""
+    known = [float((read_summary(place.directory) or {})["seconds"]) for place in found if place.reused]
+    if not known or not left:
+        return [] if known else ["seconds: not known yet; run.trial=true with the words of a run measures its own"]
+    return [f"about {fmean(known) * len(left) / min(at_once, len(left)):,.0f} s, by the runs that are there"]

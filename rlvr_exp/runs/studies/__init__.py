@@ -1,0 +1,1 @@
+"""Studies: one file for each question, with its jobs and its answer."""

@@ -1,0 +1,192 @@
+"""Zero-shot transfer: the gain of a training on tasks of which it saw nothing, next to the gain on tasks like its own.
+
+That no task, family or program of the target was in training is proved twice: from the configurations before any run, and from
+the records of the runs before the answer. Without the proof there is no answer: the study names the common tasks and ends.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rlvr_exp.config import study as options
+from rlvr_exp.config.load import load
+from rlvr_exp.config.schema import Config
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.evaluation.arms import AFTER, BEFORE
+from rlvr_exp.evaluation.leakage import KINDS, Common, common, material
+from rlvr_exp.records import manifest
+from rlvr_exp.records.fingerprint import initial_weights
+from rlvr_exp.records.rollout_files import read_evaluation
+from rlvr_exp.report.plots import intervals
+from rlvr_exp.runs.comparison import (
+    Contrast,
+    arm_values,
+    difference_in_words,
+    gain_row,
+    level,
+    paired_contrasts,
+    points,
+    undecidable,
+)
+from rlvr_exp.runs.jobs import Job, Run, check
+from rlvr_exp.runs.lineage import Training, Unknown, check_same_data, domain_of, shown, trained_by
+from rlvr_exp.runs.study import Findings, MeasuredStudy, Rounds
+from rlvr_exp.tasks.base import Domain, Task
+
+TRAINED, BASE, TARGET = "trained", "base_on_target", "trained_on_target"
+SEEN, UNSEEN = "seen", "unseen"
+
+
+class ZeroShot(options.ZeroShot, MeasuredStudy):
+    def trainings(self) -> list[Job]:
+        return self.arm(TRAINED, self._held_out())
+
+    def others(self) -> list[Job]:
+        return self.measure_arm(BASE, [*self._held_out(), *self.target])
+
+    def measurements(self, training: Job, checkpoint: str) -> list[Job]:
+        return self.measure_arm(TARGET, [*self._held_out(), *self.target, *self.policy(checkpoint)], [training.seed])
+
+    def rounds(self, root: Path, seed: int) -> Rounds:
+        """Raises InputError: something of the target would be in training."""
+        refuse_before(*(one.config for one in check([self.trainings()[0], self.others()[0]])))
+        return super().rounds(root, seed)
+
+    def summarise(self, runs: Sequence[Run]) -> Findings:
+        of_arm = {arm: [run for run in runs if run.completed and run.job.arm == arm] for arm in (TRAINED, BASE, TARGET)}
+        if lacking := [arm for arm, found in of_arm.items() if not found]:
+            return Findings([f"Cannot tell: no run of {' and '.join(lacking)} completed."])
+        proved = proof(of_arm[TRAINED], of_arm[BASE], of_arm[TARGET])
+        after, before = arm_values(runs, self.metric), arm_values(of_arm[TRAINED], self.metric, BEFORE)
+        pairs = {SEEN: (after[TRAINED], before[TRAINED]), UNSEEN: (after[TARGET], after[BASE])}
+        gains = paired_contrasts(pairs, self.metric)
+        ends = undecidable(dict(zip(("trained", "base"), pairs[UNSEEN], strict=True)))
+        answer = [f"On unseen tasks: {ends}" if ends else self._headline(gains)]
+        answer += [difference_in_words(f"on {name} tasks", one) for name, one in gains.items()]
+        rows = [
+            {"tasks": name, "before": level(pairs[name][1]), "after": level(pairs[name][0]), **gain_row(one)}
+            for name, one in gains.items()
+        ]
+        title, unit = f"{self.metric}: gain by training", "points, with 95% intervals over seeds and tasks"
+        drawn = intervals(title, {name: points(one) for name, one in gains.items()}, unit)
+        return Findings([*answer, proved.sentence], {"gains": rows, "proof": proved.rows}, {"gains": drawn})
+
+    def _headline(self, gains: Mapping[str, Contrast]) -> str:
+        if UNSEEN not in gains or SEEN not in gains:
+            return f"Cannot tell: {self.metric} was not measured before and after training on the same tasks."
+        (seen, unseen) = (100 * gains[name].value.value for name in (SEEN, UNSEEN))
+        said = f"{self.metric} changes by {unseen:+.1f} points on unseen families, by {seen:+.1f} on those trained on"
+        sure = [name for name in (SEEN, UNSEEN) if gains[name].sure]
+        beyond = " and ".join(sure) if sure else "neither"
+        return f"{said}; beyond chance: {beyond}."
+
+    def _held_out(self) -> list[str]:
+        return [f"data.unseen_families=[{','.join(self.families)}]"] if self.families else []
+
+
+SHOTS = "solved examples in the prompt"
+SHOWN = 3
+"""Tasks that a message names."""
+
+
+class Proof(NamedTuple):
+    """What was compared."""
+
+    sentence: str
+    rows: list[dict[str, Any]]
+    """Tasks, families and programs of each training, and of the target."""
+
+
+def refuse_before(training: Config, target: Config) -> None:
+    """Raises InputError where configurations alone show that something of the target would be in training, or that the
+    initial policy would not be measured on it."""
+    if initial_weights(training) != initial_weights(target):
+        raise InputError(_other_start("the training"))
+    domain = domain_of(target)
+    measured = [*domain.splits().get(target.evaluation.split, ())]
+    _refuse_common([*trained_by(training, "the training"), *shown(target, domain, SHOTS)], domain, measured)
+
+
+def proof(trained: Sequence[Run], initial: Sequence[Run], after: Sequence[Run]) -> Proof:
+    """Of completed runs.
+
+    Args:
+        initial: runs that measured the initial policy on the target.
+        after: runs that measured the trained ones on it.
+
+    Raises:
+        InputError: something of the target was in training, or records and data do not fit.
+    """
+    config, domain, target = _target([*initial, *after])
+    found: dict[str, Training | Unknown] = {}
+    for run in trained:
+        _refuse_other_start(run, initial)
+        for one in trained_by(load(run.directory / "config.yaml"), run.job.name, run.directory):
+            found.setdefault(one.where, one)
+    known = _refuse_common([*found.values(), *shown(config, domain, SHOTS)], domain, target)
+    unknown = [one.where for one in found.values() if isinstance(one, Unknown)]
+    rows = [_counts(where, tasks) for where, tasks in [*((one.where, one.tasks) for one in known), ("target", target)]]
+    return Proof(_in_words(len(target), known, unknown), rows)
+
+
+def _target(measured: Sequence[Run]) -> tuple[Config, Domain, list[Task]]:
+    """The tasks that runs have measured on, from their own data."""
+    config = load(measured[0].directory / "config.yaml")
+    domain = domain_of(config)
+    answered = set[str]()
+    for run in measured:
+        check_same_data(domain, run.directory)
+        answered |= {one.completion.task.id for one in read_evaluation(run.directory, AFTER)}
+    target = [task for task in domain.splits().get(config.evaluation.split, ()) if task.id in answered]
+    if strangers := sorted(answered - {task.id for task in target}):
+        what = f"tasks were measured that are not in split {config.evaluation.split!r}"
+        raise InputError(InputProblem("study.target", what, ", ".join(strangers[:SHOWN])))
+    return config, domain, target
+
+
+def _refuse_other_start(trained: Run, initial: Sequence[Run]) -> None:
+    """The run that measures the initial policy has to start with the weights that training started with."""
+    ours = manifest.section(trained.directory, "start")
+    if not any(manifest.section(run.directory, "start") == ours for run in initial):
+        raise InputError(_other_start(trained.job.name))
+
+
+def _other_start(where: str) -> InputProblem:
+    what = "the target is measured with another policy than the one that training starts with"
+    remedy = "name it in study.words, or in study.target with data that choose another; random weights have no success to gain on"
+    return InputProblem("study.command", what, where, "", "", remedy)
+
+
+def _refuse_common(trained: Iterable[Training | Unknown], domain: Domain, target: Sequence[Task]) -> list[Training]:
+    """The trainings that are known, none of which has anything in common with the target."""
+    known, own = [one for one in trained if isinstance(one, Training)], material(domain, target)
+    shared = {one.where: found for one in known if (found := common(own, one.domain, one.tasks))}
+    if shared:
+        raise InputError(*(_problem(where, found) for where, found in shared.items()))
+    return known
+
+
+def _problem(where: str, found: Sequence[Common]) -> InputProblem:
+    counts = {kind: len({one.target for one in found if one.kind == kind}) for kind in KINDS}
+    parts = [f"{count} by their {kind}" for kind, count in counts.items() if count]
+    first = ", ".join(f"{one.target} ({one.kind} of {one.trained})" for one in found[:SHOWN])
+    families = sorted({one.family for one in found})
+    what = f"tasks of the target were in its training: {where}"
+    remedy = f"study.families=[{families[0]},...] holds families out, of a policy that has not imitated them either"
+    return InputProblem("study.target", what, f"{', '.join(parts)}: {first}", "nothing in common", "", remedy)
+
+
+def _in_words(target: int, known: Sequence[Training], unknown: Sequence[str]) -> str:
+    parts = ", ".join(f"{len(one.tasks):,} of {one.where}" for one in known)
+    proved = (
+        f"No task, family or program of the target's {target} tasks is among the tasks that were trained on"
+        f" ({parts}), by the data and records of the runs."
+    )
+    if not unknown:
+        return proved
+    return f"{proved} What {', '.join(unknown)} was trained on before is not known."
+
+
+def _counts(where: str, tasks: Sequence[Task]) -> dict[str, Any]:
+    families, programs = {task.family for task in tasks}, {task.gold for task in tasks if task.gold}
+    return {"of": where, "tasks": len(tasks), "families": len(families), "programs": len(programs)}

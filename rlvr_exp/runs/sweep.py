@@ -1,0 +1,265 @@
+"""Sweeps: every combination of the values that the words of a command list, each a run of its own.
+
+A sweep is a study without a question. Its executor runs the jobs, as those of a study, and its record has the same files.
+Jobs that differ in nothing but the seed are one arm, pooled by task.
+"""
+
+import re
+import signal
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+
+from rlvr_exp.config.compose import compose, compose_lenient
+from rlvr_exp.config.load import build
+from rlvr_exp.config.scales import SUCCESS
+from rlvr_exp.config.schema_check import Checked
+from rlvr_exp.config.stages import resumable
+from rlvr_exp.config.study import BUDGETS
+from rlvr_exp.config.words import nothing_given, unreadable
+from rlvr_exp.core.errors import FAULT, INTERRUPTED, InputError, InputProblem, Interrupted
+from rlvr_exp.launch.children import SIGNALS
+from rlvr_exp.launch.console import unread
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.directory import fresh, problem_with
+from rlvr_exp.runs.comparison import AGAINST_FIRST, compared, measured
+from rlvr_exp.runs.executors import Command, Executor
+from rlvr_exp.runs.jobs import Job, Place, Run
+from rlvr_exp.runs.record import write_record
+from rlvr_exp.runs.schedule import Runs, worst
+from rlvr_exp.runs.study import Findings, Listed
+
+SEED = "seed"
+OWN = (SEED, "run.dir")
+"""Options in which the jobs of an arm may differ."""
+EXECUTOR = re.compile(r"[+~]*executor\b")
+COLUMNS = (
+    "job",
+    "status",
+    "exit",
+    "steps",
+    "seconds",
+    "pass_at_1 before",
+    "after",
+    "greedy before",
+    "after",
+    "directory",
+)
+
+
+@dataclass(frozen=True)
+class SweepJob:
+    """One job of a sweep."""
+
+    words: tuple[str, ...]
+    """Its full command line."""
+    swept: tuple[str, ...]
+    """The words that differ between jobs."""
+    checked: Checked
+
+
+def expand(words: Sequence[str]) -> list[SweepJob]:
+    """All jobs of a sweep, checked.
+
+    Raises:
+        InputError: with all that is wrong in any of them.
+    """
+    parsed, problems = _parse(words)
+    (lines,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
+    differing = [len(set(column)) > 1 for column in zip(*lines, strict=True)]
+    jobs = []
+    for line in lines:
+        swept = tuple(word for word, differs in zip(line, differing, strict=True) if differs)
+        jobs.append(SweepJob(tuple(line), swept, compose_lenient(line)))
+        problems += jobs[-1].checked.problems
+    if problems:
+        raise InputError(*dict.fromkeys(problems))
+    return jobs
+
+
+def _parse(words: Sequence[str]) -> tuple[list[Override], list[InputProblem]]:
+    """The words that can be read and split, and a problem for each of the others."""
+    parser, parsed, problems = OverridesParser.create(), [], []
+    for place, word in enumerate(words):
+        try:
+            override = parser.parse_override(word)
+            if override.is_sweep_override() and override.is_hydra_override():
+                problems.append(InputProblem(word, "cannot be swept over"))
+                continue
+            if problem := nothing_given(word):
+                problems.append(problem)
+                continue
+            BasicSweeper.split_arguments([override], max_batch_size=None)
+        except (HydraException, ValueError) as fault:
+            problems.append(unreadable(word, fault, words[place - 1] if place else ""))
+            continue
+        parsed.append(override)
+    return parsed, problems
+
+
+def executor_apart(words: Sequence[str]) -> tuple[list[str], Executor[Any]]:
+    """The words of the jobs, and the executor of the sweep. The jobs of a sweep over studies keep the words about executors.
+
+    Raises:
+        InputError: options of the executor are wrong.
+    """
+    own = [] if any(re.match(r"\+stage=.*\bstudy\b", word) for word in words) else [*filter(EXECUTOR.match, words)]
+    config = compose(["+stage=study", "study=ablation", *own]).config
+    return [word for word in words if word not in own], build(config.executor)
+
+
+def sweep_directories(jobs: Sequence[SweepJob], now: datetime) -> tuple[Path, list[Path]]:
+    """The folder for the record of a sweep, and the directory of each job: its run.dir if they all differ, else a folder
+    inside their shared run.dir or inside a new `multirun/DATE/TIME`.
+
+    Raises:
+        InputError: a directory holds a run already, and is not resumed, or only some jobs share a run.dir.
+    """
+    chosen = [job.checked.config.run.dir for job in jobs]
+    apart = len(set(chosen)) == len(chosen) > 1
+    if len(set(chosen)) > 1 and not apart:
+        remedy = "give all jobs one run.dir, or each its own"
+        raise InputError(
+            InputProblem("run.dir", "some jobs share it and some do not", ", ".join(chosen), "", "", remedy)
+        )
+    named = "" if apart else chosen[0]
+    root = Path(named) if named else fresh(Path("multirun") / f"{now:%Y-%m-%d}", f"{now:%H-%M-%S}")
+    named_by_index = [job_directory(root, index, job.swept) for index, job in enumerate(jobs)]
+    directories = [Path(name) for name in chosen] if apart else named_by_index
+    if not any(job.checked.config.run.resume for job in jobs):
+        resumes = all(resumable(job.checked.config.stage) for job in jobs)
+        if taken := [problem for directory in directories if (problem := problem_with(directory, resumes))]:
+            raise InputError(*taken)
+    return root, directories
+
+
+def job_directory(root: Path, index: int, swept: Sequence[str]) -> Path:
+    """`ROOT/N_overrides`, short, and without characters that are special to a shell or to the grammar of overrides."""
+    name = re.sub(r"[^\w.+-]+", "-", "_".join(word.lstrip("+~") for word in swept), flags=re.ASCII)[:100]
+    return root / (f"{index}_{name}" if name else str(index))
+
+
+def run_sweep(
+    jobs: Sequence[SweepJob], directories: Sequence[Path], root: Path, executor: Executor[Any], command: Sequence[str]
+) -> int:
+    """Run the jobs, whatever the outcome of earlier ones, print their table and write the record into `root`.
+
+    Args:
+        command: the command line of the sweep.
+
+    Returns:
+        The worst of the jobs' exit codes. An interrupted job ends the sweep.
+
+    Raises:
+        InputError: the executor cannot run any job.
+    """
+    context = RunContext(root, _show)
+    feed = _SweepRuns(jobs, directories, context, executor.jobs)
+    with _stopping(context):
+        try:
+            executor.run(feed, context)
+        except Interrupted:
+            feed.interrupted()
+    runs = feed.runs()
+    codes = [run.code for run in runs]
+    if INTERRUPTED in codes or context.interrupted:
+        print(f"interrupted: {len(jobs) - len(runs)} jobs were not started", flush=True)
+        codes.append(INTERRUPTED)
+    print("\n" + table(runs), flush=True)
+    try:
+        answer = write_record(root, "sweep", command, runs, _findings(runs))
+        print(
+            "", *filter(None, [answer.rstrip("\n"), f"table of the sweep: {root / 'study.html'}"]), sep="\n", flush=True
+        )
+    except Exception:  # The runs are complete all the same.
+        traceback.print_exc()
+        codes.append(FAULT)
+    return worst(codes)
+
+
+def _show(event: Mapping[str, Any]) -> None:
+    if event["kind"] == "note":
+        with unread(sys.stdout):
+            print(event["text"], flush=True)
+
+
+class _SweepRuns(Runs):
+    """The jobs of a sweep in the directories that it gives them."""
+
+    exact = True
+
+    def __init__(self, jobs: Sequence[SweepJob], directories: Sequence[Path], context: RunContext, at_once: int):
+        listed = [_listed(index, job) for index, job in enumerate(jobs)]
+        super().__init__(Listed(listed), context, at_once, follow=at_once == 1)
+        triples = zip(listed, directories, jobs, strict=True)
+        self._places = {job: Place(job, directory, False, one.checked) for job, directory, one in triples}
+
+    def placed(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], list[Place]]:
+        return batch, [self._places[job] for job in batch if isinstance(job, Job)]
+
+    def next(self) -> tuple[str, Command] | None:
+        return None if any(run.code == INTERRUPTED for run in self.runs()) else super().next()
+
+
+def _listed(index: int, job: SweepJob) -> Job:
+    options = dict(word.lstrip("+~").partition("=")[::2] for word in job.swept)
+    arm = ", ".join(word for word in job.swept if word.lstrip("+~").partition("=")[0] not in OWN)
+    words = tuple(word for word in job.words if not word.lstrip("+").startswith("run.dir="))
+    return Job(arm or "all", options.get(SEED), words, job.swept, label=job_directory(Path(), index, job.swept).name)
+
+
+@contextmanager
+def _stopping(context: RunContext) -> Iterator[None]:
+    """A signal requests a stop; another one kills the jobs."""
+
+    def stop(*_: object) -> None:
+        if context.interrupted:
+            raise KeyboardInterrupt
+        context.interrupted = True
+        print("stopping: the jobs first keep what they have; once more to kill them", file=sys.stderr, flush=True)
+
+    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # As nohup sets it.
+    previous = {number: signal.signal(number, stop) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _findings(runs: Sequence[Run]) -> Findings | None:
+    """None where fewer than two arms were measured: there is nothing to compare."""
+    metric = SUCCESS[0]
+    if len({run.job.arm for run in runs if measured(run, metric)}) < 2:
+        return None
+    return compared(runs, runs[0].job.arm, metric, BUDGETS[0], AGAINST_FIRST)
+
+
+def table(runs: Sequence[Run]) -> str:
+    """One row per job, columns aligned."""
+    rows = [COLUMNS, *map(_row, runs)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def _row(run: Run) -> tuple[str, ...]:
+    figures = (str(run.summary.get(name, "")) for name in ("steps", "seconds"))
+    rates = (_rate(run, side, metric) for metric in ("pass_at_1", "pass_at_1_greedy") for side in ("before", "after"))
+    return (run.job.text, str(run.summary.get("status", "")), str(run.code), *figures, *rates, str(run.directory))
+
+
+def _rate(run: Run, side: str, metric: str) -> str:
+    rate = run.summary.get(side, {}).get(metric)
+    return f"{rate['value']:.1%}" if rate else "-"

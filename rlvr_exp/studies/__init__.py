@@ -1,1 +1,0 @@
-"""Questions over many runs: the table of a sweep, its seeds pooled."""

@@ -1,1 +1,0 @@
-"""The verifier of Dafny programs, with Dafny as its judge."""

@@ -1,0 +1,169 @@
+"""+stage=chain: links run one after the other with what those before them left, and go on after a kill."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from program import ENVIRONMENT, INTERPRETED, PROGRAM
+
+from rlvr_exp.config.chain import Links
+from rlvr_exp.config.compose import compose
+from rlvr_exp.runs.chain import links_of, page
+from rlvr_exp.stages.shared.start import start_problems
+
+pytest.importorskip("ast_grep_py")
+MINE = """
+_target_: rlvr_exp.runs.chain.run_links
+links:
+  steps: [+stage=collect, collect.teacher=golds, collect.tasks=TASKS, collect.batch_size=1, "collect.output={chain}/steps.jsonl"]
+  rows: [+stage=prepare, prepare=trajectories, "prepare.path={chain}/steps.jsonl", "prepare.output={chain}/rows"]
+words: [sandbox.workers=1]
+"""
+
+
+def own(place: Path, text: str, tasks: int = 6) -> list[str]:
+    (place / "conf" / "chain").mkdir(parents=True, exist_ok=True)
+    (place / "conf" / "chain" / "mine.yaml").write_text(text.replace("TASKS", str(tasks)))
+    return ["+stage=chain", "chain=mine", "hydra.searchpath=[conf]", "run.dir=run"]
+
+
+def program(place: Path, *words: str, start=PROGRAM) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*start, *words], cwd=place, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.slow
+def test_each_link_is_a_run_that_reads_what_those_before_it_wrote(tmp_path: Path) -> None:
+    done = program(tmp_path, *own(tmp_path, MINE))
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = tmp_path / "run"
+    links = json.loads((run / "chain.json").read_text())["links"]
+    assert [(one["name"], one["directory"], one["summary"]["status"]) for one in links] == [
+        ("steps", "01_steps", "completed"),
+        ("rows", "02_rows", "completed"),
+    ]
+    assert all((run / one["directory"] / "report.html").is_file() for one in links)
+    rows = [json.loads(line) for file in (run / "rows").rglob("*.jsonl") for line in file.read_text().splitlines()]
+    steps = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
+    assert len(steps) == 6 and len(rows) == sum(len(one["steps"]) for one in steps)
+    shown, report = (run / "chain.md").read_text(), (run / "report.html").read_text()
+    assert "| steps | completed |" in shown and "| rows | " in shown and f"{len(rows)} records" in shown
+    assert "| steps | collect.teacher | golds | policy |" in shown and "run.resume" not in shown
+    assert '<a href="01_steps/report.html">' in report and "collect.teacher" in report
+
+
+def test_the_page_keeps_what_a_person_wrote_and_names_checkpoints(tmp_path: Path) -> None:
+    rate = {"value": 0.5, "low": 0.25, "high": 0.75, "n": 8}
+    summary = {
+        "stage": "sft",
+        "status": "completed",
+        "seconds": 3.2,
+        "steps": 4,
+        "before": {},
+        "after": {"pass_at_1": rate},
+    }
+    link = {"name": "one", "directory": "01_one", "command": "python -m rlvr_exp +stage=sft", "summary": summary}
+    folder = tmp_path / "01_one"
+    (folder / "checkpoints" / "step_000004").mkdir(parents=True)
+    (folder / "checkpoints" / "latest").symlink_to("step_000004")
+    (folder / "config.yaml").write_text("stage: sft\nalgorithm: {max_steps: 4}\ndata: {path: rows}\n")
+    (folder / "manifest.json").write_text('{"data": {"train": {"tasks": 1200}, "dev": {"tasks": 7}}}')
+    first = page(tmp_path, [link])
+    assert (
+        "| one | rows | 1,200 train, 7 dev |" in first
+        and "| one | pass_at_1 |  | 50.0% [25.0%, 75.0%], 8 tasks |" in first
+    )
+    assert "| one |  | 01_one/checkpoints/step_000004 |" in first and "yours to write" in first
+    written = first.replace("What was learned", "Rules were learned, what was learned")
+    assert page(tmp_path, [link], written) == written and page(tmp_path, [link], first) == first
+
+
+def test_links_that_need_a_path_join_where_one_is_given_and_policies_have_words_of_their_own(tmp_path: Path) -> None:
+    links = {
+        "rows": ["+stage=prepare", "prepare.path={chain}"],
+        "before": ["+stage=evaluate", "data.path={path}"],
+        "after": ["+stage=evaluate", "evaluate.baseline={rows}"],
+    }
+    with_path = Links(links=links, path="/data", policy=["model=mine"], words=["seed=1"])
+    assert [command.words for command in links_of(with_path, tmp_path)] == [
+        ("+stage=prepare", f"prepare.path={tmp_path}", "seed=1"),
+        ("+stage=evaluate", "data.path=/data", "model=mine", "seed=1"),
+        ("+stage=evaluate", f"evaluate.baseline={tmp_path}/01_rows", "model=mine", "seed=1"),
+    ]
+    without = Links(links=links)
+    assert [(job.name, place.name) for job, place in links_of(without, tmp_path).items()] == [
+        ("rows", "01_rows"),
+        ("after", "02_after"),
+    ]
+    assert not with_path.problems() and not without.problems()
+    own = {"canitedit": ["+stage=evaluate", "+experiment=canitedit_actions", "data.path={path}"]}
+    (joined,) = links_of(Links(links=own, path="/data", words=["+experiment=quick"]), tmp_path)
+    assert joined.words == ("+stage=evaluate", "data.path=/data", "+experiment=[canitedit_actions,quick]")
+    asks = {"served": ["+stage=collect", "engine=server"]}
+    served = Links(links=links | asks, policy=["model=mine"], endpoint=["engine.url=http://localhost/v1"])
+    assert [*links_of(served, tmp_path)][-1].words == (*asks["served"], "engine.url=http://localhost/v1")
+    assert not served.problems() and "served" not in Links(links=served.links).runs
+    (gone,) = Links(links=links | {"after": ["+stage=evaluate", "evaluate.baseline={before}"]}).problems()
+    assert gone.remedy == "chain.path=DIR"
+
+
+@pytest.mark.slow
+def test_a_chain_that_was_killed_goes_on_in_its_link(tmp_path: Path) -> None:
+    words = own(tmp_path, MINE, tasks=60)
+    first = subprocess.Popen(
+        [*INTERPRETED, *words], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    out, limit = tmp_path / "run" / "steps.jsonl", time.monotonic() + 200
+    while time.monotonic() < limit and not (out.exists() and out.read_bytes().count(b"\n") > 2):
+        time.sleep(0.05)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    time.sleep(2)
+    kept = out.read_bytes()
+    assert 2 < kept.count(b"\n") < 60
+    done = program(tmp_path, *words, "run.resume=auto", start=INTERPRETED)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = out.read_bytes()
+    assert rows.startswith(kept[: kept.rfind(b"\n") + 1]) and rows.count(b"\n") == 60
+    again = program(tmp_path, *words, "run.resume=auto")
+    assert again.returncode == 0 and "steps: completed already" in again.stdout
+
+
+def test_a_chain_goes_on_although_a_link_that_a_later_one_reads_has_not_ended(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run" / "01_first").mkdir(parents=True)
+    (tmp_path / "run" / "01_first" / "config.yaml").write_text("stage: evaluate\n")
+    text = (
+        MINE.partition("links:")[0] + 'links: {first: [+stage=evaluate], both: [+stage=compare, "compare.runs=RUNS"]}'
+    )
+    for other, problems in (("{first}", 0), (tmp_path, 1)):
+        words = own(tmp_path, text.replace("RUNS", f"[{other},{{first}}]"))
+        found = [*start_problems(compose([*words, "run.resume=auto"]).config, fetchable=False)]
+        assert len(found) == problems, found
+        assert all(one.what == "no run is there" and "links.both" in one.where for one in found), found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (MINE.replace("{chain}/rows", "{later}/rows"), "names no earlier run"),
+        (MINE.replace("+stage=prepare, ", ""), "names no stage"),
+        (MINE.replace("collect.teacher=golds", "collect.teacher=nobody"), "chain.links.steps: collect.teacher"),
+        (MINE.replace("collect.teacher=golds", "collect.teacher=golds, run.dir=x"), "the chain says itself"),
+        (MINE.replace("{chain}/rows", "{path}/rows").replace("{chain}/steps", "{path}/steps"), "chain.path=DIR"),
+    ],
+)
+def test_a_link_that_cannot_work_is_told_before_any_is_run(text: str, found: str, tmp_path: Path) -> None:
+    done = program(tmp_path, *own(tmp_path, text))
+    assert done.returncode == 2 and found in done.stdout + done.stderr, done.stdout + done.stderr
+    assert not (tmp_path / "run" / "steps.jsonl").exists()
+
+
+@pytest.mark.slow
+def test_a_link_that_fails_ends_the_chain_with_its_code(tmp_path: Path) -> None:
+    done = program(tmp_path, *own(tmp_path, MINE.replace('{chain}/steps.jsonl", "prep', '{chain}/other.jsonl", "prep')))
+    assert done.returncode == 2 and "chain.links.rows" in done.stdout + done.stderr
+    assert json.loads((tmp_path / "run" / "chain.json").read_text())["links"][0]["name"] == "steps"

@@ -1,0 +1,23 @@
+"""The page of a study: its own tables by the names of their files, cut where they are long."""
+
+from report_pages import Page
+
+from rlvr_exp.runs.record import MOST_ROWS, study_page
+
+
+def page_of(**tables) -> Page:
+    about = {"kind": "study", "command": ["python"], "answer": ["Yes."], "options": {}, "jobs": [], "arms": []}
+    return Page(study_page("s", {**about, "tables": tables}, {}, {}))
+
+
+def test_a_long_table_is_cut_and_links_to_its_file() -> None:
+    page = page_of(entropy_of_arms=[{"step": step, "low": None} for step in range(5000)])
+    assert ("small", f"the first {MOST_ROWS} of 5,000 rows") in page.texts and ("a", "entropy of arms") in page.texts
+    assert [named["href"] for tag, named in page.tags if tag == "a"] == ["entropy_of_arms.csv"]
+    cells = [text for tag, text in page.texts if tag == "td"]
+    assert cells[:4] == ["0", "-", "1", "-"] and len(cells) == 2 * MOST_ROWS
+
+
+def test_a_table_without_rows_is_left_out() -> None:
+    page = page_of(short=[{"arm": "a"}], none=[])
+    assert [text for tag, text in page.texts if tag == "h3" or tag == "a"] == ["short"]
