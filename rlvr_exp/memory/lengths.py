@@ -18,7 +18,7 @@ from rlvr_exp.config.needs import EMBEDDED_MODELS, weights_folder
 from rlvr_exp.config.roles import role_names
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads
-from rlvr_exp.launch.data_check import domain_of, rl_split
+from rlvr_exp.launch.preflight import domain_of, rl_split
 from rlvr_exp.tasks.base import Domain
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from rlvr_exp.config.schema import Config
 from rlvr_exp.config.solutions import GROWS, Solutions
 from rlvr_exp.config.stages import STAGES, reads
 from rlvr_exp.config.suited import Setting
-from rlvr_exp.launch.data_check import left_out_warning, measured_tasks, splits_of
 from rlvr_exp.launch.inference_inputs import answered_tasks
+from rlvr_exp.launch.preflight import left_out_warning, measured_tasks, splits_of
 from rlvr_exp.launch.resume import directory_of, steps_of
 from rlvr_exp.memory.advice import memory
 from rlvr_exp.memory.choices import choices

@@ -11,7 +11,7 @@ from rlvr_exp.config.scales import FEW, counted, detectable
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import reads, trains
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.launch.data_check import domain_of, measured_tasks, rl_split
+from rlvr_exp.launch.preflight import domain_of, measured_tasks, rl_split
 from rlvr_exp.launch.resume import directory_of
 from rlvr_exp.records import manifest
 from rlvr_exp.stages.shared.start import start_problems
