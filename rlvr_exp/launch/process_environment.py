@@ -15,9 +15,8 @@ from typing import Any, cast
 import rlvr_exp
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.parallel import SHARDING, first_alone
-from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema import Config, trains
 from rlvr_exp.config.schema_check import Checked
-from rlvr_exp.config.stages import trains
 from rlvr_exp.launch.ranks import every_device
 from rlvr_exp.records.fingerprint import flat
 

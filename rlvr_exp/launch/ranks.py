@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rlvr_exp.config.parallel import Parallel, first_alone
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.core.files import write_text
 
 NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")

@@ -10,8 +10,7 @@ from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.model import Model, has_adapter
 from rlvr_exp.config.needs import config_folder, weights_folder
 from rlvr_exp.config.roles import of_role
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.config.suited import facts_of
 
 

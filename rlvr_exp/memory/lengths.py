@@ -13,11 +13,10 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from rlvr_exp.config.checkpoint_files import tokenizer_folder
-from rlvr_exp.config.environment import SINGLE_TURN
+from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.needs import EMBEDDED_MODELS, weights_folder
 from rlvr_exp.config.roles import role_names
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.launch.data_check import domain_of, rl_split
 from rlvr_exp.tasks.base import Domain
 

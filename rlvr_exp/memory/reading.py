@@ -11,8 +11,7 @@ from rlvr_exp.config.model import Model, continued, described, has_adapter
 from rlvr_exp.config.needs import config_folder
 from rlvr_exp.config.parallel import Device, derive, device, planned
 from rlvr_exp.config.roles import of_role, role_names
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import reads, sampling_node
+from rlvr_exp.config.schema import Config, reads, sampling_node
 from rlvr_exp.launch.inference_inputs import answered_tasks
 from rlvr_exp.memory.lengths import DataLengths
 from rlvr_exp.memory.workload import WIDTH, Adapter, SamplingBatch, Workload
