@@ -21,9 +21,8 @@ from rlvr_exp.config.words import one_experiment
 from rlvr_exp.core.errors import DONE, InputError, Interrupted
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.core.measures import counted
-from rlvr_exp.records.completion_journal import FOLDER as JOURNALS
-from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.summary import COMPLETED, read_summary
+from rlvr_exp.records.context import COMPLETED, RunContext, StageResult, read_summary
+from rlvr_exp.records.resumable_jsonl import FOLDER as JOURNALS
 from rlvr_exp.report.page import ABSENT, differences
 from rlvr_exp.runs.executors import Local
 from rlvr_exp.runs.jobs import Job, Place, Run

@@ -33,8 +33,7 @@ from rlvr_exp.core.errors import (
 from rlvr_exp.core.files import write_text
 from rlvr_exp.launch.resume import directory_of
 from rlvr_exp.records import manifest
-from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.summary import STATUS, read_summary
+from rlvr_exp.records.context import STATUS, RunContext, StageResult, read_summary
 from rlvr_exp.runs.executors import Command, Feed
 from rlvr_exp.runs.jobs import Job, Place, Run, check, places
 from rlvr_exp.runs.record import write_record

@@ -14,7 +14,7 @@ from typing import Any
 from rlvr_exp.config.solutions import KINDS
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import replacing
-from rlvr_exp.records.guards_disk import writing
+from rlvr_exp.records.directory import writing
 from rlvr_exp.solutions.record import Operator, Solution, from_row, output_hash, to_row
 from rlvr_exp.tasks.base import Domain, RelabelsTasks, Task
 from rlvr_exp.verifiers.base import Verdict

@@ -26,9 +26,8 @@ from rlvr_exp.launch.console import KEPT_INPUT
 from rlvr_exp.launch.inference_inputs import InferenceTask, check_vote, from_file, select_tasks, tasks_of_domain
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
-from rlvr_exp.records.completion_journal import CompletionJournal, journal_beside
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.resumable_jsonl import AnswerFile
+from rlvr_exp.records.resumable_jsonl import AnswerFile, CompletionJournal, journal_beside
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.engines.journaled import Journaled
 from rlvr_exp.stages.shared.components import (

@@ -20,8 +20,8 @@ from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED, Inp
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.measures import scale_of
 from rlvr_exp.core.statistics import Estimate
+from rlvr_exp.records.context import COMPLETED, STATUS, read_summary
 from rlvr_exp.records.fingerprint import flat
-from rlvr_exp.records.summary import COMPLETED, STATUS, read_summary
 from rlvr_exp.records.tracking import Row, read_metrics
 from rlvr_exp.report.plots import Curve, Drawing, curves, intervals
 from rlvr_exp.runs.comparison import Values, Wording, arm_values, budgets, compared, interval, level, measured, unequal
