@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from rlvr_exp.config.benchmark import Training
+from rlvr_exp.config.schema import Config
 from rlvr_exp.core import machine
 from rlvr_exp.memory import counts
 from rlvr_exp.memory.phases import estimate, fit, highest, table, too_large
