@@ -20,8 +20,7 @@ import yaml
 
 from rlvr_exp.config.load import load
 from rlvr_exp.config.options import SCHEMAS
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import STAGES
+from rlvr_exp.config.schema import STAGES, Config
 from rlvr_exp.core import hashing
 from rlvr_exp.core.errors import DONE, FAULT, InputError, RlvrError
 from rlvr_exp.core.secrets import Masking, masked

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config import verifier as options
-from rlvr_exp.config.run import SAMPLES
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stage_options import SAMPLES
 from rlvr_exp.config.tree import PACKAGE
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.records import manifest

@@ -164,13 +164,3 @@ class Direct(Verifier):
 
     def close(self) -> None:
         """Nothing to end."""
-
-
-COUNTS = frozenset({"rules"})
-"""Measures that are counts; the others are shares."""
-GREEDY = "_greedy"
-"""Ends the name of a measure of greedy answers."""
-
-
-def is_count(name: str) -> bool:
-    return name.removesuffix(GREEDY) in COUNTS

@@ -10,13 +10,14 @@ from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_text
+from rlvr_exp.core.measures import is_count
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.episodes.types import TRUNCATED
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.rows import lines
-from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Request, Verdict, Verifier, is_count
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Request, Verdict, Verifier
 
 OPTION = "validate.answers"
 LONGEST = 64 << 20

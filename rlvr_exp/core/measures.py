@@ -1,4 +1,4 @@
-"""Names and scales of an evaluation's metrics, and the smallest difference that a number of held-out tasks can show.
+"""Names and scales of what verifiers and evaluations measure, and the smallest difference that held-out tasks can show.
 
 Two rates are measured on the same `tasks`, with `samples` answers for each task, and compared by a paired t-test at the 5%
 level. The smallest true difference that is found in 80 of 100 repetitions is
@@ -15,6 +15,16 @@ import re
 from dataclasses import dataclass
 
 from rlvr_exp.core.statistics import CONFIDENCE, POWER, t_quantile
+
+COUNTS = frozenset({"rules"})
+"""Measures that are counts; the others are shares."""
+GREEDY = "_greedy"
+"""Ends the name of a measure of greedy answers."""
+
+
+def is_count(name: str) -> bool:
+    return name.removesuffix(GREEDY) in COUNTS
+
 
 SUCCESS = ("pass_at_1", "pass_at_1_greedy", "pass_at_8")
 """Rates that every evaluation reports where it drew enough samples; `_greedy` is the argmax completion."""
