@@ -12,17 +12,16 @@ from typing import Any
 from hydra.utils import get_class
 
 from rlvr_exp.config.algorithm import SFT
+from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.engine import is_server
-from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.load import build, load
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.config.options import SCHEMAS
-from rlvr_exp.config.scales import counted
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import STAGES, reads, trains
+from rlvr_exp.config.schema import STAGES, Config, reads, trains
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.domains import load as load_object
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.measures import counted
 from rlvr_exp.launch.resume import problem_before
 from rlvr_exp.records import manifest
 from rlvr_exp.records.rollout_files import evaluation_path
