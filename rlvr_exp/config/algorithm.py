@@ -168,7 +168,7 @@ class GRPO(RatioMethod):
     """Over what the standard deviation that divides advantages is taken."""
 
 
-@configures("rlvr_exp.algorithms.dr_grpo.DrGRPO")
+@configures("rlvr_exp.algorithms.grpo.DrGRPO")
 @dataclass
 class DrGRPO(RatioMethod):
     """GRPO without its biases: advantages undivided, token losses over a constant (Dr. GRPO)."""
@@ -179,7 +179,7 @@ class DrGRPO(RatioMethod):
     """The ratio is clipped above 1 plus this."""
 
 
-@configures("rlvr_exp.algorithms.dapo.DAPO")
+@configures("rlvr_exp.algorithms.grpo.DAPO")
 @dataclass
 class DAPO(RatioMethod):
     """Wider clipping above, dynamic sampling, a loss over tokens, overlong answers punished softly (DAPO)."""
@@ -198,7 +198,7 @@ class DAPO(RatioMethod):
     """Last part of the completion limit over which an answer's reward falls by up to 1; 0: no punishment."""
 
 
-@configures("rlvr_exp.algorithms.gspo.GSPO")
+@configures("rlvr_exp.algorithms.grpo.GSPO")
 @dataclass
 class GSPO(RatioMethod):
     """One ratio for each completion (GSPO)."""
@@ -212,7 +212,7 @@ class GSPO(RatioMethod):
     """An answer's ratio, a geometric mean over its tokens, is clipped above 1 plus this."""
 
 
-@configures("rlvr_exp.algorithms.cispo.CISPO")
+@configures("rlvr_exp.algorithms.grpo.CISPO")
 @dataclass
 class CISPO(RatioMethod):
     """Ratios as capped weights that take no gradient, so that no token is dropped (MiniMax-M1)."""

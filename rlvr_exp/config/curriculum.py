@@ -7,13 +7,13 @@ from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.errors import InputProblem
 
 
-@configures("rlvr_exp.curriculum.static.Uniform")
+@configures("rlvr_exp.curriculum.base.Uniform")
 @dataclass
 class Uniform:
     """Every task equally often, in a seeded order."""
 
 
-@configures("rlvr_exp.curriculum.static.Ordered")
+@configures("rlvr_exp.curriculum.base.Ordered")
 @dataclass
 class Ordered:
     """From the easiest task to the hardest."""

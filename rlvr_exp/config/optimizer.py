@@ -116,19 +116,19 @@ class Scheduler:
     """Steps over which the rate rises to its highest."""
 
 
-@configures("rlvr_exp.algorithms.schedules.Constant")
+@configures("rlvr_exp.algorithms.optimizers.Constant")
 @dataclass
 class Constant(Scheduler):
     """The highest rate, after the warm-up."""
 
 
-@configures("rlvr_exp.algorithms.schedules.Linear")
+@configures("rlvr_exp.algorithms.optimizers.Linear")
 @dataclass
 class Linear(Scheduler):
     """A straight line to 0 at the last step."""
 
 
-@configures("rlvr_exp.algorithms.schedules.Cosine")
+@configures("rlvr_exp.algorithms.optimizers.Cosine")
 @dataclass
 class Cosine(Scheduler):
     """Half a wave of the cosine."""
@@ -137,7 +137,7 @@ class Cosine(Scheduler):
     """Where it ends, as a share of the highest rate."""
 
 
-@configures("rlvr_exp.algorithms.schedules.Polynomial")
+@configures("rlvr_exp.algorithms.optimizers.Polynomial")
 @dataclass
 class Polynomial(Scheduler):
     """A power of the share of steps that are left."""
@@ -148,7 +148,7 @@ class Polynomial(Scheduler):
     """Where it ends, as a share of the highest rate."""
 
 
-@configures("rlvr_exp.algorithms.schedules.WarmupStableDecay")
+@configures("rlvr_exp.algorithms.optimizers.WarmupStableDecay")
 @dataclass
 class WarmupStableDecay(Scheduler):
     """The highest rate for most of the run, then a short decay: the stable part can be resumed from any step."""

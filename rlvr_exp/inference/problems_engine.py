@@ -22,8 +22,7 @@ from rlvr_exp.inference.problem_rows import task_of
 from rlvr_exp.inference.problem_solution import ProblemSolution
 from rlvr_exp.inference.solution import Attempt, Solution
 from rlvr_exp.launch.inference_inputs import InferenceTask
-from rlvr_exp.models.policy import Policy
-from rlvr_exp.models.role_policies import acting
+from rlvr_exp.models.policy import Policy, acting
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner
 from rlvr_exp.tasks.base import Candidate, Domain, Task

@@ -18,8 +18,7 @@ from rlvr_exp.episodes.environments.reasoning import InStages
 from rlvr_exp.episodes.environments.solving import Solving
 from rlvr_exp.episodes.environments.tested import SOLVER, TESTER
 from rlvr_exp.inference.problems_engine import ProblemsEngine
-from rlvr_exp.models.policy import load_policy
-from rlvr_exp.models.role_policies import load_roles
+from rlvr_exp.models.policy import load_policy, load_roles
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.tasks.problems.domain import Problems
 from rlvr_exp.verifiers.base import Verifier

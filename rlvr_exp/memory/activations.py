@@ -14,12 +14,12 @@ PREFILL = 2048
 TILE_TOKENS, TILE_VOCABULARY = 4096, 32768
 """One tile of TRL's fused head (trl/kernels/chunked_logprob.py and trl/trainer/utils.py)."""
 FUSED_HELD, FUSED_NEAR = 2**28, 2**24
-"""Logits that the head on a CPU holds at the same time, with and without gradients (rlvr_exp/algorithms/fused_head.py)."""
+"""Logits that the head on a CPU holds at the same time, with and without gradients (rlvr_exp/algorithms/logprobs.py)."""
 FOLDED, UNFOLDED = 3, 7.25
 """float32 tensors of a tile's size that TRL holds beside it without Triton: in `_forward_tile` and in `_backward_tile` of the
 same file. A quarter is a tensor of booleans."""
 DRAWN = 12
-"""Bytes of a logit while a token is drawn: logits, log-probabilities, probabilities (rlvr_exp/rollouts/draw.py)."""
+"""Bytes of a logit while a token is drawn: logits, log-probabilities, probabilities (rlvr_exp/rollouts/sampling_params.py)."""
 GUESSED = 2
 """Tokens of a completion beside the drawn one whose logits a pass has, on average (rlvr_exp/rollouts/drafts.py)."""
 
@@ -28,12 +28,12 @@ READERS = (("q_proj", "k_proj", "v_proj"), ("o_proj",), ("gate_proj", "up_proj")
 
 
 def own_head(workload: Workload) -> bool:
-    """Whether the head is that of fused_head.py: of float32 weights on a CPU that are not sharded."""
+    """Whether the head is the fused one of algorithms.logprobs: of float32 weights on a CPU that are not sharded."""
     return workload.cpu and workload.width == 4 and not workload.partitions_weights and not workload.stock
 
 
 def own_attention(workload: Workload) -> bool:
-    """Whether a packed row is attended to by the kernel for CPUs (rlvr_exp/algorithms/packing_attention.py)."""
+    """Whether a packed row is attended to by the kernel for CPUs (rlvr_exp/algorithms/packing.py)."""
     return workload.cpu and workload.width == 4 and not workload.stock
 
 
