@@ -19,8 +19,8 @@ TESTS = Path(__file__).parent
 TIERS = ("all", "unit", "rest")
 PLACES = """
     benchmarks/test_contest.py
-    config core curriculum docs domains/dafny episodes evaluation domains/edits/test_action_similarity.py
-    domains/edits/test_edit_action.py domains/edits/test_edits_domain.py
+    config core curriculum docs domains/code domains/problems episodes evaluation domains/dafny
+    domains/edits/test_action_similarity.py domains/edits/test_edit_action.py domains/edits/test_edits_domain.py
     launch launchers/test_conf_page.py launchers/test_requirements.py
     main memory readme/test_links.py readme/test_problems_page.py records report rewards
     rollouts/test_group_filter.py rollouts/test_replies.py
@@ -32,16 +32,20 @@ PLACES = """
 EXCEPT = """
     config/test_declared_once.py config/test_images.py config/test_parallel_options.py
     docs/test_notebooks.py docs/test_page_commands.py
-    domains/dafny/attacks domains/dafny/test_cascade.py domains/dafny/test_cascade_engine.py
-    domains/dafny/test_cascade_groups.py domains/dafny/test_dafny_backport.py domains/dafny/test_dafny_check.py
-    domains/dafny/test_dafny_contest.py domains/dafny/test_dafny_corpus_assets.py
-    domains/dafny/test_dafny_corpus_proofs.py domains/dafny/test_dafny_differential.py
-    domains/dafny/test_dafny_kept.py domains/dafny/test_dafny_resolver.py domains/dafny/test_dafny_roles.py
-    domains/dafny/test_dafny_rows.py domains/dafny/test_dafny_run.py domains/dafny/test_dafny_start.py
-    domains/dafny/test_dafny_usable_examples.py domains/dafny/test_dafny_vacuity.py
-    domains/dafny/test_dafny_verifier.py domains/dafny/test_stage_cascade.py domains/dafny/test_stage_dafny.py
-    episodes/test_adversarial.py episodes/test_adversarial_attacks.py episodes/test_reasoning.py
-    episodes/test_retry.py episodes/test_solving.py
+    domains/code/test_agreement.py domains/code/test_evalplus.py domains/problems/test_adversarial.py
+    domains/problems/test_adversarial_attacks.py domains/problems/test_problems_corpus_assets.py
+    domains/problems/test_solution.py domains/problems/test_problems_engine.py
+    domains/problems/test_problems_loading.py domains/problems/test_reasoning.py domains/problems/test_solving.py
+    domains/problems/test_stage_infer_problems.py domains/problems/test_stage_problems.py
+    domains/problems/test_stage_reasoning.py episodes/test_retry.py domains/dafny/attacks
+    domains/dafny/test_cascade.py domains/dafny/test_cascade_engine.py domains/dafny/test_cascade_groups.py
+    domains/dafny/test_dafny_backport.py domains/dafny/test_dafny_check.py domains/dafny/test_dafny_contest.py
+    domains/dafny/test_dafny_corpus_assets.py domains/dafny/test_dafny_corpus_proofs.py
+    domains/dafny/test_dafny_differential.py domains/dafny/test_dafny_kept.py domains/dafny/test_dafny_resolver.py
+    domains/dafny/test_dafny_roles.py domains/dafny/test_dafny_rows.py domains/dafny/test_dafny_run.py
+    domains/dafny/test_dafny_start.py domains/dafny/test_dafny_usable_examples.py
+    domains/dafny/test_dafny_vacuity.py domains/dafny/test_dafny_verifier.py domains/dafny/test_stage_cascade.py
+    domains/dafny/test_stage_dafny.py
     evaluation/test_bits.py evaluation/test_vote.py evaluation/test_evaluate_episodes.py
     evaluation/test_excess_code.py
     launch/test_children.py launch/test_data_check.py launch/test_execute.py launch/test_execute_ranks.py

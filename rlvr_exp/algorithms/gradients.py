@@ -18,13 +18,16 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.rollouts.distributed import any_rank
+
+if TYPE_CHECKING:
+    from rlvr_exp.algorithms.stepped import Stepped
 
 REWARD, LOSS, GRADIENT = CAUSES = ("reward", "loss", "gradient")
 """Possible causes; a skipped update counts for the first that applies."""
@@ -143,7 +146,7 @@ class Clipping:
         self.cosine: GradientCosine | None = None
         """Between updates, where it is asked for."""
 
-    def clip(self, trainer: Any) -> float:
+    def clip(self, trainer: "Stepped") -> float:
         """Clip the trainer's gradient to `max_grad_norm`; returns its norm before, over all ranks."""
         limit = trainer.args.max_grad_norm
         layers = {} if trainer.under_deepspeed else layer_norms(trainer.model_wrapped)

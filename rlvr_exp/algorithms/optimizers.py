@@ -77,20 +77,20 @@ class AdamW8bit(AdamW, options.AdamW8bit):
                 InputProblem("optimizer", "bitsandbytes is not installed", "AdamW8bit", remedy=remedy)
             ) from fault
         betas = (self.beta1, self.beta2)
-        return Made(groups, lr=self.lr, betas=betas, eps=self.eps, min_8bit_size=self.min_8bit_size)
+        return Made(groups, lr=self.lr, betas=betas, eps=self.eps)
 
 
 class SGD(Split, options.SGD):
-    """Descent along the gradient, with heavy-ball or Nesterov momentum; weight decay is an L2 penalty."""
+    """Descent along the gradient, with heavy-ball momentum; weight decay is an L2 penalty."""
 
     def _made(self, groups: list[Mapping[str, Any]]) -> torch.optim.Optimizer:
-        return torch.optim.SGD(groups, lr=self.lr, momentum=self.momentum, nesterov=self.nesterov)
+        return torch.optim.SGD(groups, lr=self.lr, momentum=self.momentum)
 
 
 class Adafactor(Split, options.Adafactor):
     """Shazeer and Stern 2018 (arXiv 1804.04235), by Transformers, at a rate that the schedule sets.
 
-    Differences from the paper: its relative step sizes are off, and its scaling by parameters is an option.
+    Differences from the paper: its relative step sizes and its scaling by parameters are off.
     """
 
     def _made(self, groups: list[Mapping[str, Any]]) -> torch.optim.Optimizer:
@@ -99,11 +99,8 @@ class Adafactor(Split, options.Adafactor):
         return Made(
             groups,
             lr=self.lr,
-            eps=(self.eps, 1e-3),
-            clip_threshold=self.clip_threshold,
-            decay_rate=-self.decay_power,
             beta1=self.beta1 or None,
-            scale_parameter=self.scale_parameter,
+            scale_parameter=False,
             relative_step=False,
         )
 

@@ -1,13 +1,11 @@
 """Options of the `benchmark` group: what +stage=benchmark measures, and how long."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rlvr_exp.config.algorithm import BASELINES, RLOO
-from rlvr_exp.config.options import ANSWERS, JUDGES, LEARNS, configures, option
+from rlvr_exp.config.options import ANSWERS, LEARNS, configures, option
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem
 
@@ -212,16 +210,6 @@ class SolutionStore(Benchmark):
     """Solutions in the store."""
 
 
-@configures("rlvr_exp.benchmarks.agreement.pairs.measure")
-@dataclass
-class Agreement(Benchmark):
-    """Verdicts on random pairs of an honest and a wrong program against plain Python, by the run's seed."""
-
-    reads = JUDGES
-    pairs: int = option(300, low=1)
-    """Pairs of programs."""
-
-
 @dataclass
 class FromPath(Benchmark):
     """What is measured on files that are there."""
@@ -233,36 +221,3 @@ class FromPath(Benchmark):
         if self.path:
             return []
         return [InputProblem("path", "not given", "nothing", "an existing folder or file", "", "benchmark.path=PATH")]
-
-
-@configures("rlvr_exp.benchmarks.agreement.evalplus.measure")
-@dataclass
-class EvalPlus(FromPath):
-    """Verdicts on reference solutions, their mutants and completions against those of the package evalplus, which executes
-    programs without a sandbox; `path` is its file of HumanEval+ or MBPP+ tasks."""
-
-    reads = (*JUDGES, "data")
-    completions: list[str] = option([])
-    """Run directories of +stage=evaluate, or files of JSON lines with `task` and `completion`; empty: none."""
-    mutants: int = option(4, low=0)
-    """Mutants of each reference solution."""
-    python: str = ""
-    """Python interpreter that has evalplus, of an environment of its own; empty: that of this run."""
-    input_s: float = option(1.0, above=0)
-    """EvalPlus's wall-clock limit for one input, or four times the reference's time; 1 is EvalPlus's default. Raise it on a
-    busy machine."""
-    require: float = option(0.998, low=0, high=1)
-    """Share of programs with the same outcome below which the run ends with exit code 3."""
-
-    @property
-    def interpreter(self) -> str:
-        return self.python or sys.executable
-
-    def version(self) -> str:
-        """The version of evalplus; empty if the interpreter does not have it, or is none."""
-        program = "from importlib.metadata import version; print(version('evalplus'))"
-        try:
-            done = subprocess.run([self.interpreter, "-c", program], capture_output=True, text=True, check=True)
-        except (OSError, subprocess.CalledProcessError):
-            return ""
-        return done.stdout.strip()

@@ -79,8 +79,6 @@ class Learnability:
     """Share of the tasks picked that were never observed, while there are any."""
     decay: float = option(0.98, above=0, high=1)
     """Factor of a task's observed successes and failures for each further step that samples."""
-    prior: float = option(1.0, above=0)
-    """Successes, and failures, that are assumed of every task."""
 
 
 @configures("rlvr_exp.curriculum.success_rate.Families")
@@ -90,8 +88,6 @@ class Families:
 
     decay: float = option(0.98, above=0, high=1)
     """Factor of a family's observed groups for each further step that samples."""
-    prior: float = option(1.0, above=0)
-    """Groups that teach, and groups that do not, that are assumed of every family."""
 
 
 @configures("rlvr_exp.curriculum.success_rate.Band")

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.options import option
 from rlvr_exp.core.errors import InputProblem
 
 
@@ -72,60 +72,3 @@ def fraction_problems(data: Any) -> list[InputProblem]:
         return []
     got = f"{data.dev_fraction} + {data.test_fraction}"
     return [InputProblem("dev_fraction", "the shares of dev and test add up to more than 1", got, "a sum of at most 1")]
-
-
-CODE_SETS = (
-    "human_eval",
-    "human_eval_plus",
-    "mbpp",
-    "mbpp_plus",
-    "canitedit",
-    "humanevalpack",
-    "edit_eval",
-    "quixbugs",
-    "rows",
-)
-"""The sets that rlvr_exp/tasks/code reads; rows: a user's own."""
-
-
-@dataclass
-class CodePrompt:
-    """How a coding task is worded."""
-
-    shots: int = option(0, low=0)
-    """Solved examples of other tasks shown before the task."""
-
-
-@configures("rlvr_exp.tasks.code.domain.Code")
-@dataclass
-class Code(Data):
-    """Programs to write, to repair and to edit, from public sets in their own formats or rows of your own; `path` is
-    needed."""
-
-    set: str = option("auto", choices=("auto", *CODE_SETS))
-    """Which set, where a folder holds several; auto: recognised by its rows or folders."""
-    instruction: str = option("descriptive", choices=("descriptive", "lazy", "both"))
-    """The style of CanItEdit's instructions; both: each problem gives two tasks."""
-    judge: str = "pytest"
-    """Form of the problems: pytest or python_io, or the path of a verifier's class that names one of them."""
-    draw_splits: bool = True
-    """Splits that a set does not have are drawn from those that it has; false: no other than its own, so that a set of one
-    split is all `test`."""
-    dev_fraction: float = option(0.1, low=0, high=1)
-    """Share of the tasks to draw from that becomes `dev`."""
-    test_fraction: float = option(0.1, low=0, high=1)
-    """Share of the tasks to draw from that becomes `test`."""
-    seed: int = option(0, low=0)
-    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
-    same tasks."""
-    prompt: CodePrompt = field(default_factory=CodePrompt)
-    """How a task is worded."""
-    weak: bool = False
-    """Keep tasks whose cases a program passes that returns one fixed value or an argument; else they are left out."""
-
-    def problems(self) -> list[InputProblem]:
-        if self.path:
-            return [*super().problems(), *fraction_problems(self)]
-        remedy = "data.path=DIR, a folder or file of one of the sets in its own format, or of rows of your own (docs/own_problems.md)"
-        remedy += "; data=problems has an embedded corpus"
-        return [InputProblem("path", "no code set comes with rlvr_exp", "nothing", ", ".join(CODE_SETS), "", remedy)]

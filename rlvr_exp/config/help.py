@@ -79,15 +79,15 @@ def _of_words(checked: Checked, words: Sequence[str]) -> list[InputProblem]:
 
 COMMAND = "python -m rlvr_exp"
 EXAMPLES = (
-    ("+stage=grpo", "train the embedded policy on the embedded tasks; results below outputs/"),
-    ("+stage=grpo +experiment=quick", "the same in its smallest form, at most a minute"),
-    ("+stage=grpo algorithm.group_size=4,8 seed=0,1 --multirun", "four runs and a table"),
+    ("+stage=grpo", "train the embedded model on the embedded tasks; results go to outputs/"),
+    ("+stage=grpo +experiment=quick", "the same at its smallest size, at most one minute"),
+    ("+stage=grpo algorithm.group_size=4,8 seed=0,1 --multirun", "four runs and a table of their results"),
 )
 COMMON = (
     ("seed=N", "the one seed of a run"),
-    ("data.path=DIR", "real data in place of the embedded tasks"),
+    ("data.path=DIR", "real data instead of the embedded tasks"),
     ("data.limit=N", "the first N tasks of each split after a seeded shuffle"),
-    ("model=NAME, model.path=DIR", "another policy; any local checkpoint"),
+    ("model=NAME, model.path=DIR", "another model; any local checkpoint"),
     ("algorithm.max_steps=N", "update steps"),
     ("run.dir=DIR", "the run directory; default outputs/DATE/TIME_STAGE, below multirun/ for sweeps"),
     ("run.checkpoint.every_steps=N", "steps between checkpoints"),
@@ -95,14 +95,15 @@ COMMON = (
     ("run.dry=true", "check everything, print the plan, run nothing"),
     ("run.inline=true", "run in this process, for a debugger"),
     ("+experiment=quick", "any stage at its smallest real size, at most 60 s"),
+    ("+experiment=demo", "the tuned demonstration of the README, for +stage=grpo"),
     ("hydra.searchpath=[DIR]", "a folder with your own YAML and classes"),
 )
 EXIT_CODES = (
     ("0", "done"),
-    ("1", "a fault of ours"),
+    ("1", "internal error"),
     ("2", "bad input; nothing was started or overwritten"),
     ("3", "stopped by a guard; the run directory is intact"),
-    ("130", "interrupted; with a checkpoint once a step is done"),
+    ("130", "interrupted; training writes a checkpoint first"),
 )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.algorithm import Drawing
-from rlvr_exp.config.environment import ADVERSARIAL, REASONING, SINGLE_TURN
+from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.options import option
 from rlvr_exp.config.scales import voted_metrics
 from rlvr_exp.core.domains import domains
@@ -159,8 +159,6 @@ class Infer(Drawing):
 
 ALLOWED = {
     SINGLE_TURN: "single_turn",
-    REASONING: "reasoning",
-    ADVERSARIAL: "adversarial",
 }
 """Environments whose answers it searches for."""
 OF_THE_DATA = {"input": "", "max_attempts": 1, "vote": 0, "cascade": ""}
@@ -180,18 +178,6 @@ def of_answers(infer: Infer, environment: Any) -> Iterator[InputProblem]:
         )
         allowed = [*ALLOWED.values(), *(target.rpartition(".")[2].lower() for target in engines)]
         yield InputProblem("environment", what, turns.rpartition(".")[2], ", ".join(allowed), "", remedy)
-    elif turns != SINGLE_TURN:
-        yield from _of_stages(infer, environment)
-
-
-def _of_stages(infer: Infer, environment: Any) -> Iterator[InputProblem]:
-    again = "environment.attempts=N" if environment._target_ == ADVERSARIAL else "infer.samples=N"
-    remedies = {"input": "data.path=FILE", "max_attempts": f"{again}, or drop it"}
-    yield from unread(infer, OF_THE_DATA, "has no meaning for problems of the data in stages of reasoning", remedies)
-    yield from of_beams(infer, "outputs of stages are sampled or greedy")
-    if not infer.verify and getattr(environment, "attempts", 1) > 1:
-        what, got = "without a verifier nothing decides what to try again", str(environment.attempts)
-        yield InputProblem("environment.attempts", what, got, "1", "", "infer.verify=true")
 
 
 def unread(infer: Infer, usual: dict[str, Any], what: str, remedies: dict[str, str]) -> Iterator[InputProblem]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from rlvr_exp.config.benchmark import EvalPlus, OfShape
+from rlvr_exp.config.benchmark import OfShape
 from rlvr_exp.config.checkpoint_files import checkpoint_problems
 from rlvr_exp.config.engine import is_server, is_vllm
 from rlvr_exp.config.infer import STDIN, Infer
@@ -89,8 +89,8 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         yield MissingArtifact(
             InputProblem("benchmark.other", "not there", other, allowed, near_path(other), "correct the path"), ""
         )
-    if isinstance(config.benchmark, EvalPlus):
-        yield from _evalplus(config.benchmark)
+    if missing := getattr(config.benchmark, "missing", None):  # A user's own schema may lack it.
+        yield from (MissingArtifact(problem, command) for problem, command in missing())
     if config.rescore is not None:
         yield from _rollouts("rescore.run", config.rescore.run)
         yield from _output("rescore.output", config.rescore.output)
@@ -100,21 +100,6 @@ def _missing_artifacts(config: Config) -> Iterator[MissingArtifact]:
         yield from _run("compare.runs", run)
     if config.report is not None:
         yield from _missing_runs(config.report)
-
-
-def _evalplus(options: EvalPlus) -> Iterator[MissingArtifact]:
-    for place, name in enumerate(options.completions):
-        if not (Path(name).is_file() or (Path(name) / "evaluation").is_dir()):
-            allowed = "a run directory of +stage=evaluate, or a file of JSON lines"
-            where = f"benchmark.completions[{place}]"
-            yield MissingArtifact(
-                InputProblem(where, "not there", name, allowed, near_path(name), "correct the path"), ""
-            )
-    if not options.version():
-        command = "pip install 'rlvr_exp[evalplus]'"
-        remedy = f"{command}, or benchmark.python=PYTHON of an environment that has it"
-        problem = InputProblem("benchmark.python", "evalplus is not installed", options.interpreter, "", "", remedy)
-        yield MissingArtifact(problem, command)
 
 
 def _engine_missing(config: Config) -> Iterator[MissingArtifact]:

@@ -54,9 +54,6 @@ class AdamW(Moments):
 class AdamW8bit(AdamW):
     """AdamW with states of 8 bits, in blocks of 256 with a scale each (bitsandbytes): a quarter of the memory."""
 
-    min_8bit_size: int = option(4096, low=1)
-    """Tensors with fewer numbers keep states of 32 bits."""
-
 
 @configures("rlvr_exp.algorithms.optimizers.SGD")
 @dataclass
@@ -65,17 +62,8 @@ class SGD(Optimizer):
 
     momentum: float = option(0.9, low=0, below=1)
     """Share of the last update in the next; 0: none, and no state in memory."""
-    nesterov: bool = False
-    """Look ahead by the momentum before the gradient acts."""
     weight_decay: float = option(0.0, low=0)
     """L2 penalty of matrices, added to their gradients."""
-
-    def problems(self) -> list[InputProblem]:
-        if self.nesterov and not self.momentum:
-            return [
-                InputProblem("nesterov", "there is no momentum to look ahead by", "true", remedy="set momentum above 0")
-            ]
-        return []
 
 
 @configures("rlvr_exp.algorithms.optimizers.Adafactor")
@@ -83,16 +71,8 @@ class SGD(Optimizer):
 class Adafactor(Optimizer):
     """Adam with a row and a column of second moments for each matrix in place of all of them, for little memory."""
 
-    decay_power: float = option(0.8, above=0, high=1)
-    """The mean of squared gradients takes in step t with weight t to the power of minus this."""
-    clip_threshold: float = option(1.0, above=0)
-    """Updates are scaled down to this root mean square."""
-    eps: float = option(1e-30, above=0)
-    """Added to squared gradients."""
     beta1: float = option(0.0, low=0, below=1)
     """Decay of the mean of updates; 0: none, and no such state in memory."""
-    scale_parameter: bool = False
-    """The rate is multiplied by each tensor's root mean square."""
     weight_decay: float = option(0.0, low=0)
     """Decoupled weight decay of matrices."""
 

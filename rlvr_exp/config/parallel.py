@@ -268,8 +268,6 @@ class Parallel:
     device_memory_gib: float = option(0.0, low=0, rare=True)
     """In a plan, GiB of one device if it is not in the list of `parallel.device`, or only a part of it. 0: the usual memory of
     the device; of a CPU what is free now, shared by the processes."""
-    link_gb_s: float = option(25.0, above=0, rare=True)
-    """GB/s that a device receives from the others, for the dry plan; PCIe 4 with 16 lanes has about 25."""
 
     @property
     def world(self) -> int:

@@ -193,9 +193,6 @@ class Guards:
     threads are written to log.txt and standard error; 0: never."""
     stop_past_deadline: bool = False
     """Past that deadline also end the run, with exit 3."""
-    trend_steps: int = option(40, low=0)
-    """Steps over which the growth of memory, open files and the disk's use is measured; a run that would use one of
-    them up before its last step says so once. 0: never."""
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """The root of the configuration: which nodes there are. Each node's options live in its group's own file."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, make_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,6 @@ from rlvr_exp.config import (  # noqa: F401  These have schemas that are found b
     curriculum,
     engine,
     environment,
-    problems,
     reward,
     search,
 )
@@ -24,7 +24,6 @@ from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.config.prepare import Prepare
 from rlvr_exp.config.roles import Role
 from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Report, Rescore, Run, Validate, Verify
-from rlvr_exp.config.schedule import Schedule
 from rlvr_exp.config.self_play import SelfPlay
 from rlvr_exp.config.solutions import Collect, Solutions
 from rlvr_exp.config.study import Executor, Study
@@ -57,8 +56,6 @@ class CoreConfig:
     roles: dict[str, Role] = field(default_factory=dict)
     """What differs for a role of an environment with several, by its name."""
     scheduler: Any = node(base=Scheduler)
-    schedule: Schedule = field(default_factory=Schedule)
-    """Which role learns when, under +stage=adversarial."""
     parallel: Parallel = field(default_factory=Parallel)
     tracking: Any = node()
     benchmark: Any = node(base=Benchmark)
@@ -90,13 +87,20 @@ class CoreConfig:
     """Only under +stage=report."""
 
 
+def _schemas(nodes: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, type]]:
+    return ((name, load(path)) for of_domain in nodes for name, path in of_domain.items())
+
+
 if TYPE_CHECKING:
     Config = CoreConfig
 else:
-    _nodes = {name: load(path) for domain in domains().values() for name, path in domain.nodes.items()}
+    _added = list(domains().values())
     Config = make_dataclass(
         "Config",
-        [(name, schema | None, None) for name, schema in _nodes.items()],
+        [
+            *((name, schema, field(default_factory=schema)) for name, schema in _schemas(one.nodes for one in _added)),
+            *((name, schema | None, None) for name, schema in _schemas(one.stage_nodes for one in _added)),
+        ],
         bases=(CoreConfig,),
         namespace={"__module__": __name__, "__doc__": "Everything that decides a run."},
     )

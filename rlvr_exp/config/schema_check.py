@@ -397,7 +397,9 @@ def _core(hint: Any, allowed: Allowed) -> core_schema.CoreSchema:
     if typing.get_origin(hint) is list:
         return core_schema.list_schema(_core(parts[0], allowed))
     if typing.get_origin(hint) is dict:
-        return core_schema.dict_schema(_core(str, Allowed()), _core(parts[1], Allowed()))
+        finite = parts[1] is not float  # A mapping's own check names the entry that is not finite.
+        values = _core(parts[1], Allowed()) if finite else _no_bool(core_schema.float_schema())
+        return core_schema.dict_schema(_core(str, Allowed()), values)
     bounds: dict[str, Any] = {"ge": allowed.low, "gt": allowed.above, "le": allowed.high, "lt": allowed.below}
     kinds: dict[Any, Callable[[], core_schema.CoreSchema]] = {
         int: lambda: _no_bool(core_schema.int_schema(**bounds)),

@@ -31,12 +31,6 @@ class SelfPlay(Drawing):
     refine: int = option(0, low=0)
     """Failed answers refined for each task that no sample solved: chosen one by one by Thompson sampling, prompted with the
     verifier's words; 0: none."""
-    refine_samples: int = option(4, low=1)
-    """Completions sampled of each refinement."""
-    exploit: float = option(20.0, above=0)
-    """The larger, the more an answer is refined for the pairs that it has right; REx's C."""
-    transfer: int = option(2, low=1)
-    """Golds of kindred tasks, in ARC those of its family and shape, that are tried on each sampled task."""
     relabelled: float = option(0.35, low=0, high=1)
     """Share of imitated rows that are programs of the policy with the task that they solve in hindsight; 0: none are made."""
     transferred: float = option(0.1, low=0, high=1)
@@ -80,17 +74,9 @@ class SelfPlay(Drawing):
 
     def _unread(self) -> Iterator[InputProblem]:
         """Options that have no effect next to the others."""
-        reads = {
-            "refine_samples": (self.refine, "self_play.refine=1"),
-            "exploit": (self.refine, "self_play.refine=1"),
-            "transfer": (self.transferred, "self_play.transferred=0.1"),
-            "choose": (self.per_task, "self_play.per_task=4"),
-        }
-        for name, (read, remedy) in reads.items():
-            given = getattr(self, name)
-            if not read and given != getattr(SelfPlay, name):
-                what, remedy = "has no effect here", f"{remedy}, or drop it"
-                yield InputProblem(name, what, str(given), "its default", "", remedy)
+        if not self.per_task and self.choose != SelfPlay.choose:
+            what, remedy = "has no effect here", "self_play.per_task=4, or drop it"
+            yield InputProblem("choose", what, self.choose, "its default", "", remedy)
 
     @property
     def without_golds(self) -> bool:

@@ -11,7 +11,7 @@ from rlvr_exp.core.errors import InputProblem
 LOOKS, GROWS = ("list", "export", "check"), ("import", "add", "merge")
 METRICS = ("correct", "pairs_right", "size", "cpu_s", "step", "difficulty")
 QUALITY = tuple(sign + name for name in METRICS for sign in ("", "-"))
-FILTERS = ("task", "family", "operator", "correct", "difficulty_min", "difficulty_max", "limit")
+FILTERS = ("correct", "limit")
 USED_BY = {
     **dict.fromkeys(FILTERS, ("list", "export")),
     **dict.fromkeys(("output", "form"), ("export",)),
@@ -43,18 +43,8 @@ class Solutions:
     own directory."""
     form: str = option("jsonl", choices=("jsonl", "sft"))
     """jsonl: rows that import reads; sft: correct programs as golds of their tasks, for +stage=sft with `data.path`."""
-    task: str = ""
-    """Solutions of this task alone; empty: of all."""
-    family: str = ""
-    """Solutions of this family of tasks alone; empty: of all."""
-    operator: str = option("", choices=("", "sampled", "refined", "relabelled", "gold"))
-    """Solutions that this made; empty: any."""
     correct: str = option("any", choices=("any", "yes", "no"))
     """Whether they passed."""
-    difficulty_min: float | None = None
-    """Solutions of tasks at least so difficult; null: of any."""
-    difficulty_max: float | None = None
-    """Solutions of tasks at most so difficult; null: of any."""
     limit: int = option(0, low=0)
     """The first N of the ranking; 0: all, and 20 in a list."""
     quality: list[str] = field(default_factory=list, metadata=option([], choices=QUALITY).metadata)
@@ -82,9 +72,6 @@ class Solutions:
             found.append(InputProblem("correct", "golds have to pass", "no", "any, yes", "", "drop it"))
         if self.output.endswith(".gz"):
             found.append(InputProblem("output", "is written as plain text", self.output, "a name without .gz"))
-        low, high = self.difficulty_min, self.difficulty_max
-        if low is not None and high is not None and low > high:
-            found.append(InputProblem("difficulty_min", "lets nothing through", str(low), f"at most {high}"))
         return found
 
 

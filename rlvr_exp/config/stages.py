@@ -35,7 +35,7 @@ class Stage:
 
 STAGES: dict[str, Stage] = {
     "sft": Stage(
-        "train a policy to imitate gold answers", (*ANSWERS, *UPDATES, "environment"), algorithm=SFT, shared=True
+        "train a policy to imitate reference answers", (*ANSWERS, *UPDATES, "environment"), algorithm=SFT, shared=True
     ),
     "grpo": Stage(
         "train a policy by reinforcement learning against a verifier",
@@ -45,35 +45,35 @@ STAGES: dict[str, Stage] = {
         shared=True,
     ),
     "ppo": Stage(
-        "the same with a value for every token: PPO",
+        "train a policy by PPO, with a learned value of every token",
         (*LEARNS, "environment", "roles"),
         algorithm=PPO,
         module="reinforcement",
         shared=True,
     ),
     "srl": Stage(
-        "train a policy on the likeness of its actions to a teacher's, step by step",
+        "train a policy by the similarity of its actions to a teacher's (SRL)",
         (*LEARNS, "environment", "roles"),
         algorithm=GroupMethod,
         module="reinforcement",
         shared=True,
     ),
     "cascade": Stage(
-        "train a writer and an annotator of Dafny programs on what the two of them prove",
+        "train a writer and an annotator of Dafny programs together",
         (*LEARNS, "roles"),
         algorithm=GroupMethod,
         module="reinforcement",
         shared=True,
     ),
     "adversarial": Stage(
-        "train a solver and a tester of coding problems against each other, stage of reasoning by stage",
+        "train a solver of coding problems against a test writer",
         (*ANSWERS, *UPDATES, "curriculum", "environment", "roles", "schedule"),
         algorithm=ReinforcementLearning,
         module="reinforcement",
         shared=True,
     ),
     "self_play": Stage(
-        "train a policy in rounds on tasks and programs that it makes itself",
+        "train a policy in rounds on tasks and programs of its own",
         (*ANSWERS, *UPDATES, "environment", "curriculum"),
         algorithm=SFT,
         shared=True,
@@ -87,27 +87,21 @@ STAGES: dict[str, Stage] = {
     "infer": Stage(
         "solve tasks with a policy: search, verify, retry", ("model", "engine", "data", *JUDGES, "environment", "roles")
     ),
-    "collect": Stage(
-        "collect what a teacher does with tasks, action by action", ("model", "engine", "data", *JUDGES, "environment")
-    ),
+    "collect": Stage("record a teacher's actions on tasks", ("model", "engine", "data", *JUDGES, "environment")),
     "verify": Stage("judge candidates from a file, without a model", JUDGES),
-    "validate": Stage("see whether golds pass and wrong programs fail, task by task", ("data", *JUDGES)),
+    "validate": Stage("check that reference answers pass and wrong programs fail", ("data", *JUDGES)),
     "rescore": Stage(
-        "rescore a run's rollouts: new verifier or limits, old against new verdicts",
+        "judge a run's rollouts again with another verifier or other limits",
         ("data", *JUDGES),
         inherits=("data", "verifier", "sandbox"),
     ),
-    "solutions": Stage(
-        "list, export, merge and check programs that were found for tasks", ("data",), inherits=("data",)
-    ),
-    "compare": Stage("lay runs side by side: differing options and metrics"),
-    "report": Stage("rewrite a run's report.html, with its diagnosis; of a killed run too", reported=False),
-    "chain": Stage("run commands one after the other, each with what those before it have left", resumes=True),
-    "study": Stage(
-        "answer a question by many runs: a table, plots, and how sure the answer is", ("executor",), resumes=True
-    ),
-    "prepare": Stage("make data: embedded corpora, rows, checked and translated sets"),
-    "benchmark": Stage("measure against what people use today: speed, memory, verdicts", resumes=True),
+    "solutions": Stage("list, export, merge and check stored programs", ("data",), inherits=("data",)),
+    "compare": Stage("compare the options and metrics of runs"),
+    "report": Stage("rewrite the report and the diagnosis of a run, finished or killed", reported=False),
+    "chain": Stage("run commands in sequence; each may read the results of earlier ones", resumes=True),
+    "study": Stage("answer a question with many runs, plots and intervals", ("executor",), resumes=True),
+    "prepare": Stage("make, check or convert data"),
+    "benchmark": Stage("measure speed, memory and verdicts against common alternatives", resumes=True),
 }
 
 _OWN = {spec.name: allowed_of(spec).node for spec in fields(Config) if spec.name in STAGES}

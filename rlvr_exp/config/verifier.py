@@ -44,8 +44,6 @@ class PythonTests(Verifier):
     """As python_io's."""
     packages: bool = True
     """As python_io's."""
-    suite_cpu_s: float = option(10.0, above=0, rare=True)
-    """CPU seconds of one pytest suite, which may take three times as many by the wall clock."""
 
 
 @configures("rlvr_exp.verifiers.suite.verifier.PytestSuite")

@@ -1,7 +1,7 @@
 """The registry of domains. The core asks it, and never imports a domain.
 
-A domain is a folder of rlvr_exp/domains with a file domain.py, whose DOMAIN says what it adds. Modules and functions are import
-paths, `package.module` or `package.module:name`, which are imported when they are needed. A run without the folder works.
+A domain is a folder of rlvr_exp/domains with a file domain.py, whose DOMAIN lists what it adds. Modules and functions are import
+paths, `package.module` or `package.module:name`, which are imported when they are needed. The program works without the folder.
 """
 
 import pkgutil
@@ -30,12 +30,21 @@ class Domain:
     verifier, the tasks' domain and the sampling engine."""
     checks: tuple[str, ...] = ()
     """Functions of the configuration and the tasks' domain that yield problems of a run once its data are read."""
+    causes: tuple[str, ...] = ()
+    """Tables of further causes (rlvr_exp.report.evidence) that a diagnosis looks for."""
+    code_sets: tuple[str, ...] = ()
+    """Sets of programs with tests, in their own formats (CodeSet of rlvr_exp.tasks.code_records)."""
+    programs: str = ""
+    """Function of a path, the form of problems and fields of the options: the domain of the programs with tests that are at the
+    path, in any of these sets; None without any."""
     embedded: Mapping[str, str] = field(default_factory=dict)
     """Embedded models by name, and for each a function that returns its tasks and how its tokenizer splits text."""
     formats: Mapping[str, str] = field(default_factory=dict)
     """Formats (classes, rlvr_exp.tasks.formats.base) of rows of +stage=verify by the name of the verifier that judges them."""
     nodes: Mapping[str, str] = field(default_factory=dict)
-    """Schemas of further nodes of the configuration by name. A node of a stage's name exists under that stage alone."""
+    """Schemas of further nodes of the configuration by name."""
+    stage_nodes: Mapping[str, str] = field(default_factory=dict)
+    """Schemas of nodes that exist only under the stage of their name."""
     team: str = ""
     """Team (rlvr_exp.config.teams): several policies that act together."""
     contests: Mapping[str, str] = field(default_factory=dict)

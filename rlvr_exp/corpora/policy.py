@@ -1,7 +1,7 @@
 """The files of an embedded policy: tokenizer and architecture from the embedded train split, then trained weights.
 
     +stage=prepare prepare=policy prepare.name=NAME          tokenizer and architecture
-    +stage=sft +experiment=...                               trains it (docs/tiny_model.md, docs/dafny_corpus.md)
+    +stage=sft +experiment=...                               trains it (docs/default_experiment.md, docs/dafny.md)
     +stage=prepare prepare=policy prepare.name=NAME prepare.path=CHECKPOINT    its weights, beside them
 
 NAME is `tiny` (grid puzzles), `tiny_dafny` (bodies of Dafny methods to write and to annotate), `tiny_edits` (edits by ast-grep),
@@ -14,8 +14,6 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, GenerationConfig, Qwen3Config
 
-from rlvr_exp.config.compose import compose
-from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.models.random_weights import CODE, GRID, train_tokenizer, training_texts
@@ -23,10 +21,7 @@ from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Domain
 
 SHARD = "1900KB"
-SOURCES: Mapping[str, Callable[[], tuple[Domain, str]]] = {
-    "tiny_solver": lambda: (build(compose(["+stage=sft", "data=problems"]).config.data), "code"),
-    "tiny_tester": lambda: (build(compose(["+stage=sft", "data=problems", "role=tester"]).config.data), "code"),
-}
+SOURCES: Mapping[str, Callable[[], tuple[Domain, str]]] = {}
 """The sources of each model: its domain, and how its tokenizer splits text."""
 PIECES = {"grid": GRID, "code": CODE}
 

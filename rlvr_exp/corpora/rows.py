@@ -14,7 +14,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.corpora.row_files import write_rows
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.tasks.code.cases import is_json, written
+from rlvr_exp.tasks.cases import is_json, written
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.tasks.mutants import chosen, stub_programs

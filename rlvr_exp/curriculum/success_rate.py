@@ -12,6 +12,9 @@ from rlvr_exp.core.seeds import stream, uniform
 from rlvr_exp.curriculum.base import Curriculum, Dealer, Observation, check_keys, part_of
 from rlvr_exp.tasks.base import Task
 
+PRIOR = 1.0
+"""Successes, and failures, that are assumed of every task; of a family, groups that teach and groups that do not."""
+
 
 class Band(Curriculum, options.Band):
     """A pool of tasks whose success rate stays between two bounds; tasks that leave it make room for others.
@@ -125,7 +128,7 @@ class Learnability(Curriculum, options.Learnability):
         """The expected p(1 - p) of a task; of one never observed, the prior's."""
         successes, failures, at = self._counts.get(task, (0.0, 0.0, self._observed))
         left = self.decay ** (self._observed - at)
-        a, b = self.prior + left * successes, self.prior + left * failures
+        a, b = PRIOR + left * successes, PRIOR + left * failures
         return a * b / ((a + b) * (a + b + 1))
 
     def observe(self, rollouts: Sequence[Observation]) -> None:
@@ -190,7 +193,7 @@ class Families(Curriculum, options.Families):
     def teaching(self, family: str) -> float:
         """The expected share of a family's groups that teach; of one never observed, the prior's."""
         teach, others = self._counts.get(family, (0.0, 0.0))
-        return (self.prior + teach) / (2 * self.prior + teach + others)
+        return (PRIOR + teach) / (2 * PRIOR + teach + others)
 
     def observe(self, rollouts: Sequence[Observation]) -> None:
         """A task counts once in a step: it teaches where any of its groups does."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rlvr_exp.config.scales import counted
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
-from rlvr_exp.tasks.code.cases import WEAK
+from rlvr_exp.tasks.cases import WEAK
 from rlvr_exp.verifiers.base import Outcome
 
 SHARES = {

@@ -21,6 +21,7 @@ from rlvr_exp.evaluation.vote import Polls, Voted
 from rlvr_exp.inference.beams import Beams
 from rlvr_exp.inference.scoring import logprob
 from rlvr_exp.inference.solution import Attempt, Solution
+from rlvr_exp.inference.summary import Summary, readable
 from rlvr_exp.launch.inference_inputs import InferenceTask, check_vote, from_row, voting_domain
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.base import SamplingEngine
@@ -91,6 +92,14 @@ class Engine:
         items = map(self.inference_task, tasks)
         while batch := list(islice(items, self.options.at_once)):
             yield from self._solved(batch)
+
+    def summary(self) -> Summary:
+        """Counts of its results, without any so far."""
+        return Summary()
+
+    def in_words(self, row: Mapping[str, Any]) -> str:
+        """A result's row for a person."""
+        return readable(row)
 
     def inference_task(self, task: InferenceTask | Task | Fields) -> InferenceTask:
         """A task with its domain. Raises InputError."""

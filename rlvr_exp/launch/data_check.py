@@ -13,16 +13,13 @@ from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.load import build
 from rlvr_exp.config.options import SCHEMAS
-from rlvr_exp.config.problems import Problems
 from rlvr_exp.config.scales import counted
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stages import STAGES, reads, trains
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.base import Domain, HasEditTests, HoldsBackCases, Task
-from rlvr_exp.tasks.code.cases import WEAK
 from rlvr_exp.tasks.formats.rows import FORMATS, format_of
-from rlvr_exp.tasks.problems.source import set_at
 from rlvr_exp.tasks.sources import by_source
 from rlvr_exp.verifiers.line_coverage import not_installed
 
@@ -45,7 +42,7 @@ def not_for_training(reason: str) -> InputProblem:
 
 def rl_split(domain: Domain) -> str:
     """The split for reinforcement learning: `practice`, whose gold answers no policy was shown, where the data has it;
-    else `train`. Gains on tasks that were imitated transfer less to others (docs/dafny_corpus.md)."""
+    else `train`. Gains on tasks that were imitated transfer less to others (docs/dafny.md)."""
     return PRACTICE if domain.splits().get(PRACTICE) else "train"
 
 
@@ -87,19 +84,9 @@ def _of_verifier(config: Config, domain: Domain) -> Iterator[InputProblem]:
     tasks = (task for found in domain.splits().values() for task in found)
     forms = {domain.problem_format} if domain.problem_format else problem_formats(tasks)
     if problem := verifier_mismatch(verifier.row_format or verifier.name, forms, verifier.also_judges):
-        other = _as_code(config)
+        one_turn = getattr(config.environment, "_target_", SINGLE_TURN) == SINGLE_TURN
+        other = domain.other_data(config.verifier._target_) if one_turn else ""
         yield replace(problem, remedy=f"{other}, or {problem.remedy}") if other else problem
-
-
-def _as_code(config: Config) -> str:
-    """`data=code` for problems that it can read as tasks of the verifier; else empty."""
-    one_turn = getattr(config.environment, "_target_", SINGLE_TURN) == SINGLE_TURN
-    if one_turn and config.data.path and isinstance(config.data, Problems):
-        found = set_at(Path(config.data.path), (0.0, 0.0), config.data.seed)
-        code = found and replace(found, judge=config.verifier._target_)
-        if code and all(reason.startswith(WEAK) for reason in code.left_out().values()):
-            return "data=code, which reads these rows for this verifier"
-    return ""
 
 
 def problem_formats(tasks: Iterable[Task]) -> set[str]:

@@ -278,7 +278,7 @@ def _print_outcome(code: int, log: Path, page: Path | None, summary: dict[str, A
         print(*_lines(log)[-TAIL:], sep="\n", file=sys.stderr)
         print(f"the complete log: {log}", file=sys.stderr)
     if "diagnosis" in summary:
-        print(f"why it did not learn: {printable(summary['diagnosis'])}", file=sys.stderr, flush=True)
+        print(f"diagnosis: {printable(summary['diagnosis'])}", file=sys.stderr, flush=True)
     if code != DONE:
         print(f"{summary.get('status')}: {summary.get('reason')}", file=sys.stderr, flush=True)
         return

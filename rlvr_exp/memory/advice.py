@@ -13,6 +13,9 @@ from rlvr_exp.memory.reading import device_of, workload_of
 from rlvr_exp.memory.table import estimate, fit, highest, table, too_large
 from rlvr_exp.memory.workload import GIB, Workload
 
+LINK_GB_S = 25.0
+"""Rate at which a device receives weights from the others."""
+
 
 def memory(config: Config) -> Iterator[str]:
     """The block, line by line."""
@@ -33,9 +36,9 @@ def memory(config: Config) -> Iterator[str]:
     if isinstance(config.benchmark, Training):
         yield of_sides(workload, device)
     if workload.partitions_weights:
-        yield _without_gather(workload, config.parallel.link_gb_s)
+        yield _without_gather(workload)
     elif workload.processes > 1 and workload.quantization and workload.adapter:
-        yield from _unquantized(workload, device, config.parallel.link_gb_s)
+        yield from _unquantized(workload, device)
 
 
 def sides(workload: Workload) -> tuple[float, float]:
@@ -76,7 +79,7 @@ def _misfit(workload: Workload, found: dict[str, Lines], device: float) -> Itera
         yield "nothing near would fit: a smaller model, shorter lengths, or devices with more memory"
 
 
-def _unquantized(workload: Workload, device: float, link: float) -> Iterator[str]:
+def _unquantized(workload: Workload, device: float) -> Iterator[str]:
     """The same adapter over weights in their own type, sharded by ZeRO-3."""
     other = replace(workload, quantization="", strategy="zero3")
     lines = estimate(other)["rollout"]
@@ -87,15 +90,15 @@ def _unquantized(workload: Workload, device: float, link: float) -> Iterator[str
         f"beside it: model.quantization=none parallel=zero3, an adapter over {workload.dtype}: a rollout holds the gathered "
         f"model beside the shard, {held:.1f} GiB, {total:.1f} in all: {verdict}"
     )
-    yield _without_gather(other, link)
+    yield _without_gather(other)
 
 
-def _without_gather(workload: Workload, link: float) -> str:
+def _without_gather(workload: Workload) -> str:
     """The bound on sampling layer by layer: each token of the batch waits for the other devices' weights."""
     missing = counts.weights(workload) * (1 - 1 / workload.processes)
-    rate = workload.sampling_batch.groups * workload.sampling_batch.size / (missing / (link * 1e9))
+    rate = workload.sampling_batch.groups * workload.sampling_batch.size / (missing / (LINK_GB_S * 1e9))
     return (
-        f"without the gather each step of sampling would fetch {missing / GIB:.1f} GiB over the link ({link:g} GB/s): at most "
+        f"without the gather each step of sampling would fetch {missing / GIB:.1f} GiB over the link ({LINK_GB_S:g} GB/s): at most "
         f"{rate:.0f} tokens/s a device; not offered"
     )
 

@@ -48,7 +48,6 @@ RESUME_MUTABLE = (
     "parallel.port",
     "parallel.device",
     "parallel.device_memory_gib",
-    "parallel.link_gb_s",
 )
 """Options, or complete nodes of options, that may differ."""
 MAX_STEPS = "algorithm.max_steps"

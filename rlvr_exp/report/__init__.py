@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvr_exp.core.files import write_text
-from rlvr_exp.report.data import evidence, read_run
+from rlvr_exp.report.data import read_run
 from rlvr_exp.report.diagnosis import Diagnosis, diagnose
+from rlvr_exp.report.evidence import evidence
 from rlvr_exp.report.page import page
 from rlvr_exp.report.tasks import load_task_index
 

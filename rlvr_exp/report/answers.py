@@ -1,158 +1,255 @@
-"""The answers of +stage=infer: a line for each task, which opens to the program and the verifier's log. An answer in stages of
-reasoning shows how it came to be: outputs with the tester's critique beside each, tests against all programs.
+"""Answers on the page: selected completions with their verdicts, all answers to a few tasks, verifier logs, and the answers of +stage=infer.
+
+The selection depends on the run's seed alone, so a rewritten report shows the same completions.
 """
 
+import difflib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from html import escape
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.report.curves import words
-from rlvr_exp.report.data import RunData
+from markupsafe import Markup
 
-MOST, MOST_OPEN, MOST_TESTS, MOST_PROGRAMS = 200, 3, 40, 16
-"""Answers, those that are shown open, tests, and programs with a column of their own."""
-MOST_CHARACTERS = 4000
-"""Characters of a text."""
+from rlvr_exp.core.domains import domains, load
+from rlvr_exp.core.seeds import derive
+from rlvr_exp.episodes.types import Completion
+from rlvr_exp.records.rollout_files import EvalSample, RolloutRow
+from rlvr_exp.report.data import WHENS, RunData, as_rollouts
+from rlvr_exp.report.rendering import part, words
+from rlvr_exp.report.tasks import TaskInfo
+
+EACH = 3
+"""Completions of a kind: best, worst, random."""
+EACH_KIND, MOST_TEXTS, MOST_LINES = 2, 8, 60
+"""Tasks of a kind, distinct answers to a task, and lines of a difference."""
+MOST_TEXT = 1500
+"""Characters of a text in a list of answers."""
+MOST_KINDS = 12
+"""Kinds of verifier logs."""
+MOST_ANSWERS, MOST_OPEN = 200, 3
+"""Answers of +stage=infer, and answers that are shown open."""
+MOST_TESTS, MOST_PROGRAMS = 40, 16
+"""Tests, and programs with a column of their own."""
 
 
-def answers_section(run: RunData) -> str:
-    """'' for a run of another stage, or where its file of answers is gone."""
+def held_out_samples(run: RunData) -> Markup:
+    """The same tasks before and after training. Empty without an evaluation."""
+    answers = {when: _first_of_each_task(rows) for when, rows in run.answers.items()}
+    tasks = list(dict.fromkeys(task for rows in answers.values() for task in rows))
+    tasks.sort(key=lambda task: derive(_seed(run), "report", task))
+    sides = {task: {when: rows[task] for when, rows in answers.items() if task in rows} for task in tasks}
+    met = {task: [side.verdict.outcome for side in sides[task].values()] for task in tasks}
+    best = sorted((task for task in tasks if met[task][-1] == "passed"), key=lambda task: met[task][0] == "passed")
+    worst = [task for task in tasks if met[task][-1] in ("failed", "rejected")]
+    worst.sort(key=lambda task: met[task][0] != "passed")
+    chosen: list[tuple[str, str]] = []
+    for title, some in (("best", best), ("worst", worst), ("random", tasks)):
+        taken = {task for _, task in chosen}
+        chosen += [(title, task) for task in some if task not in taken][:EACH]
+    cards = []
+    for title, task in chosen:
+        shown = [(when, one.completion, one.mode, one.about or {}) for when, one in sides[task].items()]
+        cards.append(_card(run, title, next(iter(sides[task].values())).prompt, shown))
+    return part("held_out_samples", cards=cards) if cards else Markup()
+
+
+def training_samples(run: RunData) -> Markup:
+    """Completions of the last step: highest reward, lowest reward, and random ones. Empty without rollouts."""
+    rows = sorted(run.last_rollouts, key=lambda row: derive(_seed(run), "report", row.group, row.completion.sample))
+    paid = sorted((row for row in rows if row.reward is not None), key=lambda row: row.reward or 0.0)
+    chosen: list[tuple[str, RolloutRow]] = []
+    for title, some in (("best", paid[::-1]), ("worst", paid), ("random", rows)):
+        taken = [row for _, row in chosen]
+        chosen += [(title, row) for row in some if row not in taken][:EACH]
+    cards = []
+    for title, row in chosen:
+        terms = ", ".join(f"{words(name)} {value:.3g}" for name, value in row.terms.items())
+        reward = "no reward" if row.reward is None else f"reward {row.reward:.3g} ({terms})"
+        cards.append(_card(run, title, row.prompt, [(f"step {row.step}", row.completion, reward, {})]))
+    return Markup().join(cards)
+
+
+def _first_of_each_task(rows: Iterable[EvalSample]) -> dict[str, EvalSample]:
+    """The greedy answer of each task if there is one, else its first sample."""
+    first: dict[str, EvalSample] = {}
+    for row in rows:
+        known = first.setdefault(row.completion.task.id, row)
+        if row.mode == "greedy" != known.mode:
+            first[row.completion.task.id] = row
+    return first
+
+
+def _seed(run: RunData) -> int:
+    return int(run.config.get("seed") or 0)
+
+
+def _card(
+    run: RunData, title: str, prompt: str, sides: Sequence[tuple[str, Completion, str, Mapping[str, Any]]]
+) -> Markup:
+    """`sides`: column, completion, its mode or reward, and the facts that the environment recorded."""
+    data = run.config.get("data") or {}
+    target = str(data.get("_target_", ""))
+    drawing = next((one.picture for one in domains().values() if one.picture and one.owns(target)), "")
+    picture = Markup(load(drawing)(prompt, data)) if drawing else ""
+    shown = [(when, completion, how, beside_answer(about)) for when, completion, how, about in sides]
+    return part("sample", title=title, task=sides[0][1].task, picture=picture, prompt=prompt, sides=shown)
+
+
+def log_table(run: RunData) -> Markup:
+    """The most frequent verifier logs of training completions, or of held-out answers if there are none."""
+    own = [row for row in run.rollouts if not row.waited]
+    rows = own or [row for answers in run.answers.values() for row in as_rollouts(0, answers)]
+    failed = [row for row in rows if not row.completion.correct]
+    logs = repeated_logs(failed, MOST_KINDS)
+    steps = len({row.step for row in rows})
+    return part("logs", logs=logs, count=len(failed), steps=steps, most=MOST_TEXT) if logs else Markup()
+
+
+def repeated_logs(rows: Sequence[RolloutRow], most: int) -> list[tuple[str, str, int, RolloutRow]]:
+    """(verdict, shape of the log's first line, count, a row) of the most frequent logs, in descending order."""
+    counts: Counter[tuple[str, str]] = Counter()
+    shown: dict[tuple[str, str], RolloutRow] = {}
+    for row in rows:
+        line = next((line.strip() for line in row.verdict.log.splitlines() if line.strip()), "")
+        if line:
+            key = (row.verdict.bucket or row.verdict.outcome, _shape(line))
+            counts[key] += 1
+            shown.setdefault(key, row)
+    return [(*key, count, shown[key]) for key, count in counts.most_common(most)]
+
+
+def _shape(line: str) -> str:
+    """The line without the parts that differ between tasks: numbers, quoted words and lists."""
+    while (shorter := re.sub(r"\[[^\[\]]*\]", "...", line)) != line:
+        line = shorter
+    return re.sub(r"\d+", "N", re.sub(r"'[^']*'", "'...'", line))
+
+
+@dataclass(frozen=True)
+class Text:
+    """A distinct answer to a task."""
+
+    row: RolloutRow
+    count: int
+
+
+def answer_lists(run: RunData, known: Mapping[str, TaskInfo]) -> Markup:
+    """All answers to a few tasks that are sometimes, never or always solved, best first, with differences from the reference.
+
+    The answers are those of an evaluation, or those of the last training step, which have rewards and advantages.
+    """
+    rows, source = run.last_rollouts, "Answers of the last training step"
+    if measured := next((when for when in reversed(WHENS) if run.answers.get(when)), None):
+        rows, source = as_rollouts(0, run.answers[measured]), f"Sampled answers to held-out tasks, {measured} training"
+    tasks: dict[str, list[RolloutRow]] = {}
+    for row in rows:
+        tasks.setdefault(row.completion.task.id, []).append(row)
+    found: dict[str, list[str]] = {"sometimes solved": [], "never solved": [], "always solved": []}
+    for task in sorted(tasks, key=lambda task: (task not in known, derive(_seed(run), "n-best", task))):
+        passes = [row.completion.correct for row in tasks[task] if row.verdict.outcome != "no_verdict"]
+        if passes:
+            kind = "always solved" if all(passes) else "sometimes solved" if any(passes) else "never solved"
+            found[kind].append(task)
+    cards = [
+        _list(kind, tasks[task], known.get(task)) for kind, of_kind in found.items() for task in of_kind[:EACH_KIND]
+    ]
+    return part("answer_lists", source=source, cards=cards) if cards else Markup()
+
+
+def _list(kind: str, rows: Sequence[RolloutRow], known: TaskInfo | None) -> Markup:
+    texts = distinct(rows)
+    differences = []
+    if known is not None and known.gold is not None:
+        usual = max(texts, key=lambda text: text.count)
+        passing = next((text for text in texts if text.row.completion.correct), None)
+        shown = [("the most frequent answer", usual)]
+        shown += [("a passing answer", passing)] if passing not in (None, usual) else []
+        differences = [(name, difference(known.gold, text.row.completion.text)) for name, text in shown]
+    return part(
+        "answer_list",
+        kind=kind, task=rows[0].completion.task, prompt=rows[0].prompt, texts=texts[:MOST_TEXTS], of=len(rows),
+        left=max(0, len(texts) - MOST_TEXTS), differences=differences, most=MOST_TEXT,
+    )  # fmt: skip
+
+
+def distinct(rows: Iterable[RolloutRow]) -> list[Text]:
+    """The distinct answers, ordered by reward, then passing ones, then by count."""
+    found: dict[str, list[RolloutRow]] = {}
+    for row in rows:
+        found.setdefault(row.completion.text, []).append(row)
+    texts = [Text(of_text[0], len(of_text)) for of_text in found.values()]
+    return sorted(texts, key=lambda text: (-(text.row.reward or 0.0), not text.row.completion.correct, -text.count))
+
+
+def difference(reference: str, answer: str) -> Markup:
+    """A unified diff from the reference answer to an answer."""
+    before, after = (text[:MOST_TEXT].strip().splitlines() for text in (reference, answer))
+    equal = reference.strip() == answer.strip()
+    lines = [*difflib.unified_diff(before, after, n=20, lineterm="")][3:]
+    return part("difference", equal=equal, lines=lines[:MOST_LINES], left=max(0, len(lines) - MOST_LINES))
+
+
+def answers_section(run: RunData) -> Markup:
+    """The answers of +stage=infer: a line for each task, which opens to the program and the verifier's log.
+
+    An answer in stages of reasoning shows its outputs with the tester's critiques, and its tests against all programs. Empty for
+    another stage, or without the file of answers.
+    """
     named = Path(str(run.manifest.get("output", "")))
     places = (named, run.directory / named.name)  # The run may have been moved, or written by another folder.
     path = next((place for place in places if place.is_file()), None)
     if run.config.get("stage") != "infer" or path is None:
-        return ""
-    rows = list(islice(_rows(path), MOST))
-    items = "".join(f"<li>{_answer(row, number < MOST_OPEN)}</li>" for number, row in enumerate(rows))
-    source = (run.manifest.get("input") or {}).get("source", "")
-    first = f"The first {MOST:,} answers" if len(rows) == MOST else f"{len(rows):,} answers"
-    note = f'<p class="note">{first}, of {escape(str(source))}; all are in {escape(str(path))}.</p>'
-    return f'{note}<ul class="logs">{items}</ul>' if rows else ""
-
-
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Complete lines; the last one of a run that still goes may be torn."""
+        return Markup()
     with open(path, encoding="utf-8") as lines:
-        yield from (json.loads(line) for line in lines if line.endswith("\n"))
+        # The last line of a run in progress may be torn.
+        rows = [json.loads(line) for line in islice((line for line in lines if line.endswith("\n")), MOST_ANSWERS)]
+    source = (run.manifest.get("input") or {}).get("source", "")
+    answers = [(row, worked_out(row) if row.get("stages") else "", _facts(row), _votes(row)) for row in rows]
+    return part("answers", answers=answers, most=MOST_ANSWERS, open=MOST_OPEN, source=source, path=path)
 
 
-def _answer(row: Mapping[str, Any], shown: bool) -> str:
-    outcome = row["outcome"] or "not judged"
+def _facts(row: Mapping[str, Any]) -> str:
     cases = f"{row['passed']:,} of {row['total']:,}" if row["total"] else ""
     tries = f"attempt {row['attempt']} of {row['attempts']}" if row["attempts"] > 1 else ""
-    facts = ", ".join(filter(None, (cases, tries, f"{row['tokens']:,} tokens")))
-    text = row["formatted"] or row["program"] or row["text"] or "(empty)"
-    why = "" if row["outcome"] == "passed" else row["fault"] or row["log"] or ""
-    log = f'<div class="log"><pre>{escape(why[:MOST_CHARACTERS])}</pre></div>' if why.strip() else ""
-    return (
-        f'<details{" open" if shown else ""}><summary><b>{escape(str(row["id"]))}</b> <span class="verdict {escape(outcome)}">'
-        f"{escape(words(row['bucket'] or row['rule'] or outcome))}</span> <small>{facts}</small></summary>"
-        f"{_shown(row, text)}{log}{_vote(row)}</details>"
-    )
+    return ", ".join(filter(None, (cases, tries, f"{row['tokens']:,} tokens")))
 
 
-def _shown(row: Mapping[str, Any], text: str) -> str:
-    """The answer, or how it came to be where that is known."""
-    return worked_out(row) if row.get("stages") else f"<pre>{escape(text[:MOST_CHARACTERS])}</pre>"
-
-
-def _vote(row: Mapping[str, Any]) -> str:
-    """A row for each answer of the vote; '' where there was none."""
-    cells = [
-        (f"{number:,}", f"{place:,}", f"{one['votes']:,}", f"{one['shown_right']:.0%}", json.dumps(one["output"]))
+def _votes(row: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """A row for each answer of the vote."""
+    return [
+        (
+            f"{number:,}",
+            f"{place:,}",
+            f"{one['votes']:,}",
+            f"{one['shown_right']:.0%}",
+            json.dumps(one["output"])[:4000],
+        )
         for number, answers in enumerate((row.get("voted") or {}).get("answers", ()), 1)
         for place, one in enumerate(answers, 1)
     ]
-    if not cells:
-        return ""
-    names = ("held-back input", "answer", "votes", "shown pairs right", "output")
-    heads = "".join(f"<th>{name}</th>" for name in names)
-    rows = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell[:MOST_CHARACTERS])}</td>' for cell in line)}</tr>" for line in cells
-    )
-    return f'<div class="wide"><table><tr>{heads}</tr>{rows}</table></div>'
 
 
-def worked_out(row: Mapping[str, Any]) -> str:
-    """Of a row of +stage=infer: the chosen chain, then the tests with a column for each sample's program."""
-    return f"{_stages(row['stages'], row.get('critiques') or {})}{_tests(row)}{_unread(row)}"
+def worked_out(row: Mapping[str, Any]) -> Markup:
+    """The chosen chain of a row of +stage=infer, then the tests with a column for each sample's program."""
+    tests, written = row.get("tests") or [], row.get("written") or []
+    sets = {one["set"] for one in tests}
+    without = [text for place, text in enumerate(written) if place not in sets]
+    samples = row["samples"][:MOST_PROGRAMS]
+    chain = part("chain", stages=row["stages"], critiques=row.get("critiques") or {})
+    if tests or len(samples) > 1:
+        left = max(0, len(tests) - MOST_TESTS)
+        chain += part("tests", samples=samples, chosen=row["sample"], tests=tests[:MOST_TESTS], left=left)
+    return chain + part("sets_without_tests", texts=without)
 
 
-def beside_answer(about: Mapping[str, Any]) -> str:
-    """Of an evaluated episode: the outputs before its answer, folded, and the tester's tests with what came of them; '' of others."""
-    earlier = list((about.get("stages") or {}).items())[:-1]
-    chain = f"<details><summary>the stages before it</summary>{_stages(dict(earlier), {})}</details>" if earlier else ""
-    if not about.get("tests"):
-        return chain
-    facts = [
-        f"{name} {about[key]:.0%}"
-        for name, key in (("valid", "validity"), ("passed by this answer", "pass_rate"))
-        if about.get(key) is not None
-    ]
-    return f"{chain}<h4>tests <small>{', '.join(facts)}</small></h4>{_pre(about['tests'])}"
-
-
-def _stages(stages: Mapping[str, str], critiques: Mapping[str, str]) -> str:
-    heads = "<tr><th></th><th>solver</th><th>tester</th></tr>" if critiques else "<tr><th></th><th>solver</th></tr>"
-    said = {stage: f"<td>{escape(critiques.get(stage, ''))}</td>" if critiques else "" for stage in stages}
-    rows = "".join(
-        f"<tr><th>{escape(stage)}</th><td>{_pre(text)}</td>{said[stage]}</tr>" for stage, text in stages.items()
-    )
-    return f'<div class="wide chain"><table>{heads}{rows}</table></div>'
-
-
-def _tests(row: Mapping[str, Any]) -> str:
-    """A row for each test: whether it is valid, and which programs it catches; then what each program passes."""
-    samples, tests = row["samples"][:MOST_PROGRAMS], row.get("tests") or []
-    if not tests and len(samples) < 2:
-        return ""
-    numbers = "".join(f"<th>{_number(place, row['sample'])}</th>" for place in range(len(samples)))
-    heads = f"<tr><th>test</th><th>set</th><th></th>{numbers}</tr>"
-    lines = "".join(_test(one, len(samples)) for one in tests[:MOST_TESTS])
-    left = f'<p class="none">&hellip; {len(tests) - MOST_TESTS:,} more tests</p>' if len(tests) > MOST_TESTS else ""
-    passed = _line("valid tests passed", [_share(one["pass_rate"]) for one in samples])
-    hidden = _line("hidden tests", [escape(one["outcome"] or "not run") for one in samples])
-    return f'<div class="wide marks"><table>{heads}{lines}{passed}{hidden}</table></div>{left}'
-
-
-def _test(one: Mapping[str, Any], programs: int) -> str:
-    marks = "".join(f"<td>{_mark(one, place)}</td>" for place in range(programs))
-    valid = "valid" if one["valid"] else "invalid"
-    kind = "passed" if one["valid"] else "failed"
-    return (
-        f"<tr><td><code>{escape(one['text'])}</code></td><td>{one['set'] + 1}</td>"
-        f'<td><span class="verdict {kind}">{valid}</span></td>{marks}</tr>'
-    )
-
-
-def _mark(one: Mapping[str, Any], place: int) -> str:
-    if not one["valid"]:
-        return ""
-    return '<span class="down">caught</span>' if place in one["catches"] else "passes"
-
-
-def _line(name: str, cells: Sequence[str]) -> str:
-    return f"<tr><th>{name}</th><td></td><td></td>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-
-
-def _number(place: int, chosen: int) -> str:
-    return f"sample {place + 1}{', chosen' if place == chosen else ''}"
-
-
-def _share(rate: float | None) -> str:
-    return "&ndash;" if rate is None else f"{rate:.0%}"
-
-
-def _unread(row: Mapping[str, Any]) -> str:
-    """Sets in which there is no test."""
-    known = {one["set"] for one in row.get("tests") or []}
-    texts = [text for place, text in enumerate(row.get("written") or []) if place not in known]
-    items = "".join(_pre(text) for text in texts)
-    return f"<details><summary>{len(texts)} sets without a test</summary>{items}</details>" if texts else ""
-
-
-def _pre(text: str) -> str:
-    return f"<pre>{escape(text[:MOST_CHARACTERS]) or '(empty)'}</pre>"
+def beside_answer(about: Mapping[str, Any]) -> Markup:
+    """The earlier stages of an evaluated episode, folded, and the tester's tests with their results."""
+    stages = dict(list((about.get("stages") or {}).items())[:-1])
+    rates = (("valid", "validity"), ("passed by this answer", "pass_rate"))
+    facts = [f"{name} {about[key]:.0%}" for name, key in rates if about.get(key) is not None]
+    return part("beside_answer", stages=stages, tests=about.get("tests"), facts=", ".join(facts))

@@ -1,27 +1,115 @@
-"""Charts as inline SVG that stretches to any width while its text does not: labels are HTML next to the drawing.
+"""Charts: curves over steps, stacked bars and histograms, as inline SVG with HTML labels that do not stretch with it.
 
-A drawing's coordinates run from 0 to 1000 on both axes, y downward. The data of a chart is in its `data-chart`
-attribute as JSON, for the readout under the pointer and for tests.
+Coordinates of the SVG run from 0 to 1000 on both axes, y downward. The attribute `data-chart` has the chart's data as JSON, for
+the readout under the pointer and for tests.
 """
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from statistics import median
+from statistics import fmean, median
 
-from rlvr_exp.report.series import Axis, Values, bins, running_mean, short, step_axis, thinned, value_axis
+from markupsafe import Markup
+
+from rlvr_exp.records.tracking import Row
+from rlvr_exp.report.rendering import part
+
+Values = Sequence[float | None]
+
+MOST_POINTS = 400
+"""Most points of a curve; longer curves are shown as means of equal runs of steps, so that the page stays small."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+
+    def place(self, value: float) -> float:
+        """0 at the low end, 1 at the high end."""
+        return (value - self.low) / (self.high - self.low)
+
+
+_FLAT = 1e-11
+"""A smaller spread counts as none: ticks are distinguished by 12 decimals."""
+
+
+def value_axis(values: Sequence[float], count: int = 4) -> Axis:
+    """An axis with round ends; from 0 unless the values' spread requires less."""
+    low, high = min(values), max(values)
+    if 0 <= low <= 0.6 * high or low == high > 0:
+        low = 0.0
+    if high - low < _FLAT:
+        low, high = (0.0, 1.0) if abs(high) < _FLAT else (low - abs(low), high + abs(high))
+    size = _round_step((high - low) / count)
+    first, last = math.floor(low / size + 1e-9), math.ceil(high / size - 1e-9)
+    return Axis(first * size, last * size, tuple(round(i * size, 12) for i in range(first, last + 1)))
+
+
+def step_axis(steps: Sequence[int], count: int = 5) -> Axis:
+    """An axis from the first step to the last, with round integer ticks between."""
+    low, high = steps[0], max(steps[-1], steps[0] + 1)
+    size = max(1, round(_round_step((high - low) / count)))
+    ticks = range(math.ceil(low / size) * size, high + 1, size)
+    return Axis(low, high, tuple(ticks))
+
+
+def _round_step(rough: float) -> float:
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(nice * power for nice in (1, 2, 5, 10) if nice * power >= rough * (1 - 1e-9))
+
+
+def running_mean(values: Values) -> list[float | None]:
+    """Centred mean over about a twentieth of the curve, nearer points weighing more; None stays None."""
+    reach = max(2, len(values) // 40)
+    smooth: list[float | None] = []
+    for i, value in enumerate(values):
+        window = range(max(0, i - reach), min(len(values), i + reach + 1))
+        near = [(reach + 1 - abs(k - i), other) for k in window if (other := values[k]) is not None]
+        weight = sum(weight for weight, _ in near)
+        smooth.append(None if value is None else sum(weight * v for weight, v in near) / weight)
+    return smooth
+
+
+def bins(count: int, most: int) -> list[range]:
+    """`count` indices in at most `most` runs of equal length, the last run perhaps shorter."""
+    size = max(1, math.ceil(count / most))
+    return [range(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def thinned(steps: Sequence[int], columns: Mapping[str, Values]) -> tuple[list[int], dict[str, list[float | None]]]:
+    """At most MOST_POINTS points: each bin's middle step and mean."""
+    parts = bins(len(steps), MOST_POINTS)
+    middles = [steps[part[len(part) // 2]] for part in parts]
+    return middles, {name: [_mean(values[i] for i in part) for part in parts] for name, values in columns.items()}
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def short(value: float) -> str:
+    """At most four significant digits, in a readable form."""
+    if value == 0 or 1e-3 <= abs(value) < 1e5:
+        return f"{value:.4g}"
+    mantissa, exponent = f"{value:.2e}".split("e")
+    return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+
 
 MOST_BARS, MOST_BINS = 60, 20
 STEP = "step"
-"""What an x axis counts."""
+"""The unit of the x axis."""
 SMOOTH_FROM = 12
-"""Points from which a running mean is drawn over the raw ones."""
-
+"""Points from which a running mean is drawn over the raw points."""
 
 Band = Sequence[tuple[float, float, float]]
 """(step, low, high) of an interval."""
+Legend = Sequence[tuple[str, int, str]]
+"""(name, colour, note) of each series. A colour is an index of the palette from 1."""
 
 
 def line_chart(
@@ -32,29 +120,41 @@ def line_chart(
     band: Band = (),
     note: str = "",
     colors: Sequence[int] = (),
-) -> str:
-    """Curves over steps: raw points, and a running mean once there are enough; `band` is the first curve's interval,
-    `colors` of the palette, by default in its order. '' without a finite number."""
+) -> Markup:
+    """Curves over steps: raw points, and a running mean if there are enough. Empty without a finite number.
+
+    Args:
+        band: interval of the first curve.
+        colors: by default the palette in its order.
+    """
     steps, columns = thinned(steps, columns)
     known = [value for values in columns.values() for value in values if value is not None]
     if not known:
-        return ""
+        return Markup()
     ends = [end for _, low, high in band for end in (low, high)]
     x, y = step_axis(steps), value_axis([*([0.0] if percent else []), *known, *ends])
-    drawn = [f'<path class="band c1" d="{_area(band, x, y)}"/>'] if band else []
+    drawn = [("band c1", _area(band, x, y))] if band else []
     palette = colors or range(1, len(columns) + 1)
     for color, values in zip(palette, columns.values(), strict=True):
-        smooth = len(values) >= SMOOTH_FROM
-        drawn.append(f'<path class="points c{color}" d="{_points(steps, values, x, y)}"/>')
-        drawn.append(
-            f'<path class="line c{color}" d="{_line(steps, running_mean(values) if smooth else values, x, y)}"/>'
-        )
-    last = _last(columns, percent) if len(columns) == 1 else ""
-    legend = (
-        _legend((name, color, "") for color, name in zip(palette, columns, strict=True)) if len(columns) > 1 else ""
-    )
+        drawn.append((f"points c{color}", _points(steps, values, x, y)))
+        smooth = running_mean(values) if len(values) >= SMOOTH_FROM else values
+        drawn.append((f"line c{color}", _line(steps, smooth, x, y)))
     places = [x.place(step) for step in steps]
-    return _figure(title, last, _plot(drawn, x, y, steps, places, columns, percent), legend, note)
+    if len(columns) > 1:
+        legend = [(name, color, "") for color, name in zip(palette, columns, strict=True)]
+        return _figure(title, drawn, x, y, steps, places, columns, percent, legend=legend, note=note)
+    last = f"last {_number(known[-1], percent)}"
+    return _figure(title, drawn, x, y, steps, places, columns, percent, last=last, note=note)
+
+
+def chart(metrics: Sequence[Row], title: str, lines: Mapping[str, tuple[str, int]], percent: bool) -> Markup:
+    """Curves of logged metrics. `lines`: the metric and the colour of each curve."""
+    met = {label: line for label, line in lines.items() if any(row.get(line[0]) is not None for row in metrics)}
+    rows = [row for row in metrics if any(row.get(name) is not None for name, _ in met.values())]
+    columns = {label: [row.get(name) for row in rows] for label, (name, _) in met.items()}
+    colors = [color for _, color in met.values()]
+    steps = [int(row["step"] or 0) for row in rows]
+    return line_chart(title, steps, columns, percent, colors=colors) if rows else Markup()
 
 
 @dataclass(frozen=True)
@@ -67,39 +167,44 @@ class Part:
     note: str
 
 
-def stacked_chart(title: str, steps: Sequence[int], parts: Sequence[Part], share: bool) -> str:
-    """Bars over steps, one layer per part, in the given order; `share` draws each bar as shares of its total."""
+def stacked_chart(title: str, steps: Sequence[int], parts: Sequence[Part], share: bool) -> Markup:
+    """Bars over steps, one layer per part, in the given order. `share` draws each bar as shares of its total."""
     runs = bins(len(steps), MOST_BARS)
     sums = {part.name: [sum(part.values[i] for i in run) for run in runs] for part in parts}
     totals = [sum(values[bar] for values in sums.values()) for bar in range(len(runs))]
+    if not any(totals):
+        return Markup()
     under = [max(totals[bar], 1e-12) if share else len(run) for bar, run in enumerate(runs)]
     heights = {name: [values[bar] / under[bar] for bar in range(len(runs))] for name, values in sums.items()}
-    if not any(totals):
-        return ""
     tops = [totals[bar] / under[bar] for bar in range(len(runs))]
     axis = Axis(0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0)) if share else value_axis([0.0, *tops])
     drawn, floor = [], [0.0] * len(runs)
-    for part in parts:
-        drawn.append(f'<path class="bar c{part.color}" d="{_bars(floor, heights[part.name], axis)}"/>')
-        floor = [low + value for low, value in zip(floor, heights[part.name], strict=True)]
+    for layer in parts:
+        drawn.append((f"bar c{layer.color}", _bars(floor, heights[layer.name], axis)))
+        floor = [low + value for low, value in zip(floor, heights[layer.name], strict=True)]
     firsts = [steps[run[0]] for run in runs]
+    # Bars need not be evenly spaced in steps: ticks are indices, labelled by step.
+    every = max(1, -(-len(firsts) // 5))
+    x = Axis(0, len(firsts), tuple(i + 0.5 for i in range(0, len(firsts), every)))
     named = lambda tick: str(firsts[int(tick)])  # noqa: E731
-    plot = _plot(drawn, _bar_axis(firsts), axis, firsts, _centres(len(firsts)), heights, share, named)
-    return _figure(title, "", plot, _legend((part.name, part.color, part.note) for part in parts))
+    legend = [(layer.name, layer.color, layer.note) for layer in parts]
+    return _figure(title, drawn, x, axis, firsts, _centres(len(firsts)), heights, share, named, legend=legend)
 
 
 def histogram(
     title: str, groups: Mapping[str, Sequence[float]], colors: Sequence[int], counted: str, stacked: bool = False
-) -> str:
-    """How values are distributed, in equal bins, with the median of each group: shares of each group, the first as bars and
-    others as outlines; `stacked`: counts, one layer per group. '' without a value.
+) -> Markup:
+    """The distribution of values in equal bins, with the median of each group. Empty without a value.
+
+    By default bars show the shares of the first group and outlines those of the others. `stacked` shows counts, one layer
+    per group.
 
     Args:
-        counted: what the x axis counts.
+        counted: unit of the x axis.
     """
     known = [value for values in groups.values() for value in values]
     if not known:
-        return ""
+        return Markup()
     x = value_axis(known)
     heights: dict[str, list[float]] = {}
     for name, values in groups.items():
@@ -107,41 +212,37 @@ def histogram(
         heights[name] = [counts[i] / (1 if stacked else max(1, len(values))) for i in range(MOST_BINS)]
     tops = [sum(layers) if stacked else max(layers) for layers in zip(*heights.values(), strict=True)]
     y, floor = value_axis([0.0, *tops]), [0.0] * MOST_BINS
-    drawn: list[str] = []
+    drawn: list[tuple[str, str]] = []
     for color, values in zip(colors, heights.values(), strict=True):
         bars = stacked or not drawn
         path = _bars(floor, values, y) if bars else _outline(values, y)
-        drawn.append(f'<path class="{"bar" if bars else "line"} c{color}" d="{path}"/>')
+        drawn.append((f"{'bar' if bars else 'line'} c{color}", path))
         floor = [low + value * stacked for low, value in zip(floor, values, strict=True)]
     wide = (x.high - x.low) / MOST_BINS
     ranges = [f"{short(x.low + i * wide)} to {short(x.low + (i + 1) * wide)}" for i in range(MOST_BINS)]
-    plot = _plot(drawn, x, y, ranges, _centres(MOST_BINS), heights, not stacked, short, counted)
-    medians = (f"{len(values):,}, median {short(median(values))}" if values else "none" for values in groups.values())
-    return _figure(title, "", plot, _legend(zip(groups, colors, medians, strict=True)))
+    medians = [f"{len(values):,}, median {short(median(values))}" if values else "none" for values in groups.values()]
+    legend = list(zip(groups, colors, medians, strict=True))
+    places = _centres(MOST_BINS)
+    return _figure(title, drawn, x, y, ranges, places, heights, not stacked, short, counted, legend=legend)
 
 
 def _centres(count: int) -> list[float]:
     return [(i + 0.5) / count for i in range(count)]
 
 
-def _outline(values: Sequence[float], axis: Axis) -> str:
-    """A line of steps along the tops of bars."""
-    ends = (f"V{_down(axis, value)}H{1000 * (i + 1) / len(values):.1f}" for i, value in enumerate(values))
-    return f"M0 {_down(axis, axis.low)}{''.join(ends)}"
-
-
-def _bar_axis(firsts: Sequence[int]) -> Axis:
-    """Bar centres at (i + 1/2) / n, which need not be evenly spaced in steps: ticks are indices, labelled by step."""
-    every = max(1, -(-len(firsts) // 5))
-    return Axis(0, len(firsts), tuple(i + 0.5 for i in range(0, len(firsts), every)))
-
-
-def _plot(
-    drawn: Sequence[str], x: Axis, y: Axis, at: Sequence[int | str], places: Sequence[float],
+def _figure(
+    title: str, drawn: Sequence[tuple[str, str]], x: Axis, y: Axis, at: Sequence[int | str], places: Sequence[float],
     columns: Mapping[str, Values], percent: bool, named: Callable[[float], str] = str, counted: str = STEP,
-) -> str:  # fmt: skip
-    """`at`: what the readout calls each point, at its place from 0 to 1; `named`: the label of a tick of the x axis."""
-    grid = "".join(f'<path class="grid" d="M0 {_down(y, tick)}H1000"/>' for tick in y.ticks)
+    last: str = "", legend: Legend = (), note: str = "",
+) -> Markup:  # fmt: skip
+    """A chart.
+
+    Args:
+        drawn: (CSS class, path) of each layer, from the back to the front.
+        at: label of each point in the readout.
+        places: place of each point, from 0 to 1.
+        named: label of a tick of the x axis.
+    """
     data = {
         "x": list(at),
         "counted": counted,
@@ -149,26 +250,24 @@ def _plot(
         "low": y.low,
         "high": y.high,
         "percent": percent,
-        "series": {name: [_digits(value) for value in values] for name, values in columns.items()},
+        "series": {
+            name: [None if value is None else float(f"{value:.4g}") for value in values]
+            for name, values in columns.items()
+        },
     }
-    labels = [f'<span class="y" style="bottom:{100 * y.place(t):.2f}%">{_number(t, percent)}</span>' for t in y.ticks]
-    for tick in x.ticks:
-        labels.append(f'<span class="x" style="left:{100 * x.place(tick):.2f}%">{named(tick)}</span>')
-    return (
-        f'<div class="plot" data-chart="{escape(json.dumps(data))}"><svg viewBox="0 0 1000 1000" '
-        f'preserveAspectRatio="none" aria-hidden="true">{grid}{"".join(drawn)}</svg>{"".join(labels)}'
-        f'<span class="counted">{counted}</span><i class="hair"></i><output></output></div>'
-    )
+    return part(
+        "figure",
+        title=title, last=last, drawn=drawn, counted=counted, legend=legend, note=note, data=json.dumps(data),
+        grid=[_down(y, tick) for tick in y.ticks],
+        y_labels=[(f"{100 * y.place(tick):.2f}", _number(tick, percent)) for tick in y.ticks],
+        x_labels=[(f"{100 * x.place(tick):.2f}", named(tick)) for tick in x.ticks],
+    )  # fmt: skip
 
 
-def _figure(title: str, last: str, plot: str, legend: str, note: str = "") -> str:
-    below = f'<p class="note">{escape(note)}</p>' if note else ""
-    return f"<figure><figcaption>{escape(title)}<b>{escape(last)}</b></figcaption>{plot}{legend}{below}</figure>"
-
-
-def _legend(items: Iterable[tuple[str, int, str]]) -> str:
-    drawn = (f'<li><i class="c{color}"></i>{escape(name)} <b>{escape(note)}</b></li>' for name, color, note in items)
-    return f'<ul class="legend">{"".join(drawn)}</ul>'
+def _outline(values: Sequence[float], axis: Axis) -> str:
+    """A line of steps along the tops of bars."""
+    ends = (f"V{_down(axis, value)}H{1000 * (i + 1) / len(values):.1f}" for i, value in enumerate(values))
+    return f"M0 {_down(axis, axis.low)}{''.join(ends)}"
 
 
 def _points(steps: Sequence[int], values: Values, x: Axis, y: Axis) -> str:
@@ -178,7 +277,7 @@ def _points(steps: Sequence[int], values: Values, x: Axis, y: Axis) -> str:
 
 
 def _area(band: Band, x: Axis, y: Axis) -> str:
-    """Along the high ends and back along the low ends; a single interval is as wide as a stroke."""
+    """Along the high ends and back along the low ends. A single interval is as wide as a stroke."""
     inside = [(min(max(step, x.low), x.high), low, high) for step, low, high in band]
     there = [f"{_across(x, step)} {_down(y, high)}" for step, _, high in inside]
     back = [f"{_across(x, step)} {_down(y, low)}" for step, low, _ in reversed(inside)]
@@ -208,14 +307,5 @@ def _down(axis: Axis, value: float) -> str:
     return f"{1000 - 1000 * axis.place(value):.1f}"
 
 
-def _digits(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")
-
-
 def _number(value: float, percent: bool) -> str:
     return f"{100 * value:.3g}%" if percent else short(value)
-
-
-def _last(columns: Mapping[str, Values], percent: bool) -> str:
-    (values,) = columns.values()
-    return "last " + _number(next(value for value in reversed(values) if value is not None), percent)

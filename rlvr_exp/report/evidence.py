@@ -1,20 +1,23 @@
-"""The evidence of a diagnosis, and its shared statistics: windows of a run, shares with their intervals.
+"""The evidence of a diagnosis, its statistics (windows of a run, shares with intervals), and the form of a cause.
 
-Pure: knows rows of metrics, counts of completions and the run's own texts; reads no file.
+A cause measures something of the evidence and has thresholds, texts, and the other causes that it explains. The causes stand in
+rlvr_exp.report.causes, in the order of the pipeline.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cached_property
 from statistics import fmean, median
 from typing import Any
 
+from rlvr_exp.config.scales import scale_of
 from rlvr_exp.config.stages import imitates, trains
 from rlvr_exp.core.statistics import NORMAL, difference_error, wilson
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking import Row
-from rlvr_exp.report.step_counts import StepCounts
+from rlvr_exp.report.data import WHENS, RunData, StepCounts, as_rollouts, count_step
 
 OFF = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "stop": []}
 """Options of the sampling, by the values at which they change nothing."""
@@ -193,6 +196,53 @@ class Evidence:
         return [(int(row["step"] or 0), value) for row in self.metrics if (value := row.get(name)) is not None]
 
 
+def evidence(run: RunData, golds: Mapping[str, str]) -> Evidence:
+    """The evidence for the diagnosis; `golds` by task, as far as they are known."""
+    last = int(run.metrics[-1]["step"] or 0) if run.metrics else 0
+    rows = {when: as_rollouts(0 if when == "before" else last, answers) for when, answers in run.answers.items()}
+    taught = imitates(str(run.config.get("stage")))  # Its rollouts are no groups that a reward compares.
+    measured = {when: count_step(found[0].step, found) for when, found in rows.items() if found}
+    return Evidence(
+        metrics=[_of_last_role(row) for row in run.metrics],
+        step_counts=() if taught else run.step_counts,
+        rollouts=() if taught else run.rollouts,
+        before=measured.get("before"),
+        after=measured.get("after"),
+        measured=[row for found in rows.values() for row in found],
+        changed=_changed(run),
+        change=_of_success(run.numbers.get("after", {}).get("change", {})),
+        golds=golds,
+        config=run.config,
+        summary=run.summary,
+        manifest=run.manifest,
+    )
+
+
+def _of_success(changes: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
+    """Of rates that should rise."""
+    return {name: change for name, change in changes.items() if not scale_of(name).less_is_better}
+
+
+def _of_last_role(row: Row) -> Row:
+    """With the metrics of the last role, as the annotator of a cascade, whose completions are counted, under their bare
+    names; unchanged where roles have none of their own."""
+    role = next((name.removesuffix("learning_rate") for name in reversed(row) if name.endswith("/learning_rate")), None)
+    return row if role is None else {name.removeprefix(role): value for name, value in row.items()}
+
+
+def _changed(run: RunData) -> Share:
+    """Answers whose text differs after training, of those generated both times."""
+    texts = [
+        {
+            (one.completion.task.id, one.mode, one.completion.sample): one.completion.text
+            for one in run.answers.get(when, ())
+        }
+        for when in WHENS
+    ]
+    both = texts[0].keys() & texts[1].keys()
+    return Share(sum(texts[0][key] != texts[1][key] for key in both), len(both))
+
+
 def in_points(change: Mapping[str, float]) -> str:
     """A difference of rates with its interval."""
     value, low, high = (100 * change[key] for key in ("value", "low", "high"))
@@ -306,3 +356,119 @@ def some(rows: Iterator[RolloutRow] | Sequence[RolloutRow], count: int = 3) -> t
             if len(chosen) < count and key(row) not in {key(one) for one in chosen} and row not in chosen:
                 chosen.append(row)
     return tuple(chosen)
+
+
+BY_ITSELF = 9
+"""Rank of a cause that the others of its time may have brought about."""
+
+
+class Weight(IntEnum):
+    """How much of the problem a finding accounts for."""
+
+    NOTE = 0
+    """Worth knowing; no reason not to learn."""
+    HOLDS_BACK = 1
+    """Costs a good part of the possible learning."""
+    BLOCKS = 2
+    """Nothing, or nothing right, can be learned because of it."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A cause that was found, named as in docs/report.md."""
+
+    cause: str
+    title: str
+    """One line, with the count."""
+    why: str
+    """What the numbers show."""
+    remedy: str
+    weight: Weight
+    onset: int = 0
+    """The step in which it was first observed; 0: from the start."""
+    samples: tuple[RolloutRow, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sign:
+    """What was measured of a cause."""
+
+    share: Share = Share(0, 0)
+    """How often; held against the thresholds by the low end of its interval, so that few samples raise no alarm."""
+    weight: Weight | None = None
+    """Where no share decides."""
+    onset: int | Callable[[float], int] = 0
+    """The step, or how to find it from the threshold that holds back."""
+    rows: Sequence[RolloutRow] = ()
+    """Completions that show it; a few are kept."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Numbers and words for the texts."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A row. The texts are format strings of the sign's facts, `share`, and `option[PATH]` of the run."""
+
+    name: str
+    measure: Callable[[Evidence], Sign | None]
+    title: str
+    why: str
+    remedy: str
+    levels: tuple[float, float] = (2.0, 2.0)
+    """Shares from which it blocks learning, and holds it back; a share is below 2."""
+    explains: tuple[str, ...] = ()
+    """Causes that are not said beside this one: they are its effects, or the same numbers seen from elsewhere."""
+    alone: bool = False
+    """Said only where nothing else is, but for what began later and drives nothing."""
+    later: int = BY_ITSELF
+    """Rank among causes that began during a run: the updates first, then what fools them, then what they do."""
+
+    def find(self, seen: Evidence) -> Finding | None:
+        sign = self.measure(seen)
+        weight = None if sign is None else weigh(sign, *self.levels)
+        if sign is None or weight is None:
+            return None
+        facts = {"share": sign.share, **sign.facts, "option": _Options(seen)}
+        title, why, remedy = (" ".join(text.format_map(facts).split()) for text in (self.title, self.why, self.remedy))
+        begun = sign.onset if isinstance(sign.onset, int) else sign.onset(self.levels[1])
+        return Finding(self.name, title, why, remedy, weight, begun, some(sign.rows))
+
+
+def weigh(sign: Sign, blocks: float, holds_back: float) -> Weight | None:
+    """The weight of what was measured; None below both thresholds."""
+    if sign.weight is not None or not sign.share.of:
+        return sign.weight
+    if sign.share.low >= blocks:
+        return Weight.BLOCKS
+    return Weight.HOLDS_BACK if sign.share.low >= holds_back else None
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Measures the share of the last completions, or groups, that are counted.
+
+    Args:
+        count: of a step.
+        shows: the completions that show it.
+        of: what is counted: samples or groups; groups are those of training alone.
+    """
+
+    count: Callable[[StepCounts], int]
+    shows: Callable[[RolloutRow], bool]
+    of: str = "samples"
+
+    def __call__(self, seen: Evidence) -> Sign:
+        series = seen.series if self.of == "samples" else seen.step_counts
+        return Sign(
+            share(recent(series, self.of), self.count, self.of),
+            onset=lambda least: onset(series, self.count, least, self.of),
+            rows=list(filter(self.shows, seen.samples)),
+        )
+
+
+@dataclass(frozen=True)
+class _Options:
+    seen: Evidence
+
+    def __getitem__(self, path: str) -> Any:
+        return self.seen.option(path)

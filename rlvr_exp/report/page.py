@@ -1,39 +1,28 @@
-"""The report as a single page: the head with what was run and how it ended, sections in the order of a reader's questions, the
-options that differ from the defaults, configuration last.
-"""
+"""The page of a run: its head with the status, sections in the order of a reader's questions, and the configuration at the end."""
 
 import base64
 import hashlib
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from html import escape
+from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+from markupsafe import Markup, escape
 
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.stages import STAGES
 from rlvr_exp.core.domains import domains, load
-from rlvr_exp.report import (
-    adversarial,
-    answers,
-    curves,
-    distributions,
-    markdown,
-    nbest,
-    outcome,
-    role_rates,
-    samples,
-    side_by_side,
-    tasks,
-)
-from rlvr_exp.report.curves import duration
+from rlvr_exp.report import answers, curves, outcome, tasks
 from rlvr_exp.report.data import RunData
 from rlvr_exp.report.diagnosis import Diagnosis, diagnosis_section
+from rlvr_exp.report.rendering import duration, part, render
 from rlvr_exp.report.tasks import TaskInfo
 
 STYLE, SCRIPT = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
@@ -41,60 +30,51 @@ MOST_VALUE = 200
 """Characters of an option's value."""
 UNFINISHED = "not finished"
 GROUPS = ("data", "verifier", "reward", "algorithm", "curriculum", "optimizer")
-"""Nodes of the configuration named in the head, where the stage has them."""
+"""Nodes of the configuration in the head, if the stage has them."""
 OWN = ("stage", "run.dir", "run.searchpath")
 """Options that differ in every run."""
 ABSENT = "(none)"
+RESULTS = {
+    "compare": "Comparison",
+    "rescore": "Old and new verdicts",
+    "validate": "Validation",
+    "solutions": "Solutions",
+    "benchmark": "Benchmark",
+    "chain": "Links of the chain",
+    "study": "Answer",
+}
+"""Title of the result of a stage that prints tables and keeps them in `STAGE.md`."""
 
 
 def page(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, others: Sequence[RunData] = ()) -> str:
-    """The complete document. It makes no network request, and its policy forbids any; it can be read without its
-    script.
+    """The complete document.
 
     Args:
-        known: the tasks of its answers.
+        known: the tasks of the answers.
         others: runs to compare with.
     """
-    body = f"{_head(run)}{_sections(run, known, diagnosis, others)}"
-    return document(f"{_stage_of(run)}: {run.name}", body)
+    status = str(run.summary.get("status", UNFINISHED))
+    stage = str(run.summary.get("stage") or run.config.get("stage") or "run")
+    command = shlex.join(run.manifest["command"]) if run.manifest.get("command") else ""
+    facts = {name: value for name, value in _facts(run).items() if value}
+    reason = str(run.summary.get("reason") or "")
+    head = part("head", name=run.name, stage=stage, status=status, reason=reason, command=command, facts=facts)
+    return document(f"{stage}: {run.name}", head + _sections(run, known, diagnosis, others))
 
 
 def document(title: str, body: str) -> str:
-    """A page of that body, with the style and the script of all pages."""
+    """A page with the style and the script of all pages. It is readable without its script, and its policy forbids network.
+
+    Args:
+        body: HTML.
+    """
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
-        f"<body><main>{body}</main>"
-        f"<script>{SCRIPT}</script></body></html>\n"
-    )
-
-
-def _head(run: RunData) -> str:
-    status = str(run.summary.get("status", UNFINISHED))
-    reason = run.summary.get("reason")
-    facts = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in _facts(run).items() if value
-    )
-    lines = [f'<p class="note">{escape(run.name)}</p>']
-    lines += [f'<p class="reason">{escape(str(reason))}</p>'] if reason else []
-    lines += (
-        [f"<p><code>{escape(shlex.join(run.manifest['command']))}</code></p>"] if run.manifest.get("command") else []
-    )
-    title = f'{escape(_stage_of(run))} <span class="status {escape(status.split()[0])}">{escape(status)}</span>'
-    return f"<header><h1>{title}</h1>{''.join(lines)}<dl>{facts}</dl></header>"
-
-
-def _stage_of(run: RunData) -> str:
-    return str(run.summary.get("stage") or run.config.get("stage") or "run")
+    style, script = Markup(STYLE), Markup(SCRIPT)
+    return render("page.html", title=title, body=Markup(body), style=style, script=script, digest=digest) + "\n"
 
 
 def _facts(run: RunData) -> dict[str, str]:
-    """Facts about the run, from the configuration and the manifest; '' where one is not known."""
+    """Facts about the run, from the configuration and the manifest. Unknown facts are empty."""
     node = {name: part for name, part in run.config.items() if isinstance(part, Mapping)}
     steps = run.summary.get("steps") or (run.metrics[-1]["step"] if run.metrics else None)
     rate = node.get("optimizer", {}).get("lr")
@@ -113,7 +93,7 @@ def _facts(run: RunData) -> dict[str, str]:
 
 
 def _model(config: Mapping[str, Any], model: Mapping[str, Any]) -> str:
-    """The policy, or the policy of each role; the model that is embedded goes by its name."""
+    """The policy, or the policy of each role."""
     loaded = config.get("cascade") or config.get("evaluate") or config.get("infer") or {}
     cascade = loaded.get("cascade") if isinstance(loaded, Mapping) else ""
     named = _label({key: value for key, value in model.items() if key != "_target_"})
@@ -129,28 +109,28 @@ def _started(manifest: Mapping[str, Any]) -> str:
 
 
 def _batch(algorithm: Mapping[str, Any]) -> str:
-    """What a step learns from, as a person chose it."""
+    """The size of a step's batch."""
     prompts, completions = algorithm.get("prompts_per_step"), algorithm.get("group_size")
     if prompts and completions:
         return f"{prompts:,} prompts x {completions:,}"
-    return f"{algorithm['batch_size']:,} golds" if algorithm.get("batch_size") else ""
+    return f"{algorithm['batch_size']:,} reference answers" if algorithm.get("batch_size") else ""
 
 
 def _isolation(run: RunData) -> dict[str, str]:
-    """How candidates were isolated, and who decided their assertions."""
+    """The isolation of candidates, and the assertions that their own code decided."""
     facts = {}
     isolation = (run.manifest.get("verifier") or {}).get("isolation") or {}
     if isolation.get("level"):
-        facts["isolation"] = str(isolation["level"]) + (", not guarded" if isolation.get("guarded") is False else "")
+        facts["isolation"] = str(isolation["level"]) + (", unguarded" if isolation.get("guarded") is False else "")
     counted = {**(run.summary.get("metrics") or {}), **(run.metrics[-1] if run.metrics else {})}
     if own := counted.get("system/verifier_own_assertions"):
         held = counted["system/verifier_assertions"]
-        facts["assertions"] = f"{own:,.0f} of {held:,.0f} decided by solutions' own comparing"
+        facts["assertions"] = f"{own:,.0f} of {held:,.0f} decided by the comparison methods of solutions"
     return facts
 
 
 def _label(node: Mapping[str, Any]) -> str:
-    """A readable label of the node: its path, package or name, else its class, else its terms."""
+    """A label of the node: its path, package or name, else its class, else its terms."""
     for key in ("path", "package", "name", "hub"):
         if isinstance(node.get(key), str) and node[key]:
             return str(node[key])
@@ -160,73 +140,58 @@ def _label(node: Mapping[str, Any]) -> str:
     return ", ".join(terms) if isinstance(terms, dict) else ""
 
 
-def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, others: Sequence[RunData]) -> str:
+def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, others: Sequence[RunData]) -> Markup:
     more, left_out = curves.other_charts(run.metrics)
-    left = f"<p class='note'>{left_out} more metrics are in metrics.csv.</p>" if left_out else ""
-    title, result = markdown.results(run)
-    parts = [
-        _section(title, result),
-        _section("Curves", side_by_side.compared_curves(run)),
-        _section("Diagnosis", diagnosis_section(diagnosis, outcome.compared(run))),
-        _section(
-            "Before and after" if outcome.compared(run) else "Measured", "" if result else outcome.rate_table(run)
-        ),
-        _section("Answers", answers.answers_section(run)),
-        _section("Who is credited with what", _credit(run)),
-        _section("Roles", role_rates.roles_section(run)),
-        _section("Measures", role_rates.measures_section(run)),
-        _section("By kind of task", role_rates.strata_section(run)),
-        _section("Against the baseline", outcome.baseline_table(run)),
-        _section("Beside other runs", side_by_side.side_by_side(run, others)),
-        _section("Options that differ from the defaults", _options(run)),
-        _section("Training", _charts("big", curves.main_charts(run.metrics, run.step_counts))),
-        _section("Health", _charts("", curves.curve_charts(run.metrics, run.step_counts))),
-        _section("Verdicts and time", _charts("", _stacked(run))),
-        _section("Throughput and memory", _charts("", curves.machine_charts(run.metrics)) + _machine(run)),
-        _section("Held-out verdicts", outcome.verdict_table(run)),
-        _section("Distributions", _charts("", distributions.distributions(run, known))),
-        _section("Difficulty", distributions.difficulty_rows(run, known)),
-        _section("Success by task", tasks.task_section(run, known)),
-        _section("Families", outcome.family_rows(run)),
-        _folded("Families in training", distributions.training_families(run)),
-        _section("Numbers", outcome.number_table(run)),
-        _section("Verifier logs", samples.log_table(run)),
-        *(_section(title, body) for title, body in samples.sections(run)),
-        _section("All answers to a few tasks", nbest.lists(run, known)),
-        _folded("More metrics", _charts("", more) + left),
-        _folded("Configuration", f"<pre>{escape(run.config_text)}</pre>" if run.config_text else ""),
-        _folded("Manifest", f"<pre>{escape(json.dumps(run.manifest, indent=2))}</pre>" if run.manifest else ""),
-    ]
-    return "".join(parts)
+    both, (title, result) = outcome.compared(run), results(run)
+    drawn = [load(path)(run) for one in domains().values() for path in one.report_sections]
+    credit = Markup("".join(drawn))
+    sections = {
+        title: result,
+        "Curves": curves.compared_curves(run),
+        "Diagnosis": diagnosis_section(diagnosis, both),
+        "Success before and after" if both else "Measurements": "" if result else outcome.rate_table(run),
+        "Answers": answers.answers_section(run),
+        "Credit by role": credit,
+        "Roles": outcome.roles_section(run),
+        "Measures": outcome.measures_section(run),
+        "Success by kind of task": outcome.strata_section(run),
+        "Difference from the baseline": outcome.baseline_table(run),
+        "Comparison with other runs": outcome.other_runs(run, others),
+        "Changed options": _options(run),
+        "Training": part("charts", kind="big", charts=curves.main_charts(run.metrics, run.step_counts)),
+        "Health": part("charts", charts=curves.curve_charts(run.metrics, run.step_counts)),
+        "Verdicts and time": part("charts", charts=curves.stacked_charts(run)),
+        "Throughput and memory": part("charts", charts=curves.machine_charts(run.metrics)) + _machine(run),
+        "Held-out verdicts": outcome.verdict_table(run),
+        "Distributions": part("charts", charts=tasks.distributions(run, known)),
+        "Success by difficulty": tasks.difficulty_rows(run, known),
+        "Success by task": tasks.task_section(run, known),
+        "Success by family": outcome.family_rows(run),
+        "Training success by family": tasks.training_families(run),
+        "Numbers": outcome.number_table(run),
+        "Verifier logs": answers.log_table(run),
+        "Answers on held-out tasks": answers.held_out_samples(run),
+        "Answers of the last training step": answers.training_samples(run),
+        "All answers to a few tasks": answers.answer_lists(run, known),
+        "More metrics": part("more_metrics", charts=more, left=left_out),
+        "Configuration": part("text", text=run.config_text),
+        "Manifest": part("text", text=json.dumps(run.manifest, indent=2) if run.manifest else ""),
+    }
+    folded = ("Training success by family", "More metrics", "Configuration", "Manifest")
+    return part("sections", sections=sections, folded=folded)
 
 
-def _credit(run: RunData) -> str:
-    """Sections of domains about the credit of the roles."""
-    sections = (load(path) for one in domains().values() for path in one.report_sections)
-    return "".join(section(run) for section in sections) + adversarial.adversarial_section(run)
-
-
-def _stacked(run: RunData) -> str:
-    verdicts = curves.verdict_chart(run.step_counts, run.step_counts_every)
-    return verdicts + curves.group_chart(run.metrics) + curves.phase_chart(run.metrics)
-
-
-def _options(run: RunData) -> str:
+def _options(run: RunData) -> Markup:
     found = differences(run.config)
-    if not found:
-        return '<p class="note">None: the run has its stage\'s defaults.</p>' if run.config else ""
-    rows = "".join(
-        f"<tr><th>{escape(key)}</th><td>{escape(_value(ours))}</td><td>{escape(_value(usual))}</td></tr>"
-        for key, (ours, usual) in found.items()
-    )
-    return (
-        f'<div class="wide"><table class="options"><tr><th></th><th>here</th><th>default</th></tr>{rows}</table></div>'
-    )
+    rows = [(key, _value(ours), _value(usual)) for key, (ours, usual) in found.items()]
+    return part("options", rows=rows) if run.config else Markup()
 
 
 def differences(config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Options that differ from the defaults of the stage, by dotted key: (the run's value, the default). A node of another
-    class is compared with that class's own defaults."""
+    """Options that differ from the stage's defaults: (the run's value, the default) by dotted key.
+
+    A node of another class is compared with the defaults of that class.
+    """
     stage = config.get("stage")
     if stage not in STAGES:
         return {}
@@ -248,7 +213,7 @@ def _differing(given: Mapping[str, Any], usual: Mapping[str, Any], above: str) -
 
 
 def _of_class(given: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The defaults of a node's class where another class is the default; its name still differs."""
+    """The defaults of the node's own class, with the name of the default class."""
     target = given.get("_target_")
     if target is None or target == usual.get("_target_") or target not in SCHEMAS:
         return usual
@@ -260,26 +225,43 @@ def _value(value: Any) -> str:
     return text if len(text) <= MOST_VALUE else f"{text[:MOST_VALUE]}..."
 
 
-def _machine(run: RunData) -> str:
+def _machine(run: RunData) -> Markup:
     """The machine of the run, in a line."""
-    hardware = run.manifest.get("hardware") or {}
-    device = run.manifest.get("device") or {}
-    parts = [
-        f"{name.replace('_', ' ')}: {value}"
-        for name, value in {**hardware, **device}.items()
-        if value not in ([], None)
-    ]
-    return f'<p class="note">{escape("; ".join(parts))}</p>' if parts and run.metrics else ""
+    facts = {**(run.manifest.get("hardware") or {}), **(run.manifest.get("device") or {})}
+    shown = [f"{name.replace('_', ' ')}: {value}" for name, value in facts.items() if value not in ([], None)]
+    return part("note", text="; ".join(shown)) if shown and run.metrics else Markup()
 
 
-def _charts(kind: str, charts: str) -> str:
-    return f'<div class="charts {kind}">{charts}</div>' if charts else ""
+_LINK = re.compile(r"\[([^]]+)\]\(([\w./%-]+)\)")
+"""To a file below the page."""
 
 
-def _section(title: str, body: str) -> str:
-    return f"<section><h2>{title}</h2>{body}</section>" if body else ""
+def results(run: RunData) -> tuple[str, Markup]:
+    """(title, HTML) of the run's `STAGE.md` below its picture `STAGE.svg`. Empty for a run without this file."""
+    stage = str(run.config.get("stage"))
+    path, picture = (run.directory / f"{stage}.{ending}" for ending in ("md", "svg"))
+    if stage not in RESULTS or not path.is_file():
+        return "", Markup()
+    drawn = Markup(picture.read_text(encoding="utf-8")) if picture.is_file() else ""
+    return RESULTS[stage], part("picture", drawn=drawn) + as_html(path.read_text(encoding="utf-8"))
 
 
-def _folded(title: str, body: str) -> str:
-    folded = f'<details class="folded"><summary>{title}</summary>{body}</details>'
-    return f"<section>{folded}</section>" if body else ""
+def as_html(text: str) -> Markup:
+    """Markdown of a stage's result: pipe tables, headings, links and lines of text, no more."""
+    parts = Markup()
+    for kind, group in groupby(text.splitlines(), lambda line: line[:1] if line[:1] in ("|", "#") else ""):
+        lines = [line for line in group if line.strip()]
+        if kind == "|":
+            heads, *rows = [_cells(line) for line in lines if not re.fullmatch(r"[|:\- ]+", line)]
+            parts += part("table", heads=heads, rows=rows)
+        elif kind == "#":
+            # The page has a title of its own.
+            parts += part("headings", lines=[line.lstrip("# ") for line in lines if line.startswith("##")])
+        elif lines:
+            parts += part("reason", text="\n".join(lines))
+    return parts
+
+
+def _cells(line: str) -> list[Markup]:
+    cells = re.split(r"(?<!\\)\|", line.strip())[1:-1]
+    return [Markup(_LINK.sub(r'<a href="\2">\1</a>', str(escape(cell.strip().replace("\\|", "|"))))) for cell in cells]

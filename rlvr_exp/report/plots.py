@@ -14,7 +14,7 @@ from typing import Any
 
 from rlvr_exp.core.files import replacing, write_text
 from rlvr_exp.core.statistics import Estimate
-from rlvr_exp.report.series import Axis, short, value_axis
+from rlvr_exp.report.charts import Axis, short, value_axis
 
 INK, SOFT = "#1a1a19", "#8b8a85"
 PALETTE = ("#2a78d6", "#eb6834", "#1baf7a", "#eda100", "#4a3aa7", "#d03b3b", "#e87ba4", "#8f7a5e")

@@ -1,7 +1,7 @@
 """The training history of a policy: the tasks of every run that its weights come from.
 
 Read from run directories, their configurations and their data. The embedded policies have imitated the train split of their
-corpora (docs/tiny_model.md). The history of other weights is unknown.
+corpora (docs/default_experiment.md). The history of other weights is unknown.
 """
 
 import json

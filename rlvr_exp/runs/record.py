@@ -22,10 +22,10 @@ from rlvr_exp.evaluation.arms import Arm, arms
 from rlvr_exp.evaluation.tables import arms_table, rows_of
 from rlvr_exp.records.fingerprint import flat
 from rlvr_exp.records.tracking import Row, read_metrics
+from rlvr_exp.report.curves import curves
 from rlvr_exp.report.outcome import changed, rated, title, track_of
 from rlvr_exp.report.page import document
 from rlvr_exp.report.plots import Drawing
-from rlvr_exp.report.side_by_side import curves
 from rlvr_exp.runs.jobs import Run
 from rlvr_exp.runs.study import Findings
 

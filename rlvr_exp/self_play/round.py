@@ -32,6 +32,12 @@ from rlvr_exp.verifiers.execution import Executor
 
 Progress = Callable[[int, int], None]
 """Called with (prompts sampled, all prompts)."""
+REFINEMENTS = 4
+"""Completions sampled of each refinement."""
+EXPLOIT = 20.0
+"""REx's C: the larger, the more an answer is refined for the pairs that it has right."""
+KINDRED = 2
+"""Golds of kindred tasks, in ARC those of its family and shape, that are tried on each sampled task."""
 
 
 @dataclass(frozen=True)
@@ -206,17 +212,17 @@ class RoundMaker:
         self, number: int, wave: int, seen: Sequence[Found], sampler: RoundSampler, progress: Progress
     ) -> list[Sampled]:
         """Refine an answer of each task that is not solved, with the prompt of environment=retry."""
-        options, parents = self.options, []
+        parents = []
         for task, own in candidates(seen).items():
             rng = stream(self._seed, "self_play", "refine", number, wave, task)
-            parent = chosen_to_refine(own, self._refined, options.exploit, rng)
+            parent = chosen_to_refine(own, self._refined, EXPLOIT, rng)
             self._refined[parent.solution.key] += 1
             parents.append(parent)
         requests = [
             sampler.request(
                 one.host,
                 self._domain.retry_prompt(one.host, one.text, feedback(one.solution.verdict)),
-                self._keys(options.refine_samples, number, one.host, "refined", wave),
+                self._keys(REFINEMENTS, number, one.host, "refined", wave),
             )
             for one in parents
         ]
@@ -261,7 +267,7 @@ class RoundMaker:
         if hindsight is not None and options.relabelled:
             made["relabelled"] = relabelled((one for one in seen if not one.correct), hindsight, "relabelled")
         if hindsight is not None and self._transfer is not None:
-            tried = self._transfer.tried(tasks, options.transfer, number, run=self.run, step=step)
+            tried = self._transfer.tried(tasks, KINDRED, number, run=self.run, step=step)
             made["transferred"] = relabelled(tried, hindsight, "transferred")
         limits = Limits(options.choose, options.per_task, options.per_family, options.per_round)
         rows: dict[str, Sequence[Found]] = {

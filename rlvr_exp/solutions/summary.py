@@ -8,20 +8,12 @@ from rlvr_exp.solutions.store import Query, SolutionStore
 
 COLUMNS = ("key", "task", "family", "operator", "verdict", "pairs right", "size", "CPU s", "step")
 _OPERATORS = "SELECT operator, count(*), sum(outcome = 'passed') FROM solutions GROUP BY operator ORDER BY operator"
-INF = float("inf")
 
 
 def query_of(options: Solutions, limit: int = 0) -> Query:
     """The filters and the ranking of the options; `limit` where they name none."""
-    low, high = options.difficulty_min, options.difficulty_max
     return Query(
-        task=options.task,
-        family=options.family,
-        operator=options.operator,
         correct={"yes": True, "no": False}.get(options.correct),
-        difficulty=None
-        if low is None and high is None
-        else (-INF if low is None else low, INF if high is None else high),
         quality=options.quality or DEFAULT,
         limit=options.limit or limit,
     )

@@ -21,6 +21,7 @@ from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.inference.engine import Engine, settings_of
+from rlvr_exp.inference.summary import Summary
 from rlvr_exp.launch.console import KEPT_INPUT
 from rlvr_exp.launch.inference_inputs import InferenceTask, check_vote, from_file, select_tasks, tasks_of_domain
 from rlvr_exp.models.policy import Policy
@@ -41,7 +42,7 @@ from rlvr_exp.stages.shared.components import (
 )
 from rlvr_exp.stages.shared.domain import build_domain
 from rlvr_exp.stages.shared.engine_setup import sampled_weights, start_engine
-from rlvr_exp.stages.shared.inference_engines import engine_of, in_words, summary_of, turns_of
+from rlvr_exp.stages.shared.inference_engines import engine_of, turns_of
 from rlvr_exp.stages.shared.verifier_match import check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.stages.verify import decides
@@ -155,10 +156,11 @@ class _Solving:
         self._total, self._options = len(asks), config.infer
         self.sampler = Journaled(sampler, journal, self._total * self._options.samples, self._report)
         """To be asked for the completions."""
-        self._counts, self._began, self._before = summary_of(config), time.monotonic(), 0
+        self._counts, self._began, self._before = Summary(), time.monotonic(), 0
 
     def run(self, engine: Engine, out: AnswerFile) -> StageResult:
         """Answer all tasks. Raises Interrupted and GuardStop, with `context.metrics` set."""
+        self._counts = engine.summary()
         done = {_key(row["id"]) for row in map(self._counted, out.existing())}
         self._before, left = len(done), [ask for ask in self._asks if _key(ask.id) not in done]
         self.sampler.skip(self._before * self._options.samples)
@@ -197,7 +199,7 @@ class _Solving:
                 out.write(row)
                 self._counted(row)
                 if not self._options.output:
-                    self._context.progress(kind="row", row=row, text=in_words(row))
+                    self._context.progress(kind="row", row=row, text=engine.in_words(row))
             self.sampler.episodes_end()
         finally:
             self._context.metrics = self._metrics()

@@ -160,6 +160,11 @@ class Domain(options.Data, ABC):
         """A verifier that judges tasks that are left out; empty if none does."""
         return ""
 
+    def other_data(self, verifier: str) -> str:
+        """The `data` that reads the same rows for a verifier of this import path, which does not judge these problems; else
+        empty."""
+        return ""
+
     def no_training(self) -> str:
         """Why no policy may be trained on the data, such as their licence; empty where one may."""
         return ""

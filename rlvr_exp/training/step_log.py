@@ -310,7 +310,7 @@ class ResourceTrends:
         window: steps that a slope is taken over; nothing is forecast before there are so many, and never where it is 0.
     """
 
-    def __init__(self, directory: Path, window: int):
+    def __init__(self, directory: Path, window: int = 40):
         self._directory, self._window = directory, window
         self._seen: dict[str, deque[float]] = {}
         self._warned: set[str] = set()

@@ -20,9 +20,9 @@ from typing import Any
 
 from rlvr_exp.config import verifier as options
 from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.calls import Approx, CallsProblem, Raises, WrittenTests, calls_of, read_tests
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
-from rlvr_exp.tasks.problems.calls import Approx, CallsProblem, Raises, WrittenTests, calls_of, read_tests
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.compare import equal, near
 from rlvr_exp.verifiers.execution import Execution, Executor
@@ -32,6 +32,8 @@ from rlvr_exp.verifiers.suite.verifier import PytestSuite, same_program
 
 NOTHING = "no test: a line each such as f(1) == 2"
 LIMITS = ("timeout", "memory", "output_limit")
+SUITE_CPU_S = 10.0
+"""CPU seconds of one pytest suite, which may take three times as many by the wall clock."""
 SHARED_RUNS = 256
 """Runs that are kept for tests that are judged together; these come one after the other."""
 
@@ -116,8 +118,7 @@ class PythonTests(Verifier, Executor, options.PythonTests):
         """Opened by the first problem with a test file. Raises InputError where pytest is not installed."""
         with self._lock:
             if self._opened is None:
-                seconds = self.suite_cpu_s
-                self._opened = PytestSuite(*self._given, cpu_s=seconds, wall_s=3 * seconds)
+                self._opened = PytestSuite(*self._given, cpu_s=SUITE_CPU_S, wall_s=3 * SUITE_CPU_S)
             return self._opened
 
 

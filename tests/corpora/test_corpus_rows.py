@@ -11,7 +11,7 @@ from makers import made
 from thinning import thinned
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.tasks.code.domain import Code
+from rlvr_exp.domains.code.tasks import Code
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case
 from rlvr_exp.tasks.formats.rows import Row, read_row

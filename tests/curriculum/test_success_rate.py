@@ -99,7 +99,7 @@ def test_nothing_new_is_looked_for_at_a_share_of_zero():
 
 
 def test_learnability_is_the_posterior_s_expectation():
-    curriculum = Learnability(SPREAD, 0, decay=0.5, prior=1.0)
+    curriculum = Learnability(SPREAD, 0, decay=0.5)
     assert curriculum.learnability("task0") == pytest.approx(1 / 6)
     curriculum.observe([Observation("task0", 4, 4, False)])
     assert curriculum.learnability("task0") == pytest.approx(5 * 1 / (6 * 7))
@@ -156,7 +156,7 @@ def test_in_a_family_all_tasks_take_turns():
 
 
 def test_the_expected_share_is_the_posterior_s_and_a_task_counts_once_in_a_step():
-    curriculum = Families(TASKS, 0, decay=0.5, prior=1.0)
+    curriculum = Families(TASKS, 0, decay=0.5)
     assert curriculum.teaching("often") == 1 / 2
     curriculum.observe([Observation("often0", 0, 4, False), Observation("often0", 2, 4, True)])
     assert curriculum.teaching("often") == 2 / 3

@@ -15,17 +15,15 @@ from rlvr_exp.config.compose import compose_lenient
 OWN_PARTS = ("environment=review", "hydra.searchpath=")
 """Of parts that a reader writes first: tests/readme/test_adding.py writes them."""
 HELD = {
+    "checkpoints.md",
     "environments.md",
     "extending.md",
     "inference.md",
-    "own_classes.md",
     "problems.md",
-    "records.md",
-    "solutions.md",
     "studies.md",
-    "verify.md",
+    "verifiers.md",
 }
-"""Pages with Python blocks, each run by a test of its own (tests/readme; records.md: tests/stages/test_main_job.py)."""
+"""Pages with Python blocks, each run by a test of its own (tests/readme; checkpoints.md: tests/stages/test_main_job.py)."""
 LIGHT = [(page, command) for page, command in COMMANDS if not any(part in command for part in OWN_PARTS)]
 PLACES = re.compile(r" (?:seed|evaluation\.skip|benchmark\.pairs)=\d+")
 """Words that say how often, not what."""

@@ -1,4 +1,5 @@
-"""The worked experiments: each composes, its plan fits its devices, and the page has its figures and a reason for each value."""
+"""The complete experiments of the page on memory: each composes, its plan fits its devices, and the page has its figures and a
+reason for each value."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from rlvr_exp.memory.reading import workload_of
 from rlvr_exp.memory.table import estimate, too_large
 from rlvr_exp.memory.workload import GIB
 
-PAGE = (PACKAGE / "docs" / "worked_experiments.md").read_text(encoding="utf-8")
+PAGE = (PACKAGE / "docs" / "memory.md").read_text(encoding="utf-8")
 DEVICES = {"two_32gb": (2, 31.3), "one_32gb": (1, 31.3), "laptop": (1, 8)}
 """Processes, and GiB of the device of each."""
 SECTION = {"two_32gb": "Two GPUs of 32 GB", "one_32gb": "One GPU of 32 GB", "laptop": "A laptop"}
@@ -48,7 +49,7 @@ def test_the_plan_fits_the_devices_and_the_page_has_its_figures(name: str) -> No
 @pytest.mark.parametrize("name", DEVICES)
 def test_the_page_says_why_for_every_value(name: str) -> None:
     text = (ROOT / "conf" / "experiment" / f"{name}.yaml").read_text(encoding="utf-8")
-    section = PAGE.partition(f"## {SECTION[name]}\n")[2].partition("\n## ")[0]
+    section = re.split("\n##+ ", PAGE.partition(f"### {SECTION[name]}\n")[2])[0]
     given = list(leaves(yaml.safe_load(text)))
     assert len(given) > 8 and [value for value in given if f"`{value}`" not in section] == []
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.domains.code.tasks import Code
 from rlvr_exp.evaluation.excess_code import counts
 from rlvr_exp.tasks.base import EditWithTests
-from rlvr_exp.tasks.code.domain import Code
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.line_coverage import LineCoverageRunner
 from rlvr_exp.verifiers.suite.verifier import PytestSuite

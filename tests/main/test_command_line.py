@@ -105,7 +105,7 @@ def test_help_of_a_stage_explains_every_option(capsys: pytest.CaptureFixture[str
 def test_help_of_a_stage_shows_what_its_users_set_and_help_all_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
     shown, rest = (_keys(capsys, "+stage=grpo", "--help", *more) for more in ((), ("all",)))
     assert {"algorithm.group_size", "data.path", "optimizer.lr"} <= shown < rest and len(shown) <= 120
-    hidden = {"model.scratch.layers", "run.guards.trend_steps", "cache.max_mb"}
+    hidden = {"model.scratch.layers", "run.guards.max_skipped", "cache.max_mb"}
     assert hidden <= rest - shown and hidden & _keys(capsys, "+stage=grpo", "--help", "scratch") == {
         "model.scratch.layers"
     }

@@ -103,7 +103,13 @@ def test_a_directory_in_use_is_refused(training: subprocess.Popen[str], tmp_path
 
 def test_a_job_that_a_guard_stops_leaves_the_others_done(tmp_path: Path) -> None:
     code, said = finish(
-        tmp_path, *IMITATE, "algorithm.max_steps=2", "optimizer.lr=1e-4,1e37,1e-3", GUARDED, "--multirun"
+        tmp_path,
+        *IMITATE,
+        "algorithm.max_steps=2",
+        "optimizer.lr=1e-4,1e37,1e-3",
+        GUARDED,
+        "executor.jobs=2",
+        "--multirun",
     )
     assert code == 3, said
     summaries = sorted(tmp_path.glob("multirun/*/*/*/summary.json"))

@@ -203,7 +203,7 @@ def test_the_implementation_of_attention_is_the_chosen_one() -> None:
 
 
 def test_no_reference_is_made_of_a_shape_of_its_own() -> None:
-    words = ["+stage=grpo", "model.from_scratch=true", "model.scratch.layers=2"]
+    words = ["+stage=grpo", "algorithm=pass_k", "model.from_scratch=true", "model.scratch.layers=2"]
     assert compose(words).config.model.from_scratch
     found = compose_lenient([*words, "algorithm.kl_coef=0.04"]).problems
     assert [(one.where, one.remedy) for one in found] == [("model.scratch", "algorithm.kl_coef=0")]

@@ -11,6 +11,7 @@ from program import ENVIRONMENT, PROGRAM
 from rlvr_exp.config.model import Model
 from rlvr_exp.domains.arc.options import Prompt
 from rlvr_exp.domains.arc.tasks import Arc
+from rlvr_exp.domains.code.tasks import Code
 from rlvr_exp.domains.dafny.options import DafnyPrompt
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
 from rlvr_exp.domains.edits.options import EditPrompt
@@ -18,7 +19,6 @@ from rlvr_exp.domains.edits.tasks import Edits
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.records.rollout_files import read_evaluation
 from rlvr_exp.tasks.base import Domain
-from rlvr_exp.tasks.code.domain import Code
 
 SYSTEM = "You are careful. Answer with code alone."
 

@@ -56,8 +56,9 @@ def environment(house: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_a_verifier(house):
-    assert follow(house, "verifier") == 3
-    summary = run(house, "+stage=evaluate", "+experiment=quick", "verifier=lenient", "verifier.most_characters=300")
+    assert follow(house, "own verifier") == 2
+    words = ("hydra.searchpath=[own]", "verifier=lenient", "verifier.most_characters=300")
+    summary = run(house, "+stage=evaluate", "+experiment=quick", *words)
     assert summary["after"]["pass_at_1_greedy"]["value"] > 0.5, "what parses passes"
 
 
@@ -71,8 +72,9 @@ def test_a_stage(house):
 
 @pytest.mark.slow
 def test_a_domain(house):
-    assert follow(house, "domain") == 3
-    summary = run(house, "+stage=sft", "+experiment=quick", "data=sums", "data.largest=24", "evaluation.tasks=2")
+    assert follow(house, "own data") == 2
+    words = ("hydra.searchpath=[own]", "data=sums", "data.largest=24", "evaluation.tasks=2")
+    summary = run(house, "+stage=sft", "+experiment=quick", *words)
     assert summary["status"] == "completed"
     assert summary["after"]["pass_at_1"]["n"] == 2
 

@@ -20,7 +20,7 @@ from rlvr_exp.domains.dafny.tasks import DafnyDomain
 from rlvr_exp.domains.dafny.tool import Tool
 from rlvr_exp.main import main
 
-PAGE = (Path(rlvr_exp.__file__).parent / "docs" / "cascade.md").read_text()
+PAGE = (Path(rlvr_exp.__file__).parent / "docs" / "dafny.md").read_text()
 UNPROVED = "method Wrong(n: nat) returns (m: nat)\n  ensures m > n\n{\n  m := n;\n}\n"
 
 

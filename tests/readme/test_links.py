@@ -1,4 +1,5 @@
-"""Every relative link of the README and the pages has a target, and every page is linked from the README or from its index."""
+"""Every relative link of the README and the pages has a target with its heading, and every page is linked from the README or from
+the index."""
 
 import re
 from pathlib import Path
@@ -17,6 +18,19 @@ def targets(page: Path) -> list[Path]:
     """The files and folders that a page links to."""
     links = re.findall(r"\]\(([^)#]+)", page.read_text())
     return [(page.parent / link).resolve() for link in links if "://" not in link]
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as GitHub links to them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_anchors_are_headings(page):
+    links = re.findall(r"\]\(([^)#:\s]*)#([^)]+)\)", page.read_text())
+    found = [((page.parent / name).resolve() if name else page, anchor) for name, anchor in links]
+    assert [(to.name, anchor) for to, anchor in found if to.suffix == ".md" and anchor not in anchors(to)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")

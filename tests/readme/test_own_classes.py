@@ -1,4 +1,4 @@
-"""The page on classes outside the project, followed to the letter: every kind is checked, and all of them train at once."""
+"""The classes of the page on extending, in a folder outside the project: each kind is checked, and all train in one run."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.help import options_page
 from rlvr_exp.config.load import build, load, to_yaml
 
-PAGE = "rlvr_exp/docs/own_classes.md"
+PAGE = "rlvr_exp/docs/extending.md"
 TEXT = (Path(__file__).parents[2] / PAGE).read_text()
 KINDS = re.findall(r"<!-- steps: own (\w+) -->", TEXT)
 WORDS = shlex.split(re.search(r"python -m rlvr_exp (\+stage=grpo.*?)\n\n", TEXT, re.DOTALL)[1].replace("\\\n", " "))

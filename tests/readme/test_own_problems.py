@@ -1,4 +1,4 @@
-"""The page on problems of one's own: its rows are a data set, and its commands run as they stand."""
+"""The problems of the page on extending: its rows are a data set, and its commands run unchanged."""
 
 import re
 import shlex
@@ -9,10 +9,10 @@ import pytest
 from program import ENVIRONMENT, PROGRAM
 
 import rlvr_exp
-from rlvr_exp.tasks.code.domain import Code
+from rlvr_exp.domains.code.tasks import Code
 
-PAGE = (Path(rlvr_exp.__file__).parent / "docs" / "own_problems.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^    python -m rlvr_exp (.*)$", PAGE, re.MULTILINE)
+PAGE = (Path(rlvr_exp.__file__).parent / "docs" / "extending.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^    python -m rlvr_exp (.*toy\.jsonl.*)$", PAGE, re.MULTILINE)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from rlvr_exp.records.verdict_file import KEYS
 from rlvr_exp.tasks.formats.rows import Row, read_row
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "rlvr_exp" / "docs" / "verify.md").read_text()
+PAGE = (ROOT / "rlvr_exp" / "docs" / "verifiers.md").read_text()
 SHOWN = [line for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
 FORMAT = {"tests": "pytest", "program": "dafny", "action": "ast_grep"}
 

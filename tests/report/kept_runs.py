@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.records.rollout_files import RolloutRow, from_row, to_row
-from rlvr_exp.report.data import evidence, read_run
-from rlvr_exp.report.evidence import Evidence, Share
-from rlvr_exp.report.step_counts import StepCounts
+from rlvr_exp.report.data import StepCounts, read_run
+from rlvr_exp.report.evidence import Evidence, Share, evidence
 
 KEPT = Path(__file__).with_name("kept")
 NODES = ("model", "algorithm", "evaluation", "optimizer", "scheduler")

@@ -10,8 +10,8 @@ from typing import Any
 from completions import completion
 
 from rlvr_exp.records.rollout_files import RolloutRow, from_row, to_row
+from rlvr_exp.report.data import count_step
 from rlvr_exp.report.evidence import Evidence, Share
-from rlvr_exp.report.step_counts import count_step
 
 Change = Callable[[SimpleNamespace], dict[str, Any]]
 """From a row, by the keys of its file, to what changes of it."""

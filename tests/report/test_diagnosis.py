@@ -13,11 +13,10 @@ from thinning import thinned, tries
 import rlvr_exp
 from rlvr_exp.config.stages import STAGES, trains
 from rlvr_exp.report import Report
-from rlvr_exp.report.cause import Finding, Weight
 from rlvr_exp.report.causes import CAUSES
+from rlvr_exp.report.data import count_step
 from rlvr_exp.report.diagnosis import Diagnosis, diagnose
-from rlvr_exp.report.evidence import Evidence, Share
-from rlvr_exp.report.step_counts import count_step
+from rlvr_exp.report.evidence import Evidence, Finding, Share, Weight
 
 
 @pytest.mark.parametrize("sickness", thinned(SICK))
@@ -78,7 +77,7 @@ def test_code_that_is_not_kept_is_a_mistake_and_no_cheat():
 
 def test_nothing_at_all_is_no_alarm():
     found = diagnose(Evidence())
-    assert found.findings == found.notes == () and found.headline == "Nothing wrong was found"
+    assert found.findings == found.notes == () and found.headline == "No problem was found"
 
 
 def test_every_sample_is_evidence_of_its_cause():

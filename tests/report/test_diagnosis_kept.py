@@ -12,9 +12,8 @@ from sick_world import World
 from sicknesses import failing, one_text
 from thinning import thinned, tries
 
-from rlvr_exp.report.data import evidence
 from rlvr_exp.report.diagnosis import Diagnosis, diagnose
-from rlvr_exp.report.evidence import Evidence
+from rlvr_exp.report.evidence import Evidence, evidence
 
 CAUSES = {
     "never_readable": ["parse"],

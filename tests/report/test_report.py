@@ -14,7 +14,7 @@ from rlvr_exp.core.files import write_json
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.records.rollout_files import EvalSample, from_row, to_row
 from rlvr_exp.records.tracking import Files, Tracker
-from rlvr_exp.report import series, write_report
+from rlvr_exp.report import charts, write_report
 
 
 @pytest.fixture
@@ -160,13 +160,13 @@ def test_a_supervised_run_that_still_goes_on(tmp_path):
     page = report(tmp_path)
     assert ("span", "not finished") in page.texts
     assert list(page.charts) == ["Loss"] and ("b", "last 2.5") in page.texts
-    assert "Before and after" not in page.text and "Answers" not in page.text
+    assert "Success before and after" not in page.text and "Answers" not in page.text
 
 
 def test_an_evaluation_alone(tmp_path):
     save(tmp_path, "after", evaluation(range(4), "after", "no puzzle"))
     page = report(tmp_path)
-    assert "Measured" in page.text and "Before and after" not in page.text and "33.3%" in page.text
+    assert "Measurements" in page.text and "Success before and after" not in page.text and "33.3%" in page.text
     cards = page.text[page.text.index("Answers on held-out tasks") : page.text.index("All answers to a few tasks")]
     assert cards.count("after answer of") == 9 and list(page.charts) == ["Completions by length"]
 
@@ -176,7 +176,7 @@ def test_the_difference_to_a_baseline_is_shown_with_its_interval(tmp_path):
     change = {"value": -0.1, "low": -0.15, "high": -0.05, "n": 400, "won": 10, "lost": 50, "tied": 340}
     write_json(tmp_path / "summary.json", {"stage": "evaluate", "metrics": {"difference/pass_at_1": change, "x": 1.0}})
     page = report(tmp_path)
-    assert ("b", "-10.0 points") in page.texts and ("th", "change against runs/other") in page.texts
+    assert ("b", "-10.0 points") in page.texts and ("th", "difference from runs/other") in page.texts
     assert ("small", "-15.0 to -5.0; tasks won: 10, lost: 50") in page.texts
 
 
@@ -216,7 +216,7 @@ def test_many_rollout_files_are_counted_in_equal_spaces_up_to_the_last(tmp_path)
 @example([1e-300, 2e-12])
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=50))
 def test_axes_hold_their_values_between_round_ticks(values):
-    axis = series.value_axis(values)
+    axis = charts.value_axis(values)
     slack = 1e-6 * (axis.high - axis.low)
     assert axis.low - slack <= min(values) and max(values) <= axis.high + slack
     assert 2 <= len(axis.ticks) <= 7 and axis.ticks[0] == pytest.approx(axis.low)
@@ -225,7 +225,7 @@ def test_axes_hold_their_values_between_round_ticks(values):
 
 @given(st.lists(st.none() | st.floats(-5, 5), max_size=200))
 def test_a_running_mean_stays_within_its_values(values):
-    smooth = series.running_mean(values)
+    smooth = charts.running_mean(values)
     assert [value is None for value in smooth] == [value is None for value in values]
     known = [value for value in values if value is not None]
     assert all(min(known) - 1e-9 <= value <= max(known) + 1e-9 for value in smooth if value is not None)

@@ -28,7 +28,7 @@ def test_tests_have_a_column_for_each_program() -> None:
         '<td>passes</td><td><span class="down">caught</span></td><td>passes</td>'
     )
     assert ">invalid<" in invalid and "caught" not in invalid and "passes" not in invalid
-    assert "<th>valid tests passed</th><td></td><td></td><td>50%</td><td>100%</td><td>&ndash;</td>" in found
+    assert "<th>valid tests passed</th><td></td><td></td><td>50%</td><td>100%</td><td>\N{EN DASH}</td>" in found
     assert "<td>failed</td><td>passed</td><td>not run</td></tr>" in found
 
 

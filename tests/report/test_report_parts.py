@@ -14,9 +14,10 @@ from rlvr_exp.config.load import resolved, to_yaml
 from rlvr_exp.config.scales import BITS
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.records.tracking import Files, Tracker
-from rlvr_exp.report import nbest, plots, tasks, write_report
+from rlvr_exp.report import answers, plots, tasks, write_report
 from rlvr_exp.report.curves import curve_charts, other_charts
-from rlvr_exp.report.data import evidence, read_run
+from rlvr_exp.report.data import read_run
+from rlvr_exp.report.evidence import evidence
 from rlvr_exp.report.outcome import changed, rated, track_of
 from rlvr_exp.report.page import differences
 
@@ -87,15 +88,15 @@ def test_answers_are_held_against_the_gold(whole, monkeypatch):
     minus = [text for tag, text in page.texts if tag == "span" and text.startswith("-def solve")]
     plus = [text for tag, text in page.texts if tag == "span" and text.startswith("+after answer of")]
     assert len(minus) == len(plus) == 4, "two tasks that always fail, two that always pass"
-    assert page.text.count("gold against the most frequent answer") == 4
+    assert page.text.count("reference answer and the most frequent answer") == 4
     names = [named.get("title") for tag, named in page.tags if tag == "span"]
     assert "0 to 0.0833" in names and "0.75 to 0.917" in names, "fifths of the tasks by difficulty"
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_a_difference_says_equal_or_shows_what_differs(gold, answer):
-    drawn = nbest.difference(gold, answer)
-    assert ("equal to the gold" in drawn) == (gold.strip() == answer.strip())
+    drawn = answers.difference(gold, answer)
+    assert ("equal to the reference answer" in drawn) == (gold.strip() == answer.strip())
     assert "<script" not in drawn
 
 
@@ -126,7 +127,7 @@ def test_runs_are_drawn_beside_each_other(whole, tmp_path_factory):
     other = tmp_path_factory.mktemp("other")
     log(other, steps=20)
     page = Page(write_report(whole, [other]).path.read_text())
-    assert "Beside other runs" in page.text
+    assert "Comparison with other runs" in page.text
     both = page.charts["Reward, all runs"]
     assert both["series"][other.name][20:] == [None] * 20 and len(both["series"][whole.name]) == 40
 
@@ -138,11 +139,13 @@ def test_seconds_per_step_hold_no_rates(tmp_path):
     charts = report(tmp_path).charts
     (seconds,) = [chart for name, chart in charts.items() if name.startswith("Seconds")]
     assert list(seconds["series"]) == ["generate"]
-    assert any(name.startswith("Tokens generated per second") for name in charts)
+    assert any(name.startswith("Generated tokens per second") for name in charts)
     assert any(name.startswith("Resident memory") for name in charts)
 
 
-@pytest.mark.parametrize(("restore", "whose"), [("true", "those of the best step"), ("false", "the last step's")])
+@pytest.mark.parametrize(
+    ("restore", "whose"), [("true", "belong to the best step"), ("false", "belong to the last step")]
+)
 def test_what_was_selected_on_one_split_is_reported_on_another(whole, restore, whose):
     assert "Best step" not in report(whole).text
     written = to_yaml(compose(["+stage=grpo", f"run.select.restore={restore}"]))
@@ -153,12 +156,12 @@ def test_what_was_selected_on_one_split_is_reported_on_another(whole, restore, w
         (whole / f"{name}.json").write_text(json.dumps({**told, **more, **metrics}))
     text = " ".join(report(whole).text.split())
     assert "Best step: 36, by held_out/pass_at_1 on 64 tasks of split 'dev'" in text
-    assert f"{whose}" in text and "on split 'test', which had no part in the choice" in text
+    assert f"{whose}" in text and "on split 'test', which was not used for the selection" in text
 
 
 def test_the_accuracy_of_ppos_values_has_a_curve_of_its_own() -> None:
     rows = [{"step": step, "value/explained_variance": step / 10} for step in range(6)]
-    assert "Accuracy of the values" in curve_charts(rows, [])
+    assert "Explained variance of the values" in curve_charts(rows, [])
     assert other_charts(rows) == ("", 0)
 
 
@@ -173,9 +176,9 @@ def test_a_curriculum_is_drawn(tmp_path):
     assert {len(chart["series"]) for name, chart in charts.items() if "Success by difficulty band" in name} == {2}
     for title in (
         "Difficulty band",
-        "Tasks in the curriculum's pool",
+        "Curriculum pool",
         "Groups with mixed rewards",
-        "Different tasks with",
+        "Distinct tasks with",
     ):
         assert [name for name in charts if name.startswith(title)], title
     assert other_charts(rows) == ("", 0), "none is drawn twice"

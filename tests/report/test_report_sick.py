@@ -38,7 +38,7 @@ def test_the_summary_the_terminal_and_the_page_tell_it(runs, name):
     summary = json.loads((folder / name / "summary.json").read_text())
     page = (folder / name / "report.html").read_text()
     if name == "healthy":
-        assert "diagnosis" not in summary and "Nothing wrong was found" in page
+        assert "diagnosis" not in summary and "No problem was found" in page
     else:
-        assert f"why it did not learn: {summary['diagnosis']}" in said
-        assert f'data-cause="{name}"' in page and "Nothing wrong was found" not in page
+        assert f"diagnosis: {summary['diagnosis']}" in said
+        assert f'data-cause="{name}"' in page and "No problem was found" not in page

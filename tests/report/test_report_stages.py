@@ -7,7 +7,7 @@ import pytest
 from report_pages import HOSTILE, Page, dom_after, log, report
 
 from rlvr_exp.core.files import write_json
-from rlvr_exp.report.markdown import as_html
+from rlvr_exp.report.page import as_html
 
 TABLE = f"Old against new\n\n| old \\ new | passed |\n|---|---|\n| a \\| b | {HOSTILE.replace('|', '')} |\n"
 
@@ -27,7 +27,7 @@ def test_the_result_stands_on_the_page_as_tables_and_nothing_speaks_of_learning(
     assert ("th", "old \\ new") in page.texts and ("th", "a | b") in page.texts
     assert ("td", HOSTILE) in page.texts and ("p", "Old against new") in page.texts
     spoken = page.text.lower()
-    assert not [word for word in ("learn", "nothing wrong", "before and after", "diagnosis") if word in spoken]
+    assert not [word for word in ("learn", "no problem", "before and after", "diagnosis") if word in spoken]
 
 
 def test_lines_between_tables_stay_lines():
@@ -59,7 +59,7 @@ def test_the_page_of_an_inference_shows_its_answers(tmp_path):
     silent = answer("c", outcome=None, program=None, text=None, passed=None, total=None)
     kept.write_text("".join(json.dumps(row) + "\n" for row in (answer("a"), wrong, silent)) + '{"id": "torn')
     page = of_stage(tmp_path, "infer", manifest={"output": str(kept), "input": {"source": "tasks.jsonl"}})
-    assert "3 answers, of tasks.jsonl" in page.text and ("pre", "def f_a(): pass") in page.texts
+    assert "3 answers to tasks.jsonl" in page.text and ("pre", "def f_a(): pass") in page.texts
     assert ("small", "2 of 4, attempt 2 of 3, 9 tokens") in page.texts and ("pre", HOSTILE) in page.texts
     assert ("span", "not judged") in page.texts and ("pre", "(empty)") in page.texts
     kept.rename(tmp_path / "moved.jsonl")
@@ -101,7 +101,7 @@ algorithm: {prompts_per_step: 24, group_size: 8}
         }.items()
     )
     (tmp_path / "config.yaml").write_text("stage: sft\nalgorithm: {batch_size: 64}\n")
-    assert ("dd", "64 golds") in report(tmp_path).texts
+    assert ("dd", "64 reference answers") in report(tmp_path).texts
 
 
 def test_a_cascade_mixes_no_counters_into_its_charts_and_draws_no_failure_green(tmp_path):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import signal
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from datetime import datetime
@@ -134,7 +135,7 @@ class Planted(Local):
                 out.write(f"a line of {name}\n")
             feed.unwanted()
             code = self.run_job(Path(command.words[-1].removeprefix("run.dir=")))
-            if code == 130:
+            if code == 130 or context.interrupted:
                 raise Interrupted("stopped")
             feed.ended(name, code)
 
@@ -247,6 +248,16 @@ def test_an_interrupted_job_ends_the_sweep_whose_table_is_kept(
     assert "2 jobs were not started" in capsys.readouterr().out
     jobs = json.loads((tmp_path / "study.json").read_text())["jobs"]
     assert [(job["exit"], job["status"]) for job in jobs] == [(0, "completed"), (130, "interrupted")]
+
+
+def test_a_signal_stops_a_sweep_as_an_interrupted_job_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def run_job(directory: Path) -> int:
+        signal.raise_signal(signal.SIGTERM)
+        return 0
+
+    before = signal.getsignal(signal.SIGTERM)
+    assert sweep(tmp_path, SWEPT, run_job, []) == 130 and signal.getsignal(signal.SIGTERM) is before
+    assert "stopping: the jobs first keep" in capsys.readouterr().err
 
 
 def test_a_record_that_cannot_be_written_is_a_fault_of_ours(

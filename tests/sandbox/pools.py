@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.sandbox.pool.jobs import Job, JobLimits, JobResult, frames
+from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits, JobResult, frames
 from rlvr_exp.sandbox.pool.pool import Pool
 
 HARNESS = "exec_harness"

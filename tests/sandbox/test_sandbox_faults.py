@@ -12,9 +12,9 @@ import unittest
 import pytest
 from pools import JobLimits, answer, descendants, job, pool_at, pool_of, told
 
-from rlvr_exp.sandbox.isolation.levels import LEVELS
+from rlvr_exp.sandbox.isolation.jail import LEVELS
 from rlvr_exp.sandbox.pool import dispatcher, job_queue, link
-from rlvr_exp.sandbox.pool.jobs import Job
+from rlvr_exp.sandbox.pool.job_queue import Job
 
 ROOMY = JobLimits(cpu_s=4, wall_s=30, memory_mb=512)
 

@@ -14,7 +14,7 @@ from pools import HARNESS, answer, job, pool_at, pool_of, told
 from rlvr_exp.config import verifier as options
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.sandbox.isolation import landlock
-from rlvr_exp.sandbox.isolation.levels import LEVELS
+from rlvr_exp.sandbox.isolation.jail import LEVELS
 from rlvr_exp.sandbox.pool.pool import Pool
 
 FOLDERS = "rlvr-sandbox-"

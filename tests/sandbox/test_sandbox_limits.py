@@ -6,7 +6,7 @@ import time
 import pytest
 from pools import JobLimits, answer, descendants, job, pool_at, resident_kb, told
 
-from rlvr_exp.sandbox.isolation.levels import LEVELS
+from rlvr_exp.sandbox.isolation.jail import LEVELS
 
 LIMITS = JobLimits(cpu_s=0.3, wall_s=6, memory_mb=100, output_kb=64, result_kb=256)
 QUICK = JobLimits(cpu_s=0.5, wall_s=0.15, memory_mb=100)

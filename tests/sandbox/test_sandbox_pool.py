@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from pools import (
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.sandbox.isolation.process_tree import Processes
-from rlvr_exp.sandbox.pool.jobs import Job, JobLimits
+from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits
 from rlvr_exp.sandbox.pool.pool import Pool
 
 
@@ -259,9 +260,17 @@ def switches(pids: list[int]) -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt"))
 
 
+def parent(pid: int) -> int:
+    """The parent of a process; 0 if the process has ended."""
+    try:
+        return int(re.search(r"^PPid:\t(\d+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
 def candidates_workers() -> list[int]:
     """The supervisors under which a candidate runs: zygote and candidate below, and not only while it starts."""
-    own = [pid for pid in descendants() if f"PPid:\t{os.getpid()}\n" in Path(f"/proc/{pid}/status").read_text()]
+    own = [pid for pid in descendants() if parent(pid) == os.getpid()]
     before = {pid: descendants(pid) for pid in own}
     time.sleep(0.5)
     return [pid for pid in own if len(before[pid]) > 1 and descendants(pid) == before[pid]]
@@ -305,7 +314,7 @@ def test_without_workers_jobs_are_unavailable_not_failed(monkeypatch):
 def test_workers_end_within_seconds_of_a_killed_parent(forked):
     code = (
         "import os, time; from rlvr_exp.sandbox.pool.pool import Pool\n"
-        "from rlvr_exp.sandbox.pool.jobs import Job, JobLimits\n"
+        "from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits\n"
         f"pool = Pool(2, {HARNESS!r}); pool.run([Job(b'time.sleep(0.2)')] * 4)\n"
         f"fork = os.fork() if {forked} else os.getpid()\n"
         "if fork == 0: time.sleep(30); os._exit(0)\n"
@@ -341,7 +350,7 @@ def start(code: str) -> subprocess.Popen:
 )
 def test_the_interpreter_ends_though_nobody_closed_the_pool(last):
     code = (
-        "from rlvr_exp.sandbox.pool.pool import Pool\nfrom rlvr_exp.sandbox.pool.jobs import Job\n"
+        "from rlvr_exp.sandbox.pool.pool import Pool\nfrom rlvr_exp.sandbox.pool.job_queue import Job\n"
         f"pool = Pool(2, {HARNESS!r})\n{last}\nprint('end', flush=True)"
     )
     process = start(code)

@@ -13,7 +13,7 @@ from thinning import thinned
 
 import rlvr_exp
 from rlvr_exp.sandbox.isolation import root
-from rlvr_exp.sandbox.isolation.levels import LEVELS
+from rlvr_exp.sandbox.isolation.jail import LEVELS
 
 LIMITS = JobLimits(cpu_s=2, wall_s=10)
 TRY = "def can(f, *a, **k):\n    try: f(*a, **k); return True\n    except OSError: return False\n"

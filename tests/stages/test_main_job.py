@@ -114,7 +114,7 @@ def test_the_report_stands_alone(run):
 
 
 def test_the_page_of_the_run_directory_reads_one(run):
-    page = (PAGES / "records.md").read_text().partition("## Reading a run\n\n")[2].partition("\n## ")[0]
+    page = (PAGES / "checkpoints.md").read_text().partition("## Reading a run\n\n")[2].partition("\n## ")[0]
     found: dict = {}
     exec(textwrap.dedent(page).replace("outputs/2026-11-02/10-00-00_grpo", str(run)), found)
     assert found["success"] == summary_of(run)["after"]["pass_at_1"] and len(found["losses"]) == 3

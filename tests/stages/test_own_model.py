@@ -51,7 +51,7 @@ def test_the_lines_of_the_readme_are_plans(models: Path, capsys) -> None:
     text = README.read_text()
     (line,) = re.findall(r"python -m rlvr_exp (.* run\.dry=true)$", text, re.MULTILINE)
     assert main(line.split()) == 0 and "2 devices" in capsys.readouterr().out
-    assert "`model.path=/models/mine`" in text
+    assert "`model.path=DIR`" in text
     assert main(["+stage=grpo", f"model.path={models / 'qwen2'}", "run.dry=true"]) == 0
     assert "advice:" not in capsys.readouterr().out
 

@@ -98,8 +98,7 @@ def test_the_summary_compares_before_and_after(run) -> None:
     ("words", "said"),
     [
         (["self_play.relabelled=0.95"], "self_play.relabelled: shares of rows add up to more than 1"),
-        (["self_play.transfer=1", "self_play.transferred=0"], "self_play.transfer: has no effect here"),
-        (["self_play.exploit=3"], "self_play.exploit: has no effect here"),
+        (["self_play.choose=best", "self_play.per_task=0"], "self_play.choose: has no effect here"),
         (["self_play.rounds=9"], "self_play.rounds: a round would have no update"),
         (["self_play.weights=base", "parallel=zero2"], "self_play.weights: DeepSpeed holds weights of its own"),
         (["self_play.weights=new"], "self_play.weights"),

@@ -9,10 +9,10 @@ from code_samples import write_set
 
 from rlvr_exp.domains.arc.options import Prompt
 from rlvr_exp.domains.arc.tasks import Arc
+from rlvr_exp.domains.code.tasks import Code
 from rlvr_exp.domains.dafny.options import DafnyPrompt
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.tasks.code.domain import Code
 from rlvr_exp.tasks.completion import block_closes, defines
 
 DOMAINS = ("arc", "dafny writer", "dafny annotator", "dafny permissive", "code")

@@ -12,20 +12,20 @@ from dafny_samples import MAX
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.config.problems import ReasoningStage
 from rlvr_exp.domains.arc.tasks import Arc
+from rlvr_exp.domains.code.tasks import Code
 from rlvr_exp.domains.dafny.problem import DafnyProblem
 from rlvr_exp.domains.dafny.prompt import body_of
 from rlvr_exp.domains.edits.options import EditPrompt
 from rlvr_exp.domains.edits.tasks import answer_in
+from rlvr_exp.domains.problems.options import ReasoningStage
+from rlvr_exp.domains.problems.prompts import approves
+from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.tasks.base import Task
-from rlvr_exp.tasks.code.domain import Code
+from rlvr_exp.tasks.calls import line_of, read_tests
 from rlvr_exp.tasks.completion import block_closes, defines, extract, syntax_fault, whole_program, without_thoughts
 from rlvr_exp.tasks.formats.domain import RowDomain
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
-from rlvr_exp.tasks.problems.calls import line_of, read_tests
-from rlvr_exp.tasks.problems.domain import Problems
-from rlvr_exp.tasks.problems.roles import approves
 from rlvr_exp.verifiers.suite.sanitise import sanitise_tests
 
 PROGRAM, DRAFT = "def solve(x):\n    return 2 * x\n", "def solve(x):\n    return not x\n"

@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 from small_sets import LIMIT, first_of, own_rows
 
-from rlvr_exp.config.problems import ReasoningStage
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.arc.options import Prompt
 from rlvr_exp.domains.arc.tasks import Arc
+from rlvr_exp.domains.code.tasks import Code
 from rlvr_exp.domains.dafny.options import DafnyPrompt
 from rlvr_exp.domains.dafny.tasks import EMBEDDED as DAFNY
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
 from rlvr_exp.domains.edits.tasks import EMBEDDED as EDITS
 from rlvr_exp.domains.edits.tasks import Edits
+from rlvr_exp.domains.problems.options import ReasoningStage
+from rlvr_exp.domains.problems.rows import EMBEDDED as PROBLEMS
+from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.tasks.base import Domain
-from rlvr_exp.tasks.code.domain import Code
-from rlvr_exp.tasks.problems.domain import Problems
-from rlvr_exp.tasks.problems.source import EMBEDDED as PROBLEMS
 
 FOLDS = 3
 STAGES = {"code": ReasoningStage(form="code")}

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from small_sets import first_of, own_rows
 
-from rlvr_exp.config.problems import ReasoningStage
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.arc.options import Randomise
 from rlvr_exp.domains.arc.tasks import EMBEDDED as ARC
 from rlvr_exp.domains.arc.tasks import Arc
+from rlvr_exp.domains.code.tasks import Code
 from rlvr_exp.domains.dafny.tasks import EMBEDDED as DAFNY
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
 from rlvr_exp.domains.edits.tasks import EMBEDDED as EDITS
 from rlvr_exp.domains.edits.tasks import Edits
+from rlvr_exp.domains.problems.options import ReasoningStage
+from rlvr_exp.domains.problems.rows import EMBEDDED as PROBLEMS
+from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.tasks.code.domain import Code
-from rlvr_exp.tasks.problems.domain import Problems
-from rlvr_exp.tasks.problems.source import EMBEDDED as PROBLEMS
 from rlvr_exp.tasks.shots import chosen_shots
 
 STAGES = {"plan": ReasoningStage(form="text"), "code": ReasoningStage(form="code")}

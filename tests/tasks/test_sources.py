@@ -9,10 +9,10 @@ import pytest
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.arc.tasks import Arc
+from rlvr_exp.domains.code.tasks import Code
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
 from rlvr_exp.domains.edits.tasks import Edits
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.tasks.code.domain import Code
 from rlvr_exp.tasks.sources import by_source, source_of
 
 

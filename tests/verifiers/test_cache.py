@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from rlvr_exp.verifiers import cache as module
 from rlvr_exp.verifiers.base import BUCKETS, Verdict
-from rlvr_exp.verifiers.cache import Cache, default_folder, key_of
-from rlvr_exp.verifiers.store import NAME, packed, unpacked
+from rlvr_exp.verifiers.cache import NAME, Cache, default_folder, key_of, packed, unpacked
 
 ROOT = Path(__file__).parents[2]
 FAILED = Verdict("failed", "wrong_answer", passed=1, total=3, seconds=0.25, log="case 2: f(1) gave 2")
@@ -204,7 +203,7 @@ def test_a_disk_that_fails_while_writing_costs_a_warning_and_no_verdict(tmp_path
 
 def test_a_busy_file_is_a_miss_at_once_and_no_fault(tmp_path, monkeypatch):
     """Like on a network file system, where a writer blocks readers."""
-    monkeypatch.setattr("rlvr_exp.verifiers.store._NETWORK", "")
+    monkeypatch.setattr("rlvr_exp.verifiers.cache._NETWORK", "")
     written(tmp_path)
     cache = opened(tmp_path)
     other = sqlite3.connect(tmp_path / NAME, isolation_level=None)
@@ -219,7 +218,7 @@ def test_a_busy_file_is_a_miss_at_once_and_no_fault(tmp_path, monkeypatch):
 
 
 def test_what_was_used_longest_ago_leaves_first(tmp_path, monkeypatch):
-    from rlvr_exp.verifiers import store
+    from rlvr_exp.verifiers import cache as store
 
     big = Verdict("failed", "parse", log="x" * 3000)
     now = 1_000_000_000

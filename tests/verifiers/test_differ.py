@@ -3,7 +3,7 @@
 import pytest
 
 from rlvr_exp.sandbox import wire
-from rlvr_exp.verifiers import differ
+from rlvr_exp.verifiers import compare
 
 
 def wide(width: int, depth: int) -> object:
@@ -21,8 +21,8 @@ VALUES = {
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
 def test_a_bounded_part_of_a_value_is_visited(value, monkeypatch):
     visited = []
-    visit = differ._Brief.repr1
-    monkeypatch.setattr(differ._Brief, "repr1", lambda self, *rest: visited.append(1) or visit(self, *rest))
-    said = differ.differing_value(wire.decode(wire.encode(value)), 2, False, 0.0)
+    visit = compare._Brief.repr1
+    monkeypatch.setattr(compare._Brief, "repr1", lambda self, *rest: visited.append(1) or visit(self, *rest))
+    said = compare.differing_value(wire.decode(wire.encode(value)), 2, False, 0.0)
     assert "expected 2" in said and len(said) < 400
     assert len(visited) < 1000

@@ -7,8 +7,7 @@ import pytest
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier
-from rlvr_exp.verifiers.guarded import NoVerdictGuard
-from rlvr_exp.verifiers.outside import OutsideVerifier
+from rlvr_exp.verifiers.guarded import NoVerdictGuard, OutsideVerifier
 
 
 class Own(Direct):

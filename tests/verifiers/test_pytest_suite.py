@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlvr_exp.sandbox.pool.jobs import JobResult
+from rlvr_exp.sandbox.pool.job_queue import JobResult
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.limits import Limits
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem

@@ -6,9 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlvr_exp.verifiers.suite.sanitise import sanitise_tests, shadowed_names
+from rlvr_exp.verifiers.suite.sanitise import (
+    sanitise_tests,
+    shadowed_names,
+    stubbed,
+    validate_many,
+    validate_tests_against_solution,
+)
 from rlvr_exp.verifiers.suite.shape import shape_of
-from rlvr_exp.verifiers.suite.validate import stubbed, validate_many, validate_tests_against_solution
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 
 REFERENCE = "def double(x):\n    return 2 * x\n"

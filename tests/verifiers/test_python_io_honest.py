@@ -10,7 +10,7 @@ import pytest
 from thinning import thinned
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.sandbox.isolation.levels import LEVELS
+from rlvr_exp.sandbox.isolation.jail import LEVELS
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Request, Verdict

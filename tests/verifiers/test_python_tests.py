@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.config.verifier import Sandbox
+from rlvr_exp.domains.problems.rows import call_text
 from rlvr_exp.launch.data_check import verifier_mismatch
 from rlvr_exp.tasks.base import Candidate
+from rlvr_exp.tasks.calls import MOST_LINES, CallsProblem, read_tests
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
-from rlvr_exp.tasks.problems.calls import MOST_LINES, CallsProblem, read_tests
-from rlvr_exp.tasks.problems.rows import call_text
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.futures import completed_future, gathered
 from rlvr_exp.verifiers.python_tests import PythonTests
@@ -192,10 +192,11 @@ def test_a_reference_that_is_executed_runs_anew_each_time(verifier) -> None:
 
 
 @pytest.mark.slow
-def test_a_suite_has_a_limit_of_its_own() -> None:
+def test_a_suite_has_a_limit_of_its_own(monkeypatch) -> None:
+    monkeypatch.setattr("rlvr_exp.verifiers.python_tests.SUITE_CPU_S", 1.0)
     slow = PytestProblem(SUITE.tests, reference="")
     endless = Candidate("def f(x):\n    while True:\n        pass\n")
-    with PythonTests(Sandbox(workers=1, cpu_s=30), suite_cpu_s=1.0) as one:
+    with PythonTests(Sandbox(workers=1, cpu_s=30)) as one:
         verdict = one.submit(Request(slow, endless)).result(timeout=60)
     assert verdict.bucket == "timeout" and verdict.seconds < 5
 

@@ -20,8 +20,7 @@ from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.compare import equal
 from rlvr_exp.verifiers.python_io import PythonIO
-from rlvr_exp.verifiers.universal import KINDS, fixed_answers
-from rlvr_exp.verifiers.universal.names import wanted_names
+from rlvr_exp.verifiers.universal import KINDS, fixed_answers, wanted_names
 
 DOUBLE = PythonProblem("double", (Case((2,), 4), Case((3,), 6)), limits=Limits(cpu_s=5.0))
 METHOD = PythonProblem("Solution.double", DOUBLE.cases)

@@ -9,9 +9,10 @@ from typing import Any
 
 from rlvr_exp.domains.dafny.options import ROLES
 from rlvr_exp.records.tracking import Row
-from rlvr_exp.report.curves import words
+from rlvr_exp.report.charts import chart
 from rlvr_exp.report.data import WHENS, RunData
-from rlvr_exp.report.role_rates import chart, credit_table
+from rlvr_exp.report.outcome import credit_table
+from rlvr_exp.report.rendering import words
 
 CREDITS = {
     "annotator_only": "The annotator is credited with its proofs; the writer learns nothing.",

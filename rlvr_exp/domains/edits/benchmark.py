@@ -1,6 +1,6 @@
 """`benchmark=ast_grep`: the verifier against ast-grep's public rule collections, and what does not come out as they say.
 
-A collection is a folder (docs/ast_grep.md names them). A rule that only searches is tried with a fix added: where the
+A collection is a folder (docs/verifiers.md names them). A rule that only searches is tried with a fix added: where the
 text stays unchanged, nothing matched.
 """
 

@@ -14,10 +14,10 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json
 from rlvr_exp.domains.edits.action import parse_action
 from rlvr_exp.domains.edits.reading import ActionFault
-from rlvr_exp.tasks.code.files import Row, once, rows_below
-from rlvr_exp.tasks.code.load import load as load_set
-from rlvr_exp.tasks.code.prompt import CodeInputs
-from rlvr_exp.tasks.code.record import CodeRecord
+from rlvr_exp.tasks.code_records import CodeRecord
+from rlvr_exp.tasks.code_sets import load as load_set
+from rlvr_exp.tasks.formats.python import CodeInputs
+from rlvr_exp.tasks.rows import Row, once, rows_below
 
 
 @dataclass(frozen=True)

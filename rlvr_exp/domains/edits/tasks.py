@@ -28,7 +28,7 @@ from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.domains.edits.rows import EditRow, load, published
 from rlvr_exp.launch.data_check import TRAINED
 from rlvr_exp.tasks.base import Candidate, ContinuesEdits, Domain, EditWithTests, HasEditTests, Task
-from rlvr_exp.tasks.code.load import evaluation_only
+from rlvr_exp.tasks.code_sets import evaluation_only
 from rlvr_exp.tasks.completion import answer_text, block_closes, fenced, without_thoughts
 from rlvr_exp.tasks.content import program_key, text_key
 from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes

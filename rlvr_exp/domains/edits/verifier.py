@@ -46,7 +46,7 @@ from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.domains.edits.program import find_program
 from rlvr_exp.domains.edits.reading import ENDINGS, ActionFault, language_of
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.pool.jobs import Job, JobLimits, JobResult, frames
+from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits, JobResult, frames
 from rlvr_exp.sandbox.pool.pool import Pool
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem

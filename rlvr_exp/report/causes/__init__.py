@@ -1,18 +1,24 @@
-"""The table of causes, in the order of the pipeline: tasks and prompts, sampling, verdicts, rewards, updates, what became of
-it; then notes. A row says what is measured, from what on it counts, what is said and what to try: rlvr_exp.report.cause.
+"""The causes in the order of the pipeline: tasks and prompts, sampling, verdicts, rewards, updates, outcome; then notes.
 
 Several rows may have one name: the same cause, seen in other evidence.
 """
 
-from rlvr_exp.report.causes.answers import OF_ANSWERS, OF_DRAWS
-from rlvr_exp.report.causes.costs import NOTES
-from rlvr_exp.report.causes.outcome import OF_OUTCOME
-from rlvr_exp.report.causes.prompts import OF_TASKS, OTHER_TASKS
-from rlvr_exp.report.causes.rewards import ODD_PASSES, OF_REWARDS, ONE_ANSWER_PASSES
+from rlvr_exp.core.domains import domains, load
+from rlvr_exp.report.causes.judging import (
+    CONTRADICTION,
+    NONE_PASS,
+    ODD_PASSES,
+    OF_GOLDS,
+    OF_REWARDS,
+    OF_VERDICTS,
+    ONE_ANSWER_PASSES,
+)
+from rlvr_exp.report.causes.outcome import NOTES, OF_OUTCOME
+from rlvr_exp.report.causes.sampling import OF_ANSWERS, OF_DRAWS, OF_TASKS, OTHER_TASKS
 from rlvr_exp.report.causes.updates import OF_UPDATES
-from rlvr_exp.report.causes.verdicts import CONTRADICTION, NONE_PASS, OF_GOLDS, OF_VERDICTS
 
+_OF_DOMAINS = (cause for one in domains().values() for path in one.causes for cause in load(path))
 CAUSES = (
     *OF_TASKS, *OF_GOLDS, *OF_DRAWS, CONTRADICTION, ONE_ANSWER_PASSES, ODD_PASSES, *OF_ANSWERS, *OF_VERDICTS, OTHER_TASKS,
-    NONE_PASS, *OF_REWARDS, *OF_UPDATES, *OF_OUTCOME, *NOTES,
+    NONE_PASS, *OF_REWARDS, *_OF_DOMAINS, *OF_UPDATES, *OF_OUTCOME, *NOTES,
 )  # fmt: skip

@@ -16,9 +16,8 @@ from collections.abc import Callable, Sequence
 
 from rlvr_exp.sandbox.isolation import confine, kernel, landlock, root, users
 from rlvr_exp.sandbox.isolation.filter import Filter
-from rlvr_exp.sandbox.isolation.jail import Jail
+from rlvr_exp.sandbox.isolation.jail import MOUNTING, Jail
 from rlvr_exp.sandbox.isolation.kernel import Refused
-from rlvr_exp.sandbox.isolation.levels import MOUNTING
 from rlvr_exp.sandbox.isolation.process_tree import Processes
 from rlvr_exp.sandbox.isolation.scratch import Folder, Mounted, make_parent, open_to_others
 

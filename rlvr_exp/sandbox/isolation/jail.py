@@ -1,13 +1,34 @@
-"""The state of a worker's isolation: what `isolate` has set up and `confine` applies to each candidate. Standard
-library only."""
+"""The levels of isolation, and the state of one worker: `isolate` sets it up, `confine` applies it to each candidate.
+
+Standard library only.
+"""
 
 from dataclasses import dataclass, field
 
 from rlvr_exp.sandbox.isolation import landlock
 from rlvr_exp.sandbox.isolation.filter import Filter
-from rlvr_exp.sandbox.isolation.levels import MOUNTING
 from rlvr_exp.sandbox.isolation.process_tree import Processes
 from rlvr_exp.sandbox.isolation.scratch import Folder, Mounted
+
+LEVELS = ("strict", "namespaces", "user", "process")
+"""All levels, strongest first."""
+AUTO = LEVELS[1:]
+"""The levels tried where none is named: strict costs time for every candidate, and is used on request."""
+MOUNTING = LEVELS[:2]
+"""The levels with namespaces: with their own root and process table."""
+OPEN_AT = {
+    "strict": "nothing",
+    "namespaces": "candidates of one worker share its namespaces, one after another",
+    "user": (
+        "candidates share the machine's process table and network names, may learn which files exist, and may fill the "
+        "disk of the temporary folder"
+    ),
+    "process": (
+        "candidates have the run's user id and share the machine's process table, may learn which files exist, and may "
+        "fill the disk of the temporary folder"
+    ),
+}
+"""What a level does not isolate, in words."""
 
 
 @dataclass

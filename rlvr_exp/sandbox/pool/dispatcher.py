@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.sandbox.pool.job_queue import JobQueue
-from rlvr_exp.sandbox.pool.jobs import Job, JobResult
+from rlvr_exp.sandbox.pool.job_queue import Job, JobQueue, JobResult
 from rlvr_exp.sandbox.pool.link import Event, Link, Program, Unavailable
 from rlvr_exp.sandbox.pool.worker_manager import IsolationRequest, WorkerManager
 

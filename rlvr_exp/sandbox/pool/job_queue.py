@@ -1,13 +1,124 @@
-"""The parent's end of a job queue: a socket that several workers read, where the kernel gives each packet to one."""
+"""Jobs, their results, and the queue that hands jobs to workers.
+
+The queue is a socket that several workers read; the kernel gives each packet to one of them.
+"""
 
 import array
 import fcntl
 import os
 import socket
 import termios
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from rlvr_exp.sandbox.pool.jobs import Job
 from rlvr_exp.sandbox.worker.protocol import INLINE, REQUEST
+
+if TYPE_CHECKING:  # The sandbox runs on a bare interpreter, without Hydra, which the schemas need.
+    from rlvr_exp.config.verifier import Sandbox
+
+End = Literal["exit", "cpu", "wall", "memory", "output", "lost", "unavailable"]
+
+
+class NamedLimits(Protocol):
+    """Limits that a problem names; 0 where it names none."""
+
+    @property
+    def cpu_s(self) -> float: ...
+
+    @property
+    def wall_s(self) -> float: ...
+
+    @property
+    def memory_mb(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class JobLimits:
+    """What one candidate may use, including everything that it starts and its peer."""
+
+    cpu_s: float = 2.0
+    wall_s: float = 10.0
+    memory_mb: int = 256
+    """Beyond the bare interpreter's memory: private writable memory of each process, and the memory held by a tree of
+    processes. Address space, too, with 2 GB more where installed packages can be mapped."""
+    output_kb: int = 64
+    """Limit of its output."""
+    result_kb: int = 1024
+    """Limit of its records."""
+
+    @classmethod
+    def of(cls, options: "Sandbox") -> "JobLimits":
+        """The limits that the `sandbox` node sets."""
+        return cls(options.cpu_s, options.wall_s, options.memory_mb, options.output_kb)
+
+    def named_by(self, problem: NamedLimits) -> "JobLimits":
+        """These limits, except those that the problem names."""
+        return replace(
+            self,
+            cpu_s=problem.cpu_s or self.cpu_s,
+            wall_s=problem.wall_s or self.wall_s,
+            memory_mb=problem.memory_mb or self.memory_mb,
+        )
+
+    def doubled(self) -> "JobLimits":
+        """Twice the wall time: for the single retry of a job that reached its wall clock limit, perhaps on a busy
+        machine."""
+        return replace(self, wall_s=2 * self.wall_s)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One candidate. `payload` is the harness's own format, and holds no answer.
+
+    With a `peer`, a second process, confined apart, runs the harness's `serve(peer, fd)`, and `run(payload, send, fd)`
+    gets the other end of a stream between the two.
+    """
+
+    payload: bytes
+    limits: JobLimits = JobLimits()
+    peer: bytes = b""
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """The result of a candidate's process. Nothing in it is trusted but the limits, clocks and status."""
+
+    end: End
+    """`exit`: it ended itself; a limit's name: killed by it; `lost`: it brought down a fresh worker twice;
+    `unavailable`: no worker started, the only end that is not caused by the candidate."""
+    status: int = 0
+    """Exit code, or minus the signal's number."""
+    records: bytes = b""
+    """The bytes from the result pipe: frames, if the harness wrote them."""
+    log: bytes = b""
+    """Its output, capped."""
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    peak_kb: int = 0
+    idled: bool = False
+    """Whether it reached the wall clock limit asleep, without long waits for a core: not because of a busy machine."""
+    tries: int = 1
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether a rerun would end the same way: not where the clock, the machine or the worker was a cause."""
+        return self.end not in ("wall", "lost", "unavailable")
+
+
+class Cut(ValueError):
+    """The last frame is incomplete: its sender was killed, or forged it."""
+
+
+def frames(records: bytes) -> Iterator[bytes]:
+    """The frames inside `records`, one by one, so that frames before a cut are kept. Raises Cut."""
+    at = 0
+    while at < len(records):
+        end = at + 4 + int.from_bytes(records[at : at + 4], "big")
+        if at + 4 > len(records) or end > len(records):
+            raise Cut("a frame is cut short")
+        yield records[at + 4 : end]
+        at = end
 
 
 def message(number: int, job: Job) -> bytes:

@@ -12,11 +12,11 @@ import tempfile
 import time
 from dataclasses import dataclass
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.sandbox.pool.job_queue import JobQueue
-from rlvr_exp.sandbox.pool.jobs import JobResult
+from rlvr_exp.sandbox.pool.job_queue import JobQueue, JobResult
 from rlvr_exp.sandbox.worker.protocol import ANSWER, ENDS, EVENT, GREETING, REFUSED_EXIT, TAKEN
 
 _ROOT = str(Path(__file__).resolve().parents[3])
@@ -206,3 +206,20 @@ def _roots(harness: str) -> list[str]:
     origin = Path(spec.origin).resolve()
     parent = origin.parents[1] if origin.name == "__init__.py" else origin.parent
     return list(dict.fromkeys([_ROOT, str(parent)]))
+
+
+_DISTRIBUTIONS = (".dist-info", ".egg-info")
+_HIDDEN = "rlvr_exp-"
+
+
+@cache
+def packages_digest() -> str:
+    """A digest of the distributions that candidates see, for the key of cached verdicts; the same for the process's life.
+
+    Only names of folders count: a distribution changed in place under its own name and version is not noticed.
+    """
+    seen = [
+        sorted(name for name in os.listdir(folder) if name.endswith(_DISTRIBUTIONS) and not name.startswith(_HIDDEN))
+        for folder in _packages()
+    ]
+    return blake2b(repr(seen).encode(), digest_size=12).hexdigest()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.sandbox.isolation.levels import AUTO, LEVELS, OPEN_AT
+from rlvr_exp.sandbox.isolation.jail import AUTO, LEVELS, OPEN_AT
 from rlvr_exp.sandbox.pool.job_queue import JobQueue
 from rlvr_exp.sandbox.pool.link import Broken, LevelRefused, Link, Program, Unavailable
 

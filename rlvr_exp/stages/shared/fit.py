@@ -66,7 +66,7 @@ def fit(
     checkpoints = Checkpoints(context.directory, config.run.checkpoint, about, training.ends_phase)
     selection = Selection(training.select, checkpoints, tracker)
     contents = Contents(training.policies, training.learners, {**training.parts, "select": selection})
-    trends = ResourceTrends(context.directory, config.run.guards.trend_steps)
+    trends = ResourceTrends(context.directory)
 
     def shared() -> dict[str, float]:
         return {**training.shared(), **trends.metrics()}

@@ -3,18 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rlvr_exp.config.environment import ADVERSARIAL, REASONING
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.domains import domains, load
-from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY
-from rlvr_exp.inference.choices import Choices
 from rlvr_exp.inference.engine import Engine
-from rlvr_exp.inference.problem_text import readable_problem
-from rlvr_exp.inference.problems_engine import ProblemsEngine
-from rlvr_exp.inference.problems_loading import environment_of
-from rlvr_exp.inference.summary import Summary, readable
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.stages.shared.play import Play
@@ -42,9 +35,6 @@ def engine_of(
     limits = {role: of_role(config, role).model for role in policies}
     if play is not None:
         return play.engine(config, policies, limits, verifier, sampler)
-    if in_stages(config):
-        shown = environment_of(config.environment, domain)
-        return ProblemsEngine(policies, options, limits, verifier, shown, seed, sampler)
     if maker := _maker(config):
         return load(maker)(config, policies, verifier, domain, sampler)
     return Engine(policies[POLICY], options, config.model, verifier, domain, seed, sampler)
@@ -56,27 +46,11 @@ def _maker(config: Config) -> str:
     return next((one.engines[target] for one in domains().values() if target in one.engines), "")
 
 
-def in_stages(config: Config) -> bool:
-    """Whether problems are worked out in stages of reasoning."""
-    return config.environment._target_ in (REASONING, ADVERSARIAL)
-
-
-def summary_of(config: Config) -> Summary:
-    by_tests = config.environment._target_ == ADVERSARIAL
-    return Choices(by_tests) if in_stages(config) else Summary()
-
-
-def in_words(row: Mapping[str, Any]) -> str:
-    """An answer's row for a person."""
-    return readable_problem(row) if "stages" in row else readable(row)
-
-
 def turns_of(config: Config) -> dict[str, Any]:
     """What of an environment with several turns determines the answers."""
+    own = getattr(config.environment, "of_answers", None)
+    if own:
+        return own(config.data)
     if _maker(config):
         return {name: value for name, value in vars(config.environment).items() if name != "_target_"}
-    if not in_stages(config):
-        return {}
-    names = ("tests", "attempts", "critiques")
-    given = {name: getattr(config.environment, name) for name in names if hasattr(config.environment, name)}
-    return {"environment": given, "reasoning": content_hash([*config.data.reasoning.items()])}
+    return {}

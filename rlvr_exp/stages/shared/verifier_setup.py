@@ -9,7 +9,7 @@ from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.verifiers.base import Verifier
-from rlvr_exp.verifiers.outside import OutsideVerifier
+from rlvr_exp.verifiers.guarded import OutsideVerifier
 
 STRONG = ("strict", "namespaces")
 """Levels of isolation that need no note."""

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from rlvr_exp.tasks.code.harness import suite_of
-from rlvr_exp.tasks.code.prompt import CodeInputs, write
 from rlvr_exp.tasks.formats.fields import Fault, Fields, optional_text, text_of, wrong
 from rlvr_exp.tasks.formats.limits import Limits, limits_of
-from rlvr_exp.tasks.formats.python import PythonFormat
+from rlvr_exp.tasks.formats.python import CodeInputs, PythonFormat, program_prompt
+from rlvr_exp.tasks.suites import suite_of
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class PytestSuite(PythonFormat):
     def prompt(self, problem: PytestProblem) -> str:
         files = [f"The file `{name}`:\n\n```\n{text}\n```" for name, text in problem.files]
         lead = "Write the Python module `solution`, which has to pass these tests."
-        return write(CodeInputs("\n\n".join([*files, lead]), given=problem.tests))
+        return program_prompt(CodeInputs("\n\n".join([*files, lead]), given=problem.tests))
 
 
 def _tests(fields: Fields, gold: str) -> str:

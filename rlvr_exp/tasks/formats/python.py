@@ -1,8 +1,11 @@
-"""What the formats share whose candidates are Python programs: parsing, the syntax check, the layout by ruff."""
+"""Prompts of Python programs to write, edit or repair, and the common part of formats whose candidates are Python programs: parsing,
+the syntax check, the layout by ruff.
+"""
 
 import ast
 import subprocess
 import sys
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -46,3 +49,34 @@ def layout(text: str) -> str | None:
 def _tree(text: str) -> str:
     """Without places and layout."""
     return ast.dump(ast.parse(text))
+
+
+ANSWER = "Answer with the whole program, imports and helpers included, in one code block."
+
+
+@dataclass(frozen=True)
+class CodeInputs:
+    """What a prompt is worded from."""
+
+    instruction: str
+    before: str = ""
+    """The program to edit or to repair; empty where the task is to write a new program."""
+    given: str = ""
+    """A signature, a header or an example that the program has to fit."""
+
+
+def program_prompt(inputs: CodeInputs) -> str:
+    """The prompt of a task."""
+    return f"{statement(inputs)}\n\n{ANSWER}\n"
+
+
+def statement(inputs: CodeInputs) -> str:
+    """What is wanted, without a word on the form of the answer."""
+    parts = [inputs.instruction.strip()]
+    if inputs.before:
+        parts.append(f"```python\n{inputs.before.strip(chr(10))}\n```")
+    if inputs.given:
+        lead = "It has to satisfy" if inputs.given.lstrip().startswith("assert") else ""
+        shown = f"```python\n{inputs.given.strip(chr(10))}\n```"
+        parts.append(f"{lead}\n{shown}" if lead else shown)
+    return "\n\n".join(parts)

@@ -4,10 +4,9 @@ import ast
 from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
-from rlvr_exp.tasks.code.prompt import CodeInputs, write
 from rlvr_exp.tasks.formats.fields import Fault, Fields, kind_of, short, wrong
 from rlvr_exp.tasks.formats.limits import LARGEST, Limits, limits_of
-from rlvr_exp.tasks.formats.python import PythonFormat
+from rlvr_exp.tasks.formats.python import CodeInputs, PythonFormat, program_prompt
 
 SHOWN = 3
 """Cases shown by a prompt that is written from a problem."""
@@ -84,9 +83,9 @@ class PythonIO(PythonFormat):
             runs = "For the input\n\n```\n{}\n```\n\nit prints\n\n```\n{}\n```"
             shown = [runs.format(one.stdin, one.expected_stdout) for one in cases]
             lead = "Write a Python program that reads standard input and prints its answer."
-            return write(CodeInputs("\n\n".join([lead, *shown])))
+            return program_prompt(CodeInputs("\n\n".join([lead, *shown])))
         calls = [f"assert {problem.entry_point}({', '.join(map(repr, one.args))}) == {one.expected!r}" for one in cases]
-        return write(CodeInputs(f"Write the Python function `{problem.entry_point}`.", given="\n".join(calls)))
+        return program_prompt(CodeInputs(f"Write the Python function `{problem.entry_point}`.", given="\n".join(calls)))
 
 
 def _call(where: str, case: Any) -> tuple[Case, bool]:

@@ -1,2 +1,2 @@
 """The verifier `pytest`: the tests a suite promises (`shape`), the verdict on a run (`judge`), suites as input
-(`sanitise`, `validate`). What runs in the sandbox is in rlvr_exp/sandbox/harnesses/pytest."""
+(`sanitise`). What runs in the sandbox is in rlvr_exp/sandbox/harnesses/pytest."""

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvr_exp.sandbox.pool.jobs import Cut, JobResult, frames
+from rlvr_exp.sandbox.pool.job_queue import Cut, JobResult, frames
 from rlvr_exp.verifiers.base import Verdict
 from rlvr_exp.verifiers.suite.shape import Shape
 

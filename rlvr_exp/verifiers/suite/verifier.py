@@ -2,8 +2,8 @@
 
 A solution is the module `solution`; the suite is `test_solution.py` and what test files and conftest.py the problem
 adds to it. `passed` requires every promised test collected, run to its end and reported as passed by pytest, at least
-one test, and the session's regular end. The count is of tests, parameters apart; see rlvr_exp/docs/
-pytest_verifier.md for what crosses the bridge, skips and figures.
+one test, and the session's regular end. The count is of tests, parameters apart;
+rlvr_exp/docs/verifiers.md describes the bridge and skips.
 
 Where a problem has a reference, its own run over the bridge comes first, once: what it returns as plain data a
 candidate must return as plain data, and a suite that the reference does not pass gives no verdicts. Not covered: a
@@ -23,16 +23,15 @@ from typing import Any
 from rlvr_exp.config import verifier as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.pool import packages
-from rlvr_exp.sandbox.pool.jobs import Job, JobLimits
+from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits
+from rlvr_exp.sandbox.pool.link import packages_digest
 from rlvr_exp.sandbox.pool.pool import Pool
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 from rlvr_exp.verifiers.futures import then
 from rlvr_exp.verifiers.suite.judge import Run, judge, read
-from rlvr_exp.verifiers.suite.shape import Shape, shape_of
-from rlvr_exp.verifiers.suite.uses import Uses, uses_of
+from rlvr_exp.verifiers.suite.shape import Shape, Uses, shape_of, uses_of
 
 HARNESS = "rlvr_exp.sandbox.harnesses.pytest.suite"
 SUITE = "test_solution.py"
@@ -60,7 +59,7 @@ def suite_tool() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         "pytest": metadata.version("pytest"),
-        "packages": packages.digest(),
+        "packages": packages_digest(),
     }
 
 

@@ -1,4 +1,4 @@
-"""The commands that the page on Dafny's roles shows compose without a problem, options and all."""
+"""The commands of the page on Dafny that read data compose without a problem."""
 
 import re
 import shlex
@@ -9,8 +9,9 @@ import pytest
 import rlvr_exp
 from rlvr_exp.config.compose import compose
 
-PAGE = (Path(rlvr_exp.__file__).parent / "docs" / "dafny_roles.md").read_text(encoding="utf-8").replace("\\\n", " ")
-COMMANDS = re.findall(r"^    python -m rlvr_exp (\+stage=[^#\n]*)", PAGE, re.MULTILINE)
+PAGE = (Path(rlvr_exp.__file__).parent / "docs" / "dafny.md").read_text(encoding="utf-8").replace("\\\n", " ")
+SHOWN = re.findall(r"^    python -m rlvr_exp (\+stage=[^#\n]*)", PAGE, re.MULTILINE)
+COMMANDS = [command for command in SHOWN if re.search(r"(data|prepare)=dafny|\+stage=cascade", command)]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -24,8 +24,8 @@ from rlvr_exp.domains.edits.ingest.normalize import Dropped, Place, normalize
 from rlvr_exp.domains.edits.ingest.sets import READERS
 from rlvr_exp.domains.edits.options import EditSets
 from rlvr_exp.domains.edits.tasks import Edits
-from rlvr_exp.tasks.code.edit_sets import CANITEDIT
-from rlvr_exp.tasks.code.files import Row
+from rlvr_exp.tasks.edit_sets import CANITEDIT
+from rlvr_exp.tasks.rows import Row
 
 
 def test_commitpackft_by_language(tmp_path: Path) -> None:

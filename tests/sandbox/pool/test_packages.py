@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_exp.sandbox.pool import link, packages
+from rlvr_exp.sandbox.pool import link
 
 
 @pytest.fixture
@@ -13,11 +13,11 @@ def folder(tmp_path, monkeypatch):
 
 
 def digest() -> str:
-    packages.digest.cache_clear()
+    link.packages_digest.cache_clear()
     try:
-        return packages.digest()
+        return link.packages_digest()
     finally:
-        packages.digest.cache_clear()
+        link.packages_digest.cache_clear()
 
 
 @pytest.mark.parametrize("name", ["regex-2.0.dist-info", "numpy-1.1.dist-info", "old-3.egg-info"])

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config.problems import ReasoningStage
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.domains.problems.options import ReasoningStage
+from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.stages.shared.gold_check import check_references
 from rlvr_exp.stages.shared.unsteady import UNSTEADY, unsteady
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.problems.domain import Problems
 from rlvr_exp.verifiers.python_tests import PythonTests
 
 SOUND = "def f(x):\n    return {x: [x, 1.5]}\n"

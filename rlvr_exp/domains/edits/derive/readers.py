@@ -32,7 +32,7 @@ from rlvr_exp.domains.edits.ingest.normalize import (
 from rlvr_exp.domains.edits.options import EditActions, Trajectories
 from rlvr_exp.domains.edits.reading import ActionFault, language_of
 from rlvr_exp.domains.edits.rows import EditRow, edit_of
-from rlvr_exp.tasks.code.files import Row, split_named_for, split_of
+from rlvr_exp.tasks.rows import Row, split_named_for, split_of
 
 NO_AFTER = "no text after"
 NO_ACTION = "its rules are no action"

@@ -34,9 +34,9 @@ from rlvr_exp.core.seeds import uniform
 from rlvr_exp.domains.edits.options import EditSets
 from rlvr_exp.domains.edits.rows import METADATA, NormalizedRecord
 from rlvr_exp.domains.edits.rows import load as load_rows
-from rlvr_exp.tasks.code.load import load
-from rlvr_exp.tasks.code.prompt import CodeInputs
+from rlvr_exp.tasks.code_sets import load
 from rlvr_exp.tasks.content import Shape, keyed_parts, text_key
+from rlvr_exp.tasks.formats.python import CodeInputs
 
 PERMUTATIONS, WIDTH = 128, 5
 """Numbers of a signature; tokens of a run."""

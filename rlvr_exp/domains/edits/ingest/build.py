@@ -39,9 +39,9 @@ from rlvr_exp.domains.edits.ingest.sets import READERS
 from rlvr_exp.domains.edits.options import EditSets
 from rlvr_exp.domains.edits.rows import METADATA, DatasetMetadata, NormalizedRecord
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.tasks.code.edit_sets import CANITEDIT
-from rlvr_exp.tasks.code.files import Row
-from rlvr_exp.tasks.code.load import EVALUATION_ONLY
+from rlvr_exp.tasks.code_sets import EVALUATION_ONLY
+from rlvr_exp.tasks.edit_sets import CANITEDIT
+from rlvr_exp.tasks.rows import Row
 from rlvr_exp.tasks.tables import split_of_file
 
 STATS = "stats.md"

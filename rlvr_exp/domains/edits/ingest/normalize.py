@@ -18,10 +18,10 @@ from rlvr_exp.domains.edits.ingest.lines import Line, row_files
 from rlvr_exp.domains.edits.options import EditSets
 from rlvr_exp.domains.edits.reading import LANGUAGES
 from rlvr_exp.domains.edits.rows import NormalizedRecord
-from rlvr_exp.tasks.code.edit_sets import CANITEDIT
-from rlvr_exp.tasks.code.files import Row
-from rlvr_exp.tasks.code.load import EVALUATION_ONLY
+from rlvr_exp.tasks.code_sets import EVALUATION_ONLY
 from rlvr_exp.tasks.completion import syntax_fault
+from rlvr_exp.tasks.edit_sets import CANITEDIT
+from rlvr_exp.tasks.rows import Row
 
 UNREADABLE = "not readable"
 """A line that is no JSON object, or a file that ends in the middle."""

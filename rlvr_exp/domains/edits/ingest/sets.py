@@ -22,9 +22,9 @@ from typing import Any
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.domains.edits.ingest.lines import nothing_there
 from rlvr_exp.domains.edits.ingest.normalize import INCOMPLETE, Draft, Dropped, Place, SetReader
-from rlvr_exp.tasks.code.edit_sets import EDIT_EVAL
-from rlvr_exp.tasks.code.files import Row
+from rlvr_exp.tasks.edit_sets import EDIT_EVAL
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.rows import Row
 from rlvr_exp.tasks.tables import OTHER_NAMES
 
 MIT = "MIT"

@@ -12,8 +12,7 @@ from typing import Any
 
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.pytest.ambient import Ambient
-from rlvr_exp.sandbox.harnesses.pytest.channel import Channel, Gone
-from rlvr_exp.sandbox.harnesses.pytest.peer import Peer
+from rlvr_exp.sandbox.harnesses.pytest.peer import Channel, Gone, Peer
 from rlvr_exp.sandbox.harnesses.pytest.rules import Trusting
 from rlvr_exp.sandbox.harnesses.pytest.support_files import settle
 

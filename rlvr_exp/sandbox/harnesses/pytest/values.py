@@ -13,22 +13,135 @@ import datetime
 import decimal
 import enum
 import fractions
+import functools
 import inspect
 import ipaddress
 import itertools
 import math
+import operator
 import pathlib
 import re
 import sys
 import time
 import types
+import typing
 import uuid
 import zoneinfo
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any
 
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.harnesses.pytest import arrays, hints
+
+
+def _parts_of_array(value: Any) -> list[Any] | None:
+    """Plain parts; None where it is no array."""
+    package = type(value).__module__.partition(".")[0]
+    if package == "numpy":
+        return _of_numpy(value, sys.modules["numpy"])
+    if package == "torch" and (torch := sys.modules.get("torch")) is not None:
+        return _of_torch(value, torch)
+    if package == "pandas" and (pandas := sys.modules.get("pandas")) is not None:
+        return _of_pandas(value, pandas)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and hasattr(numpy, "ndarray") and isinstance(value, numpy.ndarray):
+        return _of_numpy(value, numpy)
+    return None
+
+
+def _built_array(parts: list[Any]) -> Any:
+    """The reverse. Raises ValueError, TypeError, ImportError."""
+    kind, *rest = parts
+    numpy = import_module("numpy")
+    if kind == "array":
+        dtype, shape, data = rest
+        if type(data) is list:
+            rebuilt = numpy.empty(len(data), object)
+            rebuilt[:] = data
+            return rebuilt.reshape(shape)
+        return numpy.frombuffer(bytearray(data), _dtype(numpy, dtype)).reshape(shape)
+    if kind == "scalar":
+        return numpy.frombuffer(rest[1], _dtype(numpy, rest[0]))[0]
+    if kind == "dtype":
+        return _dtype(numpy, rest[0])
+    return _built_others(kind, rest)
+
+
+def _built_others(kind: str, rest: list[Any]) -> Any:
+    if kind == "tensor":
+        torch = import_module("torch")
+        dtype = _torch_dtype(torch, rest[1])
+        return torch.from_numpy(rest[0]).to(dtype).requires_grad_(rest[2])
+    if kind == "torch.dtype":
+        return _torch_dtype(import_module("torch"), rest[0])
+    pandas = import_module("pandas")
+    if kind == "timestamp":
+        return pandas.Timestamp(rest[0])
+    if kind == "index":
+        values, names, dtype = rest
+        if len(names) > 1:
+            return pandas.MultiIndex.from_tuples(values, names=names)
+        return pandas.Index(values, name=names[0], dtype=dtype)
+    if kind == "series":
+        return pandas.Series(rest[0], index=rest[1], name=rest[2], dtype=rest[3])
+    if kind == "frame":
+        columns = [pandas.Series(values, index=rest[1], dtype=dtype) for values, dtype in rest[0]]
+        rebuilt = pandas.DataFrame(dict(enumerate(columns)), index=rest[1])
+        rebuilt.columns = rest[2]
+        return rebuilt
+    raise ValueError(f"no array of kind {kind}")
+
+
+def _of_numpy(value: Any, numpy: Any) -> list[Any] | None:
+    if isinstance(value, numpy.dtype):
+        return ["dtype", value.str if value.names is None else value.descr]
+    if not isinstance(value, (numpy.ndarray, numpy.generic)) or isinstance(value, numpy.ma.MaskedArray):
+        return None
+    plain = numpy.asarray(value)
+    if plain.dtype.hasobject:
+        return ["array", None, list(plain.shape), list(plain.ravel())]
+    dtype = plain.dtype.str if plain.dtype.names is None else plain.dtype.descr
+    if isinstance(value, numpy.generic):
+        return ["scalar", dtype, plain.tobytes()]
+    return ["array", dtype, list(plain.shape), plain.tobytes()]
+
+
+def _dtype(numpy: Any, named: Any) -> Any:
+    rebuilt = numpy.dtype(named)
+    if rebuilt.hasobject:
+        raise ValueError("an array of objects as bytes")
+    return rebuilt
+
+
+def _of_torch(value: Any, torch: Any) -> list[Any] | None:
+    if isinstance(value, torch.dtype):
+        return ["torch.dtype", str(value).removeprefix("torch.")]
+    if type(value) is not torch.Tensor:
+        return None
+    plain = value.detach().cpu()
+    wide = plain.float() if plain.dtype in (torch.bfloat16, torch.float16) else plain
+    return ["tensor", wide.contiguous().numpy(), str(value.dtype).removeprefix("torch."), value.requires_grad]
+
+
+def _torch_dtype(torch: Any, name: str) -> Any:
+    dtype = getattr(torch, name)
+    if not isinstance(dtype, torch.dtype):
+        raise ValueError(f"torch.{name} is no dtype")
+    return dtype
+
+
+def _of_pandas(value: Any, pandas: Any) -> list[Any] | None:
+    if isinstance(value, pandas.Timestamp):
+        return ["timestamp", value.isoformat()]
+    if isinstance(value, pandas.Index):
+        return ["index", list(value), list(value.names), str(value.dtype)]
+    if type(value) is pandas.Series:
+        return ["series", list(value), value.index, value.name, str(value.dtype)]
+    if type(value) is pandas.DataFrame:
+        columns = [(list(value.iloc[:, at]), str(value.dtypes.iloc[at])) for at in range(value.shape[1])]
+        return ["frame", columns, value.index, value.columns]
+    return None
+
 
 MAX_DEPTH = 100
 _BIG = 1 << 62
@@ -177,9 +290,9 @@ class Values:
             return {"F": [[name, code(getattr(value, name))] for name in kind.__slots__ if name != "__weakref__"]}
         if isinstance(value, enum.Enum) and _is_library(kind):
             return {"e": [kind.__module__, kind.__qualname__, value._name_]}
-        if (parts := arrays.parts_of(value)) is not None:
+        if (parts := _parts_of_array(value)) is not None:
             return {"a": [code(part) for part in parts]}
-        if (parts := hints.parts_of(value)) is not None:
+        if (parts := _parts_of_hint(value)) is not None:
             return {"y": [code(part) for part in parts]}
         return self._objects.code_object(value, code)
 
@@ -216,9 +329,9 @@ class Values:
                 raise ValueError(f"no enumeration {body[:2]}")
             return kind[body[2]]
         if tag == "a":
-            return arrays.built([self.value(part) for part in body])
+            return _built_array([self.value(part) for part in body])
         if tag == "y":
-            return hints.built([self.value(part) for part in body])
+            return _built_hint([self.value(part) for part in body])
         return self._objects.object(tag, body)
 
 
@@ -243,3 +356,67 @@ def _field(parts: dict[str, Any]) -> dataclasses.Field:
 
 def _is_library(kind: type) -> bool:
     return kind.__module__.partition(".")[0] in sys.stdlib_module_names
+
+
+_TYPED = (typing.Union, typing.Literal, typing.List, typing.Callable, typing.Tuple, typing.Any)  # noqa: UP006
+_FORM_TYPES = {type(form) for form in _TYPED}
+_FORMS = {id(form): name for name, form in vars(typing).items() if type(form) in _FORM_TYPES}
+_ALIASES = (type(typing.List[int]), type(typing.Optional[int]))  # noqa: UP006, UP045  their types are named here
+
+
+def _parts_of_hint(hint: Any) -> list[Any] | None:
+    """Plain parts; None where it is no annotation. The caller codes classes among the parts."""
+    if id(hint) in _FORMS:
+        return ["form", _FORMS[id(hint)]]
+    if type(hint).__module__ not in ("typing", "types"):
+        return None
+    if isinstance(hint, types.GenericAlias):
+        return ["generic", hint.__origin__, list(hint.__args__)]
+    if isinstance(hint, types.UnionType):
+        return ["union", list(hint.__args__)]
+    if isinstance(hint, typing.TypeVar):
+        return ["variable", hint.__name__]
+    if isinstance(hint, typing.ForwardRef):
+        return ["forward", hint.__forward_arg__]
+    if isinstance(hint, _ALIASES):
+        return _of_alias(hint)
+    return None
+
+
+def _of_alias(hint: Any) -> list[Any]:
+    origin = hint.__origin__
+    name = hint._name or getattr(origin, "_name", None)
+    if origin is typing.Union:
+        name = "Union"
+    args = list(hint.__args__)
+    if name == "Callable":
+        args = [args[:-1] if args[:-1] != [...] else ..., args[-1]]
+    return ["alias", name if name is not None and hasattr(typing, name) else origin, args]
+
+
+def _built_hint(parts: list[Any]) -> Any:
+    """The reverse. Raises ValueError, TypeError."""
+    kind, first, *rest = parts
+    if kind == "form":
+        return _form(first)
+    if kind == "generic":
+        return types.GenericAlias(first, tuple(rest[0]))
+    if kind == "union":
+        return functools.reduce(operator.or_, first)
+    if kind == "variable":
+        return typing.TypeVar(str(first))
+    if kind == "forward":
+        return typing.ForwardRef(str(first))
+    if kind == "alias":
+        args = rest[0]
+        if type(first) is not str:  # a class of this side, whose own indexing would recurse
+            return types.GenericAlias(first, tuple(args))
+        return _form(first)[tuple(args) if len(args) != 1 else args[0]]
+    raise ValueError(f"no annotation of kind {kind}")
+
+
+def _form(name: str) -> Any:
+    form = getattr(typing, name)
+    if id(form) not in _FORMS:
+        raise ValueError(f"typing.{name} is no annotation")
+    return form

@@ -4,21 +4,32 @@ The candidate is compiled once and executed freshly for each case: as the module
 called, or, without an entry point, as a complete program (programs.py). A case's record is sent as soon as it is known,
 so that a later hang does not lose earlier answers. Expected values never enter this process; the inputs of later cases
 do, but stay undecoded until their turn. Nothing here is trusted: code in the same process can send any records, and
-gains nothing by it, since it does not know the values that it would have to send. Standard library only.
+gains nothing by it, since it does not know the values that it would have to send.
+
+State is restored between cases only if the code could leave any (`has_side_effects`). Scalars of numpy count as the
+numbers that they hold. Standard library only.
 """
 
+import builtins
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from dis import opmap
 from types import CodeType
 from typing import Any
 
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.harnesses.python import numpy_scalars, programs, state_reset
-from rlvr_exp.sandbox.harnesses.python.output_cap import OutputCap
-from rlvr_exp.sandbox.harnesses.python.reporter import LOADING, SOURCE, CaseTimeout, Reporter, Send, not_plain
-from rlvr_exp.sandbox.harnesses.python.side_effects import has_side_effects
+from rlvr_exp.sandbox.harnesses.python import programs, state_reset
+from rlvr_exp.sandbox.harnesses.python.reporter import (
+    LOADING,
+    SOURCE,
+    CaseTimeout,
+    OutputCap,
+    Reporter,
+    Send,
+    not_plain,
+)
 
 _exit = os._exit
 MODULE = "candidate"
@@ -193,4 +204,62 @@ class _Function:
         try:
             self._reporter.value(index, returned)
         except wire.NotPlain:
-            self._reporter.value(index, numpy_scalars.to_plain(returned))
+            self._reporter.value(index, _to_plain(returned))
+
+
+_SEQUENCES = (list, tuple, set, frozenset)
+
+
+def _to_plain(value: Any) -> Any:
+    """`value` with numpy's scalars replaced by their content; anything else, arrays too, stays unchanged.
+
+    Raises:
+        wire.NotPlain: nested too deep.
+    """
+    numpy = sys.modules.get("numpy")
+    generic = getattr(numpy, "generic", None)
+    return _plain(value, generic, 0) if isinstance(generic, type) else value
+
+
+def _plain(value: Any, generic: type, depth: int) -> Any:
+    kind = type(value)
+    if depth > wire.MAX_DEPTH:
+        raise wire.NotPlain(f"nested deeper than {wire.MAX_DEPTH}")
+    if issubclass(kind, generic):  # a class of the candidate's own is not numpy's
+        return generic.item(value) if kind.__module__ == "numpy" else value
+    for base in _SEQUENCES:
+        if issubclass(kind, base):
+            return base(_plain(item, generic, depth + 1) for item in base.__iter__(value))
+    if issubclass(kind, dict):
+        items = dict.items(value)
+        return {_plain(key, generic, depth + 1): _plain(item, generic, depth + 1) for key, item in items}
+    return value
+
+
+_WRITES = {
+    opmap[name]
+    for name in ("IMPORT_NAME", "STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_BUILD_CLASS")
+    if name in opmap
+}
+_COMPUTING = set(
+    "abs all any ascii bin bool bytearray bytes callable chr complex dict divmod enumerate filter float format frozenset"
+    " hash hex int isinstance issubclass iter len list map max min next oct ord pow print range repr reversed round set"
+    " slice sorted str sum tuple zip".split()
+)
+_OTHERS = {
+    name for name, value in vars(builtins).items() if not (isinstance(value, type) and issubclass(value, BaseException))
+} - _COMPUTING
+
+
+def has_side_effects(code: CodeType) -> bool:
+    """Whether the compiled code can change its process: an import, a written attribute or global, a name that begins with
+    an underscore, a builtin that does more than compute. Conservative.
+
+    A wrong "no" would keep state for the next case of the same candidate, which does not affect the verdict
+    (state_reset explains why): this decides speed alone.
+    """
+    if _WRITES & set(code.co_code[::2]):
+        return True
+    if any(name.startswith("_") or name in _OTHERS for name in code.co_names):
+        return True
+    return any(has_side_effects(part) for part in code.co_consts if isinstance(part, CodeType))

@@ -3,18 +3,19 @@
 Modules stay because a second import is slow (asyncio), impossible (numpy), or creates a second copy of classes of which
 packages hold the first copy. Modules of the standard library get back the attributes that they had right after their
 import; loggers lose their handlers. Modules that a candidate wrote, or put into sys.modules by hand, are removed.
-Packages keep their state, except numpy's global random generator, which is reseeded. Standard library only.
+Packages keep their state, except numpy's global random generator, which is reseeded.
+`multiprocessing` gets semaphores that need no shared memory. Standard library only.
 """
 
 import atexit
 import sys
+import threading
+import time
 import weakref
 from collections.abc import Callable
 from importlib import _bootstrap
 from types import ModuleType
 from typing import Any
-
-from rlvr_exp.sandbox.harnesses.python.semaphores import serve_threads
 
 _SEED = 0
 _OWN = ("__main__", "candidate")
@@ -130,3 +131,79 @@ def _reset_logging(logging: Any) -> None:
     logging.root.setLevel(logging.WARNING)
     logging.disable(logging.NOTSET)
     atexit.register(logging.shutdown)
+
+
+_RECURSIVE = 0
+"""`kind` of a mutex that its owner may acquire repeatedly; any other kind counts."""
+
+
+class SemLock:
+    """Behaves like `_multiprocessing.SemLock` towards the threads of one process.
+
+    A candidate has neither a second process nor shared memory. Lock, Semaphore, Event, Queue, Value and the like of
+    `multiprocessing` use this one class, which requests shared memory from the kernel. It is replaced when a candidate
+    imports that module, so that other candidates do not pay for it.
+    """
+
+    SEM_VALUE_MAX = 2**31 - 1
+
+    def __init__(self, kind: int, value: int, maxvalue: int, name: str, unlink: bool):
+        self.kind, self.maxvalue, self.name, self.handle = kind, maxvalue, None, 0
+        self._changed = threading.Condition(threading.Lock())
+        self._value, self._taken, self._owner = value, 0, 0
+
+    def acquire(self, block: bool = True, timeout: float | None = None) -> bool:
+        """Acquire it; False: not within `timeout` seconds, or not at once where it must not block."""
+        until = None if timeout is None else time.monotonic() + timeout
+        with self._changed:
+            if self.kind == _RECURSIVE and self._is_mine():
+                self._taken += 1
+                return True
+            while self._value == 0:
+                left = None if until is None else until - time.monotonic()
+                if not block or (left is not None and left <= 0):
+                    return False
+                self._changed.wait(left)
+            self._value, self._taken, self._owner = self._value - 1, self._taken + 1, threading.get_ident()
+            return True
+
+    def release(self) -> None:
+        """Release it. Raises AssertionError for another thread's mutex, ValueError above `maxvalue`."""
+        with self._changed:
+            if self.kind == _RECURSIVE and not self._is_mine():
+                raise AssertionError("attempt to release recursive lock not owned by thread")
+            if self.kind != _RECURSIVE and self._value >= self.maxvalue:
+                raise ValueError("semaphore or lock released too many times")
+            self._taken -= 1
+            if self.kind != _RECURSIVE or self._taken == 0:
+                self._value += 1
+                self._changed.notify()
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *fault: Any) -> None:
+        self.release()
+
+    def _count(self) -> int:
+        return max(0, self._taken)
+
+    def _is_mine(self) -> bool:
+        return self._taken > 0 and self._owner == threading.get_ident()
+
+    def _get_value(self) -> int:
+        return self._value
+
+    def _is_zero(self) -> bool:
+        return self._value == 0
+
+    def _after_fork(self) -> None:
+        """Nothing to do: there will be no fork."""
+
+
+def serve_threads(name: str, module: ModuleType) -> None:
+    """Called for each loaded module, before its first use."""
+    if name == "_multiprocessing":
+        module.SemLock = SemLock
+    elif name == "multiprocessing.heap":
+        module.Arena._dir_candidates = []  # /dev/shm does not exist: the temporary folder is used

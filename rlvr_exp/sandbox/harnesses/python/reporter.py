@@ -1,4 +1,4 @@
-"""The reports of a harness about a candidate: records of plain data, and exceptions in words.
+"""The reports of a harness about a candidate: records of plain data, exceptions in words, and its capped output.
 
 Shared by the harness of functions and that of programs, inside the candidate's own process: robust against objects with
 their own `__str__`, `__class__` or metaclass's `__name__`, yet trusted by nobody. Standard library only.
@@ -8,6 +8,8 @@ stands for the time before the first case; names are the built-in classes of an 
 """
 
 import builtins
+import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -103,3 +105,50 @@ def _last_line(trace: Any) -> int:
             line = trace.tb_lineno
         trace = trace.tb_next
     return line or 0
+
+
+FLOOD = 500
+
+
+class _Capped(io.RawIOBase):
+    """Passes output on until all streams of a cap together reach its limit, and once more when it is a flood."""
+
+    def __init__(self, name: str, fd: int, cap: "OutputCap"):
+        self.name, self._fd, self._cap = name, fd, cap
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def write(self, data: memoryview) -> int:
+        cap = self._cap
+        room = max(0, cap.limit - cap.seen)
+        cap.seen += len(data)
+        shown = bytes(data if cap.seen > FLOOD * cap.limit else data[:room])
+        while shown:
+            shown = shown[os.write(self._fd, shown) :]
+        return len(data)
+
+
+class OutputCap:
+    """`limit`: bytes that standard output and standard error together may pass on.
+
+    Debug prints are no offence: the streams drop the excess, up to `FLOOD` times the limit. Beyond that, and for writes
+    to the descriptors below them, the sandbox's own hard cap applies, which ends the candidate.
+    """
+
+    def __init__(self, limit: int):
+        self.limit, self.seen = limit, 0
+
+    def open(self) -> None:
+        """Fresh streams in sys; the previous streams are flushed when they end."""
+        for name, fd in (("stdout", 1), ("stderr", 2)):
+            buffer = io.BufferedWriter(_Capped(f"<{name}>", fd, self))
+            stream = io.TextIOWrapper(
+                buffer, encoding="utf-8", errors="backslashreplace", newline="\n", line_buffering=fd == 2
+            )
+            stream.mode = "w"
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)

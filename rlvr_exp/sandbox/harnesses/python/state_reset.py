@@ -35,8 +35,7 @@ from functools import cache
 from typing import Any
 
 from rlvr_exp.sandbox.harnesses.python.imports import Attributes, Imports, fit_imports
-from rlvr_exp.sandbox.harnesses.python.output_cap import OutputCap
-from rlvr_exp.sandbox.harnesses.python.reporter import SOURCE
+from rlvr_exp.sandbox.harnesses.python.reporter import SOURCE, OutputCap
 
 _WATCHED = [
     importlib.import_module(name)

@@ -11,8 +11,7 @@ import pytest
 
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.python import calls, state_reset
-from rlvr_exp.sandbox.harnesses.python.output_cap import OutputCap
-from rlvr_exp.sandbox.harnesses.python.reporter import Reporter
+from rlvr_exp.sandbox.harnesses.python.reporter import OutputCap, Reporter
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_exp.sandbox.harnesses.python.side_effects import has_side_effects
+from rlvr_exp.sandbox.harnesses.python.calls import has_side_effects
 
 PURE = {
     "transpose": "def f(g): return [list(row) for row in zip(*g)]",

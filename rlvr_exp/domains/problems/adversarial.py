@@ -1,0 +1,370 @@
+"""A solver works a problem out in stages; a tester criticises its outputs and writes tests of its code; each learns from what the
+other does.
+
+Every set of tests runs against every program of the problem, first against the reference: a test that the reference fails is invalid.
+A program is wrong, as far as anybody here knows, where a valid test catches it; the hidden tests decide success and enter no
+credit. Credits are in [0, 1] (rlvr_exp.domains.problems.matrix): a program has that of the tests, every output before it the mean of the
+programs that follow from it, a critique whether it agrees with the tests.
+
+Under a schedule a step is spent on one stage of reasoning: what comes before its outputs is sampled once for a problem, or for each of
+them, and the solver learns from the outputs that the schedule says.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import Any
+
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.domains.problems import options
+from rlvr_exp.domains.problems.matrix import Matrix, solver_reward, tester_reward
+from rlvr_exp.domains.problems.measures import curves, measures
+from rlvr_exp.domains.problems.options import Schedule
+from rlvr_exp.domains.problems.reasoning import with_equal_tasks
+from rlvr_exp.domains.problems.tested import OLD_TESTS, SHOWN_TESTS, SOLVER, TESTER, Attempts, Given
+from rlvr_exp.episodes.environment import Result
+from rlvr_exp.episodes.environments.retry import too_long
+from rlvr_exp.episodes.episode import Draws, Episode, Judge, Request, Sample
+from rlvr_exp.episodes.types import PENDING, VERDICT_OF, Completion, RewardBreakdown
+from rlvr_exp.tasks.base import Candidate, Domain, Task, WritesTests
+
+MASKED = {"both": (SOLVER, TESTER), "solver": (SOLVER,), "none": ()}
+ROLLOUT = "rollout"
+"""The purpose of episodes that are trained on."""
+
+
+class Adversarial(Attempts, options.Adversarial):
+    """
+    Args:
+        schedule: which stage a step of training is spent on; None: all.
+
+    Raises:
+        InputError: the domain's tasks have no stages, or it writes no tests.
+    """
+
+    name = "adversarial"
+    roles = (SOLVER, TESTER)
+    keeps_outputs = True
+
+    def __init__(self, domain: Domain, schedule: Schedule | None = None, **given: Any):
+        super().__init__(**given)
+        self.work_on(domain)
+        if not isinstance(domain, WritesTests):
+            what = "no tests can be written for these tasks"
+            raise InputError(InputProblem("environment", what, domain.name, "data=problems"))
+        self.testing, self._schedule = domain, schedule
+        self._book = Book(self.book)
+
+    def domain(self, role: str) -> Domain:
+        return self._domain if role == SOLVER else self.testing.tester
+
+    def reset(self, task: Task, draws: Draws, samples: Sequence[int] = (0,)) -> Episode:
+        trains = draws.purpose == ROLLOUT
+        stage = self._schedule.stage(draws.place[0], len(self._domain.stages)) if self._schedule and trains else None
+        shown = tuple(self.testing.shown_tests(task)) if self.shown_first else ()
+        old = self._book.tests(task.id) if self.tests and trains else ()
+        tests = {OLD_TESTS: tuple(one for one in old if one not in shown), SHOWN_TESTS: shown}
+        given = Given(stage, tests, self._book.programs(task.id) if trains else tuple(task.negatives))
+        if trains and self._schedule and self._schedule.chains:
+            step = draws.place[0]
+            if SOLVER not in self._schedule.learning(step, self._schedule.learn or (TESTER, SOLVER)):  # It is frozen.
+                samples = samples[: self._schedule.chains]
+        return replace(super().reset(task, draws, samples), given=given)
+
+    # What is asked for, in this order: all stages of all chains with their critiques, tests of the programs, verdicts on the tests,
+    # the next attempts.
+
+    def asks(self, episode: Episode) -> Sequence[Request]:
+        chains = [*super().asks(episode), *with_equal_tasks([*self._criticise(episode)])]
+        waves = (self._run, self._write_tests, self._judge, self.try_again)
+        for wave in waves if not chains else ():
+            if found := [*wave(episode)]:
+                return found
+        return chains
+
+    @property
+    def _shares(self) -> bool:
+        """The outputs of a stage have one prefix."""
+        return self._schedule is not None and self._schedule.prefix == "shared"
+
+    def first_samples(self, episode: Episode) -> Sequence[int]:
+        return episode.samples if episode.given.stage in (None, 0) or not self._shares else episode.samples[:1]
+
+    def branches(self, episode: Episode, depth: int) -> Sequence[int]:
+        return episode.samples if self._shares and depth == episode.given.stage else ()
+
+    def _criticise(self, episode: Episode) -> Iterator[Sample]:
+        """A critique of each output of the stage that a step is spent on."""
+        for index in self._worth_a_critique(episode) if self.critiques and self.tests else ():
+            if not self.critiques_of(episode, index):
+                yield self._critique(episode, index)
+
+    def _critique(self, episode: Episode, index: int) -> Sample:
+        turn = episode.turns[index]
+        task = self.testing.critique(episode.task, self.stage_of(episode, index), self.output_of(episode, index))
+        keys = (None if turn.key is None else (*turn.key, "critique"),)
+        return Sample(TESTER, task, self.testing.tester.task_prompt(task), keys, index, pending=True)
+
+    def _worth_a_critique(self, episode: Episode) -> list[int]:
+        """The outputs of the stage that a step is spent on. One chain alone is measured without, since nobody learns from it."""
+        outputs = [
+            index for index, turn in enumerate(episode.turns) if turn.role == SOLVER and self._is_due(episode, index)
+        ]
+        outputs = outputs if len(episode.samples) > 1 else []
+        return [index for index in outputs if self._goes_on(episode, index) or self.is_code(episode, index)]
+
+    def _run(self, episode: Episode) -> Iterator[Judge]:
+        """Old and shown tests on the programs, and examples that were worked out before a program on that program."""
+        given, programs = episode.given, self.programs(episode)
+        for label, tests in given.tests.items():
+            if tests and label not in given.verdicts and programs:
+                task = self.testing.testing(episode.task, "", programs)
+                yield Judge(SOLVER, task, Candidate("\n".join(tests)), label=label)
+        pairs = dict.fromkeys((self.program(episode, end), self.examples(episode, end)) for end in self.ends(episode))
+        for program, examples in pairs:
+            if program and examples and (program, examples) not in given.verdicts:
+                task = self.testing.holding(episode.task, program)
+                yield Judge(SOLVER, task, Candidate("\n".join(examples)), label=(program, examples))
+
+    def _write_tests(self, episode: Episode) -> Iterator[Sample]:
+        programs = self.programs(episode)
+        if programs and not self.suites(episode):
+            task = self.testing.testing(episode.task, programs[0], (*programs, *episode.given.programs))
+            keys = tuple(
+                episode.draws.key(episode.task, *episode.samples[:1], number, label=TESTER)
+                for number in range(self._count(episode))
+            )
+            if keys:
+                yield Sample(TESTER, task, self.testing.tester.task_prompt(task), keys, pending=True)
+
+    def _count(self, episode: Episode) -> int:
+        """Sets of tests of an attempt: one where a single chain is measured."""
+        return self.tests if len(episode.samples) > 1 else min(1, self.tests)
+
+    def _judge(self, episode: Episode) -> Iterator[Judge]:
+        """All sets of an attempt together: each program runs once."""
+        written = {index: episode.turns[index].completion for index in self.suites(episode)}
+        pending = {index: one for index, one in written.items() if one.verdict == PENDING}
+        texts = [one.candidate.text or "" for one in pending.values()]
+        for index, one in pending.items():
+            yield Judge(TESTER, self.testing.together(one.task, texts), one.candidate, index)
+
+    def step(self, episode: Episode, results: Sequence[Result]) -> Episode:
+        labels = [getattr(request, "label", None) for request, _ in results]
+        done = super().step(episode, [one for one, label in zip(results, labels, strict=True) if label is None])
+        verdicts = {label: one[1] for one, label in zip(results, labels, strict=True) if label is not None}
+        return replace(done, given=replace(done.given, verdicts={**done.given.verdicts, **verdicts}))
+
+    def result(self, episode: Episode) -> Completion:
+        """The last program, with what was measured of the episode beside its verdict."""
+        done = super().result(episode)
+        found = {**done.verdict.measures, **measures(self, episode)}
+        return replace(done, verdict=replace(done.verdict, measures=found))
+
+    def outcome(self, episode: Episode) -> Mapping[str, Any]:
+        suites, matrix = self.suites(episode), self.matrix(episode)
+        tests = episode.turns[suites[0]].completion if suites else None
+        program = matrix.programs[0] if matrix.programs else ""
+        return {
+            **super().outcome(episode),
+            "tests": tests.text if tests else "",
+            "validity": tests.verdict.measures.get("validity") if tests else None,
+            "pass_rate": self.opinion(matrix, program) if program else None,
+        }
+
+    # Who learns from what.
+
+    def groups(self, episode: Episode) -> Sequence[Sequence[int]]:
+        """The outputs of each stage, the sets of tests of each attempt, and the critiques of each stage."""
+        found: dict[tuple[str, int], list[int]] = {}
+        for index in self._learned(episode):
+            found.setdefault((SOLVER, episode.depth(index)), []).append(index)
+        for index in self.suites(episode):
+            found.setdefault((TESTER, episode.depth(index)), []).append(index)
+        for index in self.critiques_in(episode):
+            found.setdefault(("critique", episode.depth(index)), []).append(index)
+        kept = ([one for one in group if not too_long(episode.turns[one].completion)] for group in found.values())
+        return [group for group in kept if group]
+
+    def _learned(self, episode: Episode) -> list[int]:
+        """The solver's outputs that are learned from."""
+        own = [index for index, turn in enumerate(episode.turns) if turn.role == SOLVER]
+        outputs = self._schedule.outputs if self._schedule else "all"
+        if outputs == "all":
+            return own
+        onward = outputs == "onward"
+        return [
+            index
+            for index in own
+            if self._is_due(episode, index) or (onward and self._place(episode, index) > episode.given.stage)
+        ]
+
+    def _is_due(self, episode: Episode, index: int) -> bool:
+        """Whether an output is of the stage that a step is spent on; where it is spent on all, every one is."""
+        return episode.given.stage in (None, self._place(episode, index))
+
+    def _place(self, episode: Episode, index: int) -> int:
+        """The place of an output's stage; further attempts are of the last one."""
+        return min(episode.depth(index), len(self._domain.stages) - 1)
+
+    def rewarded(self, episode: Episode) -> Sequence[int]:
+        """None: who is credited with what follows from the tests, and the verdict of the hidden ones is never paid."""
+        return ()
+
+    def credit(self, episode: Episode, rewards: Mapping[int, RewardBreakdown]) -> Mapping[int, RewardBreakdown]:
+        matrix = self.matrix(episode)
+        masked = () if self.teaches(episode, matrix) else MASKED[self.mask]
+        of_code = {index: self._of_code(episode, index, matrix) for index in self.ends(episode)}
+        of_code |= {
+            index: self._of_code(episode, index, matrix)
+            for index in range(len(episode.turns))
+            if self.program(episode, index)
+        }
+        credited: dict[int, float | None] = {}
+        for index, turn in enumerate(episode.turns):
+            if turn.role == SOLVER:
+                value = self._of_output(episode, index, of_code)
+            elif self.is_critique(episode, index):
+                value = self._of_critique(episode, index, of_code)
+            else:
+                value = self._of_suite(index, matrix)
+            credited[index] = None if turn.role in masked else value
+        return {index: RewardBreakdown(value) for index, value in credited.items()}
+
+    def teaches(self, episode: Episode, matrix: Matrix) -> bool:
+        """Whether some chains earn more than others, those that came to no program among them."""
+        ends = self.ends(episode)
+        without = any(not self.program(episode, end) and not self._is_unjudged(episode, end) for end in ends)
+        programs = [*matrix.programs, *([""] if without else [])]
+        earned = {self.earned(matrix, program) for program in programs} - {None}
+        return bool(earned) and earned not in ({0.0}, {1.0})
+
+    def _is_unjudged(self, episode: Episode, index: int) -> bool:
+        """Whether the grader failed, which is nobody's fault: it is neither paid nor compared."""
+        verdict = episode.turns[index].completion.verdict
+        return verdict.outcome == "no_verdict" and verdict != PENDING
+
+    def earned(self, matrix: Matrix, program: str) -> float | None:
+        return solver_reward(self.reward, matrix, program, self.power)
+
+    def _of_code(self, episode: Episode, index: int, matrix: Matrix) -> float | None:
+        return None if self._is_unjudged(episode, index) else self.earned(matrix, self.program(episode, index))
+
+    def _of_output(self, episode: Episode, index: int, of_code: Mapping[int, float | None]) -> float | None:
+        """The mean credit of the programs that follow from it; part of it, where the options say so, what the critique says."""
+        value = of_code[index] if index in of_code else _mean([of_code[end] for end in self.ends_after(episode, index)])
+        if value is None or not self.critique_weight:
+            return value
+        said = [self.says_right(episode, place) for place in self.critiques_of(episode, index)]
+        known = [one for one in said if one is not None]
+        return value if not known else (1 - self.critique_weight) * value + self.critique_weight * fmean(known)
+
+    def _of_critique(self, episode: Episode, index: int, of_code: Mapping[int, float | None]) -> float | None:
+        """The agreement with the tests: of one that says nothing, none."""
+        about = self.criticised(episode, index)
+        value, said = _mean([of_code[end] for end in self.ends_after(episode, about)]), self.says_right(episode, index)
+        if value is None:
+            return None
+        return 0.0 if said is None else value if said else 1 - value
+
+    def _of_suite(self, index: int, matrix: Matrix) -> float | None:
+        if index not in matrix.suites or not matrix.wrong:
+            return None
+        return tester_reward(self.reward, matrix, matrix.suites[index], self.penalty, self.wanted_tests)
+
+    def remember(self, episodes: Sequence[Episode]) -> None:
+        for episode in episodes if self.book else ():
+            matrix = self.matrix(episode)
+            failed: dict[str, bool] = {}
+            for index, suite in matrix.suites.items():
+                catching = suite.catching(matrix.programs)
+                for line, holds, fails in zip(self.lines(episode, index), suite.valid, catching, strict=True):
+                    if holds:
+                        failed[line] = failed.get(line, False) or fails
+            self._book.note(episode.task.id, failed, [one for one in matrix.wrong if one in matrix.programs])
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        return {"book": self._book} if self.book else {}
+
+    # What files and curves show.
+
+    def shown(self, episode: Episode, index: int) -> Completion:
+        turn = episode.turns[index]
+        if turn.role == TESTER and self.is_critique(episode, index):
+            return replace(turn.completion, verdict=self.verdict_of_critique(episode, index))
+        return turn.completion if turn.role == TESTER else super().shown(episode, index)
+
+    def about(self, episode: Episode, index: int) -> Mapping[str, Any]:
+        """The role, with the stage of an output or of what a critique is about. What a tester writes is judged by the programs of
+        its episode, and not for itself."""
+        role = episode.turns[index].role
+        if role == SOLVER:
+            return {"role": role, **super().about(episode, index)}
+        of = (
+            {"critique": self.stage_of(episode, self.criticised(episode, index))}
+            if self.is_critique(episode, index)
+            else {}
+        )
+        return {"role": role, **of, VERDICT_OF: "programs"}
+
+    def metrics(self, episodes: Sequence[Episode]) -> dict[str, float]:
+        row = {**super().metrics(episodes), **curves(self, episodes)}
+        return row | ({f"book/{name}": value for name, value in self._book.metrics().items()} if self.book else {})
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [one for one in values if one is not None]
+    return fmean(known) if known else None
+
+
+class Book:
+    """The book of mistakes: for each problem the tests that failed earlier programs, and the programs that tests caught.
+
+    As in Code-A1 (arXiv:2603.15611): a test that a program fails counts one more, a test that all programs pass counts one less, and
+    the most frequent tests are kept. The book is state of a training run and part of its checkpoints.
+
+    Args:
+        size: most tests, and most programs, that are kept of a problem.
+    """
+
+    def __init__(self, size: int):
+        self.size = size
+        self._tests: dict[str, dict[str, int]] = {}
+        self._programs: dict[str, list[str]] = {}
+
+    def tests(self, problem: str) -> tuple[str, ...]:
+        return tuple(self._tests.get(problem, ()))
+
+    def programs(self, problem: str) -> tuple[str, ...]:
+        """The newest last."""
+        return tuple(self._programs.get(problem, ()))
+
+    def note(self, problem: str, failed: Mapping[str, bool], wrong: Sequence[str]) -> None:
+        """Args:
+        failed: of valid tests, whether some program failed them.
+        wrong: programs that some valid test catches.
+        """
+        counts = dict(self._tests.get(problem, {}))
+        for test, fails in failed.items():
+            if fails or test in counts:
+                counts[test] = counts.get(test, 0) + (1 if fails else -1)
+        kept = sorted((one for one in counts.items() if one[1] > 0), key=lambda one: -one[1])[: self.size]
+        programs = [one for one in self._programs.get(problem, []) if one not in wrong]
+        self._tests[problem] = dict(kept)
+        self._programs[problem] = [*programs, *wrong][-self.size :]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"tests": self._tests, "programs": self._programs}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._tests = {name: dict(each) for name, each in state["tests"].items()}
+        self._programs = {name: list(each) for name, each in state["programs"].items()}
+
+    def metrics(self) -> dict[str, float]:
+        """Tests and programs in it."""
+        return {
+            "tests": float(sum(map(len, self._tests.values()))),
+            "programs": float(sum(map(len, self._programs.values()))),
+        }

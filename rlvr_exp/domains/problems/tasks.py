@@ -1,0 +1,315 @@
+"""The domain of coding problems that are worked out in stages of reasoning.
+
+A task is a problem whose last stage is asked for; `at_stage` is the same problem at another stage, with the outputs so far. Only the
+code is judged, by tests that no prompt shows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
+from rlvr_exp.core.checksums import checksum
+from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.seeds import uniform
+from rlvr_exp.domains.problems import options
+from rlvr_exp.domains.problems import prompts as roles
+from rlvr_exp.domains.problems.options import SOLVER, TESTER
+from rlvr_exp.domains.problems.rows import (
+    EMBEDDED,
+    ERRORS,
+    ProblemRow,
+    Source,
+    call_text,
+    content,
+    keys_of,
+    programs_at,
+    read,
+)
+from rlvr_exp.tasks.base import Candidate, Task, WritesTests
+from rlvr_exp.tasks.calls import CallsProblem, line_of, read_tests
+from rlvr_exp.tasks.cases import WEAK
+from rlvr_exp.tasks.completion import block_closes, defines, fenced, whole_program, without_thoughts
+from rlvr_exp.tasks.content import text_key
+from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
+from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots
+
+
+@dataclass(frozen=True)
+class StageInputs:
+    """What a prompt is worded from."""
+
+    row: ProblemRow
+    stage: str
+    """The stage that is asked for."""
+    chain: Mapping[str, str] = field(default_factory=dict)
+    """The outputs of all earlier stages that there are, by stage; of a tester's task those that it is about."""
+    critique: str = ""
+    """The gold of a critique."""
+
+
+@dataclass
+class Problems(WritesTests, options.Problems):
+    """Problems, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
+
+    name = "problems"
+    makes_folds = True
+    no_split_remedy = "data.held_out=embedded, or =FILE, to measure on other problems"
+
+    def __post_init__(self) -> None:
+        self._source = Path(self.path) if self.path else EMBEDDED
+        self.problem_format = "" if self.path else "python_io"
+        self.stop_text = "" if self.prompt.style == "bare" else "`"
+        self._names: set[str] = set()
+        """Functions that tasks ask for."""
+
+    @property
+    def stages(self) -> Sequence[str]:
+        return list(self.reasoning)
+
+    def splits(self) -> Mapping[str, Sequence[Task]]:
+        return self._tasks
+
+    def sizes(self) -> Mapping[str, int]:
+        return embedded_sizes(EMBEDDED, self.limit) if self._as_shipped else super().sizes()
+
+    @property
+    def _as_shipped(self) -> bool:
+        """Whether the splits are those of the embedded files."""
+        return self._source == EMBEDDED and self.as_read
+
+    def fingerprint(self, split: str) -> str:
+        embedded = embedded_content(EMBEDDED, split) if self._as_shipped else None
+        if embedded is None:
+            return content_hash([self.role, *(content(task.inputs.row) for task in self.splits()[split])])
+        return content_hash([embedded, self.role, checksum(ERRORS), self.limit, self.seed if self.limit else 0])
+
+    def left_out(self) -> Mapping[str, str]:
+        return self._read.left_out
+
+    def other_data(self, verifier: str) -> str:
+        fractions = {"test_fraction": 0.0, "dev_fraction": 0.0}
+        code = programs_at(Path(self.path), verifier, **fractions, seed=self.seed) if self.path else None
+        if code and all(reason.startswith(WEAK) for reason in code.left_out().values()):
+            return "data=code, which reads these rows for this verifier"
+        return ""
+
+    def no_training(self) -> str:
+        return self._read.no_training if self.path else ""
+
+    def gold_place(self, task: Task, by_tests: bool) -> str:
+        row = task.inputs.row
+        key = "good_tests" if self.role == TESTER else "tests" if by_tests else "solution"
+        return f"{row.where}, {key}" if row.where else key
+
+    def contents(self, task: Task) -> Sequence[str]:
+        """The text, and the solution but for embedded tasks, of which no two have one text or one solution."""
+        return [text_key(task.inputs.row.text)] if self._as_shipped else keys_of(task.inputs.row)
+
+    @property
+    def splits_apart(self) -> bool:
+        return self._as_shipped
+
+    def at_stage(self, task: Task, stage: str, chain: Mapping[str, str]) -> Task:
+        return replace(task, inputs=replace(task.inputs, stage=stage, chain=dict(chain)))
+
+    def is_code(self, stage: str) -> bool:
+        return stage in self.reasoning and self.reasoning[stage].form == "code"
+
+    def output(self, completion: str, task: Task) -> str:
+        if self.is_code(task.inputs.stage):
+            return whole_program(completion, task.inputs.row.entry_point).text or ""
+        return without_thoughts(completion).strip("\n")
+
+    @cached_property
+    def tester(self) -> "Problems":
+        return replace(self, role=TESTER)
+
+    def testing(
+        self, task: Task, attempt: str, programs: Sequence[str], earlier: Mapping[str, str] | None = None
+    ) -> Task:
+        row = task.inputs.row
+        wanted = CallsProblem(row.entry_point, row.solution, tuple(programs))
+        inputs = StageInputs(row, roles.TESTS, {self.stages[-1]: attempt, **(earlier or {})})
+        return replace(task, inputs=inputs, problem=wanted, gold=roles.good_tests(row), negatives=())
+
+    def together(self, task: Task, texts: Sequence[str]) -> Task:
+        return replace(task, problem=replace(task.problem, together=tuple(texts)))
+
+    def holding(self, task: Task, program: str) -> Task:
+        return replace(task, problem=CallsProblem(task.inputs.row.entry_point, program), negatives=())
+
+    def names(self, task: Task) -> Sequence[str]:
+        return roles.names_of(task.inputs.row)
+
+    def critique(self, task: Task, stage: str, output: str) -> Task:
+        return self._critique(task, stage, output, "")
+
+    def approves(self, critique: str) -> bool | None:
+        return roles.approves(critique)
+
+    def tests_in(self, text: str, task: Task) -> Sequence[str]:
+        name = task.inputs.row.entry_point
+        return [line_of(name, case) for case in read_tests(text, name).cases]
+
+    def repeated_tests(self, text: str, task: Task) -> Sequence[str]:
+        return read_tests(text, task.inputs.row.entry_point).repeated
+
+    def shown_tests(self, task: Task) -> Sequence[str]:
+        return [call_text(task.inputs.row.entry_point, case) for case in task.inputs.row.shown]
+
+    def failure_feedback(self, program: str, failed: Sequence[str]) -> Mapping[str, str]:
+        return roles.feedback(roles.LAST_CODE, program, {roles.FAILED: failed})
+
+    def tests_feedback(self, text: str, faults: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
+        return roles.feedback(roles.LAST_TESTS, without_thoughts(text), faults)
+
+    def demonstrations(self, task: Task) -> Sequence[Task]:
+        """A solver's: the problem at each stage whose output is known, after the good outputs of those before it. A tester's: the
+        tests, and critiques of an output that fits and of one that does not."""
+        known = self._outputs(task.inputs.row)
+        if self.role == SOLVER:
+            return [self.at_stage(task, stage, known) for stage in self.stages if stage in known]
+        return [task, *self._critiques(task, known)]
+
+    def task_prompt(self, task: Task) -> str:
+        inputs = task.inputs
+        if self.role == TESTER:
+            return roles.write_tester(inputs.row, inputs.stage, self.reasoning, inputs.chain, self.prompt.style)
+        return after_examples(self._worded(task), self._examples(task), self.prompt.style == "instruct")
+
+    def _worded(self, task: Task) -> str:
+        inputs = task.inputs
+        seen = (*self.shown_to(inputs.stage), roles.LAST_CODE, roles.FAILED)
+        shown = {name: inputs.chain[name] for name in seen if name in inputs.chain}
+        return roles.write(inputs.row, inputs.stage, self.reasoning[inputs.stage], shown, self.prompt.style)
+
+    def _examples(self, task: Task) -> list[tuple[str, str]]:
+        """Other problems at the task's stage, each with a good output, after good outputs of the stages that the task has one
+        of."""
+        if not self.prompt.shots:
+            return []
+        stage = task.inputs.stage
+        shots = chosen_shots(self._solved.get(stage, ()), task, self.prompt.shots, self.seed, self._alike)
+        known = [(shot, self._outputs(shot.inputs.row)) for shot in shots]
+        solved = [
+            self.at_stage(shot, stage, {name: text for name, text in outputs.items() if name in task.inputs.chain})
+            for shot, outputs in known
+        ]
+        return [(self._worded(shot), self.gold_completion(shot) or "") for shot in solved]
+
+    @cached_property
+    def _alike(self) -> Alike:
+        return Alike(_contents)
+
+    @cached_property
+    def _solved(self) -> Mapping[str, list[Task]]:
+        """By stage, the train problems that have a good output of it, each once."""
+        train = {task.id: task for task in self._tasks.get("train", ())}.values()
+        known = [(task, self._outputs(task.inputs.row)) for task in train]
+        return {stage: [task for task, outputs in known if stage in outputs] for stage in self.stages}
+
+    def parse(self, completion: str, task: Task) -> Candidate:
+        if self.is_code(task.inputs.stage):
+            return whole_program(completion, task.inputs.row.entry_point)
+        text = self.output(completion, task)
+        return Candidate(text) if text.strip() else Candidate(None, "an empty output")
+
+    def gold_completion(self, task: Task) -> str | None:
+        if self.role == TESTER:
+            return task.inputs.critique or roles.good_tests(task.inputs.row)
+        text = self._outputs(task.inputs.row).get(task.inputs.stage)
+        if text is None or self.prompt.style == "bare" or not self.is_code(task.inputs.stage):
+            return text
+        return fenced(text, "python")
+
+    def is_complete(self, text: str) -> bool:
+        """In words: with the fence that closes a block with the function of some task; another block may be a helper."""
+        return bool(self.stop_text) and block_closes(text, lambda block: defines(block, self._names or ("",)))
+
+    def _critiques(self, task: Task, known: Mapping[str, str]) -> list[Task]:
+        """Of the output of one stage and, where the family has another problem, of that one's at a stage; by the row's id."""
+        row = task.inputs.row
+        stage = _drawn(list(known), "fits", row)
+        found = [self._critique(task, stage, known[stage], roles.FITS)]
+        other = roles.sibling(row, self._families[row.split, row.family])
+        if other is None:
+            return found
+        texts = {name: roles.in_names_of(row, other, text) for name, text in self._outputs(other).items()}
+        if unlike := [name for name in known if name in texts and texts[name] != known[name]]:
+            stage = _drawn(unlike, "misses", row)
+            found.append(self._critique(task, stage, texts[stage], roles.MISSES + roles.missed(row, other)))
+        return found
+
+    def _critique(self, task: Task, stage: str, text: str, gold: str) -> Task:
+        asked = replace(task.inputs, stage=roles.critique_of(stage), chain={stage: text}, critique=gold)
+        return replace(task, inputs=asked)
+
+    @cached_property
+    def _families(self) -> Mapping[tuple[str, str], list[ProblemRow]]:
+        """The rows of each family of a split."""
+        found: dict[tuple[str, str], list[ProblemRow]] = {}
+        for tasks in self._tasks.values():
+            for task in tasks:
+                row = task.inputs.row
+                found.setdefault((row.split, row.family), []).append(row)
+        return found
+
+    def _outputs(self, row: ProblemRow) -> dict[str, str]:
+        """The good output of each stage, as far as they are known."""
+        known = {**row.stages, self.stages[-1]: row.solution.strip("\n")}
+        return {stage: known[stage] for stage in self.stages if stage in known}
+
+    @cached_property
+    def _tasks(self) -> dict[str, tuple[Task, ...]]:
+        placed = self.of_families(self._read.placed)
+        found = self.in_folds({name: list(map(self.task, self._limited(name, rows))) for name, rows in placed.items()})
+        return {name: tuple(_in_split(task, name) for task in tasks) for name, tasks in found.items()}
+
+    @cached_property
+    def _read(self) -> Source:
+        return read(self._source, (self.test_fraction, self.dev_fraction), self.seed, self.held_out)
+
+    def _limited(self, name: str, rows: Sequence[ProblemRow]) -> Sequence[ProblemRow]:
+        if not self.limit:
+            return rows
+        return sorted(rows, key=lambda row: uniform(self.seed, "limit", name, row.id))[: self.limit]
+
+    def task(self, row: ProblemRow) -> Task:
+        """A row as the role is asked it."""
+        self._names.add(row.entry_point.partition(".")[0])
+        code = self.stages[-1]
+        if self.role == TESTER:
+            wanted = CallsProblem(row.entry_point, row.solution, row.wrong)
+            inputs = StageInputs(row, roles.TESTS, {code: roles.attempt(row)})
+            return Task(row.id, row.family, row.difficulty, inputs, wanted, roles.good_tests(row))
+        inputs = StageInputs(row, code)
+        return Task(row.id, row.family, row.difficulty, inputs, row.tests, row.solution, row.wrong)
+
+
+def _contents(task: Task) -> Sequence[str]:
+    return keys_of(task.inputs.row)
+
+
+def _in_split(task: Task, name: str) -> Task:
+    """With the split in its row, which a fold has changed: no task is critiqued by a row of another split."""
+    inputs = task.inputs
+    return (
+        task if inputs.row.split == name else replace(task, inputs=replace(inputs, row=replace(inputs.row, split=name)))
+    )
+
+
+def _drawn(names: Sequence[str], purpose: str, row: ProblemRow) -> str:
+    return names[int(uniform(purpose, row.id) * len(names))]
+
+
+def of_tiny_solver() -> tuple[Problems, str]:
+    """The tasks that the embedded model `tiny_solver` imitates, and how its tokenizer splits text."""
+    return build(compose(["+stage=sft", "data=problems"]).config.data), "code"
+
+
+def of_tiny_tester() -> tuple[Problems, str]:
+    """Likewise of `tiny_tester`."""
+    return replace(of_tiny_solver()[0], role=TESTER), "code"

@@ -1,0 +1,348 @@
+"""Causes before the verdict: tasks and prompts, and the sampling of answers."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from operator import methodcaller
+from statistics import fmean
+from typing import Any
+
+from rlvr_exp.core.statistics import difference_error
+from rlvr_exp.records.rollout_files import RolloutRow
+from rlvr_exp.report.causes.judging import SOLVES, is_program
+from rlvr_exp.report.data import is_empty
+from rlvr_exp.report.evidence import LEAST, OFF, Cause, Counted, Evidence, Share, Sign, Weight, beginning, share, weigh
+
+SHORTEST = 20
+"""Characters of a gold that is in a prompt by no chance."""
+PAIR = 2
+"""Prompts in both splits that are no chance; tasks below which training knows hardly one thing."""
+APART, EASY, NEVER = 0.5, 0.3, 0.02
+"""Success in training as a part of the held-out tasks', at the same weights, below which the tasks differ in kind; success
+in training beside next to none held out, likewise; next to none."""
+FEW = 8
+"""Groups below which success is chance."""
+TWICE = re.compile(r"(<\|\w+\|>|\[INST\]|<s>|<start_of_turn>)(\w*\s*)\1\2")
+"""A mark of a chat template, and the role after it, twice in a row."""
+TOO_LONG = (
+    "Raise model.max_prompt_tokens ({option[model.max_prompt_tokens]} now) as far as the policy takes, or word tasks more "
+    "briefly (data.prompt)."
+)
+
+
+def _leaked(seen: Evidence) -> Sign:
+    """Golds are known for the evaluated tasks; the domain words those and the training tasks alike."""
+    golds = {task: text for task, gold in seen.golds.items() if len(text := gold.strip()) >= SHORTEST}
+    rows = {row.completion.task.id: row for row in (*seen.measured, *seen.rollouts) if row.completion.task.id in golds}
+    leaks = [row for row in rows.values() if golds[row.completion.task.id] in row.prompt]
+    return Sign(Share(len(leaks), len(rows)), rows=leaks)
+
+
+def _alike(seen: Evidence) -> Sign:
+    tasks: dict[str, set[str]] = defaultdict(set)
+    for row in seen.rollouts:
+        tasks[row.prompt].add(row.completion.task.id)
+    count = sum(map(len, tasks.values()))
+    most = max(tasks, key=lambda prompt: len(tasks[prompt]), default="")
+    return Sign(
+        Share(count - len(tasks), count),
+        rows=[row for row in seen.rollouts if row.prompt == most],
+        facts={"prompts": len(tasks), "tasks": count},
+    )
+
+
+def _copied(seen: Evidence) -> Sign | None:
+    """Held-out prompts that are trained on, under whatever names."""
+    trained, held_out = ({row.prompt for row in rows} for rows in (seen.rollouts, seen.measured))
+    both = trained & held_out
+    if len(both) < PAIR:
+        return None
+    return Sign(Share(len(both), len(held_out)), rows=[row for row in seen.measured if row.prompt in both])
+
+
+def _doubled(seen: Evidence) -> Sign:
+    prompts = {row.prompt: row for row in (*seen.measured, *seen.rollouts)}
+    twice = [row for prompt, row in prompts.items() if TWICE.search(prompt)]
+    return Sign(Share(len(twice), len(prompts)), rows=twice)
+
+
+def _one_task(seen: Evidence) -> Sign | None:
+    tasks = {task for one in seen.step_counts for task in one.tasks}
+    groups = sum(one.groups for one in seen.step_counts)
+    if not 0 < len(tasks) < PAIR or groups < LEAST["groups"]:
+        return None
+    return Sign(Share(groups, groups), rows=seen.rollouts, facts={"groups": groups})
+
+
+def _left_out(seen: Evidence) -> Sign:
+    train = seen.manifest.get("train") or {}
+    left, kept = int(train.get("left_out_prompt_too_long") or 0), int(train.get("tasks") or 0)
+    return Sign(Share(left, left + kept), rows=_too_long(seen), facts={"kept": kept})
+
+
+def _held_out_too_long(seen: Evidence) -> Sign:
+    found = [one for one in (seen.before, seen.after) if one is not None]
+    long, of = sum(one.met("prompt_too_long") for one in found), sum(one.samples for one in found)
+    return Sign(Share(long, of), rows=_too_long(seen))
+
+
+def _too_long(seen: Evidence) -> list[RolloutRow]:
+    return [row for row in seen.measured if row.verdict.bucket == "prompt_too_long"]
+
+
+def _other_tasks(seen: Evidence) -> Sign | None:
+    """Success in the first steps against that of the same policy, sampled alike, on the held-out tasks."""
+    if seen.before is None or seen.drawn_otherwise or seen.before.met("prompt_too_long"):
+        return None
+    steps = beginning(seen.step_counts, "groups")
+    training, held_out = [value for one in steps for value in one.group_success], seen.before.group_success
+    if min(len(training), len(held_out)) < FEW:
+        return None
+    here, there, start = fmean(training), fmean(held_out), fmean(steps[0].group_success or training)
+    harder = max(here, start) < APART * there
+    if not harder and not (there < NEVER and min(here, start) > EASY):
+        return None
+    if abs(here - there) < 3 * difference_error(training, held_out):
+        return None
+    return Sign(
+        weight=Weight.BLOCKS if here < NEVER else Weight.HOLDS_BACK,
+        rows=[row for row in seen.rollouts if row.completion.correct is not harder],
+        facts={
+            "training": here, "held_out": there, "kind": "harder" if harder else "easier", "groups": len(training),
+            "tasks": len(held_out),
+        },
+    )  # fmt: skip
+
+
+OF_TASKS = (
+    Cause("template", _doubled,
+        "The chat template stands twice: {share} prompts have one of its marks twice in a row",
+        "The policy has seen no text of this form: the prompt holds a template already, and gets another.",
+        "Give data without a template, or model.chat_template=never.",
+        (0.5, 0.2), explains=("parse", "none_pass", "dead_failed", "truncation", "no_end")),
+    Cause("leak", _leaked,
+        "A leak: the gold answer stands in the prompt of {share} tasks",
+        "The policy can copy what it is to find; success says nothing about tasks whose answer is not given.",
+        "See how the prompt is worded (data=..., shots included), and leave the answer out.", (0.5, 0.2)),
+    Cause("duplicates", _alike,
+        "Duplicates: {share} of the training tasks examined have the same prompt as another task",
+        "{prompts:,} different prompts stand under {tasks:,} names: each step samples the same thing many times over.",
+        "Remove the duplicates from the data, or see whether the prompt leaves out what tells its tasks apart.",
+        (0.8, 0.3), explains=("one_answer", "overfit", "trained_on_held_out")),
+    Cause("duplicates", _one_task,
+        "One task: all {groups:,} groups of training sample the same one",
+        "What is learned is the answer to this task; success in training says nothing about others.",
+        "More data: data.limit, data.path; see how many training tasks the manifest counts.",
+        (0.8, 0.5), explains=("one_answer", "overfit", "dead_solved", "dead_failed", "entropy_collapse", "few_tasks")),
+    Cause("trained_on_held_out", _copied,
+        "Held out and trained on: {share} held-out prompts are prompts of training too",
+        "The same tasks stand in both splits, under whatever names: held-out success measures memory as well, and says "
+        "nothing about new tasks.",
+        "Remove the shared tasks from one of the splits (data.path, evaluation.split), by what they ask, not by their "
+        "names.", (0.5, 0.02)),
+    Cause("prompts_too_long", _left_out,
+        "Prompts are too long: {share} training tasks are left out",
+        "What is learned from are the {kept:,} tasks with the shortest prompts; in evaluations the others fail by "
+        "prompt_too_long.",
+        TOO_LONG, (0.9, 0.5)),
+    Cause("prompts_too_long", _held_out_too_long,
+        "Prompts are too long: {share} held-out answers failed by prompt_too_long",
+        "These tasks are never put to the policy, and count as failed before and after: what it learns of the others "
+        "is all that the rates can show.",
+        TOO_LONG, (0.9, 0.1)),
+)  # fmt: skip
+
+OTHER_TASKS = Cause("other_tasks", _other_tasks,
+    "Training tasks are far {kind} than the held-out ones: {training:.0%} pass in the first steps, {held_out:.0%} of "
+    "the same policy's held out",
+    "The same weights, sampled alike, answered {groups} groups of training and {tasks} held-out tasks: what differs is "
+    "the tasks, or what counts as right for them.",
+    "Training tasks like the held-out ones (data=..., data.path, curriculum); +stage=validate shows whether the golds "
+    "of the training tasks pass.", explains=("none_pass", "dead_failed"))  # fmt: skip
+
+
+ONE_TEXT = (0.85, 0.7)
+"""(blocks, holds back): share of groups whose completions are one text."""
+SURE, FALLEN = 0.02, 0.1
+"""Entropy of a token, in nats, below which little is left to choose; the part of its first value that it must have fallen
+to."""
+OPEN = 1.5
+"""Entropy of a completion, in nats, above which groups of equal samples are no chance."""
+WORSE = 0.5
+"""Success drawn in one way as a part of that drawn in the other, at the same weights, below which sampling is the cause."""
+HOT = 1.5
+"""A temperature above those in common use."""
+RANDOM = 5.0
+"""Entropy of a token, in nats, of a policy that has learned no text."""
+COMPLETE = 0.8
+"""Share of programs among answers that reached their limit: of those cut at any place many can be parsed, not nearly all."""
+LONGER = 2
+"""An answer that is so many times as long as the gold was not cut short."""
+
+
+def _cut_by_stop(seen: Evidence) -> Sign | None:
+    """Answers end at a stop text, and none of those passes."""
+    rows, texts = seen.rollouts, tuple(filter(None, seen.option("algorithm.stop", []) or []))
+    # A completion with such a text has ended there, wherever in its last token the text is.
+    ended = [row for row in rows if any(text in row.completion.text for text in texts)]
+    passed, unread = (
+        Share(sum(holds(row) for row in ended), len(ended))
+        for holds in (lambda row: row.completion.correct, lambda row: row.verdict.bucket == "parse")
+    )
+    if passed.high > SOLVES:
+        return None
+    found = Share(len(ended), len(rows))
+    weight = weigh(Sign(found), 0.8 if unread.value > 0.5 else 2.0, 0.4)
+    return Sign(found, weight, rows=ended, facts={"passed": passed, "unread": unread}) if weight else None
+
+
+def _random(seen: Evidence) -> Sign | None:
+    """The initial policy has learned no text at all."""
+    first, _ = seen.ends("entropy")
+    if seen.before is None or not first >= RANDOM or seen.number("algorithm.temperature", 1.0) >= HOT:
+        return None
+    found = share([seen.before], methodcaller("unread", "parse", "truncated"))
+    scratch = "It was built with random weights: model.from_scratch=true." if seen.option("model.from_scratch") else ""
+    return Sign(found, rows=seen.failed(), facts={"entropy": first, "scratch": scratch})
+
+
+def _drawn_otherwise(seen: Evidence) -> Sign | None:
+    """The same weights do well when drawn in one way and badly in the other."""
+    names = seen.drawn_otherwise
+    if not names or seen.before is None or not seen.step_counts:
+        return None
+    first = beginning(seen.step_counts)
+    training, measured = (
+        Share(sum(one.met("passed") for one in part), sum(one.samples - one.met("no_verdict") for one in part))
+        for part in (first, [seen.before])
+    )
+    worse, better = sorted((training, measured), key=lambda one: one.value)
+    if not (training.of and measured.of and worse.high < WORSE * better.low):
+        return None
+    options = ", ".join(
+        f"{node}.{name}={seen.option(f'{node}.{name}')}" for name in names for node in ("algorithm", "evaluation")
+    )
+    steps = {one.step for one in first}
+    rows = [row for row in seen.rollouts if row.step in steps and row.verdict.outcome == "failed"]
+    facts = {"training": training.value, "measured": measured.value, "options": options, **_verdicts(seen)}
+    return Sign(weight=Weight.BLOCKS, rows=rows if worse is training else seen.measured, facts=facts)
+
+
+def _hot(seen: Evidence) -> Sign | None:
+    """Tokens are sampled nearly at random, in training and in the evaluation alike."""
+    if seen.number("algorithm.temperature", 1.0) < HOT:
+        return None
+    found = share(beginning(seen.step_counts), methodcaller("met", "parse", "truncated"))
+    return Sign(found, rows=seen.failed(), facts=_verdicts(seen))
+
+
+def _verdicts(seen: Evidence) -> Mapping[str, Any]:
+    met = sum((Counter(one.verdicts) for one in beginning(seen.step_counts)), Counter[str]())
+    return {"verdicts": ", ".join(f"{name} {count:,}" for name, count in met.most_common(4))}
+
+
+def _endless(seen: Evidence) -> Sign | None:
+    """No answer ends, though what stands in them is complete: longer than the gold, or a program."""
+    found = share(seen.series, lambda one: one.truncated)
+    cut = [row for row in seen.samples if row.completion.truncated]
+    done = Share(sum(_is_complete(row, seen) for row in cut), len(cut))
+    if done.low < 0.5 or done.value < COMPLETE:
+        return None
+    return Sign(found, rows=cut, facts={"done": done})
+
+
+def _is_complete(row: RolloutRow, seen: Evidence) -> bool:
+    text, gold = row.completion.text, seen.golds.get(row.completion.task.id, "")
+    return is_program(text) or bool(gold.strip() and len(text) >= LONGER * len(gold))
+
+
+def _repeating(seen: Evidence) -> Sign | None:
+    """All members of a group are the same text, though the policy has entropy left: the sampler repeats itself."""
+    (_, last), (_, length) = seen.ends("entropy"), seen.ends("tokens/completion_mean")
+    if not last * length > OPEN:
+        return None
+    sign = _one_text(seen)
+    return Sign(sign.share, onset=sign.onset, rows=sign.rows, facts={"entropy": last, "length": length})
+
+
+def _one_text(seen: Evidence) -> Sign:
+    # An evaluation may sample each task once; only groups of training are meant to differ.
+    texts: dict[tuple[int, int], set[str]] = defaultdict(set)
+    for row in seen.rollouts:
+        texts[row.step, row.group].add(row.completion.text)
+    rows = [row for row in reversed(seen.rollouts) if len(texts[row.step, row.group]) == 1]
+    sign = Counted(lambda one: one.one_text, lambda row: False, "groups")(seen)
+    return Sign(sign.share, onset=sign.onset, rows=rows)
+
+
+def _collapsed(seen: Evidence) -> Sign | None:
+    """No entropy is left: groups are of one text; or by the entropy alone, where the groups do not speak against it."""
+    sign, points, (first, last) = _one_text(seen), seen.column("entropy"), seen.ends("entropy")
+    weight, begun = weigh(sign, *ONE_TEXT), sign.onset
+    # A token of low entropy is not an answer of low entropy: long answers can still all differ.
+    if weight is None and last < min(SURE, FALLEN * first) and (sign.share.value >= 0.5 or not sign.share.of):
+        weight = Weight.HOLDS_BACK
+        begun = next((step for step, value in points if value < min(SURE, FALLEN * first)), 0)
+    narrow = [name for name in list(OFF)[:4] if seen.option(f"algorithm.{name}", OFF[name]) != OFF[name]]
+    drawing = ", ".join(f"algorithm.{name}={seen.option(f'algorithm.{name}')}" for name in narrow)
+    facts = {
+        "same": f"in {sign.share} groups all completions are one text" if sign.share.of else "as the entropy says",
+        "entropy": seen.entropies,
+        "wider": f"Draw more widely: {drawing} now. Else a lower" if drawing else "A lower",
+    }
+    return Sign(sign.share, weight, begun, sign.rows, facts) if weight else None
+
+
+OF_DRAWS = (
+    Cause("stop", _cut_by_stop,
+        "Answers are cut by a stop text: {share} completions end at algorithm.stop={option[algorithm.stop]}",
+        "Of these {passed} pass, {unread} cannot be read as a program.",
+        "Drop the stop text, or name one that follows a complete answer."),
+    Cause("random_policy", _random,
+        "The policy draws nearly at random: {entropy:.3g} nats a token before any update",
+        "{share} of its answers before training hold no program: no reward can tell them apart. {scratch}",
+        "Begin with a policy that writes the language: model.path, model.name, or +stage=sft first. Of a checkpoint "
+        "that should know it, see whether weights and tokenizer belong together.", (0.8, 0.8)),
+    Cause("sampling", _drawn_otherwise,
+        "Answers are drawn otherwise than they are measured: {training:.0%} pass in training, {measured:.0%} of the "
+        "same policy's in the evaluation before",
+        "At the same weights only the draws differ: {options}. First verdicts in training: {verdicts}.",
+        "Bring the sampling options of algorithm and evaluation near each other; a temperature of 1 and no filters are "
+        "the policy's own distribution."),
+    Cause("sampling", _hot,
+        "Answers are drawn nearly at random: algorithm.temperature={option[algorithm.temperature]}",
+        "{share} completions of the first steps hold no program. First verdicts in training: {verdicts}.",
+        "A temperature near 1 is the policy's own distribution.", (0.4, 0.4)),
+    Cause("empty", Counted(lambda one: one.empty, is_empty),
+        "Empty answers: {share} completions hold no text",
+        "The policy ends its answer at once, so there is nothing to judge.",
+        "Look at the end-of-text token, at model.chat_template and at algorithm.stop={option[algorithm.stop]}: a stop "
+        "string that matches at once leaves nothing.", (0.8, 0.3)),
+    Cause("repeats", _repeating,
+        "The sampler repeats itself: in {share} groups all completions are one text",
+        "The policy's own entropy is {entropy:.3g} nats a token over {length:.3g} tokens: equal draws cannot be "
+        "chance.",
+        "Look at the sampler's seeds: each sample of a group needs a draw of its own.",
+        ONE_TEXT, explains=("entropy_collapse",)),
+)  # fmt: skip
+
+OF_ANSWERS = (
+    Cause("entropy_collapse", _collapsed,
+        "Entropy collapse: {same}",
+        "Where all answers to a prompt are the same, none is better than another and nothing is learned. {entropy}",
+        "{wider} optimizer.lr, algorithm.entropy_coef or algorithm.kl_coef above 0, a wider algorithm.clip_high; "
+        "resume from a checkpoint before the collapse.", ONE_TEXT, explains=("dead_failed", "dead_solved")),
+    Cause("no_end", _endless,
+        "Answers do not end: {share} completions reached their limit of {option[model.max_completion_tokens]} tokens, "
+        "with a complete answer in them",
+        "Of those examined {done} hold a program, or more text than the gold: the policy writes its answer and never "
+        "the token that ends one.",
+        "See that the end-of-text token of tokenizer_config.json and generation_config.json is the one that the model "
+        "learned to write, and model.chat_template; or name a text that ends an answer (algorithm.stop, "
+        "evaluation.stop).", (0.95, 0.9), explains=("truncation", "dead_failed", "none_pass")),
+    Cause("truncation", Counted(lambda one: one.truncated, lambda row: row.completion.truncated),
+        "Truncation: {share} completions were cut at their limit of {option[model.max_completion_tokens]} tokens",
+        "An answer that is cut off is not judged and counts as failed, however good it was.",
+        "Raise model.max_completion_tokens, or teach shorter answers first (+stage=sft); a policy that never ends its "
+        "answer lacks its end-of-text token.", (0.85, 0.25)),
+)  # fmt: skip

@@ -1,0 +1,55 @@
+"""The style of pages and docstrings, by counts: words that mark noun-less clauses, the number and size of pages, their titles."""
+
+import ast
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from page_commands import PACKAGE, ROOT
+
+RECIPES = {"smollm2_mbpp.md"}
+"""One short page each, which do not count towards the size of the documentation."""
+PAGES = [ROOT / "README.md", *sorted((PACKAGE / "docs").glob("*.md"))]
+MOST_PAGES, MOST_WORDS = 30, 28_000
+"""Of all pages except recipes. A word has a letter or a digit, so that the bars of tables do not count."""
+PER_THOUSAND_WORDS = {
+    "pages": {"where": 0.5, "what": 0.5, "which": 1.0},
+    "docstrings": {"where": 7.3, "what": 7.0, "which": 5.3},
+}
+"""Most occurrences: slightly above the values reached. The goal for docstrings is 3, 2 and 3."""
+CLAUSE = re.compile(r"^#+ (?:What|Which|Where|How|Who|When)\b.*", re.MULTILINE)
+
+
+def docstrings(file: Path) -> Iterable[str]:
+    """Docstrings of a file, and the strings that stand behind its assignments."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value.value
+
+
+TEXTS = {
+    "pages": "\n".join(page.read_text(encoding="utf-8") for page in PAGES),
+    "docstrings": "\n".join(text for file in sorted(PACKAGE.rglob("*.py")) for text in docstrings(file)),
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_clauses_have_subjects(kind: str) -> None:
+    words = re.findall(r"[a-z]+", TEXTS[kind].lower())
+    rates = {word: 1000 * words.count(word) / len(words) for word in PER_THOUSAND_WORDS[kind]}
+    assert len(words) > 10_000
+    assert {word: round(rate, 2) for word, rate in rates.items() if rate > PER_THOUSAND_WORDS[kind][word]} == {}
+
+
+def test_the_documentation_stays_small() -> None:
+    counted = [page for page in PAGES if page.name not in RECIPES]
+    assert len(counted) <= MOST_PAGES
+    words = [word for page in counted for word in page.read_text(encoding="utf-8").split() if re.search(r"\w", word)]
+    assert len(words) <= MOST_WORDS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_titles_are_nouns(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert CLAUSE.findall(text) == []
