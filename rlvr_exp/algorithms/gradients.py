@@ -16,18 +16,15 @@ other, near 1 a higher rate, or a smaller batch, would get as far in less time.
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.rollouts.distributed import any_rank
-
-if TYPE_CHECKING:
-    from rlvr_exp.algorithms.stepped import Stepped
 
 REWARD, LOSS, GRADIENT = CAUSES = ("reward", "loss", "gradient")
 """Possible causes; a skipped update counts for the first that applies."""
@@ -146,19 +143,24 @@ class Clipping:
         self.cosine: GradientCosine | None = None
         """Between updates, where it is asked for."""
 
-    def clip(self, trainer: "Stepped") -> float:
-        """Clip the trainer's gradient to `max_grad_norm`; returns its norm before, over all ranks."""
-        limit = trainer.args.max_grad_norm
-        layers = {} if trainer.under_deepspeed else layer_norms(trainer.model_wrapped)
-        before = float(trainer._clip_grad_norm(trainer.model_wrapped))
-        if math.isfinite(before):  # Any other update is skipped (rlvr_exp.algorithms.gradients).
-            # DeepSpeed clips inside its step, on gradients that are sharded over the processes.
-            after = min(before, limit) if trainer.under_deepspeed else float(grad_norm(trainer.model_wrapped))
+    def clip(
+        self, model: nn.Module, clip: Callable[[nn.Module], torch.Tensor], limit: float, under_deepspeed: bool
+    ) -> float:
+        """Clip the gradient to the norm `limit`; returns its norm before, over all ranks.
+
+        Args:
+            clip: the trainer's own clipping, which returns the norm before. DeepSpeed clips inside its step, on gradients
+                that are sharded over the processes.
+        """
+        layers = {} if under_deepspeed else layer_norms(model)
+        before = float(clip(model))
+        if math.isfinite(before):  # Otherwise the guard skips the update.
+            after = min(before, limit) if under_deepspeed else float(grad_norm(model))
             self._steps.append((before, after, before > limit))
             for place, norm in layers.items():
                 self._layers.setdefault(place, []).append(norm)
             if self.cosine is not None:
-                self.cosine.update(trainer.model_wrapped)
+                self.cosine.update(model)
         return before
 
     def state_dict(self) -> dict[str, object]:

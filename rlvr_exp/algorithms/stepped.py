@@ -99,6 +99,7 @@ class Stepped(ABC):
     _metrics: Any
     _tr_loss: torch.Tensor
     _total_loss_scalar: float
+    _clip_grad_norm: Callable[[nn.Module], torch.Tensor]
     _finalize_training: Callable[..., Any]
     _get_learning_rate: Callable[[], float]
     _init_training_state: Callable[..., Any]

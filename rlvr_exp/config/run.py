@@ -136,7 +136,7 @@ class Viewer:
     """Samples of each logged step shown with their verdicts: the best and the worst paid, then others by chance."""
 
 
-@configures("rlvr_exp.training.row_log.TensorBoard")
+@configures("rlvr_exp.training.tensorboard.TensorBoard")
 @dataclass
 class TensorBoard(Viewer):
     """TensorBoard event files in the run directory."""

@@ -136,7 +136,8 @@ class Learner:
         self.guard.check(self.steps)
         torch.manual_seed(derive(trainer.args.seed, "update", self.role, step, trainer.args.process_index))
         loss = trainer.gradient()
-        norm = self._clipping.clip(trainer)
+        clip, limit = trainer._clip_grad_norm, trainer.args.max_grad_norm
+        norm = self._clipping.clip(trainer.model_wrapped, clip, limit, trainer.under_deepspeed)
         applied = self.guard.applies(step, norm)
         self._note(loss, applied)
         self._step(applied)

@@ -13,7 +13,7 @@ from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking import Tracker, read_metrics
 from rlvr_exp.records.tracking_sinks import COLUMNS
-from rlvr_exp.training.row_log import TensorBoard
+from rlvr_exp.training.tensorboard import TensorBoard
 
 COMPLETION = completion("rotate-1", "failed", "wrong_answer", log="case 2 | expected\n<b>1</b>")
 ROW = RolloutRow(COMPLETION, step=1, group=0, prompt="1 2")
@@ -26,7 +26,7 @@ def test_a_missing_package_is_refused_with_the_remedy(monkeypatch):
 
 
 def test_building_it_imports_no_package():
-    code = "import sys; from rlvr_exp.training.row_log import TensorBoard; TensorBoard();"
+    code = "import sys; from rlvr_exp.training.tensorboard import TensorBoard; TensorBoard();"
     code += "sys.exit(bool({'tensorboard', 'torch'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
