@@ -1,11 +1,11 @@
 """Optimizers by name: each builds a torch optimizer for a model. Schedules and gradient clipping are the trainer's.
 
-All decay only matrices, never norms and biases. Their options are documented in rlvr_exp.config.optimizer.
+All decay only matrices, never norms and biases. Their options are documented in rlvr_exp.config.algorithm.
 
 Schedules by name: the learning rate of each step, as arguments of Transformers' trainer, which steps them.
 
 Step s, counted from 1, is taken at the rate of position s - 1: the first step of a warm-up from 0 moves nothing. Every
-parameter group follows the same curve from its own highest rate. Options are documented in rlvr_exp.config.optimizer.
+parameter group follows the same curve from its own highest rate. Options are documented in rlvr_exp.config.algorithm.
 """
 
 from abc import ABC, abstractmethod
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from rlvr_exp.config import optimizer as options
+from rlvr_exp.config import algorithm as options
 from rlvr_exp.core.errors import InputError, InputProblem
 
 Parameters = list[nn.Parameter]

@@ -30,8 +30,8 @@ from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.load import build
 from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.config.run import Probe
-from rlvr_exp.config.scales import HELD_OUT_BITS, HELD_OUT_LOSS
 from rlvr_exp.config.schema import Config
+from rlvr_exp.core.measures import HELD_OUT_BITS, HELD_OUT_LOSS
 from rlvr_exp.core.seeds import derive, stream
 from rlvr_exp.models.adapters import activate, adapter_metrics
 from rlvr_exp.models.policy import Policy

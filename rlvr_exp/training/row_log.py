@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.training.learner import Learner
 
