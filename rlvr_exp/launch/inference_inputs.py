@@ -21,10 +21,10 @@ from typing import Any
 
 from hydra.utils import get_class
 
-from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.names import suggest
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stage_options import STDIN
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.launch.data_check import domain_of, no_vote, problem_formats, verifier_mismatch

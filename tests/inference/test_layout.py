@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from input_rows import puzzle
 from thinning import tries
 
-from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.needs import formatter_missing
+from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.dafny.problem import DafnyProblem
 from rlvr_exp.domains.edits.action import parse_action

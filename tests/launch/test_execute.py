@@ -159,8 +159,7 @@ def test_inline_runs_in_this_process(tmp_path: Path) -> None:
     seen: list[tuple[int, RunContext]] = []
 
     def inline(config, context: RunContext) -> int:
-        from rlvr_exp.records.context import StageResult
-        from rlvr_exp.records.summary import write_summary
+        from rlvr_exp.records.context import StageResult, write_summary
 
         seen.append((os.getpid(), context))
         context.progress(kind="note", text="here")
@@ -194,7 +193,7 @@ def test_a_childs_end_becomes_an_exit_code(returncode: int, asked: bool, code: i
 def test_the_terminal_says_at_once_that_imports_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the parent can say before its child can: the first seconds are imports."""
     told: list[dict] = []
-    monkeypatch.setattr("rlvr_exp.launch.progress.Progress.event", lambda self, event: told.append(dict(event)))
+    monkeypatch.setattr("rlvr_exp.launch.console.Progress.event", lambda self, event: told.append(dict(event)))
     monkeypatch.setattr(module, "run_children", lambda *_: told.append({"kind": "started"}) or Ended(0, False))
     execute(compose(["+stage=evaluate"]), COMMAND, tmp_path / "run")
     assert told == [{"kind": "wait", "name": "starting: imports"}, {"kind": "started"}]

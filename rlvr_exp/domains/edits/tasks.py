@@ -16,8 +16,7 @@ from typing import Any
 
 import yaml
 
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform

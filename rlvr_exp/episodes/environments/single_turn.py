@@ -1,6 +1,6 @@
 """One prompt, one completion, one verdict."""
 
-from rlvr_exp.config import environment as options
+from rlvr_exp.config import data as options
 from rlvr_exp.episodes.environment import Environment, Run
 from rlvr_exp.episodes.episode import Episode
 from rlvr_exp.tasks.base import Domain

@@ -10,7 +10,7 @@ from typing import Any
 
 from rlvr_exp.core.errors import Interrupted, RlvrError
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.verdict_file import VerdictCounter, VerdictFile, row_of
+from rlvr_exp.records.resumable_jsonl import VerdictCounter, VerdictFile, row_of
 from rlvr_exp.stages.shared.verifier_setup import system_metrics
 from rlvr_exp.tasks.formats.rows import Malformed, read_row
 from rlvr_exp.tasks.row_file import RowLine
