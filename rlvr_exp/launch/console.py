@@ -17,8 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
-from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stage_options import STDIN
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.core.files import replacing
 

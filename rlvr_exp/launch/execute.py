@@ -18,19 +18,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from rlvr_exp.config.advice import advice
 from rlvr_exp.config.load import to_yaml
 from rlvr_exp.config.model import is_converted
 from rlvr_exp.config.needs import loads_weights
 from rlvr_exp.config.roles import of_role
-from rlvr_exp.config.scales import counted, scale_of
-from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema import STAGES, Config, reads, repeatable
 from rlvr_exp.config.schema_check import Checked
-from rlvr_exp.config.stages import STAGES, reads, repeatable
+from rlvr_exp.config.suited import advice
 from rlvr_exp.config.tree import dotted
-from rlvr_exp.core import checksums
+from rlvr_exp.core import hashing
 from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED, InputError, InputProblem
 from rlvr_exp.core.files import write_text
+from rlvr_exp.core.measures import counted, scale_of
 from rlvr_exp.launch.children import Ended, log_name, run_children
 from rlvr_exp.launch.console import Progress, Rows, carries_rows, keep_standard_input, message_stream, printable, unread
 from rlvr_exp.launch.data_check import left_out_warning
@@ -81,7 +80,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
             return _nothing_left(root, begins)
         with writing(directory):
             _write_what_is_known(checked, command, begins, directory, root)
-            checksums.hand_over(directory)
+            hashing.hand_over(directory)
         scratch = directory.name.startswith(SCRATCH)
         if not scratch:
             print(f"run directory: {directory}", file=message_stream(config), flush=True)
@@ -93,7 +92,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
             code, rank, reason = _in_children(config, directory, start)
         else:
             (code, reason), rank = _inline(config, directory, inline), 0
-        checksums.drop(directory)
+        hashing.drop(directory)
         summary = read_summary(directory) or {"status": STATUS[code], "reason": reason}
         if config.parallel.node == 0 and STAGES[config.stage].reported and not config.run.trial:
             code, cause = _report(directory, code)

@@ -17,9 +17,8 @@ from typing import Any, cast
 import rlvr_exp
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.parallel import SHARDING, Parallel, first_alone
-from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema import Config, reads, trains
 from rlvr_exp.config.schema_check import Checked
-from rlvr_exp.config.stages import reads, trains
 from rlvr_exp.core.files import write_text
 from rlvr_exp.records.fingerprint import flat
 

@@ -16,9 +16,8 @@ import yaml
 
 from rlvr_exp.config.load import build, resolved
 from rlvr_exp.config.run import AUTO
-from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema import Config, measures, repeatable, resumable, trains
 from rlvr_exp.config.schema_check import Checked
-from rlvr_exp.config.stages import measures, repeatable, resumable, trains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import STEP, OtherFormat, check_sound
 from rlvr_exp.launch.process_environment import of_node

@@ -12,8 +12,8 @@ from functools import cached_property
 from statistics import fmean, median
 from typing import Any
 
-from rlvr_exp.config.scales import scale_of
-from rlvr_exp.config.stages import imitates, trains
+from rlvr_exp.config.schema import imitates, trains
+from rlvr_exp.core.measures import scale_of
 from rlvr_exp.core.statistics import NORMAL, difference_error, wilson
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking import Row

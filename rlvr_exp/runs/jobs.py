@@ -13,8 +13,8 @@ import yaml
 
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.load import resolved
+from rlvr_exp.config.schema import repeatable, trains
 from rlvr_exp.config.schema_check import Checked
-from rlvr_exp.config.stages import repeatable, trains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.launch.resume import data_fingerprints

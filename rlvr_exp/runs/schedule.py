@@ -14,11 +14,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.config.advice import advice
 from rlvr_exp.config.algorithm import ReinforcementLearning
 from rlvr_exp.config.load import build
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import trains
+from rlvr_exp.config.schema import Config, trains
+from rlvr_exp.config.suited import advice
 from rlvr_exp.core.errors import (
     BAD_INPUT,
     DONE,

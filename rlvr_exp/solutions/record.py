@@ -7,17 +7,16 @@ This module runs no program: the caller brings the outputs as `output_hash` name
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.core.files import replacing
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.solutions.syntax import Syntax, syntax_of
-from rlvr_exp.tasks.row_file import RowLine, lines
+from rlvr_exp.tasks.rows import RowLine, lines
 from rlvr_exp.verifiers.base import Verdict
 
 Operator = Literal["sampled", "refined", "relabelled", "gold"]
@@ -143,16 +142,6 @@ LONGEST = 64 << 20
 """Bytes of a line."""
 SHOWN = 20
 """Faults that are named."""
-
-
-def write_rows(path: Path, solutions: Iterable[Solution]) -> int:
-    """Write all solutions as JSON lines, or no file if one of them fails; returns the number of rows."""
-    count = 0
-    with replacing(path) as temporary, open(temporary, "w", encoding="ascii") as out:
-        for one in solutions:
-            out.write(json.dumps(to_row(one), allow_nan=False) + "\n")
-            count += 1
-    return count
 
 
 def checked_rows(path: Path) -> int:

@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 
-from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.model import OF_PROMPTS
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stage_options import STDIN
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY

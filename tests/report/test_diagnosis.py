@@ -11,7 +11,7 @@ from sicknesses import LATE, SICK, failing, flaky, garbage, hacked
 from thinning import thinned, tries
 
 import rlvr_exp
-from rlvr_exp.config.stages import STAGES, trains
+from rlvr_exp.config.schema import STAGES, trains
 from rlvr_exp.report import Report
 from rlvr_exp.report.causes import CAUSES
 from rlvr_exp.report.data import count_step

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from rlvr_exp.config.data import Data, fraction_problems
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.prepare import Corpus, Prepare
+from rlvr_exp.config.stage_options import Corpus, Prepare
 from rlvr_exp.core.errors import InputProblem
 
 GRIDS = ("compact", "spaced", "json")

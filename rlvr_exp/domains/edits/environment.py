@@ -6,10 +6,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.load import build
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.edits import options
 from rlvr_exp.episodes.environment import Environment

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.load import build
 from rlvr_exp.config.load import load as load_config
 from rlvr_exp.config.model import Model, at_checkpoint
 from rlvr_exp.config.needs import weights_missing
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.problems.options import ADVERSARIAL
 from rlvr_exp.domains.problems.reasoning import InStages, before

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rlvr_exp.config import environment as options
+from rlvr_exp.config import data as options
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.episode import POLICY, Episode, Sample
 from rlvr_exp.tasks.base import Domain

@@ -8,7 +8,7 @@ from operator import methodcaller
 from statistics import fmean, linear_regression
 from typing import Any
 
-from rlvr_exp.config.advice import extremes, far_rate
+from rlvr_exp.config.suited import extremes, far_rate
 from rlvr_exp.report.evidence import Cause, Evidence, Share, Sign, Weight, halfway, in_points, late, middle, share
 
 GAP = 0.05

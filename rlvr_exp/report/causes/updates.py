@@ -9,8 +9,7 @@ from operator import methodcaller
 from statistics import fmean, median
 from typing import Any
 
-from rlvr_exp.config.advice import TOO_HIGH
-from rlvr_exp.config.suited import usual_rate
+from rlvr_exp.config.suited import TOO_HIGH, usual_rate
 from rlvr_exp.report.data import StepCounts
 from rlvr_exp.report.evidence import (
     Cause,

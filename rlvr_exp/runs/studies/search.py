@@ -12,13 +12,13 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config import search as options
+from rlvr_exp.config import study as options
 from rlvr_exp.config.load import resolved
-from rlvr_exp.config.scales import scale_of
 from rlvr_exp.config.schema_check import Checked
-from rlvr_exp.config.search import Dimension, dimensions
+from rlvr_exp.config.study import Dimension, dimensions
 from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED, InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.measures import scale_of
 from rlvr_exp.core.statistics import Estimate
 from rlvr_exp.records.context import COMPLETED, STATUS, read_summary
 from rlvr_exp.records.fingerprint import flat

@@ -10,7 +10,7 @@ from typing import Any
 
 from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.run import Select, planned
-from rlvr_exp.config.stages import trains
+from rlvr_exp.config.schema import trains
 from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.phase import EVALUATE, phase
