@@ -28,7 +28,7 @@ from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.adapters import with_adapter
 from rlvr_exp.models.policy import load_policy, load_tokenizer
-from rlvr_exp.models.tokenizer_training import CODE, GRID, train_tokenizer, training_texts
+from rlvr_exp.models.random_weights import CODE, GRID, train_tokenizer, training_texts
 from rlvr_exp.records.context import RunContext
 
 

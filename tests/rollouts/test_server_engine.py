@@ -17,13 +17,11 @@ from torch import nn
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import EMBEDDED_MODEL
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
-from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.engines.base import RolloutRequest
 from rlvr_exp.rollouts.engines.probe import HONOURED, IGNORED, KEPT, REMOVED
-from rlvr_exp.rollouts.engines.served_policy import ServedPolicy, served_policy
-from rlvr_exp.rollouts.engines.server import ServerEngine
-from rlvr_exp.rollouts.rollout_loop import generate_and_verify
-from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.rollouts.engines.server import ServedPolicy, ServerEngine, served_policy
+from rlvr_exp.rollouts.run_episodes import generate_and_verify
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Direct, Verdict
 

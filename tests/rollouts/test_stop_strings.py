@@ -9,9 +9,8 @@ from thinning import tries
 from transformers import AutoTokenizer
 
 from rlvr_exp.config.needs import EMBEDDED_MODEL
-from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import sample_groups
-from rlvr_exp.rollouts.sampling_params import CompletionCheck, SamplingParams, StopStringMatcher
+from rlvr_exp.rollouts.sampling_params import CompletionCheck, LogitFilters, SamplingParams, StopStringMatcher
 
 TOKENIZER = AutoTokenizer.from_pretrained(EMBEDDED_MODEL)
 BYTES = [
