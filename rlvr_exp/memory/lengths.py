@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from rlvr_exp.config.checkpoint_files import tokenizer_folder
 from rlvr_exp.config.data import SINGLE_TURN
-from rlvr_exp.config.needs import EMBEDDED_MODELS, weights_folder
+from rlvr_exp.config.model import EMBEDDED_MODELS
+from rlvr_exp.config.needs import weights_folder
 from rlvr_exp.config.roles import role_names
 from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.launch.data_check import domain_of, rl_split

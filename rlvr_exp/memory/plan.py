@@ -7,8 +7,8 @@ from typing import Any
 from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.engine import is_server
-from rlvr_exp.config.model import Model, base, is_converted
-from rlvr_exp.config.needs import EMBEDDED_MODELS, MissingArtifact, loads_weights
+from rlvr_exp.config.model import EMBEDDED_MODELS, Model, base, is_converted
+from rlvr_exp.config.needs import MissingArtifact, loads_weights
 from rlvr_exp.config.parallel import derive, micro_batches, pieces
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.run import Select, planned
