@@ -21,7 +21,7 @@ import yaml
 from rlvr_exp.config.load import load
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.schema import STAGES, Config
-from rlvr_exp.core import checksums
+from rlvr_exp.core import hashing
 from rlvr_exp.core.errors import DONE, FAULT, InputError, RlvrError
 from rlvr_exp.core.secrets import Masking, masked
 from rlvr_exp.launch.children import hold_lifeline
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     hold_lifeline(life)
     os.set_inheritable(progress, False)
     sys.stdout, sys.stderr = Masking(sys.stdout), Masking(sys.stderr)  # Both are the run's log.
-    checksums.take_over(directory)
+    hashing.take_over(directory)
     try:
         config = load(directory / "config.yaml")
     except InputError as fault:

@@ -3,7 +3,7 @@
 An adapter is new (`kind`), or training continues a saved one: that of `adapter.path` over the base of the model node, or
 that of `model.path` if this is an adapter's folder, which names its base. Only the folder's JSON is read here, so that a
 wrong combination is reported before anything heavy is loaded. Packaged weights are looked up, never imported and never
-converted here (rlvr_exp.models.gguf converts them).
+converted here (rlvr_exp.models.quantization converts them).
 """
 
 import json

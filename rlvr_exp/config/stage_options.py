@@ -258,7 +258,7 @@ class Merge(FromPath):
     """Take the base's weights as stored, not as quantized in training."""
 
 
-@configures("rlvr_exp.models.gguf.make")
+@configures("rlvr_exp.models.quantization.make")
 @dataclass
 class Gguf(FromPath):
     """A GGUF file of a supported architecture converted to a folder for model.path."""

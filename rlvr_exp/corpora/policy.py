@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, GenerationConfig, Qwen3Config
 
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.domains import domains, load
-from rlvr_exp.models.tokenizer_training import CODE, GRID, train_tokenizer, training_texts
+from rlvr_exp.models.random_weights import CODE, GRID, train_tokenizer, training_texts
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Domain
 

@@ -20,9 +20,8 @@ from rlvr_exp.config.needs import WEIGHTS, snapshots
 from rlvr_exp.config.roles import starts
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core import sealed
-from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputProblem
-from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.hashing import checksum, content_hash
 from rlvr_exp.records import manifest
 
 RESUME_MUTABLE = (

@@ -52,10 +52,10 @@ from rlvr_exp.tasks.base import (
     Task,
 )
 from rlvr_exp.tasks.completion import block_closes, extract
-from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
+from rlvr_exp.tasks.rows import OTHER_NAMES
 from rlvr_exp.tasks.shots import chosen_shots
+from rlvr_exp.tasks.sources import embedded_content, embedded_sizes
 from rlvr_exp.tasks.splits import Item, split, tied
-from rlvr_exp.tasks.tables import OTHER_NAMES
 
 Named = TypeVar("Named", ArcRecord, Task)
 EMBEDDED = Path(__file__).parents[2] / "assets" / "arc"

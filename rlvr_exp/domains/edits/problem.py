@@ -7,8 +7,7 @@ from rlvr_exp.domains.edits.action import parse_action
 from rlvr_exp.domains.edits.reading import ActionFault
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.base import Format
-from rlvr_exp.tasks.formats.fields import Fault, Fields, optional_text, text_of, wrong
-from rlvr_exp.tasks.formats.limits import Limits, limits_of
+from rlvr_exp.tasks.formats.fields import Fault, Fields, Limits, limits_of, optional_text, text_of, wrong
 
 _ASKS = {
     "action": (

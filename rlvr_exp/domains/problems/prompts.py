@@ -17,8 +17,9 @@ from itertools import chain
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.domains.problems.options import ReasoningStage
 from rlvr_exp.domains.problems.rows import ProblemRow, call_text
-from rlvr_exp.tasks.completion import fenced, fenced_blocks, tree, without_thoughts
+from rlvr_exp.tasks.completion import fenced, fenced_blocks, without_thoughts
 from rlvr_exp.tasks.mutants import chosen
+from rlvr_exp.tasks.python_syntax import tree
 
 TESTS_IN_WORDS = (
     "Write tests of the function, a line each: a call with literal arguments and the value that it has to return, such as `f(2) == 4`."

@@ -12,8 +12,9 @@ from typing import Any
 from rlvr_exp.domains.problems.adversarial import Adversarial
 from rlvr_exp.domains.problems.reasoning import InStages, before
 from rlvr_exp.domains.problems.solution import SampledProgram, WrittenTest
+from rlvr_exp.episodes.environment import Run
 from rlvr_exp.episodes.environments.retry import too_long
-from rlvr_exp.episodes.episode import Draws, Episode, Request
+from rlvr_exp.episodes.episode import Draws, Episode
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.completion import without_thoughts
 
@@ -29,8 +30,9 @@ class Solving(Adversarial):
     def examples(self, episode: Episode, index: int) -> tuple[str, ...]:
         return ()  # They measure a chain, and choose nothing.
 
-    def asks(self, episode: Episode) -> Sequence[Request]:
-        return super().asks(episode) or [self._critique(episode, index) for index in self._uncriticised(episode)]
+    def run(self, episode: Episode) -> Run:
+        yield from super().run(episode)
+        yield [self._critique(episode, index) for index in self._uncriticised(episode)]
 
     def chosen(self, episode: Episode) -> int:
         """The last output of the chain whose program passes the largest share of the valid tests; among equals one with a program,

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
-from rlvr_exp.core.checksums import checksum
-from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.hashing import checksum, content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.domains.problems import options
 from rlvr_exp.domains.problems import prompts as roles
@@ -33,8 +32,8 @@ from rlvr_exp.tasks.calls import CallsProblem, line_of, read_tests
 from rlvr_exp.tasks.cases import WEAK
 from rlvr_exp.tasks.completion import block_closes, defines, fenced, whole_program, without_thoughts
 from rlvr_exp.tasks.content import text_key
-from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
 from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots
+from rlvr_exp.tasks.sources import embedded_content, embedded_sizes
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class Given:
     """Tests that run besides those of the tester: `OLD_TESTS`, which failed earlier programs, and `SHOWN_TESTS`."""
     programs: tuple[str, ...] = ()
     """Wrong programs that are known of the problem: earlier ones in training, those of the data where it is measured."""
-    verdicts: Mapping[Any, Verdict] = field(default_factory=dict)
+    verdicts: dict[Any, Verdict] = field(default_factory=dict)
     """By label, of what ran and is no turn: these tests, and pairs of a program and the examples before it."""
 
 
@@ -176,8 +176,7 @@ class Attempts(Tested):
             if failed := self._failed(episode, matrix, program):
                 chain = {**self.chain(episode, index), **self.testing.failure_feedback(program, failed)}
                 task = self._domain.at_stage(episode.task, self._domain.stages[-1], chain)
-                keys = (None if turn.key is None else (*turn.key, "again"),)
-                yield Sample(SOLVER, task, self._domain.task_prompt(task), keys, index)
+                yield episode.ask(self._domain.task_prompt(task), SOLVER, parent=turn, task=task, path=("again",))
 
     def _failed(self, episode: Episode, matrix: Matrix, program: str) -> list[str]:
         """The valid tests that catch a program."""
@@ -198,8 +197,8 @@ class Attempts(Tested):
                 turn, suite = episode.turns[index], matrix.suites.get(index)
                 words = self.testing.tests_feedback(turn.completion.text, self._faults(episode, index, suite, matrix))
                 task = self.testing.testing(episode.task, attempt, (*programs, *episode.given.programs), words)
-                keys = (None if turn.key is None else (*turn.key, "again"),)
-                yield Sample(TESTER, task, self.testing.tester.task_prompt(task), keys, index, pending=True)
+                prompt = self.testing.tester.task_prompt(task)
+                yield episode.ask(prompt, TESTER, parent=turn, task=task, path=("again",), pending=True)
 
     def _faults(self, episode: Episode, index: int, suite: Suite | None, matrix: Matrix) -> dict[str, list[str]]:
         if suite is None:

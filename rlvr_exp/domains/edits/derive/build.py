@@ -18,9 +18,9 @@ from typing import IO, Any, Self
 from rlvr_exp import __version__
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.verifier import Cache, Sandbox
-from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputError, InputProblem, RlvrError
 from rlvr_exp.core.files import write_text
+from rlvr_exp.core.hashing import checksum
 from rlvr_exp.core.statistics import wilson
 from rlvr_exp.domains.edits.action import DONE, Action, parse_action
 from rlvr_exp.domains.edits.derive.readers import CatalogueReader, Place, Proposal, Reader, RowReader, TrajectoryReader

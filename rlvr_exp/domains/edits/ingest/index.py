@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Self
 
-from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.hashing import checksum
 from rlvr_exp.domains.edits.ingest.alike import RANKED
 from rlvr_exp.domains.edits.ingest.lines import name_below
 from rlvr_exp.domains.edits.ingest.normalize import Place, SetReader

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.tables import TABLES, is_table, table_rows
+from rlvr_exp.tasks.rows import TABLES, is_table, table_rows
 
 LINES = (".jsonl", ".jsonl.gz", ".jsonl.xz")
 LONGEST = 1 << 26

@@ -19,8 +19,8 @@ from rlvr_exp.domains.edits.options import EditSets
 from rlvr_exp.domains.edits.reading import LANGUAGES
 from rlvr_exp.domains.edits.rows import NormalizedRecord
 from rlvr_exp.tasks.code_sets import EVALUATION_ONLY
-from rlvr_exp.tasks.completion import syntax_fault
 from rlvr_exp.tasks.edit_sets import CANITEDIT
+from rlvr_exp.tasks.python_syntax import syntax_fault
 from rlvr_exp.tasks.rows import Row
 
 UNREADABLE = "not readable"

@@ -24,8 +24,7 @@ from rlvr_exp.domains.edits.ingest.lines import nothing_there
 from rlvr_exp.domains.edits.ingest.normalize import INCOMPLETE, Draft, Dropped, Place, SetReader
 from rlvr_exp.tasks.edit_sets import EDIT_EVAL
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
-from rlvr_exp.tasks.rows import Row
-from rlvr_exp.tasks.tables import OTHER_NAMES
+from rlvr_exp.tasks.rows import OTHER_NAMES, Row
 
 MIT = "MIT"
 OF_COMMITS = ("commit", "old_file", "new_file", "repos")
