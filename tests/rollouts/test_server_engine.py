@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from thinning import tries
 from torch import nn
 
-from rlvr_exp.config.model import Model
-from rlvr_exp.config.model import EMBEDDED_MODELS
+from rlvr_exp.config.model import EMBEDDED_MODELS, Model
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
 from rlvr_exp.rollouts.engines.base import RolloutRequest
 from rlvr_exp.rollouts.engines.probe import HONOURED, IGNORED, KEPT, REMOVED
@@ -313,7 +312,10 @@ def test_without_messages_the_system_message_is_the_first_paragraph():
 
 
 def test_lengths_come_from_the_tokenizer_where_one_is_named():
-    known, unknown = served_policy(Model(tokenizer=str(EMBEDDED_MODELS / "tiny")), chat=True), served_policy(Model(), chat=True)
+    known, unknown = (
+        served_policy(Model(tokenizer=str(EMBEDDED_MODELS / "tiny")), chat=True),
+        served_policy(Model(), chat=True),
+    )
     assert len(known.encode_prompt("def solve(g):")) > 1 and unknown.encode_prompt("def solve(g):") == []
     with serving(Endpoint(seed=False, usage=False)) as endpoint:
         engine = begun(endpoint)
