@@ -19,7 +19,7 @@ from rlvr_exp.domains.dafny.prompt import body_of
 from rlvr_exp.domains.edits.options import EditPrompt
 from rlvr_exp.domains.edits.tasks import answer_in
 from rlvr_exp.domains.problems.options import ReasoningStage
-from rlvr_exp.domains.problems.prompts import approves
+from rlvr_exp.domains.problems.tasks import approves
 from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.calls import line_of, read_tests
