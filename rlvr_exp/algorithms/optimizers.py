@@ -1,6 +1,6 @@
 """Optimizers by name: each builds a torch optimizer for a model. Schedules and gradient clipping are the trainer's.
 
-All decay only matrices, never norms and biases. Their options are documented in rlvr_exp.config.optimizer.
+All decay only matrices, never norms and biases. Their options are documented in rlvr_exp.config.algorithm.
 """
 
 from abc import ABC, abstractmethod
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from rlvr_exp.config import optimizer as options
+from rlvr_exp.config import algorithm as options
 from rlvr_exp.core.errors import InputError, InputProblem
 
 Parameters = list[nn.Parameter]

@@ -1,14 +1,14 @@
 """Schedules by name: the learning rate of each step, as arguments of Transformers' trainer, which steps them.
 
 Step s, counted from 1, is taken at the rate of position s - 1: the first step of a warm-up from 0 moves nothing. Every
-parameter group follows the same curve from its own highest rate. Options are documented in rlvr_exp.config.optimizer.
+parameter group follows the same curve from its own highest rate. Options are documented in rlvr_exp.config.algorithm.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from rlvr_exp.config import optimizer as options
+from rlvr_exp.config import algorithm as options
 
 
 class Schedule(options.Scheduler, ABC):

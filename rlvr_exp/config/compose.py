@@ -34,9 +34,8 @@ from rlvr_exp.config.model import Model, base
 from rlvr_exp.config.names import suggest
 from rlvr_exp.config.options import field_types
 from rlvr_exp.config.roles import choose_for_roles, complete_roles, spread_roles
-from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema import STAGE_GROUPS, STAGES, Config
 from rlvr_exp.config.schema_check import Checked, SchemaMatcher, check, given_choice, option_named, present_nodes
-from rlvr_exp.config.stages import STAGE_GROUPS, STAGES
 from rlvr_exp.config.suited import follow_batch, suit
 from rlvr_exp.config.tree import Path, Tree, conf_directory, dotted
 from rlvr_exp.config.words import ParsedOverrides, apply, no_effect, parse

@@ -19,9 +19,8 @@ from hydra.utils import get_class
 
 from rlvr_exp.config.roles import complete_roles, differing
 from rlvr_exp.config.run import AUTO
-from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema import STAGES, Config, choice
 from rlvr_exp.config.schema_check import Checked, check, present_nodes
-from rlvr_exp.config.stages import STAGES, choice
 from rlvr_exp.config.tree import Tree
 from rlvr_exp.core.errors import InputError, InputProblem
 

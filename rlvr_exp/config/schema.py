@@ -1,32 +1,25 @@
-"""The root of the configuration: which nodes there are. Each node's options live in its group's own file."""
+"""The root of the configuration: its nodes, and the stages with the nodes that each of them reads.
+
+The options of a node are in the file of its group."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, field, fields, make_dataclass
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import MISSING
 
-from rlvr_exp.config import (  # noqa: F401  These have schemas that are found by their targets alone.
-    curriculum,
-    engine,
-    environment,
-    reward,
-    search,
-)
+from rlvr_exp.config import engine  # noqa: F401  Its schemas are found by their targets alone.
+from rlvr_exp.config.algorithm import PPO, SFT, GroupMethod, Optimizer, ReinforcementLearning, Scheduler
 from rlvr_exp.config.benchmark import Benchmark
-from rlvr_exp.config.chain import Chain
 from rlvr_exp.config.data import Data
-from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.optimizer import Optimizer, Scheduler
-from rlvr_exp.config.options import node, option
+from rlvr_exp.config.options import ANSWERS, JUDGES, LEARNS, SCHEMAS, UPDATES, allowed_of, node, option
 from rlvr_exp.config.parallel import Parallel
-from rlvr_exp.config.prepare import Prepare
 from rlvr_exp.config.roles import Role
-from rlvr_exp.config.run import Compare, Evaluate, Evaluation, Report, Rescore, Run, Validate, Verify
-from rlvr_exp.config.self_play import SelfPlay
-from rlvr_exp.config.solutions import Collect, Solutions
-from rlvr_exp.config.study import Executor, Study
+from rlvr_exp.config.run import Evaluation, Run
+from rlvr_exp.config.solutions import Collect, SelfPlay, Solutions
+from rlvr_exp.config.stage_options import Compare, Evaluate, Infer, Prepare, Report, Rescore, Validate, Verify
+from rlvr_exp.config.study import Chain, Executor, Study
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
 from rlvr_exp.core.domains import domains, load
 
@@ -104,3 +97,155 @@ else:
         bases=(CoreConfig,),
         namespace={"__module__": __name__, "__doc__": "Everything that decides a run."},
     )
+
+
+ALWAYS = ("stage", "seed", "run", "parallel")
+"""Read by every stage."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """All that is special about a stage. Its own options, where it has any, are the node of its name."""
+
+    about: str
+    reads: tuple[str, ...] = ()
+    """Nodes that it reads besides its own."""
+    algorithm: type | None = None
+    """What the schema of its `algorithm` node derives from, for a stage that trains."""
+    module: str = ""
+    """Module below rlvr_exp.stages that runs it; empty: the one of its name."""
+    shared: bool = False
+    """Several processes share its work."""
+    inherits: tuple[str, ...] = ()
+    """Nodes that it inherits, with the seed, from the run named by its option `run`."""
+    resumes: bool = False
+    """It trains nothing itself, and goes on where it was stopped, or begins again."""
+    reported: bool = True
+    """Its own run has a report; else it writes that of the run named by its option `run`, and needs no directory that
+    stays."""
+
+
+STAGES: dict[str, Stage] = {
+    "sft": Stage(
+        "train a policy to imitate reference answers", (*ANSWERS, *UPDATES, "environment"), algorithm=SFT, shared=True
+    ),
+    "grpo": Stage(
+        "train a policy by reinforcement learning against a verifier",
+        (*LEARNS, "environment", "roles"),
+        algorithm=ReinforcementLearning,
+        module="reinforcement",
+        shared=True,
+    ),
+    "ppo": Stage(
+        "train a policy by PPO, with a learned value of every token",
+        (*LEARNS, "environment", "roles"),
+        algorithm=PPO,
+        module="reinforcement",
+        shared=True,
+    ),
+    "srl": Stage(
+        "train a policy by the similarity of its actions to a teacher's (SRL)",
+        (*LEARNS, "environment", "roles"),
+        algorithm=GroupMethod,
+        module="reinforcement",
+        shared=True,
+    ),
+    "cascade": Stage(
+        "train a writer and an annotator of Dafny programs together",
+        (*LEARNS, "roles"),
+        algorithm=GroupMethod,
+        module="reinforcement",
+        shared=True,
+    ),
+    "adversarial": Stage(
+        "train a solver of coding problems against a test writer",
+        (*ANSWERS, *UPDATES, "curriculum", "environment", "roles", "schedule"),
+        algorithm=ReinforcementLearning,
+        module="reinforcement",
+        shared=True,
+    ),
+    "self_play": Stage(
+        "train a policy in rounds on tasks and programs of its own",
+        (*ANSWERS, *UPDATES, "environment", "curriculum"),
+        algorithm=SFT,
+        shared=True,
+    ),
+    "evaluate": Stage(
+        "measure a policy: greedy and sampled pass@k with intervals",
+        (*ANSWERS, "environment", "roles"),
+        shared=True,
+        resumes=True,
+    ),
+    "infer": Stage(
+        "solve tasks with a policy: search, verify, retry", ("model", "engine", "data", *JUDGES, "environment", "roles")
+    ),
+    "collect": Stage("record a teacher's actions on tasks", ("model", "engine", "data", *JUDGES, "environment")),
+    "verify": Stage("judge candidates from a file, without a model", JUDGES),
+    "validate": Stage("check that reference answers pass and wrong programs fail", ("data", *JUDGES)),
+    "rescore": Stage(
+        "judge a run's rollouts again with another verifier or other limits",
+        ("data", *JUDGES),
+        inherits=("data", "verifier", "sandbox"),
+    ),
+    "solutions": Stage("list, export, merge and check stored programs", ("data",), inherits=("data",)),
+    "compare": Stage("compare the options and metrics of runs"),
+    "report": Stage("rewrite the report and the diagnosis of a run, finished or killed", reported=False),
+    "chain": Stage("run commands in sequence; each may read the results of earlier ones", resumes=True),
+    "study": Stage("answer a question with many runs, plots and intervals", ("executor",), resumes=True),
+    "prepare": Stage("make, check or convert data"),
+    "benchmark": Stage("measure speed, memory and verdicts against common alternatives", resumes=True),
+}
+
+_OWN = {spec.name: allowed_of(spec).node for spec in fields(Config) if spec.name in STAGES}
+OWN_BATCH = ("infer", "collect")
+"""Stages with a batch size of their own; the others take that of `evaluation`."""
+STAGE_GROUPS = tuple(name for name, chosen in _OWN.items() if chosen)
+"""Stages whose own node is chosen in a group of their name; under other stages it is there, unread."""
+STAGE_NODES = frozenset(_OWN) - frozenset(STAGE_GROUPS)
+"""Nodes that exist only under the stage of their name."""
+
+
+def reads(of: str | Config, node: str) -> bool:
+    """Whether a stage, or the stage of a configuration with the choice in its own group, reads a node."""
+    return node in (nodes(of) if isinstance(of, str) else nodes(of.stage, choice(of)))
+
+
+def sampling_node(config: Config) -> str:
+    """The node whose `batch_size` bounds the completions that the stage samples at once."""
+    return next((name for name in OWN_BATCH if getattr(config, name) is not None), "evaluation")
+
+
+def choice(config: Config) -> Any:
+    """The target of the stage's own group, such as `benchmark`; None for stages without one."""
+    return getattr(getattr(config, str(config.stage), None), "_target_", None)
+
+
+def trains(stage: str) -> bool:
+    """Whether a stage trains weights; a name that is no stage does not."""
+    return stage in STAGES and "optimizer" in STAGES[stage].reads
+
+
+def resumable(stage: str) -> bool:
+    """Whether a run of the stage takes `run.resume`."""
+    return trains(stage) or (stage in STAGES and STAGES[stage].resumes)
+
+
+def repeatable(stage: str) -> bool:
+    """Whether the options, data and initial weights of a run of the stage decide what it finds."""
+    return trains(stage) or stage in ("evaluate", "benchmark")
+
+
+def measures(stage: str) -> bool:
+    """Whether a run of the stage is one measurement: it resumes within it, by its directory alone, and can be complete."""
+    return stage == "evaluate"
+
+
+def imitates(stage: str) -> bool:
+    """Whether a stage trains on answers and not on rewards."""
+    return stage in STAGES and STAGES[stage].algorithm is SFT
+
+
+def nodes(stage: str, choice: Any = None) -> frozenset[str]:
+    """The nodes that a stage reads; `choice` is the target of its own group, whose schema says what it reads besides."""
+    chosen = getattr(SCHEMAS.get(str(choice)), "reads", ())
+    return frozenset((*ALWAYS, stage, *STAGES[stage].reads, *chosen))

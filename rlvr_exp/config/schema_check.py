@@ -29,8 +29,7 @@ from rlvr_exp.config.options import (
     find_schema,
     is_schema,
 )
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import STAGE_NODES, STAGES, nodes, reads
+from rlvr_exp.config.schema import STAGE_NODES, STAGES, Config, nodes, reads
 from rlvr_exp.config.suited import Setting
 from rlvr_exp.config.tree import Path, Tree, conf_directory, dotted
 from rlvr_exp.core.errors import InputProblem

@@ -16,8 +16,7 @@ from hydra.core.override_parser.types import Override, OverrideType
 from hydra.errors import HydraException
 
 from rlvr_exp.config.options import NoSchema, allowed_of, field_types, find_schema, is_schema
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import STAGE_NODES, STAGES, nodes
+from rlvr_exp.config.schema import STAGE_NODES, STAGES, Config, nodes
 from rlvr_exp.config.tree import Path, Tree, dotted
 from rlvr_exp.core.errors import InputProblem
 

@@ -46,7 +46,7 @@ class Domain:
     stage_nodes: Mapping[str, str] = field(default_factory=dict)
     """Schemas of nodes that exist only under the stage of their name."""
     team: str = ""
-    """Team (rlvr_exp.config.teams): several policies that act together."""
+    """Team (rlvr_exp.config.roles): several policies that act together."""
     contests: Mapping[str, str] = field(default_factory=dict)
     """Modules of further contests of benchmark=verifiers by name (rlvr_exp.benchmarks.verifiers)."""
     report_sections: tuple[str, ...] = ()

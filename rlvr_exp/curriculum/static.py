@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlvr_exp.config import curriculum as options
+from rlvr_exp.config import data as options
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.core.shares import Quota
 from rlvr_exp.curriculum.base import Curriculum, Observation, check_keys

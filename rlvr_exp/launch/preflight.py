@@ -7,13 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.engine import is_server
-from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.load import build, load
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.config.options import SCHEMAS
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.launch.data_check import data_problems, domain_of
 from rlvr_exp.launch.resume import problem_before

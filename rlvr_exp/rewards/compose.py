@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rlvr_exp.config import reward as options
+from rlvr_exp.config import verifier as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.types import Completion, RewardBreakdown
 from rlvr_exp.rewards.base import Term, ValueRange

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import pstdev
 
-from rlvr_exp.config import reward as options
+from rlvr_exp.config import verifier as options
 from rlvr_exp.core.errors import InputError, InputProblem
 
 _FLOOR = 1e-4

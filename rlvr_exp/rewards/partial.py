@@ -6,7 +6,7 @@ and a completion that never reached the tool, earns nothing; a program that ran 
 
 from typing import ClassVar
 
-from rlvr_exp.config import reward as options
+from rlvr_exp.config import verifier as options
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.rewards.base import Term, ValueRange
 from rlvr_exp.rewards.terms import share

@@ -4,7 +4,7 @@ import io
 import tokenize
 from typing import ClassVar
 
-from rlvr_exp.config import reward as options
+from rlvr_exp.config import verifier as options
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.rewards.base import Term, ValueRange
 from rlvr_exp.tasks.formats.rows import format_of

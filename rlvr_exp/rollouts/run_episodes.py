@@ -1,14 +1,13 @@
-"""Runs episodes: all live ones are asked together, wave by wave, so that none waits for another, and completions are
+"""Runs episodes: the requests of all live ones are answered together, wave by wave, so that none waits for another, and completions are
 verified as they finish. One runner for training, evaluation and inference, and for every environment.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
 
-from rlvr_exp.episodes.environment import Environment, Result
-from rlvr_exp.episodes.episode import Episode, Judge, Request, Sample, Turn
+from rlvr_exp.episodes.environment import Environment, Run
+from rlvr_exp.episodes.episode import Answer, Episode, Judge, Request, Sample, Turn
 from rlvr_exp.episodes.types import Completion, TokenCount, TokenSample, unsampled
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.role_policies import acting
@@ -56,18 +55,17 @@ class EpisodeRunner:
 
     def run(self, episodes: Sequence[Episode]) -> list[Episode]:
         """The same episodes at their end. All ranks call this together."""
-        episodes = list(episodes)
-        kept = self._kept()
-        while asked := [
-            (place, one) for place, episode in enumerate(episodes) for one in self.environment.asks(episode)
-        ]:
+        episodes, kept = list(episodes), self._kept()
+        plays = [self.environment.run(one) for one in episodes]
+        wave = {place: asked for place, play in enumerate(plays) if (asked := _next(play, None))}
+        while wave:
             for one in kept.values():
                 one.next_wave()
-            answers = self._answer(asked, episodes, kept)
-            results = [cast(Result, (one, answers[number])) for number, (_, one) in enumerate(asked)]
-            for place in dict.fromkeys(place for place, _ in asked):
-                own = [results[number] for number, (at, _) in enumerate(asked) if at == place]
-                episodes[place] = self.environment.step(episodes[place], own)
+            answers = self._answer([(place, one) for place, asked in wave.items() for one in asked], episodes, kept)
+            taken = {
+                place: [episodes[place].take(one, next(answers)) for one in asked] for place, asked in wave.items()
+            }
+            wave = {place: asked for place, given in taken.items() if (asked := _next(plays[place], given))}
         return episodes
 
     def _kept(self) -> dict[str, KeptPrefixes]:
@@ -77,9 +75,9 @@ class EpisodeRunner:
 
     def _answer(
         self, asked: Sequence[Asked], episodes: Sequence[Episode], kept: Mapping[str, KeptPrefixes]
-    ) -> dict[int, Sequence[Turn] | Verdict]:
-        """The result of each request, by its place among them."""
-        results: dict[int, Sequence[Turn] | Verdict] = {}
+    ) -> Iterator[Answer]:
+        """The answer to each request, in their order."""
+        results: dict[int, Answer] = {}
         batches: dict[tuple[str, bool], dict[int, Sample]] = defaultdict(dict)
         for number, (_, one) in enumerate(asked):
             if isinstance(one, Sample):
@@ -89,7 +87,8 @@ class EpisodeRunner:
             follows = {number: _followed(episodes[asked[number][0]], one) for number, one in wanted.items()}
             results |= self._sample(role, pending, wanted, follows, kept.get(role))
         judged = {number: one for number, (_, one) in enumerate(asked) if isinstance(one, Judge)}
-        return results | (self._judge(judged) if judged else {})
+        results |= self._judge(judged) if judged else {}
+        return (results[number] for number in range(len(asked)))
 
     def _sample(
         self,
@@ -98,7 +97,7 @@ class EpisodeRunner:
         wanted: Mapping[int, Sample],
         follows: Mapping[int, tuple[int, ...]],
         kept: KeptPrefixes | None,
-    ) -> dict[int, Sequence[Turn]]:
+    ) -> dict[int, list[Turn]]:
         player = self.players[role]
         prompts = {number: tuple(player.policy.encode_prompt(one.prompt)) for number, one in wanted.items()}
         merged: dict[tuple[int, tuple[int, ...] | str, tuple[int, ...]], list[int]] = defaultdict(list)
@@ -143,6 +142,17 @@ class EpisodeRunner:
         result = verify_completions(self.verifier, given)
         self.seconds[next(iter(wanted.values())).role, "verify"] += result.seconds["verify"]
         return {number: one.verdict for number, (one,) in zip(wanted, result.completions, strict=True)}
+
+
+def _next(play: Run, answers: list[Answer] | None) -> Sequence[Request]:
+    """The next requests of an episode; empty: it has ended. An environment that requests nothing continues at once."""
+    try:
+        asked = next(play) if answers is None else play.send(answers)
+        while not asked:
+            asked = play.send([])
+    except StopIteration:
+        return ()
+    return asked
 
 
 def _followed(episode: Episode, one: Sample) -> tuple[int, ...]:

@@ -13,8 +13,7 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build, load
 from rlvr_exp.config.model import CORPUS_OF, Model, base, continued
 from rlvr_exp.config.needs import EMBEDDED_MODELS
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import imitates, trains
+from rlvr_exp.config.schema import Config, imitates, trains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.leakage import apart
 from rlvr_exp.launch.data_check import HELD_OUT, rl_split

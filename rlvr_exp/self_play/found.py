@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.self_play import KINDS
+from rlvr_exp.config.solutions import KINDS
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import replacing
-from rlvr_exp.records.guards_disk import writing
+from rlvr_exp.records.directory import writing
 from rlvr_exp.solutions.record import Operator, Solution, from_row, output_hash, to_row
 from rlvr_exp.tasks.base import Domain, RelabelsTasks, Task
 from rlvr_exp.verifiers.base import Verdict
@@ -33,7 +33,7 @@ class Found:
     text: str = ""
     """The completion that it was read from; empty: it was not sampled."""
     kind: str = ""
-    """What it teaches, one of rlvr_exp.config.self_play.KINDS; empty: nothing."""
+    """What it teaches, one of rlvr_exp.config.solutions.KINDS; empty: nothing."""
     previous: str = ""
     """Of a refined answer the completion before it."""
     feedback: str = ""

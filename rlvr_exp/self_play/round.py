@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.config.self_play import HINDSIGHT, KINDS, SelfPlay
+from rlvr_exp.config.solutions import HINDSIGHT, KINDS, SelfPlay
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.curriculum.base import Curriculum, Observation

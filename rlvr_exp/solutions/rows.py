@@ -7,7 +7,7 @@ from pathlib import Path
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import replacing
 from rlvr_exp.solutions.record import Solution, from_row, to_row
-from rlvr_exp.tasks.row_file import RowLine, lines
+from rlvr_exp.tasks.rows import RowLine, lines
 
 OPTION = "solutions.input"
 LONGEST = 64 << 20

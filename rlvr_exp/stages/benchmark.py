@@ -14,11 +14,10 @@ from hydra.utils import get_method
 from rlvr_exp.benchmarks.contest import Outcome, table
 from rlvr_exp.config.benchmark import GradientVariance, Landscape, Paired, Training
 from rlvr_exp.config.load import build
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.schema import reads
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
-from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.summary import BENCHMARK
+from rlvr_exp.records.context import BENCHMARK, RunContext, StageResult
 
 STEPS = 8
 """First steps of benchmark=training whose prompts are read for its memory."""

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 from rlvr_exp.config.engine import is_vllm
 from rlvr_exp.config.load import build
-from rlvr_exp.config.stages import reads
-from rlvr_exp.config.teams import team_node
+from rlvr_exp.config.roles import team_node
+from rlvr_exp.config.schema import reads
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.launch.data_check import rl_split

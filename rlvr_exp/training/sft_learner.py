@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from rlvr_exp.algorithms.examples import Example, Examples
 from rlvr_exp.algorithms.sft import ImitationTrainer
-from rlvr_exp.config.scales import HELD_OUT_BITS, HELD_OUT_LOSS
+from rlvr_exp.core.measures import HELD_OUT_BITS, HELD_OUT_LOSS
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.models.adapters import adapter_metrics
 from rlvr_exp.rollouts.distributed import shard

@@ -16,16 +16,16 @@ from rlvr_exp.algorithms.packing_attention import SDPA_PACKED
 from rlvr_exp.benchmarks import memory
 from rlvr_exp.benchmarks.memory import Peak
 from rlvr_exp.config.compose import compose
-from rlvr_exp.memory import activations, phases
+from rlvr_exp.memory import counts, phases
 from rlvr_exp.memory.reading import workload_of
 from rlvr_exp.rollouts.shared_prefix_decoder import PREFILL_TOKENS
 
 
 def test_the_plan_has_the_constants_of_the_code() -> None:
-    assert activations.HELD == logprobs.HELD
-    assert (activations.FUSED_HELD, activations.FUSED_NEAR) == (fused_head.HELD, 8 * fused_head._NEAR)
-    assert activations.PREFILL == PREFILL_TOKENS
-    assert (TOKEN_CHUNK_SIZE, _CHUNKED_LOGPROB_CHUNK_SIZE) == (activations.TILE_TOKENS, activations.TILE_VOCABULARY)
+    assert counts.HELD == logprobs.HELD
+    assert (counts.FUSED_HELD, counts.FUSED_NEAR) == (fused_head.HELD, 8 * fused_head._NEAR)
+    assert counts.PREFILL == PREFILL_TOKENS
+    assert (TOKEN_CHUNK_SIZE, _CHUNKED_LOGPROB_CHUNK_SIZE) == (counts.TILE_TOKENS, counts.TILE_VOCABULARY)
 
 
 QWEN = ["model=qwen14b_lora", "parallel=single", "model.architecture.layers=2", "model.architecture.vocabulary=2048"]

@@ -6,9 +6,9 @@ import pytest
 from input_rows import puzzle
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.load import to_yaml
 from rlvr_exp.config.needs import EMBEDDED_MODEL
+from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.sealed import seal
 from rlvr_exp.episodes.types import TRUNCATED

@@ -11,7 +11,7 @@ from report_pages import Page, coordinates, log, report, whole_run
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import resolved, to_yaml
-from rlvr_exp.config.scales import BITS
+from rlvr_exp.core.measures import BITS
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.report import answers, plots, tasks, write_report

@@ -9,7 +9,7 @@ from rollout_models import EOS, keys, prompts, tiny_model
 
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.episodes.types import TokenCount
-from rlvr_exp.records.completion_journal import CompletionJournal
+from rlvr_exp.records.resumable_jsonl import CompletionJournal
 from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.engines import journaled
 from rlvr_exp.rollouts.engines.base import Drawn, RolloutRequest

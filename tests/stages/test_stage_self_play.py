@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from program import ENVIRONMENT, PROGRAM
 
-from rlvr_exp.domains.arc.export import row_of
-from rlvr_exp.domains.arc.tasks import Arc
+from rlvr_exp.domains.arc.tasks import Arc, row_of
 from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
 from rlvr_exp.self_play.found import read_rows
 from rlvr_exp.solutions.check import faults

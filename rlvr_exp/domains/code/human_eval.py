@@ -5,10 +5,10 @@ from textwrap import indent
 
 from rlvr_exp.tasks.cases import NoCases, asserts_of, cases_of, problem_of
 from rlvr_exp.tasks.code_records import CodeRecord, CodeSet
-from rlvr_exp.tasks.completion import tree
+from rlvr_exp.tasks.formats.base import CodeInputs
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
-from rlvr_exp.tasks.formats.python import CodeInputs
 from rlvr_exp.tasks.formats.python_io import PythonProblem
+from rlvr_exp.tasks.python_syntax import tree
 from rlvr_exp.tasks.rows import Row
 from rlvr_exp.tasks.suites import test_file, without
 

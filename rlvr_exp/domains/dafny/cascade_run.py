@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.load import build
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.domains.dafny.cascade import ANNOTATOR, ROLES, Cascade, Widths
 from rlvr_exp.domains.dafny.tasks import TwoStage
 from rlvr_exp.episodes.episode import Episode

@@ -1,23 +1,31 @@
 """Options of the Dafny domain: `data=dafny`, `verifier=dafny`, what +stage=prepare and +stage=benchmark make of Dafny programs, and
 the node `cascade`."""
 
+import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.algorithm import queues, without_queues
 from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.benchmark import FromPath as BenchmarkFromPath
 from rlvr_exp.config.data import Data, fraction_problems
-from rlvr_exp.config.images import build_command, find_image
 from rlvr_exp.config.options import JUDGES, configures, option
-from rlvr_exp.config.prepare import FromPath
-from rlvr_exp.config.teams import Team
+from rlvr_exp.config.roles import Team
+from rlvr_exp.config.stage_options import FromPath
 from rlvr_exp.config.verifier import Verifier
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.sandbox.containers import find_image
 
 INSTALL_DAFNY = "apt-get install dafny (Debian and Ubuntu), or set verifier.path or verifier.image"
+CONTAINERFILE = Path(__file__).resolve().parents[2] / "assets" / "dafny.Containerfile"
+
+
+def build_command(image: str) -> str:
+    """The command that makes an image of Debian's Dafny; docker takes the same words."""
+    return f"podman build -t {image} - < {shlex.quote(str(CONTAINERFILE))}"
 
 
 @configures("rlvr_exp.domains.dafny.verifier.DafnyVerifier")
@@ -50,7 +58,7 @@ class DafnyVerifierOptions(Verifier):
         """Dafny itself, or the image that holds it, if it is not on this machine, and the command that installs it."""
         if self.image:
             try:
-                find_image(self.image)
+                find_image(self.image, build_command(self.image))
             except InputError as fault:
                 yield from ((problem, build_command(self.image)) for problem in fault.problems)
         elif shutil.which(program := self.path or "dafny") is None:

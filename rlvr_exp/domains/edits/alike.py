@@ -36,7 +36,7 @@ from rlvr_exp.domains.edits.rows import METADATA, NormalizedRecord
 from rlvr_exp.domains.edits.rows import load as load_rows
 from rlvr_exp.tasks.code_sets import load
 from rlvr_exp.tasks.content import Shape, keyed_parts, text_key
-from rlvr_exp.tasks.formats.python import CodeInputs
+from rlvr_exp.tasks.formats.base import CodeInputs
 
 PERMUTATIONS, WIDTH = 128, 5
 """Numbers of a signature; tokens of a run."""

@@ -23,10 +23,9 @@ from typing import IO, Any, ClassVar
 
 from rlvr_exp import __version__
 from rlvr_exp.config.schema import Config
-from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputError, InputProblem, RlvrError
 from rlvr_exp.core.files import write_text
-from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.hashing import checksum, content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.core.statistics import wilson
 from rlvr_exp.domains.edits.action import DONE, ended_as, is_done, parse_action

@@ -26,10 +26,9 @@ from typing import IO, Any, Self
 from rlvr_exp import __version__
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.schema import Config
-from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_text
-from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.hashing import checksum, content_hash
 from rlvr_exp.domains.edits.alike import HELD_OUT, RANKED, HeldOut, bands_of, group_alike, place, signature
 from rlvr_exp.domains.edits.normalize import (
     READERS,
@@ -47,8 +46,7 @@ from rlvr_exp.domains.edits.rows import METADATA, DatasetMetadata, NormalizedRec
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.code_sets import EVALUATION_ONLY
 from rlvr_exp.tasks.edit_sets import CANITEDIT
-from rlvr_exp.tasks.rows import Row
-from rlvr_exp.tasks.tables import split_of_file
+from rlvr_exp.tasks.rows import Row, split_of_file
 
 STATS, DROPPED = "stats.md", "dropped.csv"
 NOT_DECIDING = ("_target_", "path", "also", "output", "held_out")

@@ -46,8 +46,7 @@ from rlvr_exp.tasks.code_sets import EVALUATION_ONLY
 from rlvr_exp.tasks.completion import syntax_fault
 from rlvr_exp.tasks.edit_sets import CANITEDIT, EDIT_EVAL
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
-from rlvr_exp.tasks.rows import Row
-from rlvr_exp.tasks.tables import OTHER_NAMES, TABLES, is_table, table_rows
+from rlvr_exp.tasks.rows import OTHER_NAMES, TABLES, Row, is_table, table_rows
 
 LINES = (".jsonl", ".jsonl.gz", ".jsonl.xz")
 LONGEST = 1 << 26

@@ -6,11 +6,9 @@ from typing import Any
 
 from rlvr_exp.config import benchmark
 from rlvr_exp.config.data import Data, fraction_problems
-from rlvr_exp.config.infer import OF_THE_DATA, of_beams, unread
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.prepare import FromPath
-from rlvr_exp.config.reward import Term
-from rlvr_exp.config.verifier import Verifier
+from rlvr_exp.config.stage_options import OF_THE_DATA, FromPath, of_beams, unread
+from rlvr_exp.config.verifier import Term, Verifier
 from rlvr_exp.core.errors import InputProblem
 
 

@@ -9,8 +9,7 @@ from rlvr_exp.domains.edits.action import DONE, parse_action
 from rlvr_exp.domains.edits.schema import ActionFault, language_of
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.base import Format
-from rlvr_exp.tasks.formats.fields import Fault, Fields, optional_text, text_of, wrong
-from rlvr_exp.tasks.formats.limits import Limits, limits_of
+from rlvr_exp.tasks.formats.fields import Fault, Fields, Limits, limits_of, optional_text, text_of, wrong
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 
 _ASKS = {
@@ -151,7 +150,9 @@ def replacing_text(language: str, fix: str, **more: Any) -> str:
 def fixed_answers(edit: AstGrepProblem, kind: str) -> Iterator[tuple[str, str]]:
     """(name, text) of each fixed answer to an edit: actions that know nothing of the wanted edit, only its language. With tests,
     the programs of Python are edited texts, too."""
-    from rlvr_exp.verifiers.universal import fixed_answers as programs  # It imports the formats of problems, this one too.
+    from rlvr_exp.verifiers.universal import (
+        fixed_answers as programs,  # It imports the formats of problems, this one too.
+    )
 
     language, root = edit.language, {"kind": _ROOTS[language_of(edit.language)]}
 

@@ -16,7 +16,7 @@ from rlvr_exp.domains.edits.action import parse_action
 from rlvr_exp.domains.edits.schema import ActionFault
 from rlvr_exp.tasks.code_records import CodeRecord
 from rlvr_exp.tasks.code_sets import load as load_set
-from rlvr_exp.tasks.formats.python import CodeInputs
+from rlvr_exp.tasks.formats.base import CodeInputs
 from rlvr_exp.tasks.rows import Row, once, rows_below
 
 

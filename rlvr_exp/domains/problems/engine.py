@@ -18,13 +18,13 @@ from statistics import fmean
 from typing import Any, cast
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.load import build
 from rlvr_exp.config.load import load as load_config
 from rlvr_exp.config.model import Model, at_checkpoint
 from rlvr_exp.config.needs import weights_missing
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.domains.problems.adversarial import Adversarial
@@ -32,8 +32,9 @@ from rlvr_exp.domains.problems.options import ADVERSARIAL, SOLVER, TESTER
 from rlvr_exp.domains.problems.reasoning import InStages, before
 from rlvr_exp.domains.problems.rows import problem_of
 from rlvr_exp.domains.problems.tasks import Problems
+from rlvr_exp.episodes.environment import Run
 from rlvr_exp.episodes.environments.retry import rank, too_long
-from rlvr_exp.episodes.episode import Draws, Episode, Request
+from rlvr_exp.episodes.episode import Draws, Episode
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.evaluation.paired import difference, in_words
 from rlvr_exp.inference.engine import Engine
@@ -245,8 +246,9 @@ class Solving(Adversarial):
     def examples(self, episode: Episode, index: int) -> tuple[str, ...]:
         return ()  # They measure a chain, and choose nothing.
 
-    def asks(self, episode: Episode) -> Sequence[Request]:
-        return super().asks(episode) or [self._critique(episode, index) for index in self._uncriticised(episode)]
+    def run(self, episode: Episode) -> Run:
+        yield from super().run(episode)
+        yield [self._critique(episode, index) for index in self._uncriticised(episode)]
 
     def chosen(self, episode: Episode) -> int:
         """The last output of the chain whose program passes the largest share of the valid tests; among equals one with a program,

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.config.data import Data, fraction_problems
-from rlvr_exp.config.infer import OF_THE_DATA, Infer, of_beams, unread
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.config.roles import role_names
+from rlvr_exp.config.stage_options import OF_THE_DATA, Infer, of_beams, unread
 from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.core.hashing import content_hash
 

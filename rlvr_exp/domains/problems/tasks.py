@@ -15,8 +15,7 @@ from pathlib import Path
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
-from rlvr_exp.core.checksums import checksum
-from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.hashing import checksum, content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.domains.problems import options
 from rlvr_exp.domains.problems.options import SOLVER, TESTER, ReasoningStage
@@ -44,9 +43,9 @@ from rlvr_exp.tasks.completion import (
     without_thoughts,
 )
 from rlvr_exp.tasks.content import text_key
-from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
 from rlvr_exp.tasks.mutants import chosen
 from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots
+from rlvr_exp.tasks.sources import embedded_content, embedded_sizes
 
 TESTS = "tests"
 """The stage at which tests are asked for."""

@@ -249,7 +249,7 @@ class Given:
     """Tests that run besides those of the tester: `OLD_TESTS`, which failed earlier programs, and `SHOWN_TESTS`."""
     programs: tuple[str, ...] = ()
     """Known wrong programs of the problem: earlier ones in training, those of the data in a measurement."""
-    verdicts: Mapping[Any, Verdict] = field(default_factory=dict)
+    verdicts: dict[Any, Verdict] = field(default_factory=dict)
     """By label, verdicts of runs that are no turn: these tests, and pairs of a program and the examples before it."""
 
 
@@ -396,8 +396,7 @@ class Attempts(Tested):
             if failed:
                 chain = {**self.chain(episode, index), **self.testing.failure_feedback(program, [*failed])}
                 task = self._domain.at_stage(episode.task, self._domain.stages[-1], chain)
-                keys = (None if turn.key is None else (*turn.key, "again"),)
-                yield Sample(SOLVER, task, self._domain.task_prompt(task), keys, index)
+                yield episode.ask(self._domain.task_prompt(task), SOLVER, parent=turn, task=task, path=("again",))
 
     def _test_again(self, episode: Episode) -> Iterator[Sample]:
         programs, matrix = self.programs(episode), self.matrix(episode)
@@ -408,8 +407,8 @@ class Attempts(Tested):
                 turn = episode.turns[index]
                 words = self.testing.tests_feedback(turn.completion.text, self._faults(episode, index, matrix))
                 task = self.testing.testing(episode.task, attempt, (*programs, *episode.given.programs), words)
-                keys = (None if turn.key is None else (*turn.key, "again"),)
-                yield Sample(TESTER, task, self.testing.tester.task_prompt(task), keys, index, pending=True)
+                prompt = self.testing.tester.task_prompt(task)
+                yield episode.ask(prompt, TESTER, parent=turn, task=task, path=("again",), pending=True)
 
     def _faults(self, episode: Episode, index: int, matrix: Matrix) -> dict[str, list[str]]:
         suite = matrix.suites.get(index)

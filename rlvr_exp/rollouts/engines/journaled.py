@@ -15,7 +15,7 @@ from typing import Any
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.types import TokenCount, TokenSample
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.records.completion_journal import CompletionJournal
+from rlvr_exp.records.resumable_jsonl import CompletionJournal
 from rlvr_exp.rollouts.distributed import ranks
 from rlvr_exp.rollouts.engines.base import Drawn, RolloutRequest, SamplingEngine
 from rlvr_exp.rollouts.sampling_params import SamplingParams

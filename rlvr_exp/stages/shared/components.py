@@ -9,9 +9,8 @@ from typing import TypeVar
 import torch
 
 from rlvr_exp.config.engine import is_server
-from rlvr_exp.config.roles import of_role, role_names
-from rlvr_exp.config.stages import reads
-from rlvr_exp.config.teams import starts, team_of
+from rlvr_exp.config.roles import of_role, role_names, starts, team_of
+from rlvr_exp.config.schema import reads
 from rlvr_exp.core.domains import load
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform

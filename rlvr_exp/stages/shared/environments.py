@@ -4,7 +4,7 @@ from functools import partial
 
 from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.schema import reads
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.environments.single_turn import SingleTurn
 from rlvr_exp.rollouts.rollout_loop import generate_and_verify

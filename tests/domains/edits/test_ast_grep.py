@@ -16,7 +16,7 @@ from rlvr_exp.domains.edits.schema import ActionFault
 from rlvr_exp.domains.edits.verifier import MAX_KB, AstGrep
 from rlvr_exp.sandbox.pool.job_queue import Job, JobResult
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.suite.verifier import PytestSuite, suite_tool

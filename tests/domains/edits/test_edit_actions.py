@@ -16,8 +16,8 @@ from thinning import thinned
 pytest.importorskip("ast_grep_py")
 
 from rlvr_exp.config.verifier import Sandbox
-from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputError, RlvrError
+from rlvr_exp.core.hashing import checksum
 from rlvr_exp.domains.edits import derive as build
 from rlvr_exp.domains.edits.derive import NO_AFTER, NO_RULE, NO_TEXTS, OTHER_TEXT, REFUSED
 from rlvr_exp.domains.edits.normalize import INCOMPLETE, NO_INSTRUCTION, NO_TEXT, UNCHANGED, UNKNOWN, UNREADABLE

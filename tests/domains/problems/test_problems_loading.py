@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.load import to_yaml
+from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.problems import reasoning
 from rlvr_exp.domains.problems.engine import Solving, from_checkpoint

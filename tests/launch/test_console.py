@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvr_exp.launch import progress as progress_module
-from rlvr_exp.launch.progress import Plain, Progress
+from rlvr_exp.launch import console as progress_module
+from rlvr_exp.launch.console import Plain, Progress
 
 STEP = {"kind": "step", "total": 150, "reward": 0.31, "success": 0.25, "phases": {"generate": 0.8, "verify": 0.1}}
 
@@ -251,6 +251,6 @@ def test_the_bar_shows_the_figures_and_notes_are_not_markup():
 
 @pytest.mark.heavy
 def test_plain_lines_never_import_rich():
-    code = "import sys; from rlvr_exp.launch.progress import Progress; progress = Progress(1, 's', False);"
+    code = "import sys; from rlvr_exp.launch.console import Progress; progress = Progress(1, 's', False);"
     code += "progress.event({'kind': 'note', 'text': 'x'}); sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

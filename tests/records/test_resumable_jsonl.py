@@ -1,7 +1,7 @@
 """Counts of a file of verdicts, and the share that passed."""
 
 from rlvr_exp.core.statistics import wilson
-from rlvr_exp.records.verdict_file import VerdictCounter
+from rlvr_exp.records.resumable_jsonl import VerdictCounter
 
 
 def row(outcome, bucket=None, rule=None):

@@ -1,10 +1,10 @@
-"""Which names a scope of a program binds."""
+"""Names that a scope of a program binds."""
 
 import ast
 
 import pytest
 
-from rlvr_exp.tasks.bindings import bound_names
+from rlvr_exp.tasks.python_syntax import bound_names
 
 
 @pytest.mark.parametrize(

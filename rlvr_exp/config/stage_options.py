@@ -1,17 +1,17 @@
-"""Options of the node `infer`, which exists under +stage=infer alone: the tasks, how an answer is searched for, where
-answers go."""
+"""Options of nodes that exist under one stage: infer, evaluate, verify, validate, rescore, compare, report; and of the group
+`prepare`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rlvr_exp.config.algorithm import Drawing
-from rlvr_exp.config.environment import SINGLE_TURN
-from rlvr_exp.config.options import option
-from rlvr_exp.config.scales import voted_metrics
+from rlvr_exp.config.data import SINGLE_TURN
+from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem
+from rlvr_exp.core.measures import voted_metrics
 
 STDIN = "-"
 """The value of `infer.input` that stands for standard input."""
@@ -190,3 +190,207 @@ def unread(infer: Infer, usual: dict[str, Any], what: str, remedies: dict[str, s
 def of_beams(infer: Infer, what: str) -> Iterator[InputProblem]:
     if infer.decoding == "beam":
         yield InputProblem("infer.decoding", what, "beam", "greedy, sample", "", "infer.decoding=greedy")
+
+
+@dataclass
+class Prepare:
+    """What is made; nothing of it is trained or measured."""
+
+    reads: ClassVar[tuple[str, ...]] = ()
+    """Nodes of the configuration that its maker reads besides its own."""
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Optional packages that its maker imports."""
+    extra: ClassVar[str] = ""
+    """Extra of rlvr_exp that installs them."""
+    tokenizer_alone: ClassVar[bool] = False
+    """Of the `model` node its maker loads the tokenizer, and no weights."""
+
+
+@dataclass
+class Corpus(Prepare):
+    """An embedded corpus, drawn by families from a seed of its own."""
+
+    output: str = ""
+    """Folder of the splits, with a manifest beside it; empty: of the corpus' name in the run directory."""
+    rows: int = option(0, low=0)
+    """Most rows of a split; 0: the sizes of the embedded corpus."""
+
+
+@dataclass
+class FromPath(Prepare):
+    """What is made of files that are there."""
+
+    path: str = ""
+    """Folder or file that is read."""
+
+    def problems(self) -> list[InputProblem]:
+        if self.path:
+            return []
+        return [InputProblem("path", "not given", "nothing", "an existing folder or file", "", "prepare.path=PATH")]
+
+
+@configures("rlvr_exp.corpora.rows.make")
+@dataclass
+class Rows(Prepare):
+    """The tasks of the `data` node, in Python, as rows of +stage=verify."""
+
+    reads = ("data", "verifier")
+    output: str = ""
+    """File of the rows; empty: rows.jsonl in the run directory."""
+    candidates: list[str] = option(["gold"], choices=("gold", "wrong", "hollow", "mutants"))
+    """Kinds of candidates: golds, the data's wrong programs, stubs that compute nothing, mutants of golds."""
+    mutants: int = option(4, low=0)
+    """Mutants of each gold."""
+
+
+@configures("rlvr_exp.corpora.policy.make")
+@dataclass
+class EmbeddedPolicy(Prepare):
+    """The files of an embedded policy: tokenizer and architecture, or a checkpoint's weights."""
+
+    name: str = option("tiny", choices=("tiny", "tiny_dafny", "tiny_edits", "tiny_solver", "tiny_tester"))
+    """Which policy: of grid puzzles, of Dafny methods, of edits by ast-grep, of coding problems, or of their tests."""
+    path: str = ""
+    """Checkpoint whose weights are written; empty: tokenizer and architecture are, from the embedded train split."""
+    output: str = ""
+    """Folder; empty: of the policy's name in the run directory."""
+
+
+@configures("rlvr_exp.corpora.merge.make")
+@dataclass
+class Merge(FromPath):
+    """An adapter, such as RUN/checkpoints/best, merged with its base into a full checkpoint."""
+
+    output: str = ""
+    """New or empty folder; empty: merged in the run directory."""
+    base: str = ""
+    """Where the base is now; empty: where the adapter places it."""
+    dtype: str = option("", choices=("", "auto", "float32", "bfloat16"))
+    """Type of the weights; empty: that of training."""
+    stored: bool = False
+    """Take the base's weights as stored, not as quantized in training."""
+
+
+@configures("rlvr_exp.models.gguf.make")
+@dataclass
+class Gguf(FromPath):
+    """A GGUF file of a supported architecture converted to a folder for model.path."""
+
+    output: str = ""
+    """New or empty folder; empty: model in the run directory."""
+    dtype: str = option("float32", choices=("float32", "bfloat16"))
+    """Type of the written weights. float32 keeps the dequantized values exactly; bfloat16 takes half the space."""
+
+
+@dataclass
+class Evaluate:
+    """Options of +stage=evaluate."""
+
+    baseline: str = ""
+    """Run directory to compare with, paired by task; empty: none."""
+    cascade: str = ""
+    """A checkpoint of +stage=cascade, whose writer and annotator are measured together; model: both roles by the model
+    node's own weights; empty: one policy alone."""
+    attempts: int = option(1, low=1, high=8)
+    """With a cascade: attempts to annotate a body, each after the first with the feedback on the previous attempt."""
+
+    def problems(self) -> list[InputProblem]:
+        if self.attempts == 1 or self.cascade:
+            return []
+        return [
+            InputProblem(
+                "attempts",
+                "are those of a cascade's annotator",
+                str(self.attempts),
+                "1",
+                "",
+                "evaluate.cascade=CHECKPOINT",
+            )
+        ]
+
+
+@dataclass
+class Compare:
+    """Options of +stage=compare."""
+
+    runs: list[str] = field(default_factory=list)
+    """Run directories to lay side by side."""
+
+    def problems(self) -> list[InputProblem]:
+        if len(self.runs) >= 2:
+            return []
+        return [
+            InputProblem(
+                "runs",
+                "nothing to compare",
+                str(self.runs),
+                "two or more run directories",
+                remedy="compare.runs=[RUN,RUN]",
+            )
+        ]
+
+
+@dataclass
+class Validate:
+    """Options of +stage=validate."""
+
+    split: str = ""
+    """Split of the data; empty: all of them."""
+    mutants: int = option(4, low=0)
+    """Mutants of each gold that are judged, spread over the kinds of mutation."""
+    universal: str = option("plain", choices=("none", "plain", "all"))
+    """Fixed answers that know nothing of a task: `plain` values; `all`, with objects that lie and code that attacks."""
+    require: float = option(1.0, low=0, high=1)
+    """Share of golds that must pass; below it the run ends with exit 3."""
+    answers: str = ""
+    """A policy's answers to the tasks, as +stage=infer writes them: they are judged in place of golds and wrong programs."""
+
+
+SAMPLES = "samples"
+"""The value of `verify.input` that stands for the rows that come with the package."""
+
+
+@dataclass
+class Verify:
+    """Options of +stage=verify."""
+
+    input: str = ""
+    """Candidates, one JSON object a line, gzip allowed; `samples`: the rows of this verifier that come with rlvr_exp."""
+    output: str = ""
+    """Verdicts, one JSON object a line, in the input's order; empty: verdicts.jsonl in the run directory."""
+    max_row_mb: int = option(64, low=1)
+    """A longer line of the input is no_verdict."""
+
+    def problems(self) -> list[InputProblem]:
+        if self.output.endswith(".gz"):
+            return [InputProblem("output", "is written as plain text, so that it can be resumed", self.output)]
+        if self.output and Path(self.input).resolve() == Path(self.output).resolve():
+            return [InputProblem("output", "is the input", self.output, "another file")]
+        return []
+
+
+@dataclass
+class Report:
+    """Options of +stage=report."""
+
+    run: str = ""
+    """Run directory whose report.html is rewritten; nothing else in it is touched."""
+    beside: list[str] = field(default_factory=list)
+    """Further run directories, plotted on the same page."""
+
+
+@dataclass
+class Rescore:
+    """Options of +stage=rescore."""
+
+    run: str = ""
+    """Run directory whose rollouts are verified a second time; its data, verifier and sandbox are inherited, except for
+    options that are given here."""
+    output: str = ""
+    """Old and new verdicts, one JSON object a line, in the order of the rollouts; empty: rescored.jsonl in this run's
+    own directory."""
+
+    def problems(self) -> list[InputProblem]:
+        if self.output.endswith(".gz"):
+            return [InputProblem("output", "is written as plain text, so that it can be resumed", self.output)]
+        return []

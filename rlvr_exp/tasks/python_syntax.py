@@ -1,6 +1,7 @@
-"""The names that a scope of a Python program binds."""
+"""Syntax trees of Python programs: parsing, syntax errors, and the names that a scope binds."""
 
 import ast
+import warnings
 from collections.abc import Iterable, Iterator
 
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -17,6 +18,25 @@ NAMES: dict[type[ast.AST], str] = {
 }
 """The field of a node that holds the name of a variable."""
 OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def syntax_fault(source: str) -> tuple[int, str] | None:
+    """The first line that is no Python and what is wrong there; None for a valid program."""
+    try:
+        tree(source)
+    except SyntaxError as error:
+        return error.lineno or 1, error.msg
+    except (ValueError, RecursionError, MemoryError) as error:
+        return 1, f"too deep or not text: {error or type(error).__name__}"
+    return None
+
+
+def tree(source: str) -> ast.Module:
+    """The program as a syntax tree. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
+    with warnings.catch_warnings():
+        # A candidate's odd escapes must not raise a warning of this program.
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
 
 
 def bound_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
