@@ -75,7 +75,8 @@ def _to_the_end(config: Config, context: RunContext) -> int:
     start = time.monotonic()
     code = DONE
     try:
-        module = importlib.import_module(f"rlvr_exp.stages.{STAGES[config.stage].module or config.stage}")
+        name = STAGES[config.stage].module or config.stage
+        module = importlib.import_module(name if "." in name else f"rlvr_exp.stages.{name}")
         with watched(config.run.guards, context, config.stage), joined(config.parallel):
             result = module.run(config, context)
     except RlvrError as stop:

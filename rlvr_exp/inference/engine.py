@@ -27,8 +27,7 @@ from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.engines.journaled import Journaled
 from rlvr_exp.rollouts.engines.local import LocalEngine
-from rlvr_exp.rollouts.rollout_loop import generate_and_verify
-from rlvr_exp.rollouts.run_episodes import TOO_LONG, EpisodeRunner, Player
+from rlvr_exp.rollouts.run_episodes import TOO_LONG, EpisodeRunner, Player, generate_and_verify
 from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.formats.fields import Fault, Fields

@@ -44,7 +44,7 @@ from rlvr_exp.report import write_report
 
 LAUNCH = "rlvr_exp.child"
 """Module that runs a stage in a child process; named and not imported, since it is above this room."""
-CONVERTER = "rlvr_exp.models.gguf"
+CONVERTER = "rlvr_exp.models.quantization"
 """Module that converts a package's weights; likewise."""
 TAIL = 30
 """Lines of the log shown after a fault."""

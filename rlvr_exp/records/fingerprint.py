@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from rlvr_exp.config.model import Model, base, continued
-from rlvr_exp.config.needs import EMBEDDED_MODELS, WEIGHTS, snapshots
+from rlvr_exp.config.model import EMBEDDED_MODELS, Model, base, continued
+from rlvr_exp.config.needs import WEIGHTS, snapshots
 from rlvr_exp.config.roles import starts
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core import sealed

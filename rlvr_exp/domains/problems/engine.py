@@ -41,8 +41,7 @@ from rlvr_exp.inference.engine import Engine
 from rlvr_exp.inference.solution import DECIMALS, VERDICT, Attempt, Solution, strict
 from rlvr_exp.inference.summary import MOST_LINES, Summary, head, reason
 from rlvr_exp.launch.inference_inputs import InferenceTask
-from rlvr_exp.models.policy import Policy, load_policy
-from rlvr_exp.models.role_policies import acting, load_roles
+from rlvr_exp.models.policy import Policy, acting, load_policy, load_roles
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner
 from rlvr_exp.tasks.base import Candidate, Domain, Task
