@@ -6,8 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from rlvr_exp.curriculum.static import Uniform
-from rlvr_exp.domains.dafny.cascade import ROLES, Cascade, Widths
-from rlvr_exp.domains.dafny.cascade_run import TwoStage
+from rlvr_exp.domains.dafny.cascade import ROLES, Cascade, TwoStage, Widths
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
 from rlvr_exp.episodes.episode import Draws, Episode
 from rlvr_exp.episodes.types import Completion, TokenSample

@@ -3,7 +3,7 @@
 import pytest
 from dafny_samples import EXAMPLES, MAX, SUM
 
-from rlvr_exp.domains.dafny.example import ROLES, RoleExample
+from rlvr_exp.domains.dafny.problem import ROLES, RoleExample
 from rlvr_exp.domains.dafny.prompt import FORMS, Wording, answer_of, body_of, retry, write
 
 INSTRUCT = Wording("instruct")
