@@ -21,7 +21,7 @@ import yaml
 from rlvr_exp.config.load import load
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.schema import STAGES, Config
-from rlvr_exp.core import checksums
+from rlvr_exp.core import hashing
 from rlvr_exp.core.errors import DONE, FAULT, InputError, RlvrError
 from rlvr_exp.core.secrets import Masking, masked
 from rlvr_exp.launch.children import hold_lifeline
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     hold_lifeline(life)
     os.set_inheritable(progress, False)
     sys.stdout, sys.stderr = Masking(sys.stdout), Masking(sys.stderr)  # Both are the run's log.
-    checksums.take_over(directory)
+    hashing.take_over(directory)
     try:
         config = load(directory / "config.yaml")
     except InputError as fault:
@@ -75,7 +75,8 @@ def _to_the_end(config: Config, context: RunContext) -> int:
     start = time.monotonic()
     code = DONE
     try:
-        module = importlib.import_module(f"rlvr_exp.stages.{STAGES[config.stage].module or config.stage}")
+        name = STAGES[config.stage].module or config.stage
+        module = importlib.import_module(name if "." in name else f"rlvr_exp.stages.{name}")
         with watched(config.run.guards, context, config.stage), joined(config.parallel):
             result = module.run(config, context)
     except RlvrError as stop:

@@ -26,7 +26,7 @@ from rlvr_exp.config.schema import STAGES, Config, reads, repeatable
 from rlvr_exp.config.schema_check import Checked
 from rlvr_exp.config.suited import advice
 from rlvr_exp.config.tree import dotted
-from rlvr_exp.core import checksums
+from rlvr_exp.core import hashing
 from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED, InputError, InputProblem
 from rlvr_exp.core.files import write_text
 from rlvr_exp.core.measures import counted, scale_of
@@ -44,7 +44,7 @@ from rlvr_exp.report import write_report
 
 LAUNCH = "rlvr_exp.child"
 """Module that runs a stage in a child process; named and not imported, since it is above this room."""
-CONVERTER = "rlvr_exp.models.gguf"
+CONVERTER = "rlvr_exp.models.quantization"
 """Module that converts a package's weights; likewise."""
 TAIL = 30
 """Lines of the log shown after a fault."""
@@ -80,7 +80,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
             return _nothing_left(root, begins)
         with writing(directory):
             _write_what_is_known(checked, command, begins, directory, root)
-            checksums.hand_over(directory)
+            hashing.hand_over(directory)
         scratch = directory.name.startswith(SCRATCH)
         if not scratch:
             print(f"run directory: {directory}", file=message_stream(config), flush=True)
@@ -92,7 +92,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
             code, rank, reason = _in_children(config, directory, start)
         else:
             (code, reason), rank = _inline(config, directory, inline), 0
-        checksums.drop(directory)
+        hashing.drop(directory)
         summary = read_summary(directory) or {"status": STATUS[code], "reason": reason}
         if config.parallel.node == 0 and STAGES[config.stage].reported and not config.run.trial:
             code, cause = _report(directory, code)

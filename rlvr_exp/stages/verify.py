@@ -20,7 +20,7 @@ from rlvr_exp.records.resumable_jsonl import VerdictFile
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description
 from rlvr_exp.stages.shared.verify_rows import RowVerification
 from rlvr_exp.tasks.formats.rows import FORMATS
-from rlvr_exp.tasks.row_file import fingerprint, lines
+from rlvr_exp.tasks.rows import fingerprint, lines
 from rlvr_exp.verifiers.base import Verifier
 
 

@@ -56,7 +56,7 @@ class Verdict:
     own_assertions: int = 0
     """The assertions among them that only the candidate's own comparison decided."""
     measures: Mapping[str, float] = field(default_factory=dict)
-    """What the verifier measured of the candidate besides, by name. In [0, 1], unless it is a count (rlvr_exp.core.measures)."""
+    """What the verifier measured of the candidate besides, by name. In [0, 1], unless it is a count (rlvr_exp.verifiers.base)."""
     outputs: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
     """What the candidate returned on each case, of a verifier that keeps it (rlvr_exp.verifiers.execution); never cached,
     never written."""

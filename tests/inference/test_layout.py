@@ -18,8 +18,8 @@ from rlvr_exp.domains.edits.action import parse_action
 from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.inference import load
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.formats.candidates import laid_out
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.rows import laid_out
 
 MODULE = PytestProblem("def test_nothing(): pass")
 EDIT = AstGrepProblem("python", "print(a)\n", "log(a)\n")

@@ -67,7 +67,7 @@ def test_options_that_differ_are_shown_with_their_defaults():
     given = {
         "stage": "grpo",
         "seed": 3,
-        "algorithm": {"_target_": "rlvr_exp.algorithms.dapo.DAPO", "clip_high": 0.3, "clip_low": 0.2},
+        "algorithm": {"_target_": "rlvr_exp.algorithms.grpo.DAPO", "clip_high": 0.3, "clip_low": 0.2},
     }
     found = differences(given)
     assert found["seed"] == (3, 0) and found["algorithm.clip_high"] == (0.3, 0.28)

@@ -38,7 +38,7 @@ from pathlib import Path
 
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.corpora.row_files import write_rows
+from rlvr_exp.core.files import write_json_lines
 from rlvr_exp.domains.dafny import annotations
 from rlvr_exp.domains.dafny.load import Program, read_text, survey
 from rlvr_exp.domains.dafny.syntax import Clause, Split, Tokens, Unreadable, parse, qualified, split
@@ -53,7 +53,7 @@ def make_rows(config: Config, context: RunContext) -> tuple[str, dict[str, int]]
     """Write the rows."""
     options = config.prepare
     output = Path(options.output or context.directory / "rows.jsonl")
-    count = write_rows(output, rows(Path(options.path), options.variant))
+    count = write_json_lines(output, rows(Path(options.path), options.variant))
     return f"{count} rows: {output}", {"rows": count}
 
 
@@ -254,7 +254,7 @@ def make_backport(config: Config, context: RunContext) -> tuple[str, dict[str, i
     programs = [port(program) for program in survey(config.prepare.path).programs]
     changed = sum(one.family.endswith(PORTED) for one in programs)
     output = Path(config.prepare.output or context.directory / "programs.jsonl")
-    write_rows(
+    write_json_lines(
         output,
         ({"id": one.id, "program": one.text, "hints_removed": one.stripped, "family": one.family} for one in programs),
     )

@@ -22,7 +22,7 @@ from typing import Any
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop, RlvrError
-from rlvr_exp.corpora.row_files import write_rows
+from rlvr_exp.core.files import write_json_lines
 from rlvr_exp.domains.dafny import annotations, guards
 from rlvr_exp.domains.dafny.guards import read_declarations
 from rlvr_exp.domains.dafny.load import Program, Survey, row_of, survey
@@ -262,10 +262,10 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
     except Lost as fault:
         raise RlvrError(f"{fault}: run the command again, what is proved by now is cached") from fault
     reasons = ({"id": one.id, **{of.role: of.left_out.get(one.id, "") for of in pairs}} for one in found.examples)
-    write_rows(context.directory / "reasons.jsonl", reasons)
+    write_json_lines(context.directory / "reasons.jsonl", reasons)
     unfit = {name for of in pairs if options.role in (of.role, "both") for name in of.left_out}
     output = Path(options.output or context.directory / "examples.jsonl")
-    usable_rows = write_rows(output, (row_of(one) for one in found.examples if one.id not in unfit))
+    usable_rows = write_json_lines(output, (row_of(one) for one in found.examples if one.id not in unfit))
     head = f"path: {options.path}\nprograms: {len(found.programs)}, examples: {len(found.examples)}"
     counts = {"examples": len(found.examples), "usable": usable_rows} | {of.role: len(of.examples) for of in pairs}
     return "\n".join([head, *(f"usable {of.summary()}" for of in pairs)]), counts

@@ -21,7 +21,8 @@ from rlvr_exp.report.evidence import (
     share,
     weigh,
 )
-from rlvr_exp.tasks.completion import syntax_fault, whole_program
+from rlvr_exp.tasks.completion import whole_program
+from rlvr_exp.tasks.python_syntax import syntax_fault
 
 SILENT, ALIKE = (0.3, 0.03), (0.8, 0.5)
 FEW = 3

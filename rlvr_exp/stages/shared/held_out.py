@@ -23,7 +23,7 @@ from rlvr_exp.evaluation.saved import measurement, recall, remember, save, saved
 from rlvr_exp.evaluation.text_similarity import metrics_by_role
 from rlvr_exp.evaluation.vote import EvaluationVote
 from rlvr_exp.launch.data_check import excess_problems, no_vote
-from rlvr_exp.models.zero3 import gathered_weights
+from rlvr_exp.models.parameters import gathered_weights
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.resumable_jsonl import FOLDER, CompletionJournal

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.algorithms.examples import Example, Examples
+from rlvr_exp.algorithms.sft import Example, Examples
 from rlvr_exp.config.solutions import KINDS, SelfPlay
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.models.policy import Policy

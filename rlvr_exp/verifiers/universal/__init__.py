@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvr_exp.core.domains import load
-from rlvr_exp.tasks.completion import tree
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.tasks.formats.rows import format_of
+from rlvr_exp.tasks.python_syntax import tree
 from rlvr_exp.verifiers.suite.shape import uses_of
 
 KINDS = ("none", "plain", "all")

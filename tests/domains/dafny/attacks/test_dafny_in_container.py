@@ -20,7 +20,7 @@ from rlvr_exp.domains.dafny import tool as options
 from rlvr_exp.domains.dafny.tool import RunLimits, Tool, Warm, find
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier
 from rlvr_exp.sandbox.containers import Container, ContainerLimits, Image
-from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.fields import Limits
 
 pytestmark = pytest.mark.slow
 NAME = os.environ.get("RLVR_DAFNY_IMAGE", "dafny")
