@@ -19,8 +19,7 @@ from rlvr_exp.launch.data_check import data_problems, domain_of
 from rlvr_exp.launch.resume import problem_before
 from rlvr_exp.records import manifest
 from rlvr_exp.records.rollout_files import evaluation_path
-from rlvr_exp.solutions.store import SolutionStore
-from rlvr_exp.solutions.summary import keeping_of
+from rlvr_exp.solutions.store import SolutionStore, keeping_of
 
 CHECKED_BY_BUILDING = ("reward", "tracking")
 """Nodes whose objects are light and report problems at construction."""

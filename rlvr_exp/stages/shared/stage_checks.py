@@ -90,7 +90,7 @@ def _of_solutions(config: Config) -> None:
     """The file that solutions are imported from."""
     options = config.solutions
     if options is not None and options.action == "import" and Path(options.input).is_file():
-        from rlvr_exp.solutions.rows import checked_rows
+        from rlvr_exp.solutions.record import checked_rows
 
         checked_rows(Path(options.input))
 
