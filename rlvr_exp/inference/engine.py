@@ -5,7 +5,7 @@ the other tasks of its batch. Owns no verifier and writes no file.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -14,6 +14,7 @@ from typing import Any
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.environments.retry import Retry, rank, too_long
 from rlvr_exp.episodes.episode import POLICY, Draws, Episode
 from rlvr_exp.episodes.types import TokenCount, unsampled
@@ -33,7 +34,7 @@ from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.formats.fields import Fault, Fields
 from rlvr_exp.tasks.formats.rows import fault_of, laid_out
 from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier
-from rlvr_exp.verifiers.execution import executor_of
+from rlvr_exp.verifiers.execution import KeepsOutputs, executor_of
 
 
 class NullVerifier(Direct):
@@ -187,6 +188,53 @@ class Engine:
             earlier=tuple(one for one in attempts if one is not best),
             formatted=laid_out(item.task.problem, found.candidate) if self.options.format else None,
         )
+
+
+class EpisodeEngine(Engine):
+    """An `Engine` that plays episodes of an environment. The answer is the end of the best branch, which one of `options.samples`
+    began; `attempt` counts the turns of the branch.
+
+    Args:
+        environment: makes the environment for the domain of a task.
+    """
+
+    def __init__(
+        self,
+        environment: Callable[[Domain], Environment],
+        policy: Policy,
+        options: Infer,
+        limits: Model,
+        verifier: Verifier | None = None,
+        domain: Domain | None = None,
+        seed: int = 0,
+        engine: SamplingEngine | None = None,
+    ):
+        super().__init__(policy, options, limits, verifier, domain, seed, engine)
+        self._environment = environment
+
+    def _runner(self, domain: Domain) -> EpisodeRunner:
+        environment, verifier = self._environment(domain), self._verifier
+        if environment.keeps_outputs:
+            verifier = KeepsOutputs(verifier, "environment", remember=False)
+        return EpisodeRunner(environment, {POLICY: self._player(self.policy, domain)}, verifier, self._generate)
+
+    def _attempts(self, episode: Episode) -> list[Attempt]:
+        """The turns of the best branch."""
+        turns = episode.turns
+        ends = [at for at, turn in enumerate(turns) if not episode.children(at) and not too_long(turn.completion)]
+        at, found = max(ends, key=lambda end: rank(turns[end].completion), default=None), list[Attempt]()
+        while at is not None:
+            found.insert(0, Attempt(episode.depth(at) + 1, turns[at].prompt_ids, turns[at].completion))
+            at = turns[at].parent
+        return found
+
+    def _chosen(self, attempts: list[Attempt]) -> Attempt:
+        return attempts[-1]
+
+    def _solution(self, item: InferenceTask, episode: Episode) -> Solution:
+        found = super()._solution(item, episode)
+        made = found.completion.verdict.outputs
+        return replace(found, edited=made[0] if made else None)
 
 
 def attempts_of(episode: Episode) -> list[Attempt]:
