@@ -164,10 +164,7 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
         problem: AstGrepProblem = work.request.problem
         tree = language_of(problem.language) if self.compare == "syntax" and not problem.tests else ""
         job = Job(self._payload(text, action, tree), limits)
-        return then(
-            self._pool.submit(job),
-            lambda result: self._judge(problem, result, tree, action),
-        )
+        return then(self._pool.submit(job), lambda result: self._judge(problem, result, tree, action))
 
     def execute(self, request: Request) -> Future[Execution]:
         """The verdict, and the edited text as its only output, where there is one."""
