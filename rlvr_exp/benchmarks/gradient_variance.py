@@ -17,7 +17,7 @@ import torch
 
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.trainer import PolicyTrainer
-from rlvr_exp.benchmarks.bench import Bench
+from rlvr_exp.benchmarks.sides import Bench
 from rlvr_exp.config import benchmark as options
 from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import GuardStop

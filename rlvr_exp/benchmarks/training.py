@@ -8,14 +8,15 @@ are not compared.
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import torch
 
-from rlvr_exp.benchmarks.bench import Bench, Sides, merge_laps
-from rlvr_exp.benchmarks.clock import PHASES, Lap
 from rlvr_exp.benchmarks.contest import Progress, Ratio, of_rounds
 from rlvr_exp.benchmarks.machine_limit import matrix_flops
+from rlvr_exp.benchmarks.sides import PHASES, Bench, Lap, Sides
 from rlvr_exp.config import benchmark as options
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.sandbox.pool.pool import usable
@@ -206,7 +207,7 @@ class Training(options.Training):
         for turn, side in enumerate(("ours", "stock") if number % 2 == 0 else ("stock", "ours")):
             progress("turn", 2 * number + turn, turns)
             laps[side] = sides.ours(steps, own)[0] if side == "ours" else sides.stock(places, steps, threads)
-        return merge_laps(laps["ours"][warm:]), merge_laps(laps["stock"][warm:])
+        return reduce(add, laps["ours"][warm:]), reduce(add, laps["stock"][warm:])
 
 
 def difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:
