@@ -6,7 +6,7 @@ which its own step is faster. Before anything is timed both losses take the same
 are not compared.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import reduce
 from operator import add
@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from rlvr_exp.benchmarks.contest import Progress, Ratio, of_rounds
+from rlvr_exp.benchmarks.contest import Progress, Ratio, aligned, of_rounds
 from rlvr_exp.benchmarks.machine_limit import matrix_flops
 from rlvr_exp.benchmarks.sides import PHASES, Bench, Lap, Sides
 from rlvr_exp.config import benchmark as options
@@ -89,20 +89,19 @@ class Pairs:
     def text(self) -> str:
         """Markdown that reads well as text."""
         heads = ("phase", "unit", "ours", "stock", "ratio [95%]", "floor", "holds")
-        body = [
-            (line.name, line.unit, f"{line.ours:.4g}", f"{line.stock:.4g}", str(line.ratio), *_held(line))
-            for line in self.lines()
-        ]
-        shares = [("side", *PHASES, "s/step"), *(self._shared(side) for side in (0, 1))]
-        return "\n".join([*_table([heads, *body]), "", *_table(shares), "", *self.notes()])
+        body = []
+        for line in self.lines():
+            held = "yes" if line.floor is None or line.ratio.value >= line.floor else "NO"
+            floor = ("", "") if line.floor is None else (f"{line.floor:g}", held)
+            body.append((line.name, line.unit, f"{line.ours:.4g}", f"{line.stock:.4g}", str(line.ratio), *floor))
+        sides = []
+        for side, name in enumerate(("ours", "stock")):
+            seconds = sum(pair[side].total for pair in self.rounds) / sum(pair[side].steps for pair in self.rounds)
+            sides.append((name, *(f"{self.shares(side)[phase]:.0%}" for phase in PHASES), f"{seconds:.3g}"))
+        shares = [("side", *PHASES, "s/step"), *sides]
+        return "\n".join([*aligned([heads, *body]), "", *aligned(shares), "", *self._notes()])
 
-    def _shared(self, side: int) -> tuple[str, ...]:
-        steps = sum(pair[side].steps for pair in self.rounds)
-        seconds = sum(pair[side].total for pair in self.rounds) / steps
-        shares = self.shares(side)
-        return (("ours", "stock")[side], *(f"{shares[phase]:.0%}" for phase in PHASES), f"{seconds:.3g}")
-
-    def notes(self) -> list[str]:
+    def _notes(self) -> list[str]:
         sampled = [sum(pair[side].tokens for pair in self.rounds) for side in (0, 1)]
         completions = sum(pair[0].samples for pair in self.rounds)
         arithmetic = []
@@ -131,20 +130,6 @@ class Pairs:
             "threads": {"ours": self.threads, "stock": self.stock_threads},
             "rounds": [{"ours": asdict(ours), "stock": asdict(stock)} for ours, stock in self.rounds],
         }
-
-
-def _held(line: TableRow) -> tuple[str, str]:
-    if line.floor is None:
-        return "", ""
-    return f"{line.floor:g}", "yes" if line.ratio.value >= line.floor else "NO"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
-    ]
-    return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]
 
 
 ALIKE = 1e-4
