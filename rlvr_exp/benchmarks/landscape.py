@@ -1,4 +1,4 @@
-"""`benchmark=landscape`: the loss of gold answers around a policy, and on the straight line to another one.
+"""`benchmark=landscape`: the loss of reference answers around a policy, and on the straight line to another one.
 
 Random slices in one and two dimensions, the line with its barrier, the plane through both, the largest eigenvalues of the
 Hessian, and statistics of the gradients of batches, as a table and as drawings. The policy's own weights never change;
@@ -36,7 +36,7 @@ Weights = Mapping[str, torch.Tensor]
 
 
 def trained_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Copies of those that training would change, in 32 bits."""
+    """Copies of the trained weights, in 32 bits."""
     return {name: value.detach().float().clone() for name, value in model.named_parameters() if value.requires_grad}
 
 
@@ -123,7 +123,7 @@ class GoldLoss:
 
 
 def fixed_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """What training would not change."""
+    """The weights and buffers that training does not change."""
     frozen = {name: value.detach() for name, value in model.named_parameters() if not value.requires_grad}
     return frozen | dict(model.named_buffers())
 
@@ -151,9 +151,9 @@ def _batch(examples: Sequence[Example], device: torch.device) -> dict[str, torch
 
 
 TOLERANCE = 1e-3
-"""Relative error of an eigenvalue at which the iteration ends; products are computed in 32 bits."""
+"""Relative error of an eigenvalue that ends the iteration. Products are computed in 32 bits."""
 RESTARTS = 1000
-"""Of Lanczos at most; ARPACK's own limit grows with the weights, past what it can count."""
+"""Limit of Lanczos. ARPACK's own limit grows with the weights and overflows."""
 
 
 def filter_normalised(weights: Weights, seed: int, name: str) -> dict[str, torch.Tensor]:
@@ -249,9 +249,9 @@ def gradient_statistics(gradients: Iterable[Weights]) -> dict[str, dict[str, flo
 
 DIRECTIONS = ("first", "second")
 BEYOND = (-0.5, 1.5)
-"""How far the plane through both policies reaches, in shares of the way between them."""
+"""Extent of the plane through both policies, in shares of the way between them."""
 Axis = tuple[Sequence[float], Weights]
-"""How many times a direction, and the direction."""
+"""Multiples of a direction, and the direction."""
 Progress = Callable[[str, int, int], None]
 
 
@@ -265,10 +265,10 @@ class Landscape(options.Landscape):
         seed: int,
         progress: Progress,
     ) -> dict[str, Any]:
-        """What was found, as `benchmark.json` has it.
+        """Measure the landscape; the result is `benchmark.json`.
 
         Args:
-            other: loads the policy of `benchmark.other`; called where one is given.
+            other: loads the policy of `benchmark.other`. Called only if that is set.
 
         Raises:
             InputError: fewer tasks with gold answers than batches, or the other policy has other weights.
@@ -297,7 +297,7 @@ class Landscape(options.Landscape):
         return found | {"eigenvalues": self._eigenvalues(loss, here, seed, progress)}
 
     def _line(self, loss: GoldLoss, here: Weights, there: Weights, progress: Progress) -> dict[str, Any]:
-        """Losses of all tasks at each point, so that whoever has several such lines can tell tasks from seeds."""
+        """Losses of all tasks at each point, so that several lines separate the spread of tasks from that of seeds."""
         at, losses = places(self.points, 0.0, 1.0), []
         for place, t in enumerate(at):
             progress("line", place, len(at))

@@ -112,13 +112,8 @@ def random_model(config: Config, workload: Workload, device: str) -> nn.Module:
 class Update:
     """The phases of training on a pass of the longest lengths."""
 
-    def __init__(self, config: Config, workload: Workload, model: nn.Module, device: str):
-        self._layout, self._model, self._device = workload, model, device
-        longest = workload.prompt + workload.completion
-        choice = choose(model, longest, torch.device(device), getattr(torch, workload.dtype))
-        if choice.implementation is None:
-            raise RuntimeError(f"the model cannot take packed rows: {'; '.join(choice.reasons)}")
-        self._way = choice.implementation
+    def __init__(self, config: Config, workload: Workload, model: nn.Module, device: str, way: str):
+        self._layout, self._model, self._device, self._way = workload, model, device, way
         self._optimizer = build(config.optimizer).make(model)
         prompts = [[1] * prompt for prompt, count in workload.groups for _ in range(count)]
         answers = [[1] * workload.completion] * len(prompts)
@@ -155,7 +150,11 @@ def peaks(config: Config, workload: Workload, device: str) -> dict[str, float]:
         found["load"] = measure(lambda: kept.append(random_model(config, workload, device)))
         model = kept[0]
         if workload.trains:
-            update = Update(config, workload, model, device)
+            longest = workload.prompt + workload.completion
+            choice = choose(model, longest, torch.device(device), getattr(torch, workload.dtype))
+            if choice.implementation is None:
+                raise RuntimeError(f"the model cannot take packed rows: {'; '.join(choice.reasons)}")
+            update = Update(config, workload, model, device, choice.implementation)
             update.backward()
             update.update()
             update.forget()

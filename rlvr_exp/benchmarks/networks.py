@@ -1,4 +1,4 @@
-"""What a network computes inside, on prompts of the data: the attention of its heads, and the embedding of tasks.
+"""Inside a network, on prompts of the data: the attention of its heads, and the embedding of tasks.
 
 `benchmark=attention`. Over prompts of the data: the token before (previous), and in grid puzzles, from a cell of an output
 grid, the same cell of its input grid if both have one shape (same cell). Over random tokens that are repeated once, in the

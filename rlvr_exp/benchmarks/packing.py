@@ -28,9 +28,9 @@ from rlvr_exp.records.context import RunContext
 
 PADDED = "padded"
 ALIKE = 1e-4
-"""Difference of log-probabilities in nats, and of gradients over their norm, up to which two ways compute the same."""
+"""Largest difference of log-probabilities in nats, and of gradients over their norm, of two equal computations."""
 LAYERS = 2
-"""Layers on which the ways are compared in float32."""
+"""Layers of the model that compares the ways in float32."""
 SHORTEST = 0.25
 """The shortest completion, as a share of the longest."""
 
@@ -60,7 +60,7 @@ class Samples:
 
 
 def samples_of(workload: Workload, seed: int) -> Samples:
-    """Groups that fill a pass where every completion has its longest length; the lengths are then drawn."""
+    """Groups that fill a pass if every completion has its longest length. The lengths are then drawn."""
     draw, found = random.Random(seed), Samples([], [], [])
     shortest = max(1, int(SHORTEST * workload.completion))
     for group, (length, count) in enumerate(workload.groups):

@@ -18,7 +18,7 @@ from rlvr_exp.rollouts.sampler import causal_model
 
 
 def generate(model: nn.Module, batch: SamplingBatch) -> torch.Tensor:
-    """The same completions by the library, (samples, prompt + completion): temperature 1, the whole vocabulary, no end."""
+    """The same completions by the library, (samples, prompt + completion): temperature 1, full vocabulary, no end."""
     inner = causal_model(model)
     prompts = torch.ones((batch.groups, batch.prompt), dtype=torch.long, device=inner.device)
     return inner.generate(

@@ -265,9 +265,9 @@ class Bench:
     policy: Policy
     domain: Domain
     collector: Collector
-    """Ours; its verifier is ours as well."""
+    """Ours, with our verifier."""
     verifier: Verifier
-    """Stock's own, so that neither side finds verdicts that the other has paid for."""
+    """Stock's own, so that neither side reuses verdicts of the other."""
     reward: Reward
     """Stock's own, for the same reason."""
     curriculum: Curriculum
@@ -275,7 +275,7 @@ class Bench:
     options: Any
     """The `algorithm` node."""
     arguments: Callable[[Path], Mapping[str, Any]]
-    """Fields of both sides' GRPOConfig, given where TRL may write."""
+    """Fields of both sides' GRPOConfig, from a folder that TRL may write to."""
     optimizer: Callable[[], torch.optim.Optimizer]
     limits: BatchLimits
 
@@ -422,7 +422,7 @@ class Sides:
 
 @dataclass
 class DrawnReward(Reward):
-    """0 or 1, drawn from the task and the text alone: both sides of a comparison pay a completion alike.
+    """0 or 1, drawn from the task and the text: both sides of a comparison reward a completion alike.
 
     For policies that solve nothing: random weights would leave every group without a signal to learn from.
     """

@@ -51,7 +51,7 @@ class Check:
     """How far rounding may move a single draw."""
 
     def p_values(self) -> list[float]:
-        """Of each component having the exact mean; 0 or 1 of a single draw, and 0 of what is no number."""
+        """For each component, that its mean is exact. A single draw gives 0 or 1, a value that is no number gives 0."""
         if len(self.draws) == 1:
             off = [abs(float(one) - exact) for one, exact in zip(self.draws[0], self.exact, strict=True)]
             return [float(distance <= self.tolerance) for distance in off]
@@ -91,10 +91,10 @@ def rows_of(checks: Sequence[Check], level: float) -> list[Row]:
 
 END, VOCABULARY, LONGEST = 0, 3, 2
 COMPLETIONS = torch.tensor([[END, END], *([first, second] for first in (1, 2) for second in range(VOCABULARY))])
-"""(7, 2); what stands behind END is padding."""
+"""(7, 2), padded after END."""
 MASK = torch.tensor([[1, 0], *[[1, 1]] * 6])
 STATES = torch.stack([torch.zeros_like(COMPLETIONS[:, 0]), COMPLETIONS[:, 0]], 1)
-"""(7, 2): the state in which each token is drawn."""
+"""(7, 2): the state before each token."""
 
 
 def _generator(seed: int, name: str) -> torch.Generator:
@@ -125,7 +125,7 @@ class Tree:
         return float(self.chances @ self.rewards)
 
     def state_values(self) -> torch.Tensor:
-        """(7, 2): the mean reward from the state in which each token is drawn; 0 behind the end."""
+        """(7, 2): the mean reward from the state before each token; 0 after the end."""
         after = torch.zeros(VOCABULARY, dtype=torch.double)
         for first in (1, 2):
             own = COMPLETIONS[:, 0] == first
@@ -245,7 +245,7 @@ TOKENS = 8
 
 def clipping_checks(draws: int, seed: int) -> list[Check]:
     """Schulman et al. 2017 (PPO, arXiv:1707.06347), section 3: the clipped objective is a lower bound of the unclipped one, equals
-    it near the old policy, and has no gradient where it is clipped."""
+    it near the old policy, and has no gradient if it is clipped."""
     draw = _generator(seed, "clipping")
     old, new, advantages = (torch.randn(draws, generator=draw, dtype=torch.double) for _ in range(3))
     new = (old + 0.5 * new).requires_grad_()
@@ -321,7 +321,7 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
     """The table of all checks, and each by its name.
 
     Raises:
-        GuardStop: a check is outside of what chance explains.
+        GuardStop: chance does not explain the difference of a check.
     """
     draws, level = config.benchmark.draws, config.benchmark.level
     makers = (gradient_checks, clipping_checks, gae_checks, kl_checks)

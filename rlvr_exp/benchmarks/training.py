@@ -1,8 +1,8 @@
 """`benchmark=training`: rollouts, verdicts, updates and full steps a second, paired with a plain `trl.GRPOTrainer`.
 
 Both sides train the same model on the same tasks with the same verifier, reward, batch, seed, lengths and optimizer, in
-turns of a few steps from the same weights; each is first in every other round. Stock runs with the number of threads at
-which its own step is faster. Before anything is timed both losses take the same rollouts: sides whose gradients differ
+turns of a few steps from the same weights; each is first in every other round. Stock runs with the number of threads
+that makes its step faster. Before anything is timed both losses take the same rollouts: sides whose gradients differ
 are not compared.
 """
 
@@ -133,9 +133,9 @@ class Pairs:
 
 
 ALIKE = 1e-4
-"""Norm of the gradients' difference over that of stock's, up to which the sides compute the same."""
+"""Largest norm of the gradients' difference, over that of stock's, of two equal computations."""
 ALIKE_IN_16_BITS = 0.03
-"""The same for weights of 16 bits, which round each side's arithmetic in its own order."""
+"""The same for weights of 16 bits: each side rounds in its own order."""
 LONG = 20.0
 """Seconds. If a step of stock takes longer, the one-time work of its first step is negligible."""
 
@@ -196,7 +196,7 @@ class Training(options.Training):
 
 
 def difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:
-    """||ours - theirs|| / ||theirs||; infinite where there is nothing to compare."""
+    """||ours - theirs|| / ||theirs||; infinite if there is nothing to compare."""
     if ours.shape != theirs.shape or theirs.norm() == 0:
         return float("inf")
     return float((ours - theirs).norm() / theirs.norm())

@@ -1,11 +1,11 @@
 """`benchmark=verifiers`: verdicts a second, paired in one run with one process a candidate and with published tools.
 
-Both sides have the same number of workers and start from the same small process, which holds no torch. Both sides'
+Both sides have the same number of workers and start from the same small process, without torch. Both sides'
 verdicts are compared, so that speed is never bought with another answer. The candidates are small programs that end at once,
 new for every round: the measurement is of the verifier.
 
-The other sides are common ways to verify programs, used as plainly as people do. None of them isolates anything, which
-makes them faster, never slower.
+The other sides are common ways to verify programs, used as plainly as people do. None of them isolates anything,
+so they are faster, never slower.
 """
 
 import contextlib
