@@ -26,7 +26,7 @@ class Environment(ABC):
     """Before the metrics of credit, where it has several roles; `metrics` writes names of its own."""
     roles: tuple[str, ...] = (POLICY,)
     keeps_outputs: bool = False
-    """Its verdicts carry what a candidate made (rlvr_exp.verifiers.execution), for the next request."""
+    """Its verdicts carry what a candidate made (rlvr_exp.verifiers.base), for the next request."""
     one_group: bool = False
     """Every episode gives exactly one group, so that groups can wait for later steps and be sampled anew."""
 

@@ -35,7 +35,7 @@ from rlvr_exp.stages.shared.trial import on_trial
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.training.resource_use import StepClock
 from rlvr_exp.training.sft_learner import SFTLearner
-from rlvr_exp.verifiers.execution import KeepsOutputs, executor_of
+from rlvr_exp.verifiers.base import KeepsOutputs, executor_of
 
 
 def run(config, context: RunContext) -> StageResult:

@@ -12,9 +12,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem, RlvrError
-from rlvr_exp.verifiers.base import WINDOW, Request, Verdict, Verifier
-from rlvr_exp.verifiers.execution import Execution, Executor, executor_of
-from rlvr_exp.verifiers.futures import completed_future
+from rlvr_exp.verifiers.base import Execution, Executor, Request, Verdict, Verifier, executor_of
+from rlvr_exp.verifiers.futures import WINDOW, completed_future
 
 
 class OutsideVerifier(Verifier):

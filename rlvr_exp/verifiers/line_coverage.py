@@ -9,8 +9,8 @@ from typing import Any
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.pool.job_queue import Cut, Job, JobLimits, JobResult, frames
-from rlvr_exp.sandbox.pool.pool import Pool
+from rlvr_exp.sandbox.jobs import Cut, Job, JobLimits, JobResult, frames
+from rlvr_exp.sandbox.pool import Pool
 from rlvr_exp.verifiers.futures import then
 
 HARNESS = "rlvr_exp.sandbox.harnesses.python.line_coverage"

@@ -28,14 +28,13 @@ from rlvr_exp.config import verifier as options
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.python import calls
 from rlvr_exp.sandbox.harnesses.python.reporter import LOADING
-from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits, JobResult, frames
-from rlvr_exp.sandbox.pool.link import packages_digest
-from rlvr_exp.sandbox.pool.pool import Pool
+from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult, frames
+from rlvr_exp.sandbox.link import packages_digest
+from rlvr_exp.sandbox.pool import Pool
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
-from rlvr_exp.verifiers.base import Request, Verdict
+from rlvr_exp.verifiers.base import Execution, Executor, Request, Verdict
 from rlvr_exp.verifiers.compare import differing_output, differing_value, equal, same_output, short
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
-from rlvr_exp.verifiers.execution import Execution, Executor
 from rlvr_exp.verifiers.futures import completed_future, then
 
 BUCKETS = {

@@ -23,9 +23,8 @@ from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.calls import Approx, CallsProblem, Raises, WrittenTests, calls_of, read_tests
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.base import Execution, Executor, Request, Verdict, Verifier
 from rlvr_exp.verifiers.compare import equal, near
-from rlvr_exp.verifiers.execution import Execution, Executor
 from rlvr_exp.verifiers.futures import completed_future, gathered, then
 from rlvr_exp.verifiers.python_io import PythonIO
 from rlvr_exp.verifiers.suite.verifier import PytestSuite, same_program

@@ -39,8 +39,7 @@ from rlvr_exp.rollouts.run_episodes import EpisodeRunner
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.formats.fields import Fields
 from rlvr_exp.tasks.rows import Row
-from rlvr_exp.verifiers.base import Verifier
-from rlvr_exp.verifiers.execution import KeepsOutputs
+from rlvr_exp.verifiers.base import KeepsOutputs, Verifier
 
 
 class ProblemsEngine(Engine):

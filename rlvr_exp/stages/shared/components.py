@@ -36,8 +36,7 @@ from rlvr_exp.stages.shared.stage_checks import check_skip
 from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.verifiers.base import Verifier
-from rlvr_exp.verifiers.execution import executor_of
+from rlvr_exp.verifiers.base import Verifier, executor_of
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 Found = TypeVar("Found")

@@ -36,8 +36,7 @@ from rlvr_exp.stages.shared.engine_setup import sampled_weights
 from rlvr_exp.stages.shared.environments import evaluation_runner
 from rlvr_exp.tasks.base import HasEditTests, HoldsBackCases, Task
 from rlvr_exp.training.loop import Measurement
-from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
-from rlvr_exp.verifiers.execution import executor_of
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, executor_of
 from rlvr_exp.verifiers.line_coverage import LineCoverageRunner
 
 UNIT = "completions"

@@ -27,7 +27,7 @@ from rlvr_exp.sandbox.harnesses.pytest.ambient import WORD, Ambient, Watched
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import ROOT, STATE, Mirror, State
 from rlvr_exp.sandbox.harnesses.pytest.peer import Channel, Peer
 from rlvr_exp.sandbox.harnesses.pytest.rules import Rules
-from rlvr_exp.sandbox.harnesses.pytest.support_files import Given, settle, write_files
+from rlvr_exp.sandbox.harnesses.pytest.texts import Given, settle, write_files
 
 _DEPTH = 3000
 """Frames that a suite may nest: alternating callbacks and calls take several each."""

@@ -15,7 +15,7 @@ from types import ModuleType
 from coverage import Coverage
 
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.harnesses.pytest.support_files import settle
+from rlvr_exp.sandbox.harnesses.pytest.texts import settle
 
 PRAGMA = r"#\s*(pragma|PRAGMA)[:\s]?\s*(no|NO)\s*(cover|COVER)"
 ABSTRACT = r"@(abc\.)?abstractmethod"
