@@ -381,7 +381,13 @@ def enumeration(described: dict[str, Any], bases: tuple[type, ...], link: Any, n
         names[name] = value
     kind = meta(described["name"], bases, names)
     type.__setattr__(kind, KIND, State(link, number))
-    type.__setattr__(kind, "__getattr__", lambda self, name: _of_member(link, self, name))
+
+    def of_member(member: enum.Enum, name: str) -> Any:
+        if name.startswith("_") and name.endswith("_"):
+            raise AttributeError(name)
+        return link.get(member, name)
+
+    type.__setattr__(kind, "__getattr__", of_member)
     for name in described["dunders"]:
         if name in _STUBS and name not in ("__hash__", "__reduce_ex__"):
             type.__setattr__(kind, name, lambda self, *args, name=name: link.special(self, name, args))
@@ -395,9 +401,3 @@ def enumeration(described: dict[str, Any], bases: tuple[type, ...], link: Any, n
 
 def _is_special(name: Any) -> bool:
     return type(name) is not str or (name.startswith("__") and name != "__init__") or name == "mro"
-
-
-def _of_member(link: Any, member: enum.Enum, name: str) -> Any:
-    if name.startswith("_") and name.endswith("_"):
-        raise AttributeError(name)
-    return link.get(member, name)

@@ -7,7 +7,10 @@ recursion and thread-locals behave like in one process. A waiting thread reads, 
 A request is [conversation, "?", what, target, name, args, kwargs, news]; its answer is [conversation, "=" or "!",
 result or exception, news]. Requests nest: while one is pending, the other end may send requests back. `news` are
 changes of shared containers, objects no longer held, and the reports of `Ambient`. `rules` decides which requests are
-served and which answers are accepted. Standard library only.
+served and which answers are accepted.
+
+Awaiting an object of the other end creates a task for it there, which reports when it is done: each end runs its own
+coroutines in its own event loop (`Coroutines`). Standard library only.
 """
 
 import asyncio
@@ -131,6 +134,7 @@ class Channel:
 
 _ASKED, _IN_LOOP, _ANSWER, _FAULT = "?", "?~", "=", "!"
 _OWN_TARGETS = ("h", "k", "m")
+"""Tags of objects that an end has handed over."""
 
 
 class Peer:
@@ -160,7 +164,9 @@ class Peer:
         self._does: dict[str, Callable[..., Any]] = {
             "call": lambda target, name, args, kwargs: target(*args, **kwargs),
             "method": lambda target, name, args, kwargs: getattr(target, name)(*args, **kwargs),
-            "get": lambda target, name, args, kwargs: self._got(target, name),
+            "get": lambda target, name, args, kwargs: (
+                objects.signature_of(target) if name == "__signature__" else getattr(target, name)
+            ),
             "set": lambda target, name, args, kwargs: self._patches.set(target, name, *args),
             "delete": lambda target, name, args, kwargs: self._patches.delete(target, name),
             "special": lambda target, name, args, kwargs: _special(target, name, args),
@@ -168,7 +174,9 @@ class Peer:
             "isinstance": lambda target, name, args, kwargs: isinstance(args[0], target),
             "issubclass": lambda target, name, args, kwargs: issubclass(args[0], target),
             "describe": lambda target, name, args, kwargs: self.objects.describe(name),
-            "content": lambda target, name, args, kwargs: _content(target),
+            "content": lambda target, name, args, kwargs: (
+                values.content_of(target) if values.base_of(type(target)) is not None else None
+            ),
             "pickle": lambda target, name, args, kwargs: pickle.dumps(target),
             "spawn": lambda target, name, args, kwargs: self.coroutines.start(target, name),
             "cancel": lambda target, name, args, kwargs: self.coroutines.cancel(name),
@@ -182,8 +190,7 @@ class Peer:
     # Requests
 
     def request(self, what: str, name: Any = "", target: Any = None, args: Any = (), kwargs: Any = None) -> Any:
-        """The answer to a request. Raises what the other end raises; Gone; Unbridgeable where an argument cannot
-        cross."""
+        """The answer to a request. Raises the other end's exception; Gone; Unbridgeable if an argument cannot cross."""
         return self._request(what, name, target, args, kwargs or {}, Place())
 
     def _request(self, what: str, name: Any, target: Any, args: Any, kwargs: dict[str, Any], place: Place) -> Any:
@@ -260,9 +267,8 @@ class Peer:
         return self.rules.believed(place, self._request("method", name, target, args, kwargs, place))
 
     def special(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
-        driver = self.coroutines.driver(target, name, args)
-        if driver is not None:
-            return driver
+        if name == "__await__":
+            return self.coroutines.awaited(target).__await__()
         if self.rules.refuses(target, name, args):
             return self._by_content(target, name, args)
         place = self.rules.place(target, f".{name}", args)
@@ -289,12 +295,22 @@ class Peer:
         """Whether an exception that a context manager swallows prevented an assertion."""
         return bool(self.rules.skips(trace))
 
-    def driven(self, target: Any) -> Any:
-        return driven(target, self)
+    def driven(self, target: Any) -> Coroutine[Any, Any, Any] | None:
+        """The coroutine that awaits `target` in the running event loop; None without a loop."""
+        return self.coroutines.awaited(target) if asyncio._get_running_loop() is not None else None
 
     def derive(self, kind: Any, name: str, bases: Any, namespace: dict[str, Any], options: dict[str, Any]) -> State:
         """The original of a class that is derived here from a class of the other end."""
-        parts = [[key, *_taken_apart(part)] for key, part in namespace.items() if key not in _NOT_SENT]
+        parts = []
+        for key, part in namespace.items():
+            if key in _NOT_SENT:
+                continue
+            if isinstance(part, (staticmethod, classmethod)):
+                parts.append([key, type(part).__name__, part.__func__])
+            elif isinstance(part, property):
+                parts.append([key, "property", [part.fget, part.fset, part.fdel]])
+            else:
+                parts.append([key, "value", part])
         number = self.request("derive", name, None, (list(bases), parts, kind.__module__), options)
         self.rules.derived(kind)
         return self.objects.adopt(number, kind)
@@ -312,6 +328,8 @@ class Peer:
             self._answer(self._channel.receive(conversation))
 
     def _serve_stray(self, conversation: int) -> None:
+        """Serve a conversation that the other end began, in a thread."""
+
         def serve() -> None:
             try:
                 self.serve(conversation)
@@ -325,7 +343,10 @@ class Peer:
         released, self._released = self._released, []
         try:
             self._take(news)
-            target = None if target is None else self._target(target)
+            if target is not None:
+                if self.side == 0 and (type(target) is not dict or not set(target) <= set(_OWN_TARGETS)):
+                    raise ValueError("not an object of this process")
+                target = self.values.value(target)
             given = [self._shared.value(arg) for arg in args]
             named = {key: self._shared.value(arg) for key, arg in kwargs}
             self.rules.allow(what, target, name)
@@ -339,25 +360,12 @@ class Peer:
             raise
         except BaseException as fault:  # any exception is the answer
             self.rules.leaves(fault)
-            answer = [conversation, _FAULT, self._coded_fault(fault)]
+            try:
+                coded = self.values.code(fault)
+            except Unbridgeable:
+                coded = self.values.code(RuntimeError(f"{type(fault).__name__}: {fault}"))
+            answer = [conversation, _FAULT, coded]
         self._channel.send([*answer, self._news(released)])
-
-    def _target(self, coded: Any) -> Any:
-        """An object that this end has handed over. Raises ValueError."""
-        if self.side == 0 and (type(coded) is not dict or not set(coded) <= set(_OWN_TARGETS)):
-            raise ValueError("not an object of this process")
-        return self.values.value(coded)
-
-    def _coded_fault(self, fault: BaseException) -> Any:
-        try:
-            return self.values.code(fault)
-        except Unbridgeable:
-            return self.values.code(RuntimeError(f"{type(fault).__name__}: {fault}"))
-
-    def _got(self, target: Any, name: str) -> Any:
-        if name == "__signature__":
-            return objects.signature_of(target)
-        return getattr(target, name)
 
     # News
 
@@ -373,10 +381,6 @@ class Peer:
         for number, times in released:
             self.objects.release(number, times)
         self._ambient.take(self, ambient)
-
-
-def _content(target: Any) -> Any:
-    return values.content_of(target) if values.base_of(type(target)) is not None else None
 
 
 class _Patches:
@@ -412,14 +416,6 @@ class _Holder:
 _NOT_SENT = ("__module__", "__qualname__", "__classcell__", "__doc__", "__static_attributes__", "__firstlineno__")
 
 
-def _taken_apart(part: Any) -> list[Any]:
-    if isinstance(part, (staticmethod, classmethod)):
-        return [type(part).__name__, part.__func__]
-    if isinstance(part, property):
-        return ["property", [part.fget, part.fset, part.fdel]]
-    return ["value", part]
-
-
 def _special(target: Any, name: str, args: list[Any]) -> Any:
     """Call a special method of an object that is no class, like the interpreter: by its class."""
     if name == "__copy__":
@@ -442,10 +438,6 @@ class Coroutines:
         self._tasks: dict[int, Future[Any]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
-
-    def driver(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
-        """The iterator for `await`; None for any other special method."""
-        return self.awaited(target).__await__() if name == "__await__" else None
 
     async def awaited(self, target: Any) -> Any:
         """The result of an awaitable of the other end."""
@@ -507,11 +499,6 @@ class Coroutines:
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(target=self._loop.run_forever, daemon=True).start()
             return self._loop
-
-
-def driven(target: Any, peer: Any) -> Coroutine[Any, Any, Any] | None:
-    """The coroutine that awaits `target` in the running event loop; None without a loop."""
-    return peer.coroutines.awaited(target) if asyncio._get_running_loop() is not None else None
 
 
 def _settle(future: asyncio.Future[Any], succeeded: bool, result: Any) -> None:

@@ -52,7 +52,7 @@ _PREDICATES = frozenset("startswith endswith issubset issuperset isdisjoint equa
 CHANGES = "~"
 """Behind a kind of state, or of what was done to the suite's process: the reference did so."""
 WRAPS = "wraps a failure"
-"""What the solution does that raises another exception where an assertion of the suite fails in it."""
+"""The solution raises another exception when an assertion of the suite fails in it."""
 _KINDS = ("equality", "membership", "order", "arithmetic")
 """Of the methods that see plain data, behind a place: the reference's own decided there."""
 CATCHES = "^"
@@ -173,16 +173,13 @@ class Rules:
         """Whether a special method of the solution is not called: it would see the expected value."""
         if name not in COMPARING and name not in ARITHMETIC:
             return False
-        if self._recording:
-            self._decided(target, name, args[0])
+        if self._recording and (state := state_of(target)) is not None and not _is_solutions(args[0]):
+            if len(self.seen) < _SITES:
+                self.seen.update((f"{site} {_kind_of(name)}{CHANGES}", 1) for site in state.place.sites)
         if self._recording or (self._is_about(target) and self._decides(target, name)) or _is_solutions(args[0]):
             self.own += name in COMPARING and type(type(target)) is MirrorType
             return False
         return True
-
-    def _decided(self, target: Any, name: str, plain: Any) -> None:
-        if state_of(target) is not None and not _is_solutions(plain) and len(self.seen) < _SITES:
-            self.seen.update((f"{site} {_kind_of(name)}{CHANGES}", 1) for site in state_of(target).place.sites)
 
     def _decides(self, target: Any, name: str) -> bool:
         """Whether an object's own methods of this kind decide about plain data: where the reference's did, or is not known."""

@@ -49,7 +49,10 @@ def configure() -> Config:
     A solution finds nothing that shows the tests: no environment variable and no folder is named after a test, and
     pytest's own plugin for asserts, which keeps the configuration in a global, is removed.
     """
-    pytest.Function.repr_failure = pytest.Function._repr_failure_py = _brief
+    # In place of pytest's own long form, which reads sources and every frame.
+    pytest.Function.repr_failure = pytest.Function._repr_failure_py = lambda item, excinfo, style=None: short(
+        excinfo.value
+    )
     runner._update_current_test_var = lambda item, when: None
     tmpdir._mk_tmp = lambda request, factory: factory.mktemp("test", numbered=True)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
@@ -60,11 +63,6 @@ def configure() -> Config:
     manager.register(_Silent(config), name="terminalreporter")
     manager.unregister(name="assertion")
     return config
-
-
-def _brief(item: pytest.Function, excinfo: pytest.ExceptionInfo[BaseException], style: str | None = None) -> str:
-    """In place of pytest's own long form, which reads sources and every frame."""
-    return short(excinfo.value)
 
 
 class _Silent:

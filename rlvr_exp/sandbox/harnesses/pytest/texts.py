@@ -1,7 +1,11 @@
 """A suite's syntax tree in its running form: assertions counted, texts evaluated in the solution's process.
 
 What a suite evaluates or unpickles may come from the solution: a text that is neither its own nor mere arithmetic is
-evaluated in the solution's process, and nothing is unpickled but data. Standard library only.
+evaluated in the solution's process, and nothing is unpickled but data.
+
+Files that a problem adds to its suite (`Given`) are on disk for both processes, as modules from memory for the suite's.
+Both processes work in one folder, which the solution may write to; so the suite's process imports nothing from there.
+Standard library only.
 """
 
 import __future__
@@ -39,7 +43,7 @@ _HARMLESS = {
 }
 
 
-class _Transformer(ast.NodeTransformer):
+class _Counting(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
         self.generic_visit(node)
         counted = ast.Expr(ast.Call(ast.Name(ASSERTED, ast.Load()), [], []))
@@ -47,8 +51,8 @@ class _Transformer(ast.NodeTransformer):
 
 
 def transform(tree: ast.Module) -> None:
-    """Rewrite the tree in place."""
-    _Transformer().visit(tree)
+    """Let each assertion that holds call `ASSERTED`, in place."""
+    _Counting().visit(tree)
 
 
 def managed_assertions(suite: Mapping[str, str]) -> dict[str, list[tuple[int, int, list[int]]]]:
@@ -56,17 +60,17 @@ def managed_assertions(suite: Mapping[str, str]) -> dict[str, list[tuple[int, in
     found: dict[str, list[tuple[int, int, list[int]]]] = {}
     for path, text in suite.items():
         blocks = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.With, ast.AsyncWith))]
-        found[path] = [(node.lineno, node.end_lineno, _assertions(node)) for node in blocks]
+        found[path] = [
+            (block.lineno, block.end_lineno, [node.end_lineno for node in ast.walk(block) if _asserts(node)])
+            for block in blocks
+        ]
     return found
 
 
-def _assertions(block: ast.AST) -> list[int]:
-    nodes = list(ast.walk(block))
-    own = [
-        node.end_lineno for node in nodes if isinstance(node, ast.Assert) and not isinstance(node.test, ast.Constant)
-    ]
-    calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
-    return own + [node.end_lineno for node in calls if node.func.attr.startswith("assert")]
+def _asserts(node: ast.AST) -> bool:
+    if isinstance(node, ast.Assert):
+        return not isinstance(node.test, ast.Constant)
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("assert")
 
 
 class Evaluating:
@@ -94,9 +98,13 @@ class Evaluating:
                 ast.parse(text)
                 return text
             return self._elsewhere(name, (text, *args))
-        if name != "compile" and (not args or args[0] is None):
+        if name == "compile":
+            if len(args) < 4 and "dont_inherit" not in options:  # with the caller's own `from __future__` flags
+                flags = (args[2] if len(args) > 2 else options.pop("flags", 0)) | (frame.f_code.co_flags & _FUTURES)
+                args, options = args[:2], options | {"flags": flags, "dont_inherit": True}
+        elif not args or args[0] is None:
             args = (frame.f_globals, frame.f_locals, *args[2:]) if not args[1:] else (frame.f_globals, *args[1:])
-        return _REAL[name](text, *args, **options) if name != "compile" else _compiled(text, args, options, frame)
+        return _REAL[name](text, *args, **options)
 
     def _is_harmless(self, name: str, text: Any) -> bool:
         if type(text) is not str:
@@ -105,17 +113,6 @@ class Evaluating:
 
 
 _REAL = {"eval": eval, "exec": exec, "compile": compile}
-
-
-def _compiled(text: Any, args: tuple[Any, ...], options: dict[str, Any], frame: types.FrameType) -> Any:
-    """Compile with the caller's own `from __future__` flags, as usual."""
-    if len(args) < 4 and "dont_inherit" not in options:
-        flags = (args[2] if len(args) > 2 else options.pop("flags", 0)) | (frame.f_code.co_flags & _FUTURES)
-        return compile_(text, *args[:2], **options, flags=flags, dont_inherit=True)
-    return compile_(text, *args, **options)
-
-
-compile_ = compile
 _FUTURES = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 
 
@@ -155,7 +152,8 @@ def guard(folder: str, own: Iterable[str]) -> None:
                 raise ValueError(f"{path} is not executed in the suite's process")
 
     sys.addaudithook(watch)
-    enum.Enum.__reduce_ex__ = _by_value
+    # How newer Pythons pickle a member; 3.11.2 calls `getattr`, by which a pickle reaches everything.
+    enum.Enum.__reduce_ex__ = lambda member, protocol: (member.__class__, (member._value_,))
 
 
 def _real(path: str) -> str:
@@ -187,13 +185,8 @@ def _reads_a_librarys_bytecode(frame: types.FrameType, folder: str) -> bool:
     return ours and path is not None and not _real(str(path)).startswith(f"{folder}/")
 
 
-def _by_value(member: enum.Enum, protocol: int) -> Any:
-    """How newer Pythons pickle a member; 3.11.2 calls `getattr`, by which a pickle reaches everything."""
-    return member.__class__, (member._value_,)
-
-
 def settle(folder: str, importing: bool) -> None:
-    """Use the folder for temporary files, and for imports where wanted; with the settings that libraries need."""
+    """Use the folder for temporary files, and for imports if wanted; with the settings that libraries need."""
     os.umask(0o022)
     if importing:
         sys.path.insert(0, folder)
@@ -223,7 +216,11 @@ class Given:
     """
 
     def __init__(self, folder: str, files: Mapping[str, str], special: Mapping[str, Callable[[ModuleType], None]]):
-        self._files = {_module_name(name): (f"{folder}/{name}", text) for name, text in files.items() if _is_code(name)}
+        self._files = {
+            name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): (f"{folder}/{name}", text)
+            for name, text in files.items()
+            if name.endswith(".py")
+        }
         self._special = special
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
@@ -247,11 +244,3 @@ class Given:
             return
         path, text = self._files[module.__name__]
         exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
-
-
-def _is_code(name: str) -> bool:
-    return name.endswith(".py")
-
-
-def _module_name(name: str) -> str:
-    return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
