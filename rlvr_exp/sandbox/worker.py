@@ -482,11 +482,11 @@ class Zygote:
             payload = self._payload(request, role)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            placed = {number: fd for number, fd in ((_RESULTS, results), (_PEER, channel)) if fd is not None}
-            for number, fd in placed.items():
-                os.dup2(fd, number)
+            kept = [0, 1, 2]
+            for fd, place in ((results, _RESULTS), (channel, _PEER)):
+                if fd is not None:
+                    kept.append(os.dup2(fd, place))
             jail.confine(self._jail, bool(request.peer), request.memory_mb, request.cpu_s)
-            kept = [0, 1, 2, *placed]
             for low, high in zip(kept, [*kept[1:], 1 << 20], strict=True):
                 os.closerange(low + 1, high)
             gc.enable()

@@ -1,4 +1,8 @@
-"""A verifier turns (problem, candidate) into a Verdict; it never sees rewards, prompts or models."""
+"""A verifier turns (problem, candidate) into a Verdict; it never sees rewards, prompts or models.
+
+An `Executor` also tells a candidate's output on every case. Voting, hindsight and the keys of novelty read it; a verdict
+never depends on it.
+"""
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -52,14 +56,13 @@ class Verdict:
     log: str = ""
     """The first failing case, the error, or why there is no verdict; a few lines at most."""
     assertions: int = 0
-    """Assertions that held, where the grader counts them."""
+    """Assertions that held, if the grader counts them."""
     own_assertions: int = 0
     """The assertions among them that only the candidate's own comparison decided."""
     measures: Mapping[str, float] = field(default_factory=dict)
-    """What the verifier measured of the candidate besides, by name. In [0, 1], unless it is a count (rlvr_exp.core.measures)."""
+    """Further measures of the candidate, by name. In [0, 1], unless it is a count (rlvr_exp.core.measures)."""
     outputs: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
-    """What the candidate returned on each case, of a verifier that keeps it (rlvr_exp.verifiers.base); never cached,
-    never written."""
+    """The candidate's outputs by case, from `KeepsOutputs`; never cached, never written."""
 
     def __post_init__(self) -> None:
         if self.outcome not in OUTCOMES:
@@ -77,7 +80,7 @@ class Verdict:
 
     @property
     def reason(self) -> str:
-        """The bucket or the rule; the outcome where there is neither."""
+        """The bucket or the rule; the outcome if there is neither."""
         return self.bucket or self.rule or self.outcome
 
 
@@ -102,7 +105,7 @@ class Verifier(options.Verifier, ABC):
 
     @abstractmethod
     def submit(self, request: Request) -> Future[Verdict]:
-        """Submit one request; the future completes with its verdict, and never raises for what a candidate does."""
+        """Submit one request; the future completes with its verdict, and never raises for an act of a candidate."""
 
     def verify(self, requests: Sequence[Request]) -> list[Verdict]:
         """The verdicts on all requests, in their order."""
@@ -138,7 +141,7 @@ class Verifier(options.Verifier, ABC):
         return {}
 
     def isolation(self) -> dict[str, Any]:
-        """What this machine isolates candidates from, and what it does not: for the manifest."""
+        """The isolation of candidates on this machine, and its gaps: for the manifest."""
         return {"level": "none", "isolated": [], "not_isolated": ["candidates run where this verifier puts them"]}
 
     @abstractmethod
@@ -172,14 +175,14 @@ class Execution:
 
     verdict: Verdict
     outputs: tuple[Any, ...]
-    """What it returned on each case as plain data, or printed; None where it returned nothing or did not return. Empty where
-    it was not run."""
+    """By case the plain data that it returned, or the text that it printed; None if it returned nothing or did not
+    return. Empty if it was not run."""
     raised: tuple[tuple[str, ...], ...] = ()
     """By case the built-in classes of the exception that it raised, the narrowest first; empty if it raised none."""
 
 
 class Executor(ABC):
-    """A verifier that can tell what a candidate returned. Nothing of it is cached: each call is a new run, in a new
+    """A verifier that can tell a candidate's outputs. Nothing of it is cached: each call is a new run, in a new
     process."""
 
     @abstractmethod
@@ -191,7 +194,7 @@ def executor_of(verifier: Verifier, option: str) -> Executor:
     """A run's verifier as an executor.
 
     Raises:
-        InputError: its verdicts are all there is; `option` is what needs more.
+        InputError: it has only verdicts; `option` needs more.
     """
     if isinstance(verifier, Executor) and isinstance(getattr(verifier, "inner", verifier), Executor):
         return verifier
@@ -231,11 +234,8 @@ class KeepsOutputs(Verifier):
         return self._known[key][1]
 
     def _judged(self, request: Request) -> Future[Verdict]:
-        return then(self._executor.execute(request), _with_outputs)
+        executed = self._executor.execute(request)
+        return then(executed, lambda found: replace(found.verdict, outputs=found.outputs or None))
 
     def close(self) -> None:
         """Nothing to end."""
-
-
-def _with_outputs(found: Execution) -> Verdict:
-    return replace(found.verdict, outputs=found.outputs or None)

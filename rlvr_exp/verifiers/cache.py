@@ -22,6 +22,7 @@ import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 from rlvr_exp.config import verifier as node
 from rlvr_exp.core.files import cache_home
@@ -105,7 +106,7 @@ class Store:
                 if not self._closed and len(self._waiting) < _BATCH:
                     self._wake.wait(_EVERY_S)
                 batch, closed = dict(self._waiting), self._closed
-            if batch and not self._written(batch) and not closed:
+            if batch and not self._write_batch(batch) and not closed:
                 continue
             with self._wake:
                 # What was written is removed; what was stored meanwhile stays for the next batch.
@@ -115,8 +116,8 @@ class Store:
             if closed:
                 return
 
-    def _written(self, batch: dict[bytes, bytes | None]) -> bool:
-        """False where the file is busy: the batch stays pending. A file that is not used drops every batch."""
+    def _write_batch(self, batch: dict[bytes, bytes | None]) -> bool:
+        """False if the file is busy: the batch stays pending. A file that is not used drops every batch."""
         with self._guarded():
             writer = self._writer  # A reader that meets damage may drop it at any time.
             if writer is not None:
@@ -232,7 +233,9 @@ def _sound(path: Path, thorough: bool) -> bool:
     if not path.exists() or path.stat().st_size == 0:
         return True
     try:
-        with contextlib.closing(sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, timeout=30.0)) as connection:
+        with contextlib.closing(
+            sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=30.0)
+        ) as connection:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             if application == 0 and not tables:
@@ -246,12 +249,6 @@ def _sound(path: Path, thorough: bool) -> bool:
         raise
     except sqlite3.DatabaseError:
         return False
-
-
-def _quoted(path: Path) -> str:
-    from urllib.parse import quote
-
-    return quote(str(path.absolute()))
 
 
 def _connected(path: Path, timeout: float) -> sqlite3.Connection:

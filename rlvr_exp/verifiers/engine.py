@@ -143,7 +143,11 @@ class CachedVerifier(Verifier):
     def _finish(self, key: bytes, done: Future[Judgement]) -> None:
         verdict = fault = None
         try:
-            verdict = self._store(key, done.result())
+            judgement = done.result()
+            verdict = _capped(judgement.verdict)
+            # It is cached before its job leaves the table: a request in between finds it in one of the two.
+            if judgement.cacheable and verdict.outcome != "no_verdict":
+                self._cache.put(key, replace(verdict, cached=True))  # Stored as hits return it: hits are many.
         except BaseException as raised:  # Passed to whoever waits: raised here, nobody would see it.
             fault = raised
         with self._lock:
@@ -154,14 +158,6 @@ class CachedVerifier(Verifier):
             answer.set_exception(fault)
         else:
             answer.set_result(verdict)
-
-    def _store(self, key: bytes, judgement: Judgement) -> Verdict:
-        """Cache the verdict and return it. It is cached before its job leaves the table: a request in between finds it
-        in one of the two."""
-        verdict = _capped(judgement.verdict)
-        if judgement.cacheable and verdict.outcome != "no_verdict":
-            self._cache.put(key, replace(verdict, cached=True))  # Stored as hits return it: hits are many.
-        return verdict
 
     def _known_by(self) -> bytes:
         """What every verdict of this verifier depends on, the interpreter and the isolation included: what passed where

@@ -93,7 +93,14 @@ class OrderedFutures:
             self._unfinished += 1
             self._bytes += size
         self._queue.append(Pending(identity, verdict))
-        verdict.add_done_callback(lambda _: self._finished(size))
+
+        def finished(_: Future[Any]) -> None:
+            with self._changed:
+                self._unfinished -= 1
+                self._bytes -= size
+                self._changed.notify()
+
+        verdict.add_done_callback(finished)
 
     @property
     def full(self) -> bool:
@@ -127,9 +134,3 @@ class OrderedFutures:
                 self.wait()
             else:
                 return
-
-    def _finished(self, size: int) -> None:
-        with self._changed:
-            self._unfinished -= 1
-            self._bytes -= size
-            self._changed.notify()

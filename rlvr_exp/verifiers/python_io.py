@@ -116,15 +116,13 @@ class CaseRecords:
         if right:
             self.passed += 1
         elif self.bucket is None:
-            self._note("wrong_answer", f"{self.call(index)}{self._difference(case, got)}")
-
-    def _difference(self, case: Case | StdinCase, got: Any) -> str:
-        rules = self._problem.comparison
-        if isinstance(case, Case):
-            return f" {differing_value(got, case.expected, *rules)}"
-        if type(got) is not str:
-            return ": its output is not UTF-8 text"
-        return f": {differing_output(got, case.expected_stdout, *rules)}"
+            if isinstance(case, Case):
+                difference = f" {differing_value(got, case.expected, *problem.comparison)}"
+            elif type(got) is not str:
+                difference = ": its output is not UTF-8 text"
+            else:
+                difference = f": {differing_output(got, case.expected_stdout, *problem.comparison)}"
+            self._note("wrong_answer", self.call(index) + difference)
 
     def _error(self, index: Any, kind: Any, text: str, names: Sequence[str]) -> None:
         if type(kind) is not str or kind not in BUCKETS:
@@ -186,7 +184,8 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
         if candidate.text is None:
             fault = candidate.fault or "no program in the answer"
             return Verdict("failed", "parse", total=len(problem.cases), log=fault)
-        limits = self._limits_of(problem, packed)
+        limits = self._limits.named_by(problem.limits)
+        limits = replace(limits, result_kb=max(limits.result_kb, packed.result_kb))
         content = wire.encode([packed.digest, repr(limits), self.case_cpu_s, self.packages, candidate.text])
         payload = calls.pack(
             candidate.text,
@@ -224,10 +223,6 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
         self._pool.close()
         super().close()
 
-    def _limits_of(self, problem: PythonProblem, packed: "_Packed") -> JobLimits:
-        limits = self._limits.named_by(problem.limits)
-        return replace(limits, result_kb=max(limits.result_kb, packed.result_kb))
-
     def _pack(self, problem: Any) -> "_Packed | str":
         """What all candidates of a problem share, packed once for all candidates of a batch."""
         with self._packing:
@@ -238,15 +233,12 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
         packed = _fault_of(problem) or _pack(problem)
         if isinstance(packed, _Packed):
             with self._packing:
-                self._keep(problem, packed)
+                before = self._packed.pop(id(problem), None)
+                self._packed[id(problem)] = (weakref.ref(problem), packed)
+                self._packed_bytes += packed.size - (before[1].size if before else 0)
+                while self._packed_bytes > _PACKED_BYTES:
+                    self._packed_bytes -= self._packed.popitem(last=False)[1][1].size
         return packed
-
-    def _keep(self, problem: PythonProblem, packed: "_Packed") -> None:
-        before = self._packed.pop(id(problem), None)
-        self._packed[id(problem)] = (weakref.ref(problem), packed)
-        self._packed_bytes += packed.size - (before[1].size if before else 0)
-        while self._packed_bytes > _PACKED_BYTES:
-            self._packed_bytes -= self._packed.popitem(last=False)[1][1].size
 
 
 @dataclass(frozen=True)
@@ -281,7 +273,11 @@ def _fault_of(problem: Any) -> str:
 
 
 def _pack(problem: PythonProblem) -> _Packed | str:
-    given, wanted = zip(*map(_case_content, problem.cases), strict=True)
+    content = [
+        (case.args, case.expected) if isinstance(case, Case) else (case.stdin, case.expected_stdout)
+        for case in problem.cases
+    ]
+    given, wanted = zip(*content, strict=True)
     try:
         cases = tuple(map(calls.pack_case, given))
         expected = wire.encode(wanted)
@@ -293,10 +289,6 @@ def _pack(problem: PythonProblem) -> _Packed | str:
     while room < max(2 * len(expected), max(map(len, cases))):
         room *= 2
     return _Packed(digest, cases, room >> 10)
-
-
-def _case_content(case: Case | StdinCase) -> tuple[Any, Any]:
-    return (case.args, case.expected) if isinstance(case, Case) else (case.stdin, case.expected_stdout)
 
 
 def _records(problem: PythonProblem, result: JobResult) -> CaseRecords:

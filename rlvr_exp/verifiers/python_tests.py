@@ -1,12 +1,13 @@
-"""Verifies tests in the form of calls: each first against a reference, those that hold of it then against other programs.
+"""Verifies tests in the form of calls: first against a reference, then the tests that hold of it against other programs.
 
-A test that the reference fails is invalid. A program is caught by a valid test on which it returns something else than the
-reference, or nothing; of a test of an exception on which it raises none of its kind. Reference and programs run in the sandbox on the arguments alone, all of a text's at once; values are compared
-here. Problems with a test file are `pytest`'s and all others `python_io`'s, which it judges as those do.
+A test that the reference fails is invalid. A program is caught by a valid test on which it returns another value than
+the reference, or nothing; by a test of an exception if it raises none of its kind. Reference and programs run in the
+sandbox on the arguments alone, all of a text's at once; values are compared here. Problems with a test file are
+`pytest`'s and all others `python_io`'s, and are judged as those do.
 
-The verdict of tests: `passed` where every line is a valid test and, with programs, some program is caught. Its measures are `validity`
-(valid tests of all lines), `mutation_score` (programs that are caught), `duplicates` (lines that repeat a call, of all lines); its
-outputs, for who keeps them, whether each test is valid, and for each program which tests catch it.
+Tests pass if every line is a valid test and, with programs, some program is caught. The measures are `validity` (valid
+tests of all lines), `mutation_score` (programs that are caught), `duplicates` (lines that repeat a call, of all lines).
+The outputs are whether each test is valid, and for each program which tests catch it.
 """
 
 import threading

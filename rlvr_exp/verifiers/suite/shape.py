@@ -1,7 +1,8 @@
-"""The tests that a suite's text promises, and its uses of the solution, read from its syntax tree by the trusted parent: none of it is executed.
+"""The tests that a suite's text promises, and its uses of the solution, read by the trusted parent from its syntax tree.
 
-`shape_of` lists the tests. A run must report every test promised here; so no solution can remove tests from a suite. Skips and expected failures
-that the text itself decides, independently of the solution, are not counted; all others are tests that did not pass.
+None of it is executed. `shape_of` lists the tests. A run must report every test promised here; so no solution can remove
+tests from a suite. Skips and expected failures that the text itself decides, independently of the solution, are not
+counted; all others are tests that did not pass.
 
 `uses_of` lists the names that the suite takes from its solution, the classes among them, and the state that both sides
 must share. A name means a class if the text treats it as a class (isinstance, deriving, an attribute of the class, an
@@ -226,14 +227,15 @@ def uses_of(texts: tuple[str, ...]) -> Uses:
     trees = [ast.parse(text) for text in texts]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    bound = {name for node in nodes for name in _bound(node)}
+    bound = {name for node in nodes for name in bound_names(node)}
     words = {word for text in texts for word in WORD.findall(text)} & VOCABULARY
     threads = any(_THREADS.search(text) for text in texts)
     classes = sorted(set(_classes(nodes)))
     return Uses(tuple(classes), tuple(sorted(read - bound - set(dir(builtins)))), tuple(sorted(words)), threads)
 
 
-def _bound(node: ast.AST) -> Iterator[str]:
+def bound_names(node: ast.AST) -> Iterator[str]:
+    """Names that a node binds by itself."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         yield node.name
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

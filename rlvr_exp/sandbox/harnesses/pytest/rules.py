@@ -173,9 +173,9 @@ class Rules:
         """Whether a special method of the solution is not called: it would see the expected value."""
         if name not in COMPARING and name not in ARITHMETIC:
             return False
-        if self._recording and (state := state_of(target)) is not None and not _is_solutions(args[0]):
-            if len(self.seen) < _SITES:
-                self.seen.update((f"{site} {_kind_of(name)}{CHANGES}", 1) for site in state.place.sites)
+        state = state_of(target) if self._recording and len(self.seen) < _SITES else None
+        if state is not None and not _is_solutions(args[0]):
+            self.seen.update((f"{site} {_kind_of(name)}{CHANGES}", 1) for site in state.place.sites)
         if self._recording or (self._is_about(target) and self._decides(target, name)) or _is_solutions(args[0]):
             self.own += name in COMPARING and type(type(target)) is MirrorType
             return False

@@ -158,8 +158,12 @@ class Baseline:
             os.environ.update(self._environment)
             time.tzset()
         self._restore_interpreter()
-        self._restore_streams()
-        self._empty_home()
+        if not (is_open(sys.stdout) and is_open(sys.stderr)):
+            self._cap.open()
+        os.chdir(self._home)
+        os.umask(_UMASK)
+        for name in os.listdir("."):
+            _remove(name)
 
     def _restore_interpreter(self) -> None:
         random.seed(_SEED)
@@ -173,19 +177,13 @@ class Baseline:
         threading.stack_size(self._stack)
         if locale.setlocale(locale.LC_ALL) != self._locale:
             locale.setlocale(locale.LC_ALL, self._locale)
-        self._restore_decimal()
-        warnings.onceregistry.clear()
-        warnings._filters_mutated()
-        self._restore_signals()
-
-    def _restore_decimal(self) -> None:
-        """New contexts are copies of this one."""
+        # New decimal contexts are copies of this one.
         context, saved = decimal.DefaultContext, self._decimal
         for name in ("prec", "rounding", "Emin", "Emax", "capitals", "clamp"):
             setattr(context, name, getattr(saved, name))
         context.traps, context.flags = dict(saved.traps), dict(saved.flags)
-
-    def _restore_signals(self) -> None:
+        warnings.onceregistry.clear()
+        warnings._filters_mutated()
         signal.set_wakeup_fd(-1)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         for timer in _TIMERS:
@@ -193,16 +191,6 @@ class Baseline:
         for number, handler in self._handlers:
             if signal.getsignal(number) != handler:
                 signal.signal(number, handler)
-
-    def _restore_streams(self) -> None:
-        if not (is_open(sys.stdout) and is_open(sys.stderr)):
-            self._cap.open()
-
-    def _empty_home(self) -> None:
-        os.chdir(self._home)
-        os.umask(_UMASK)
-        for name in os.listdir("."):
-            _remove(name)
 
 
 def _remove(path: str) -> None:
@@ -261,7 +249,14 @@ class Imports:
         sys.meta_path[:] = self._finders + added
         for path in [path for path in sys.path_importer_cache if f"{path}/".startswith(self._home)]:
             del sys.path_importer_cache[path]
-        _reset_known(self._kept)
+        # State that is not in attributes of modules.
+        weakref.finalize._shutdown = weakref.finalize._registered_with_atexit = False
+        if "logging" in self._kept:
+            _reset_logging(self._kept["logging"])
+        if "asyncio" in self._kept:
+            self._kept["asyncio"]._set_running_loop(None)
+        if _RANDOM in self._kept:
+            self._kept[_RANDOM].seed(_SEED)
 
     def _note(self, spec: Any, module: types.ModuleType) -> None:
         name = spec.name
@@ -310,17 +305,6 @@ def _report_imports(note: Callable[[Any, types.ModuleType], None]) -> None:
         return module
 
     _bootstrap._load_unlocked = load_and_note
-
-
-def _reset_known(kept: dict[str, types.ModuleType]) -> None:
-    """Reset state that is not in attributes of modules."""
-    weakref.finalize._shutdown = weakref.finalize._registered_with_atexit = False
-    if "logging" in kept:
-        _reset_logging(kept["logging"])
-    if "asyncio" in kept:
-        kept["asyncio"]._set_running_loop(None)
-    if _RANDOM in kept:
-        kept[_RANDOM].seed(_SEED)
 
 
 def _reset_logging(logging: Any) -> None:
