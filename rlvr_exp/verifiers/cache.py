@@ -22,7 +22,6 @@ import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from urllib.parse import quote
 
 from rlvr_exp.config import verifier as node
 from rlvr_exp.core.files import cache_home
@@ -232,6 +231,8 @@ def _sound(path: Path, thorough: bool) -> bool:
     """
     if not path.exists() or path.stat().st_size == 0:
         return True
+    from urllib.parse import quote
+
     try:
         with contextlib.closing(
             sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=30.0)
