@@ -22,7 +22,7 @@ End = Literal["exit", "cpu", "wall", "memory", "output", "lost", "unavailable"]
 
 @dataclass(frozen=True)
 class JobLimits:
-    """What one candidate may use, including everything that it starts and its peer."""
+    """Limits of one candidate, of everything that it starts and of its peer, together."""
 
     cpu_s: float = 2.0
     wall_s: float = 10.0

@@ -84,7 +84,7 @@ class Program:
 
 @cache
 def _packages() -> list[str]:
-    """The installed packages' folders, the user's only where this interpreter takes them."""
+    """The installed packages' folders, the user's only if this interpreter takes them."""
     users = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     return [folder for folder in dict.fromkeys([*site.getsitepackages(), *users]) if Path(folder).is_dir()]
 
@@ -126,7 +126,7 @@ class Event:
 
 
 class Link:
-    """One worker, starting until it has greeted. `facts`: the level reached and what it isolates."""
+    """One worker, starting until it has greeted. `facts`: the level reached and its isolation."""
 
     def __init__(self, program: Program, level: str, queue: JobQueue):
         self._process = subprocess.Popen(

@@ -112,7 +112,7 @@ class Pool:
         return cls(sandbox.workers, harness, packages, processes, sandbox.level, sandbox.require)
 
     def submit(self, job: Job) -> Future[JobResult]:
-        """Submit one job, from any thread. The future never raises for what a candidate does.
+        """Submit one job, from any thread. The future never raises for an act of a candidate.
 
         It raises InputError if the required level is not available. It can be cancelled while its job is pending.
         Its callbacks run on the pool's own thread, and must not wait for other jobs.
@@ -138,7 +138,7 @@ class Pool:
             raise
 
     def isolation(self) -> dict[str, Any]:
-        """For the manifest: the level reached, what is isolated and what is not. Starts the first worker if needed.
+        """For the manifest: the level reached, its isolation and its gaps. Starts the first worker if needed.
 
         Raises:
             InputError: the required level is not available here.

@@ -1,10 +1,10 @@
-"""A worker: one supervisor, which watches the trainer, and one zygote, which forks a process per candidate.
+"""A worker: a supervisor that watches the trainer, and a zygote that forks a process per candidate.
 
 The pool starts it as a fresh interpreter; it is never a fork of the trainer. A job is one packet on a socket that all
 workers of a pool read from, so that a free worker takes the next job; long payloads travel in a memory file with their
 packet. Answers leave on a pipe per worker: one fixed head, then records and log.
 
-The zygote forks one process, or a pair, per candidate, ends what they leave, and answers. It carries and counts a
+The zygote forks one process, or a pair, per candidate, ends their leftovers, and answers. It carries and counts a
 candidate's messages and never reads them. Its memory holds nothing of a job when the next job is forked: messages are
 kept in memory that forks do not get, so that no later candidate finds them. Standard library only.
 """
@@ -33,8 +33,8 @@ from rlvr_exp.sandbox.isolation.process_tree import Usage
 REQUEST = struct.Struct("!QddIIIII")
 """Number, CPU and wall seconds, MB of memory, KB of output and of results, bytes of the payload and of the peer's."""
 EVENT = struct.Struct("!BQBi?ddIII")
-"""Kind, the job's number, end, status, whether it idled, CPU and wall seconds, peak KB, bytes of records and of log,
-which follow."""
+"""Kind, the job's number, end, status, whether it idled, CPU and wall seconds, peak KB, bytes of the records and
+the log that follow."""
 GREETING, TAKEN, ANSWER = range(3)
 """Kinds of event: the worker has greeted (records: its facts, JSON); it began a job; the job has ended."""
 ENDS = ("exit", "cpu", "wall", "memory", "output", "unavailable")
@@ -92,7 +92,7 @@ def main(
 
 
 def _load(harness: str, packages: Sequence[str], roots: Sequence[str]) -> types.ModuleType:
-    """The harness, with the path that candidates will have: the standard library, and the packages where allowed."""
+    """The harness, with the path that candidates will have: the standard library, and the packages if allowed."""
     sys.path += packages
     program = importlib.import_module(harness)
     sys.path[:] = [entry for entry in sys.path if entry not in roots]

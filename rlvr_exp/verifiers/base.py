@@ -187,7 +187,7 @@ class Executor(ABC):
 
     @abstractmethod
     def execute(self, request: Request) -> Future[Execution]:
-        """Run one candidate; the future never raises for what it does."""
+        """Run one candidate; the future never raises for its acts."""
 
 
 def executor_of(verifier: Verifier, option: str) -> Executor:

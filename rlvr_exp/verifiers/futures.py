@@ -24,7 +24,7 @@ def completed_future(value: Got) -> Future[Got]:
 
 
 def then(first: Future[Got], continuation: "Callable[[Got], Next | Future[Next]]") -> Future[Next]:
-    """A future of what `continuation` returns for the first future's result, directly or as another future."""
+    """A future of the value that `continuation` returns for the first future's result, directly or as another future."""
     both: Future[Next] = Future()
 
     def settle(done: Future[Any], step: Callable[[Any], Any] | None) -> None:
@@ -43,7 +43,7 @@ def then(first: Future[Got], continuation: "Callable[[Got], Next | Future[Next]]
 
 
 def gathered(several: "Sequence[Future[Got]]") -> Future[list[Got]]:
-    """A future of the results of all, in their order; of the first fault where one has one."""
+    """A future of the results of all, in their order; of the first fault, if there is one."""
     if not several:
         return completed_future([])
     everything: Future[list[Got]] = Future()

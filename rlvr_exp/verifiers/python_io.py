@@ -7,7 +7,7 @@ executed module; `passed` requires a right answer to every case, the harness's r
 
 Not covered: the harness shares the candidate's process, so a candidate can send any values it likes, those of later
 cases included, and can read the inputs of all its cases; values are compared with expected values that it does not
-know. What is not restored between cases is listed in rlvr_exp/sandbox/harnesses/python/state_reset.py. An object of an
+know. State that is not restored between cases is listed in rlvr_exp/sandbox/harnesses/python/state_reset.py. An object of an
 installed package is not plain data and equals nothing, but for numpy's scalars. A verdict at the CPU limit is cached,
 though it may be chance for a candidate that needs just about that much.
 """
@@ -73,12 +73,12 @@ class CaseRecords:
 
     @property
     def outputs(self) -> tuple[Any, ...]:
-        """The value of each case; None where none was returned."""
+        """The value of each case; None if none was returned."""
         return tuple(self._outputs)
 
     @property
     def raised(self) -> tuple[tuple[str, ...], ...]:
-        """The built-in classes of the exception of each case; empty where none was raised."""
+        """The built-in classes of the exception of each case; empty if none was raised."""
         return tuple(self._raised)
 
     def call(self, index: int) -> str:
@@ -224,7 +224,7 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
         super().close()
 
     def _pack(self, problem: Any) -> "_Packed | str":
-        """What all candidates of a problem share, packed once for all candidates of a batch."""
+        """The part of a job that all candidates of a problem share, packed once for a batch."""
         with self._packing:
             known = self._packed.get(id(problem))
             if known is not None and known[0]() is problem:  # another problem may have got the id of a deleted problem
@@ -247,7 +247,7 @@ class _Packed:
     """A digest of the problem without its limits, types distinguished."""
     cases: tuple[bytes, ...]
     result_kb: int
-    """Size limit for what has to be read and written: a power of two, so that a candidate learns nothing from it."""
+    """Size limit of the data to read and write: a power of two, so that a candidate learns nothing from it."""
 
     @property
     def size(self) -> int:

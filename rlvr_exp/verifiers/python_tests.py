@@ -77,7 +77,7 @@ class PythonTests(Verifier, Executor, options.PythonTests):
         def judged(done: list[Execution]) -> Execution | Future[Execution]:
             if calls == own or not any(one.verdict.bucket in LIMITS for one in done):
                 return _judged(tests, calls, done)
-            # Another writer's call may have used up what all calls of a program have together: these are judged alone.
+            # Another writer's call may have used up the limits that all calls of a program share: these are judged alone.
             alone = self._run(replace(problem, together=()), own)
             return then(alone, lambda again: _judged(tests, own, again))
 
@@ -115,7 +115,7 @@ class PythonTests(Verifier, Executor, options.PythonTests):
             self._opened.close()
 
     def _suites(self) -> PytestSuite:
-        """Opened by the first problem with a test file. Raises InputError where pytest is not installed."""
+        """Opened by the first problem with a test file. Raises InputError if pytest is not installed."""
         with self._lock:
             if self._opened is None:
                 self._opened = PytestSuite(*self._given, cpu_s=SUITE_CPU_S, wall_s=3 * SUITE_CPU_S)
@@ -135,7 +135,7 @@ def _judged(tests: WrittenTests, calls: Sequence[Case], runs: Sequence[Execution
     count = len(tests.cases)
     at = {repr(call.args): place for place, call in enumerate(calls)}
     places = [at[repr(case.args)] for case in tests.cases]
-    # What a valid test expects is what the reference did, as the test writes it: outputs are compared with plain data.
+    # A valid test expects the act of the reference, as the test writes it: outputs are compared with plain data.
     wanted = [case.expected for case in tests.cases]
     holds = [[_holds(run, place, len(calls), one) for place, one in zip(places, wanted, strict=True)] for run in runs]
     valid, others = holds[0], holds[1:]
@@ -158,7 +158,7 @@ def _verdict(tests: WrittenTests, valid: Sequence[bool], catches: Sequence[Seque
 
 
 def _holds(run: Execution, place: int, count: int, wanted: Any) -> bool:
-    """Whether a program did on a call what a test expects; None is no value: it stands for a call that returned nothing."""
+    """Whether a program did on a call as a test expects; None is no value: it stands for a call that returned nothing."""
     if len(run.outputs) != count or wanted is None:
         return False
     if isinstance(wanted, Raises):

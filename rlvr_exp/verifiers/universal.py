@@ -19,7 +19,7 @@ from rlvr_exp.tasks.formats.rows import format_of
 from rlvr_exp.verifiers.suite.shape import uses_of
 
 KINDS = ("none", "plain", "all")
-"""Which fixed answers are tried: `plain`, those that return plain data or raise; `all`, those that attack, too."""
+"""Sets of fixed answers: `plain`, those that return plain data or raise; `all`, those that attack, too."""
 MODULE = "solution"
 
 

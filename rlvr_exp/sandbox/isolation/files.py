@@ -62,7 +62,7 @@ def interpreter() -> str:
 
 
 def pieces(view: View) -> tuple[list[str], list[str]]:
-    """The view for rules without exceptions: completely visible paths, and folders of which only names are visible."""
+    """The view for rules without exceptions: completely visible paths, and folders that show only names."""
     whole, named = [], []
     ahead = list(view.shown)
     while ahead:
@@ -156,7 +156,7 @@ def _within(path: str, folder: str) -> bool:
 
 
 SCRATCH_MB = 64
-"""Size of a candidate's folder where it can be bounded; of a single file everywhere."""
+"""Size of a candidate's folder, if it can be bounded; of a single file everywhere."""
 _FILES = 4096
 _PREFIX, _WASTE = "rlvr-sandbox-", "waste"
 _PLACES = ("/tmp", "/var/tmp", "/dev/shm")
@@ -167,7 +167,7 @@ class Mounted:
     """A candidate's folder as a memory file system, bounded in size and number of files; recreated after any change.
 
     Args:
-        path: where it is mounted.
+        path: the mount point.
         uid: its owner, as this user namespace knows it.
         each: every candidate mounts it for itself, in its own mount namespace.
     """
@@ -202,7 +202,7 @@ class Mounted:
 
 
 class Folder:
-    """A candidate's folder on the machine's disk, where nothing can be mounted: emptied after each one, not bounded."""
+    """A candidate's folder on the machine's disk, for machines that allow no mounts: emptied after each one, not bounded."""
 
     bounded = False
 
@@ -216,7 +216,7 @@ class Folder:
         """Nothing to do: it exists."""
 
     def clean(self) -> None:
-        """Move its content to where the supervisor removes it later: a disk can take milliseconds for each of many
+        """Move its content to a folder that the supervisor empties later: a disk can take milliseconds for each of many
         thousand folders. The folder itself stays, since rules of Landlock refer to it."""
         os.chmod(self.path, 0o700)
         for entry in os.scandir(self.path):

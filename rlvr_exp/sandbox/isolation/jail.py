@@ -1,9 +1,9 @@
-"""The isolation of a worker by the kernel, in several levels; each level reports what it does not isolate.
+"""The isolation of a worker by the kernel, in several levels; each level reports its gaps.
 
 `strict`: like `namespaces`, and each candidate has its own user, pid, mount, network, ipc and uts namespaces.
 `namespaces`: the worker's candidates, one after another, share such namespaces: a root of little more than
 the interpreter, read-only; no network, no other process, no /proc; the pid namespace's end kills whatever they started.
-Works as root and as an ordinary user where user namespaces are allowed.
+Works as root and as an ordinary user if user namespaces are allowed.
 `user`: root without them; candidates run as an unused user id per worker.
 `process`: without even that; candidates share the user id of the run.
 
@@ -233,7 +233,7 @@ def _settle_folder(jail: Jail, view: files.View, packages: Sequence[str]) -> Non
 
 
 def _bring_library(parent: str, packages: Sequence[str]) -> None:
-    """Copy a standard library from a private folder to where another user id can read it.
+    """Copy a standard library from a private folder to a place that another user id can read.
 
     Raises:
         Refused: the packages are in a private folder, too, and are too large to copy.

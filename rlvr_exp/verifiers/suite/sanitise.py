@@ -28,7 +28,7 @@ _LINES = 400
 
 @dataclass(frozen=True)
 class Sanitised:
-    """A suite's text and what was changed, in words."""
+    """A suite's text and the changes to it, in words."""
 
     text: str
     changes: tuple[str, ...]
@@ -37,10 +37,10 @@ class Sanitised:
 
 
 def sanitise_tests(text: str, names: Collection[str] = ()) -> Sanitised:
-    """The test file in a model's completion. `names`: what the solution defines, where that is known.
+    """The test file in a model's completion. `names`: the names that the solution defines, if known.
 
-    A definition of one of `names` at the suite's top level is a copy of the solution, which would be tested in its
-    place: it is taken out, and the name imported.
+    A definition of one of `names` at the suite's top level is a copy of the solution. It would be tested in its
+    place, so it is taken out, and the name imported.
     """
     changes: list[str] = []
     code = _code(unified(text).removeprefix("\ufeff"), changes)
@@ -167,7 +167,7 @@ class Validation:
     """Whether a suite can judge.
 
     `sound`: the reference passes it. `empty`: so does a solution that does nothing, or nothing is collected. A suite is
-    of use where it is sound and not empty.
+    of use if it is sound and not empty.
     """
 
     sound: bool

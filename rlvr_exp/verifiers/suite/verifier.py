@@ -1,12 +1,12 @@
 """Verifies solutions by pytest suites: real pytest in one sandboxed process, the solution in another, behind a bridge.
 
-A solution is the module `solution`; the suite is `test_solution.py` and what test files and conftest.py the problem
-adds to it. `passed` requires every promised test collected, run to its end and reported as passed by pytest, at least
+A solution is the module `solution`; the suite is `test_solution.py` and the test files and conftest.py that the
+problem adds to it. `passed` requires every promised test collected, run to its end and reported as passed by pytest, at least
 one test, and the session's regular end. The count is of tests, parameters apart;
 rlvr_exp/docs/verifiers.md describes the bridge and skips.
 
-Where a problem has a reference, its own run over the bridge comes first, once: what it returns as plain data a
-candidate must return as plain data, and a suite that the reference does not pass gives no verdicts. Not covered: a
+If a problem has a reference, its own run over the bridge comes first, once: if it returns plain data, a candidate must
+return plain data in the same place, and a suite that the reference does not pass gives no verdicts. Not covered: a
 wrong suite (see `validate`); with `process="shared"` whatever a solution does to the shared interpreter.
 
 A verdict compares the records of the suite's process with the tests that its text promises. A run with missing or
@@ -53,7 +53,7 @@ _BUCKET_OF_END = {
 }
 _BUCKET_OF_LOADING = {"parse": "parse", "exception": "runtime_error", "memory": "memory"}
 _FORGED = (TypeError, ValueError, LookupError, RecursionError)
-"""What a record raises that is none of the harness's."""
+"""Exceptions of a record that is none of the harness's."""
 _END_TEXTS = {
     "cpu": "stopped at its CPU limit after {0.cpu_s:.2f} s",
     "wall": "stopped at its wall clock limit after {0.wall_s:.1f} s",
@@ -189,7 +189,7 @@ def _tail(log: bytes) -> str:
 
 @dataclass(frozen=True)
 class _Suite:
-    """One suite with its files, its limits and what its text says."""
+    """One suite with its files, its limits and the facts in its text."""
 
     shape: Shape
     uses: Uses
@@ -199,7 +199,7 @@ class _Suite:
 
 
 def suite_tool() -> dict[str, str]:
-    """What verdicts by suites depend on besides their content; nothing where pytest is not installed."""
+    """The tools that verdicts by suites depend on; nothing if pytest is not installed."""
     if find_spec("pytest") is None:
         return {}
     return {
@@ -272,7 +272,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
         return then(profile, after)
 
     def _profile(self, suite: _Suite, known_by: bytes, reference: str) -> Future[Run]:
-        """The reference's run, which records what it returns where; once, as long as it is cached."""
+        """The reference's run, which records the kind of value at each place; once, as long as it is cached."""
         with self._lock_profiles:
             known = self._profiles.get(known_by)
             if known is None or (known.done() and not known.result().result.reproducible):
@@ -316,7 +316,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
 
 
 def same_program(text: str | None, reference: str) -> bool:
-    """Whether a solution is the reference: what reads one from a completion may drop empty lines at its ends."""
+    """Whether a solution is the reference; a reader of completions may drop empty lines at its ends."""
     return text is not None and text.strip("\n") == reference.strip("\n")
 
 

@@ -2,7 +2,7 @@
 
 Each message carries the changes on its sender's side since the last message, and only of state that the suite's text
 mentions. The solution's output is written at the current place in the suite's. Standard library only; numpy and torch
-where they are already imported.
+if they are already imported.
 """
 
 import io
@@ -28,14 +28,14 @@ DRAWS = frozenset(
 VOCABULARY = DRAWS | frozenset(
     "random manual_seed numpy np torch environ getenv setenv delenv chdir caplog assertLogs logging getLogger".split()
 )
-"""Words in a suite's text that decide which state the two processes share."""
+"""Words in a suite's text that decide the state that the two processes share."""
 STATES = ("random", "environ", "folder")
 """State that a solution changes here only if the reference does: a suite may draw its data from it, or expect it."""
 DRAWN = "random numbers that the suite draws"
 """The state that these come from, which a solution sets only if the reference does."""
 _BLOCK, _BLOCKS, _SEARCHES = 4 * 624, 1000, 8
 """Bytes of a twister's state, how many times so many may have been drawn between two messages, and how often a generator is
-looked for in vain in a run, which takes tens of milliseconds."""
+looked for in vain in a run; one search takes tens of milliseconds."""
 _write = os.write
 
 
@@ -282,7 +282,7 @@ class Watched:
                 self._watch(part, module, name, words)
 
     def news(self, peer: Any) -> list[Any]:
-        """["patch", module, class, name, value] of each changed attribute, without the value where it is restored."""
+        """["patch", module, class, name, value] of each changed attribute, without the value if it is restored."""
         items = []
         for at, (owner, named, original) in enumerate(self._attributes):
             now = vars(owner).get(named[2])

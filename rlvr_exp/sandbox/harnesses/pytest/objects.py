@@ -1,6 +1,6 @@
 """Coding of objects that are no plain data: numbers for this side's objects, mirrors for those of the other process.
 
-Owns the numbers of objects on either side. An object that returns to its owner is the original. Coded forms, where
+Owns the numbers of objects on either side. An object that returns to its owner is the original. In the coded forms,
 `side` is the owner's: {"h": [side, number, class]} an object; {"b": [..., content]} an object with a plain type's
 content, too; {"k": [side, class]} a class; {"c": [module, name, side, class]} a library's class; {"m": [side, class,
 name, value]} a member of an enumeration; {"x": [class, args, attributes, cause, object]} an exception; {"r": name} a
@@ -58,7 +58,7 @@ class Objects:
         return issubclass(type(value), Mirror) or type(value) in (mirrors.Bound, MirrorType)
 
     def code_nan(self, value: float) -> list[int]:
-        """[side, number]: containers are equal where they hold the same NaN, so it has to return as itself."""
+        """[side, number]: containers are equal if they hold the same NaN, so it has to return as itself."""
         number = self._nan_numbers.get(id(value))
         return [self.side, self.number_of(value)] if number is None else [1 - self.side, number]
 
@@ -182,7 +182,7 @@ class Objects:
             import_module(module)
         found = _named(module, name) if module not in self.own_modules else None
         if isinstance(found, type) and (found.__module__, found.__qualname__) != (module, name):
-            found = None  # Reached through what a module has imported, such as the classes of unittest.
+            found = None  # Reached through imports of a module, such as the classes of unittest.
         return found if isinstance(found, type) else _TYPES.get(name) if module == "builtins" else None
 
     def _exception(self, kind: Any, args: Any, attributes: Any, cause: Any, home: Any) -> BaseException:

@@ -9,7 +9,7 @@ result or exception, news]. Requests nest: while one is pending, the other end m
 changes of shared containers, objects no longer held, and the reports of `Ambient`. `rules` decides which requests are
 served and which answers are accepted.
 
-Awaiting an object of the other end creates a task for it there, which reports when it is done: each end runs its own
+Awaiting an object of the other end creates a task for it there, and the task reports when it is done: each end runs its own
 coroutines in its own event loop (`Coroutines`). Standard library only.
 """
 
@@ -275,7 +275,7 @@ class Peer:
         return self.rules.believed(place, self._request("special", name, target, args, {}, place))
 
     def _by_content(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
-        """The answer of plain data with the object's content, where it has any."""
+        """The answer of plain data with the object's content, if it has any."""
         base = values.base_of(type(target))
         content = target if base is not None else self.request("content", "", target)
         if content is None:

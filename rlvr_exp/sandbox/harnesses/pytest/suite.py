@@ -1,4 +1,4 @@
-"""The harness of `pytest`: the suite's process, which alone reports. The solution is in another process (`solution`).
+"""The harness of `pytest`: the suite's process. Only this process reports. The solution is in another process (`solution`).
 
 In the zygote pytest is configured and warmed. In a fork the solution is loaded over the bridge (`Bridge`: a module whose
 attributes are requested from the other process), the suite compiled and its tests run. Records, JSON each:
@@ -54,7 +54,7 @@ class Bridge:
         sys.setrecursionlimit(_DEPTH)
 
     def load(self, path: str) -> types.ModuleType:
-        """The solution's module. Raises what loading the solution raises."""
+        """The solution's module. Raises the exception of the solution."""
         for name in self._job["imports"]:
             _try_import(name)
         if self._job["patches"]:
@@ -149,13 +149,13 @@ _dumps, _exit = json.JSONEncoder(ensure_ascii=True).encode, os._exit
 
 
 def run(payload: bytes, send: Send, peer: int | None = None) -> None:
-    """The trusted side: called once in a fresh fork, which ends right after."""
+    """The trusted side: called once in a fresh fork that ends right after."""
     job = wire.decode_native(payload)
     _Run(job, lambda *record: send(_dumps(record).encode("ascii")), peer).run()
 
 
 def serve(payload: bytes, fd: int) -> None:
-    """The same for the solution's process, which keeps nothing of the suite."""
+    """The same for the solution's process: it keeps nothing of the suite."""
     global _CONFIG, _SUITE
     _SUITE.forget()
     _CONFIG = _SUITE = None
@@ -184,7 +184,7 @@ class _Run:
         self._record("done")
 
     def _prepare(self) -> bool:
-        """Write the run's files and compile the suite; False where that fails."""
+        """Write the run's files and compile the suite; False if that fails."""
         job = self._job
         os._exit = self._leaves
         settle(self._folder, importing=self._bridge is None)

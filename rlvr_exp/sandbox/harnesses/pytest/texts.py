@@ -1,6 +1,6 @@
 """A suite's syntax tree in its running form: assertions counted, texts evaluated in the solution's process.
 
-What a suite evaluates or unpickles may come from the solution: a text that is neither its own nor mere arithmetic is
+A suite may evaluate or unpickle data of the solution. A text that is neither its own nor mere arithmetic is
 evaluated in the solution's process, and nothing is unpickled but data.
 
 Files that a problem adds to its suite (`Given`) are on disk for both processes, as modules from memory for the suite's.
@@ -56,7 +56,7 @@ def transform(tree: ast.Module) -> None:
 
 
 def managed_assertions(suite: Mapping[str, str]) -> dict[str, list[tuple[int, int, list[int]]]]:
-    """By path: first and last line of each `with` block, and the lines on which its assertions end."""
+    """By path: first and last line of each `with` block, and the last lines of its assertions."""
     found: dict[str, list[tuple[int, int, list[int]]]] = {}
     for path, text in suite.items():
         blocks = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.With, ast.AsyncWith))]
@@ -152,7 +152,7 @@ def guard(folder: str, own: Iterable[str]) -> None:
                 raise ValueError(f"{path} is not executed in the suite's process")
 
     sys.addaudithook(watch)
-    # How newer Pythons pickle a member; 3.11.2 calls `getattr`, by which a pickle reaches everything.
+    # How newer Pythons pickle a member; 3.11.2 calls `getattr`, and so a pickle reaches everything.
     enum.Enum.__reduce_ex__ = lambda member, protocol: (member.__class__, (member._value_,))
 
 
@@ -162,7 +162,7 @@ def _real(path: str) -> str:
 
 
 def _unpickles(module: str, name: str, own: Iterable[str]) -> bool:
-    """Of own modules their own classes, not what these have imported, nor their values."""
+    """Of own modules their own classes, neither imported ones nor values."""
     if module == "solution":
         return not any(part.startswith("__") for part in name.split("."))
     if module in own:
@@ -176,7 +176,7 @@ def _unpickles(module: str, name: str, own: Iterable[str]) -> bool:
 
 
 _READERS = {"_compile_bytecode": "bytecode_path", "_read_pyc": "pyc"}
-"""Functions of the import system and of pytest that read compiled modules, and what they call the file."""
+"""Functions of the import system and of pytest that read compiled modules, with their names of the file."""
 
 
 def _reads_a_librarys_bytecode(frame: types.FrameType, folder: str) -> bool:
@@ -191,7 +191,7 @@ def settle(folder: str, importing: bool) -> None:
     if importing:
         sys.path.insert(0, folder)
     os.environ["TMPDIR"], tempfile.tempdir = folder, None
-    # Hypothesis keeps what it draws from on disk, by default in the folder that the solution writes to.
+    # Hypothesis keeps its tables on disk, by default in the folder that the solution writes to.
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = "/dev/null/hypothesis"
     warnings.filterwarnings("ignore", message="(?s).*in-memory database")
     fit_imports()
@@ -210,7 +210,7 @@ class Given:
     """Finder and loader of modules from their text.
 
     Args:
-        folder: where their files are, too, for code that reads them as data.
+        folder: it holds their files, too, for code that reads them as data.
         files: text by name, for all files.
         special: modules that are loaded by a function in place of a text.
     """

@@ -93,7 +93,7 @@ class Program:
         atexit._run_exitfuncs()
         _flush(sys.stdout, original)
         _end(names, sys.stdout, original)
-        _flush(original)  # another object may need what is gone now
+        _flush(original)  # another object may need an object that is gone now
         return code
 
 
@@ -112,7 +112,7 @@ def _flush(*streams: Any) -> None:
 
 
 def _end(names: dict[str, Any], *streams: Any) -> None:
-    """The module's end: finalizers run while what they use is still there, and a file that nobody closed is flushed."""
+    """The module's end: finalizers run while the objects that they use exist, and a file that nobody closed is flushed."""
     for name in [name for name, value in names.items() if hasattr(type(value), "__del__")]:
         del names[name]
     gc.collect()

@@ -88,7 +88,7 @@ class Reporter:
 
 
 def not_plain(value: Any, fault: str) -> str:
-    """Why a returned object is no answer, and what to return in its place. `fault`: the encoder's exception."""
+    """Why a returned object is no answer, and a remedy. `fault`: the encoder's exception."""
     kind = _name_of(type(value))
     if kind in _ONE_BY_ONE:
         return f"returned a {kind}, which is not plain data: return a list of its items"
@@ -137,7 +137,7 @@ class OutputCap:
     """`limit`: bytes that standard output and standard error together may pass on.
 
     Debug prints are no offence: the streams drop the excess, up to `FLOOD` times the limit. Beyond that, and for writes
-    to the descriptors below them, the sandbox's own hard cap applies, which ends the candidate.
+    to the descriptors below them, the sandbox's own hard cap applies and ends the candidate.
     """
 
     def __init__(self, limit: int):

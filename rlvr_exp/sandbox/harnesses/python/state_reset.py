@@ -7,7 +7,7 @@ random's state, warnings, signal handlers, masks and timers, exit handlers, trac
 collector's thresholds, the decimal contexts, the current directory and its files.
 
 Imported modules stay for the next case, reset to their first state, because a second import is slow (asyncio),
-impossible (numpy), or creates a second copy of classes of which packages hold the first copy. Modules of the standard
+impossible (numpy), or creates a second copy of classes while packages hold the first copy. Modules of the standard
 library get back the attributes that they had right after their import; loggers lose their handlers. Modules that a
 candidate wrote, or put into sys.modules by hand, are removed. Packages keep their state, except numpy's global random
 generator, which is reseeded. `multiprocessing` gets semaphores that need no shared memory.
@@ -67,7 +67,7 @@ _spares: list[types.ModuleType] = []
 
 
 def begin(source: str) -> None:
-    """Set up what holds for all cases of a candidate."""
+    """Set up the state that all cases of a candidate share."""
     sys.argv[:] = [SOURCE]
     sys.setrecursionlimit(_RECURSION)
     os.environ["TMPDIR"] = os.getcwd()  # the only folder that can be written to
@@ -145,7 +145,7 @@ class Baseline:
         self._decimal = decimal.DefaultContext.copy()
 
     def restore(self) -> None:
-        """Restore the process. Raises what a candidate planted to be raised; then it has no further case."""
+        """Restore the process. An exception that the candidate planted ends its cases."""
         for attributes in self._attributes:
             attributes.put_back()
         atexit._clear()
@@ -338,7 +338,7 @@ class SemLock:
         self._value, self._taken, self._owner = value, 0, 0
 
     def acquire(self, block: bool = True, timeout: float | None = None) -> bool:
-        """Acquire it; False: not within `timeout` seconds, or not at once where it must not block."""
+        """Acquire it; False: not within `timeout` seconds, or not at once if it must not block."""
         until = None if timeout is None else time.monotonic() + timeout
         with self._changed:
             if self.kind == _RECURSIVE and self._is_mine():
