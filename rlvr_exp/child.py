@@ -1,5 +1,5 @@
 """A child process of a run: `python -m rlvr_exp.child RUN_DIR PROGRESS_FD LIFE_FD`, started by the parent, once
-per rank (rlvr_exp.launch.ranks).
+per rank (rlvr_exp.launch.process_environment).
 
 Runs the stage of RUN_DIR/config.yaml, writes summary.json, and maps failures to exit codes. Knows no stage by name.
 """
@@ -20,19 +20,16 @@ import yaml
 
 from rlvr_exp.config.load import load
 from rlvr_exp.config.options import SCHEMAS
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import STAGES
-from rlvr_exp.core import checksums
+from rlvr_exp.config.schema import STAGES, Config
+from rlvr_exp.core import hashing
 from rlvr_exp.core.errors import DONE, FAULT, InputError, RlvrError
 from rlvr_exp.core.secrets import Masking, masked
-from rlvr_exp.launch import ranks
 from rlvr_exp.launch.children import hold_lifeline
-from rlvr_exp.launch.process_environment import hide_unused_packages
+from rlvr_exp.launch.process_environment import hide_unused_packages, own_directory, rank
 from rlvr_exp.launch.watchdog import watched
-from rlvr_exp.records.context import RunContext, StageResult
+from rlvr_exp.records.context import RunContext, StageResult, write_summary
+from rlvr_exp.records.directory import unwritable
 from rlvr_exp.records.fingerprint import flat
-from rlvr_exp.records.guards_disk import unwritable
-from rlvr_exp.records.summary import write_summary
 from rlvr_exp.training.torch_distributed import joined
 
 FILES = "rlvr_exp.records.tracking.Files"
@@ -44,15 +41,15 @@ def main(arguments: list[str]) -> int:
     hold_lifeline(life)
     os.set_inheritable(progress, False)
     sys.stdout, sys.stderr = Masking(sys.stdout), Masking(sys.stderr)  # Both are the run's log.
-    checksums.take_over(directory)
+    hashing.take_over(directory)
     try:
         config = load(directory / "config.yaml")
     except InputError as fault:
         print(fault, file=sys.stderr, flush=True)
         return fault.exit_code
     hide_unused_packages(config, flat(yaml.safe_load((directory / "config.yaml").read_text(encoding="utf-8"))))
-    with ranks.own_directory(directory, config.parallel) as own:
-        if ranks.rank():
+    with own_directory(directory, config.parallel) as own:
+        if rank():
             config.tracking = None if config.tracking is None else SCHEMAS[FILES]()  # Only rank 0 logs to the viewer.
         return run_stage(config, RunContext(own, _sender(progress)))
 
@@ -78,7 +75,8 @@ def _to_the_end(config: Config, context: RunContext) -> int:
     start = time.monotonic()
     code = DONE
     try:
-        module = importlib.import_module(f"rlvr_exp.stages.{STAGES[config.stage].module or config.stage}")
+        name = STAGES[config.stage].module or config.stage
+        module = importlib.import_module(name if "." in name else f"rlvr_exp.stages.{name}")
         with watched(config.run.guards, context, config.stage), joined(config.parallel):
             result = module.run(config, context)
     except RlvrError as stop:

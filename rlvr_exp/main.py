@@ -180,7 +180,7 @@ def _checked(line: CommandLine, to_run: bool = False) -> "Checked":
 def _machine_problems(checked: "Checked") -> Iterator[InputProblem]:
     """What would keep a faulty configuration from starting besides its faults: in nodes that have none, since a default
     stands in for what is refused."""
-    from rlvr_exp.config.stages import STAGES
+    from rlvr_exp.config.schema import STAGES
     from rlvr_exp.stages.shared.start import start_problems
 
     config = checked.config
@@ -245,7 +245,7 @@ def _refuse_what_cannot_run(configs: Sequence["Config"], fetchable: bool = False
 
 
 def _directory(config: "Config") -> Path:
-    from rlvr_exp.config.stages import STAGES
+    from rlvr_exp.config.schema import STAGES
     from rlvr_exp.launch.resume import directory_of
     from rlvr_exp.records.directory import default_directory, scratch_directory
 

@@ -90,7 +90,7 @@ def test_imports_point_downward() -> None:
         else:
             assert room in LEVEL, f"{room} has no place in the order of rooms"
             found[file] = faults(file.read_text(), package, room)
-    assert len(found) > 400 and {file: names for file, names in found.items() if names} == {}
+    assert len(found) > 300 and {file: names for file, names in found.items() if names} == {}
 
 
 def file_of(name: str) -> Path | None:
@@ -125,8 +125,8 @@ def test_no_circle_between_files() -> None:
         ("verifiers", "def late():\n    import torch.nn"),
         ("sandbox", "from numpy import array"),
         ("stages", "from rlvr_exp.corpora.rows import make"),
-        ("main", "def late():\n    import rlvr_exp.corpora.merge"),
-        ("stages", "def late():\n    from rlvr_exp.domains.arc import grid"),
+        ("main", "def late():\n    import rlvr_exp.corpora.models"),
+        ("stages", "def late():\n    from rlvr_exp.domains.arc import puzzle"),
     ],
 )
 def test_the_scan_sees_every_kind_of_import(room: str, source: str) -> None:
@@ -136,13 +136,13 @@ def test_the_scan_sees_every_kind_of_import(room: str, source: str) -> None:
 def test_a_domain_imports_no_other() -> None:
     package = ("rlvr_exp", "domains", "arc")
     assert len(faults("from rlvr_exp.domains.dafny import tasks", package, "domains")) == 1
-    assert faults("from rlvr_exp.domains.arc import grid\nimport rlvr_exp.stages", package, "domains") == []
+    assert faults("from rlvr_exp.domains.arc import puzzle\nimport rlvr_exp.stages", package, "domains") == []
 
 
 def test_there_is_one_command_line() -> None:
     """The other programs are children of a run, started by their parents."""
     programs = {str(file.relative_to(PACKAGE)) for file in FILES if '\nif __name__ == "__main__":' in file.read_text()}
-    assert programs == {"__main__.py", "child.py", "domains/code/naive.py", "models/gguf.py"}
+    assert programs == {"__main__.py", "child.py", "domains/code/naive.py", "models/quantization.py"}
     assert not [file for file in FILES if "import argparse\n" in file.read_text()]
 
 

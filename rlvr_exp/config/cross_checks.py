@@ -6,18 +6,15 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
-from rlvr_exp.config.algorithm import queues, without_queues
+from rlvr_exp.config.algorithm import queues, schedule_problems, without_queues
 from rlvr_exp.config.architecture import Scratch, scratch_shape, shape_problems
+from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.engine import Server, is_server, is_vllm
-from rlvr_exp.config.environment import SINGLE_TURN
-from rlvr_exp.config.infer import of_answers
-from rlvr_exp.config.model import Model, has_adapter
-from rlvr_exp.config.needs import EMBEDDED_MODELS
-from rlvr_exp.config.optimizer import schedule_problems
+from rlvr_exp.config.model import EMBEDDED_MODELS, Model, has_adapter
 from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.roles import of_role, role_names, role_problems
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import STAGES, reads, resumable
+from rlvr_exp.config.schema import STAGES, Config, reads, resumable
+from rlvr_exp.config.stage_options import of_answers
 from rlvr_exp.core.errors import InputProblem
 
 SERVED = ("evaluate", "infer", "collect")

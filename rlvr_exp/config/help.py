@@ -17,8 +17,8 @@ import yaml
 from rlvr_exp.config.compose import compose_lenient, near_option
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.options import SCHEMAS, allowed_of, field_types
+from rlvr_exp.config.schema import STAGES, nodes
 from rlvr_exp.config.schema_check import Checked, words
-from rlvr_exp.config.stages import STAGES, nodes
 from rlvr_exp.config.tree import Path, conf_directory, dotted
 from rlvr_exp.core.errors import InputError, InputProblem
 

@@ -1,6 +1,4 @@
-"""Options of the nodes `run`, `tracking` and `evaluation`, and of nodes that exist under one stage: evaluate, compare,
-verify, validate, report, rescore.
-"""
+"""Options of the nodes `run`, `tracking` and `evaluation`."""
 
 import math
 import re
@@ -10,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.algorithm import Drawing
-from rlvr_exp.config.environment import SINGLE_TURN
+from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.scales import BITS, EXCESS_CODE, read_voted, voted_metrics
-from rlvr_exp.config.teams import team_node
+from rlvr_exp.config.roles import team_node
 from rlvr_exp.core.errors import InputProblem
+from rlvr_exp.core.measures import BITS, EXCESS_CODE, read_voted, voted_metrics
 
 MEASURED = ("held_out/pass_at_1", "held_out/pass_at_1_greedy")
 """Verified success on held-out tasks, measured every so many steps; every other metric is part of the rows anyway."""
@@ -293,117 +291,3 @@ class Evaluation(Drawing):
             what = "a second turn has seen what was expected, which a vote must not"
             got, remedy = str(self.vote), "environment=single_turn, or evaluation.vote=0"
             yield InputProblem("evaluation.vote", what, got, "0 with several turns", "", remedy)
-
-
-@dataclass
-class Evaluate:
-    """Options of +stage=evaluate."""
-
-    baseline: str = ""
-    """Run directory to compare with, paired by task; empty: none."""
-    cascade: str = ""
-    """A checkpoint of +stage=cascade, whose writer and annotator are measured together; model: both roles by the model
-    node's own weights; empty: one policy alone."""
-    attempts: int = option(1, low=1, high=8)
-    """With a cascade: attempts to annotate a body, each after the first with the feedback on the previous attempt."""
-
-    def problems(self) -> list[InputProblem]:
-        if self.attempts == 1 or self.cascade:
-            return []
-        return [
-            InputProblem(
-                "attempts",
-                "are those of a cascade's annotator",
-                str(self.attempts),
-                "1",
-                "",
-                "evaluate.cascade=CHECKPOINT",
-            )
-        ]
-
-
-@dataclass
-class Compare:
-    """Options of +stage=compare."""
-
-    runs: list[str] = field(default_factory=list)
-    """Run directories to lay side by side."""
-
-    def problems(self) -> list[InputProblem]:
-        if len(self.runs) >= 2:
-            return []
-        return [
-            InputProblem(
-                "runs",
-                "nothing to compare",
-                str(self.runs),
-                "two or more run directories",
-                remedy="compare.runs=[RUN,RUN]",
-            )
-        ]
-
-
-@dataclass
-class Validate:
-    """Options of +stage=validate."""
-
-    split: str = ""
-    """Split of the data; empty: all of them."""
-    mutants: int = option(4, low=0)
-    """Mutants of each gold that are judged, spread over the kinds of mutation."""
-    universal: str = option("plain", choices=("none", "plain", "all"))
-    """Fixed answers that know nothing of a task: `plain` values; `all`, with objects that lie and code that attacks."""
-    require: float = option(1.0, low=0, high=1)
-    """Share of golds that must pass; below it the run ends with exit 3."""
-    answers: str = ""
-    """A policy's answers to the tasks, as +stage=infer writes them: they are judged in place of golds and wrong programs."""
-
-
-SAMPLES = "samples"
-"""The value of `verify.input` that stands for the rows that come with the package."""
-
-
-@dataclass
-class Verify:
-    """Options of +stage=verify."""
-
-    input: str = ""
-    """Candidates, one JSON object a line, gzip allowed; `samples`: the rows of this verifier that come with rlvr_exp."""
-    output: str = ""
-    """Verdicts, one JSON object a line, in the input's order; empty: verdicts.jsonl in the run directory."""
-    max_row_mb: int = option(64, low=1)
-    """A longer line of the input is no_verdict."""
-
-    def problems(self) -> list[InputProblem]:
-        if self.output.endswith(".gz"):
-            return [InputProblem("output", "is written as plain text, so that it can be resumed", self.output)]
-        if self.output and Path(self.input).resolve() == Path(self.output).resolve():
-            return [InputProblem("output", "is the input", self.output, "another file")]
-        return []
-
-
-@dataclass
-class Report:
-    """Options of +stage=report."""
-
-    run: str = ""
-    """Run directory whose report.html is rewritten; nothing else in it is touched."""
-    beside: list[str] = field(default_factory=list)
-    """Further run directories, plotted on the same page."""
-
-
-@dataclass
-class Rescore:
-    """Options of +stage=rescore."""
-
-    run: str = ""
-    """Run directory whose rollouts are verified a second time; its data, verifier and sandbox are inherited, except for
-    options that are given here."""
-    output: str = ""
-    """Old and new verdicts, one JSON object a line, in the order of the rollouts; empty: rescored.jsonl in this run's
-    own directory."""
-
-    def problems(self) -> list[InputProblem]:
-        if self.output.endswith(".gz"):
-            return [InputProblem("output", "is written as plain text, so that it can be resumed", self.output)]
-        return []

@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.hashing import checksum, content_hash
 
 NAME = "checkpoint.json"
 FORMAT = 3

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlvr_exp.config import curriculum as options
+from rlvr_exp.config import data as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.curriculum.base import Curriculum, Dealer, Observation, check_keys, part_of
 from rlvr_exp.tasks.base import Task

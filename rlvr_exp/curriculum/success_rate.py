@@ -7,7 +7,7 @@ from itertools import accumulate
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.config import curriculum as options
+from rlvr_exp.config import data as options
 from rlvr_exp.core.seeds import stream, uniform
 from rlvr_exp.curriculum.base import Curriculum, Dealer, Observation, check_keys, part_of
 from rlvr_exp.tasks.base import Task

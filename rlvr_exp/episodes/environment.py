@@ -1,34 +1,32 @@
-"""What can be learned in: an `Environment` says who is asked what, when an episode is over, what is compared with what
-and who is credited with how much. It samples, verifies and trains nothing itself.
+"""An environment defines one episode: which role answers which prompt, when the episode ends, and how rewards are assigned to
+turns. It samples, verifies and trains nothing itself.
 
 Everything else is shared by all environments: sampling in waves over all live episodes, verification, collecting,
 learning, logging, checkpoints, evaluation, inference. rlvr_exp/docs/environments.md builds one step by step.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from rlvr_exp.episodes.episode import POLICY, Draws, Episode, Judge, Request, Sample, Turn
+from rlvr_exp.episodes.episode import POLICY, Draws, Episode, Request
 from rlvr_exp.episodes.types import Completion, RewardBreakdown
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.verifiers.base import Verdict
 
-Result = tuple[Sample, Sequence[Turn]] | tuple[Judge, Verdict]
-"""A request with its answer: turns, or a verdict."""
+Run = Generator[Sequence[Request], list[Any], None]
+"""Yields requests that can be answered together, and receives their answers in the same order."""
 
 
 class Environment(ABC):
-    """Subclasses name their roles and implement `domain` and `asks`; every other method has a default."""
+    """Subclasses name their roles and implement `domain` and `run`; every other method has a default."""
 
     name: str
-    """Before the metrics of credit, where it has several roles; `metrics` writes names of its own."""
+    """Before the metrics of credit, if it has several roles; `metrics` writes names of its own."""
     roles: tuple[str, ...] = (POLICY,)
     keeps_outputs: bool = False
-    """Its verdicts carry what a candidate made (rlvr_exp.verifiers.base), for the next request."""
+    """Its verdicts carry the outputs of a candidate (rlvr_exp.verifiers.base), for the next request."""
     one_group: bool = False
-    """Every episode gives exactly one group, so that groups can wait for later steps and be sampled anew."""
+    """Every episode gives exactly one group, so that groups can wait for later steps and be resampled."""
 
     @abstractmethod
     def domain(self, role: str) -> Domain:
@@ -39,25 +37,9 @@ class Environment(ABC):
         return Episode(task, draws, tuple(samples))
 
     @abstractmethod
-    def asks(self, episode: Episode) -> Sequence[Request]:
-        """What the episode needs next; empty: it is over. Depends on the episode alone."""
-
-    def step(self, episode: Episode, results: Sequence[Result]) -> Episode:
-        """The episode with the results of its last requests: sampled turns are added, verdicts replace those of their
-        turns. An environment that judges what is no turn's says here what its verdict does."""
-        for request, answer in results:
-            if isinstance(answer, Verdict):
-                episode = self._judged(episode, request, answer)
-            else:
-                episode = episode.add(answer)
-        return episode
-
-    @staticmethod
-    def _judged(episode: Episode, request: Request, verdict: Verdict) -> Episode:
-        if not isinstance(request, Judge) or request.turn is None:
-            raise TypeError(f"{request}: only the verdict of a turn has its place; override step")
-        turn = episode.turns[request.turn]
-        return episode.put(request.turn, replace(turn, completion=replace(turn.completion, verdict=verdict)))
+    def run(self, episode: Episode) -> Run:
+        """Play an episode: yield a list of requests (`episode.ask`, `Judge`), receive their answers, and so on to the end. Turns are
+        in `episode.turns` when their answer arrives, and so are verdicts of turns. Requests depend on the episode alone."""
 
     def supplement(self, episodes: Sequence[Episode]) -> Sequence[Episode]:
         """Further episodes for a training step whose episodes leave a role without anything to learn from."""

@@ -1,18 +1,19 @@
-"""An episode: everything sampled for one task in one step, as a tree of turns, and what an environment asks for next.
+"""An episode: everything sampled for one task in one step, as a tree of turns, and the requests of an environment.
 
-Plain frozen data, torch-free. Environments grow episodes (rlvr_exp.episodes.environment), rlvr_exp.rollouts.run_episodes
-answers their requests.
+Plain data, torch-free. An environment makes requests (rlvr_exp.episodes.environment), and the runner
+(rlvr_exp.rollouts.run_episodes) answers them and adds the turns to the episode.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.tasks.base import Candidate, Task
+from rlvr_exp.verifiers.base import Verdict
 
 SampleKey = tuple[Any, ...] | None
-"""What a completion's random numbers are derived from; None: greedy."""
+"""The source of a completion's random numbers; None: greedy."""
 POLICY = "policy"
 """The role of a policy that acts alone."""
 
@@ -23,9 +24,9 @@ class Draws:
 
     seed: int
     purpose: str
-    """What the episode is for: training, evaluation and inference draw other numbers."""
+    """Training, evaluation and inference draw other numbers."""
     place: tuple[Any, ...] = ()
-    """Where it stands in the run, e.g. (step, index in the step)."""
+    """Its place in the run, e.g. (step, index in the step)."""
     greedy: bool = False
 
     def key(self, task: Task, *path: Any, label: str = "") -> SampleKey:
@@ -51,36 +52,9 @@ class Turn:
     learn: bool = True
     """Its role may learn from it."""
     note: Any = None
-    """The environment's own; lives no longer than the episode."""
-
-
-@dataclass(frozen=True)
-class Episode:
-    """The tree of turns grown from a task."""
-
-    task: Task
-    draws: Draws
-    samples: tuple[int, ...] = (0,)
-    """Indices of the completions that its first prompt is sampled for."""
-    turns: tuple[Turn, ...] = ()
-    given: Any = None
-    """The environment's own, beside the turns: what the episode began with."""
-
-    def add(self, turns: Sequence[Turn]) -> "Episode":
-        return replace(self, turns=(*self.turns, *turns))
-
-    def put(self, index: int, turn: Turn) -> "Episode":
-        """The episode with another turn at an index."""
-        return replace(self, turns=(*self.turns[:index], turn, *self.turns[index + 1 :]))
-
-    def children(self, index: int | None) -> list[int]:
-        """Indices of the turns that build on a turn; None: of the first turns."""
-        return [place for place, turn in enumerate(self.turns) if turn.parent == index]
-
-    def depth(self, index: int) -> int:
-        """Turns before a turn on its branch."""
-        parent = self.turns[index].parent
-        return 0 if parent is None else 1 + self.depth(parent)
+    """Data of the environment; it lives no longer than the episode."""
+    index: int = 0
+    """Its place among the turns of the episode."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +82,90 @@ class Judge:
     task: Task
     candidate: Candidate
     turn: int | None = None
-    """Index of the turn whose verdict it takes the place of; None: `step` of the environment uses it."""
-    label: Any = None
-    """What the environment knows it by."""
+    """Index of the turn that gets the verdict; None: the environment alone gets it."""
 
 
 Request = Sample | Judge
+Answer = list[Turn] | Verdict
+"""Of a `Sample`, its turns; of a `Judge`, its verdict."""
+
+
+@dataclass
+class Episode:
+    """The tree of turns grown from a task."""
+
+    task: Task
+    draws: Draws
+    samples: tuple[int, ...] = (0,)
+    """Indices of the completions of its first prompt."""
+    given: Any = None
+    """Data of the environment besides the turns."""
+    turns: list[Turn] = field(default_factory=list)
+    requests: int = 0
+    """Requests made by `ask` so far."""
+
+    def ask(
+        self,
+        prompt: str,
+        role: str = POLICY,
+        *,
+        parent: Turn | None = None,
+        task: Task | None = None,
+        samples: Iterable[int] | None = None,
+        path: tuple[Any, ...] | None = None,
+        keys: Iterable[SampleKey] | None = None,
+        learn: bool = True,
+        pending: bool = False,
+    ) -> Sample:
+        """A request for completions of a prompt.
+
+        Args:
+            parent: the turn that the prompt builds on.
+            task: the task of the completions; None: the parent's, or the episode's.
+            samples: indices of the completions; None: those of the episode, or one completion that follows the parent.
+            path: tells the request apart from others with the same parent, in the keys; None: its number.
+            keys: keys of the completions in place of those that follow from role, parent, path and samples.
+        """
+        if task is None:
+            task = self.task if parent is None else parent.completion.task
+        if path is None:
+            path = ("request", self.requests) if self.requests else ()
+        self.requests += 1
+        if keys is None and parent is None:
+            label = "" if role == POLICY else role
+            numbers = self.samples if samples is None else samples
+            keys = [self.draws.key(task, *path, index, label=label) for index in numbers]
+        elif keys is None and parent is not None:
+            ways: list[tuple[int, ...]] = [()] if samples is None else [(index,) for index in samples]
+            keys = [None if parent.key is None else (*parent.key, *path, *way) for way in ways]
+        place = None if parent is None else parent.index
+        return Sample(role, task, prompt, tuple(keys or ()), place, learn, pending)
+
+    def take(self, request: Request, answer: Answer) -> Answer:
+        """Add sampled turns, or replace the verdict of a judged turn; return the answer with the turns as added."""
+        if isinstance(answer, Verdict):
+            if isinstance(request, Judge) and request.turn is not None:
+                completion = self.turns[request.turn].completion
+                self.change(request.turn, completion=replace(completion, verdict=answer))
+            return answer
+        added = [replace(turn, index=place) for place, turn in enumerate(answer, len(self.turns))]
+        self.turns += added
+        return added
+
+    def change(self, index: int, **fields: Any) -> None:
+        """Replace fields of a turn."""
+        self.turns[index] = replace(self.turns[index], **fields)
+
+    def children(self, index: int | None) -> list[int]:
+        """Indices of the turns that build on a turn; None: of the first turns."""
+        return [place for place, turn in enumerate(self.turns) if turn.parent == index]
+
+    def depth(self, index: int) -> int:
+        """Turns before a turn on its branch."""
+        parent = self.turns[index].parent
+        return 0 if parent is None else 1 + self.depth(parent)
+
+
+def all_turns(answers: Sequence[Sequence[Turn]]) -> list[Turn]:
+    """The turns of several answers, in their order."""
+    return [turn for turns in answers for turn in turns]

@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.config.scales import Scale, scale_of
 from rlvr_exp.core.crossed import crossed_iqm, crossed_mean, crossed_median, crossed_ratio, holm
+from rlvr_exp.core.measures import Scale, scale_of
 from rlvr_exp.evaluation.metrics import task_values
 from rlvr_exp.evaluation.paired import difference_over_seeds, finding
 from rlvr_exp.records.rollout_files import When, evaluation_path, read_evaluation

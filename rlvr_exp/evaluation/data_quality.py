@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rlvr_exp.config.scales import counted
+from rlvr_exp.core.measures import counted
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.tasks.cases import WEAK

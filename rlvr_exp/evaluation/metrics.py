@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_exp.config.scales import BITS, EXCESS_CODE, read_voted, scale_of
-from rlvr_exp.config.scales import SUCCESS as METRICS
-from rlvr_exp.core.measures import GREEDY, is_count
+from rlvr_exp.core.measures import BITS, EXCESS_CODE, GREEDY, is_count, read_voted, scale_of
+from rlvr_exp.core.measures import SUCCESS as METRICS
 from rlvr_exp.core.statistics import mean_interval, pass_at_k
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.records.rollout_files import EvalSample, Mode

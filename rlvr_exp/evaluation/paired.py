@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.config.scales import RATE, Scale, scale_of
 from rlvr_exp.core.crossed import Values, crossed_mean, differences, p_value, smallest_found
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.measures import RATE, Scale, scale_of
 from rlvr_exp.core.statistics import LEVEL, mean_interval
 from rlvr_exp.evaluation.metrics import task_values
 from rlvr_exp.records.rollout_files import EvalSample

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rlvr_exp.config.scales import counted
+from rlvr_exp.core.measures import counted
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.records.rollout_files import RolloutRow

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlvr_exp.config.scales import scale_of
+from rlvr_exp.core.measures import scale_of
 from rlvr_exp.evaluation.arms import Arm
 from rlvr_exp.evaluation.paired import in_words
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.tasks.completion import tree
+from rlvr_exp.tasks.python_syntax import tree
 
 Profile = Mapping[Hashable, float]
 LONGEST = 3

@@ -11,8 +11,8 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
+from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.environments.retry import Retry, rank, too_long
 from rlvr_exp.episodes.episode import POLICY, Draws, Episode
@@ -27,12 +27,11 @@ from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.engines.journaled import Journaled
 from rlvr_exp.rollouts.engines.local import LocalEngine
-from rlvr_exp.rollouts.rollout_loop import generate_and_verify
-from rlvr_exp.rollouts.run_episodes import TOO_LONG, EpisodeRunner, Player
+from rlvr_exp.rollouts.run_episodes import TOO_LONG, EpisodeRunner, Player, generate_and_verify
 from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.tasks.formats.candidates import fault_of, laid_out
 from rlvr_exp.tasks.formats.fields import Fault, Fields
+from rlvr_exp.tasks.formats.rows import fault_of, laid_out
 from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier, executor_of
 
 

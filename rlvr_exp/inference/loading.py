@@ -4,10 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.load import load as load_config
 from rlvr_exp.config.model import Model, at_checkpoint
 from rlvr_exp.config.needs import formatter_missing, weights_missing
+from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.inference.engine import Engine
 from rlvr_exp.models.policy import load_policy

@@ -58,7 +58,7 @@ class Solution:
     """The other attempts, in order."""
     formatted: str | None = None
     """The same program formatted for a reader; None where that was not requested, or is not possible (see
-    rlvr_exp.tasks.formats.candidates). Never verified."""
+    rlvr_exp.tasks.formats.rows). Never verified."""
     voted: Voted | None = None
     """The vote of all completions on the held-back inputs; None: there was none, or a program got no verdict."""
     edited: str | None = None

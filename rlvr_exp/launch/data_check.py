@@ -10,14 +10,13 @@ from typing import Any
 from hydra.utils import get_class
 
 from rlvr_exp.config.algorithm import SFT
-from rlvr_exp.config.environment import SINGLE_TURN
+from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.load import build
 from rlvr_exp.config.options import SCHEMAS
-from rlvr_exp.config.scales import counted
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import STAGES, reads, trains
+from rlvr_exp.config.schema import STAGES, Config, reads, trains
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.measures import counted
 from rlvr_exp.tasks.base import Domain, HasEditTests, HoldsBackCases, Task
 from rlvr_exp.tasks.formats.rows import FORMATS, format_of
 from rlvr_exp.tasks.sources import by_source

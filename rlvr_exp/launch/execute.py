@@ -18,38 +18,33 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from rlvr_exp.config.advice import advice
 from rlvr_exp.config.load import to_yaml
 from rlvr_exp.config.model import is_converted
 from rlvr_exp.config.needs import loads_weights
 from rlvr_exp.config.roles import of_role
-from rlvr_exp.config.scales import counted, scale_of
-from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema import STAGES, Config, reads, repeatable
 from rlvr_exp.config.schema_check import Checked
-from rlvr_exp.config.stages import STAGES, reads, repeatable
+from rlvr_exp.config.suited import advice
 from rlvr_exp.config.tree import dotted
-from rlvr_exp.core import checksums
+from rlvr_exp.core import hashing
 from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED, InputError, InputProblem
 from rlvr_exp.core.files import write_text
+from rlvr_exp.core.measures import counted, scale_of
 from rlvr_exp.launch.children import Ended, log_name, run_children
-from rlvr_exp.launch.console import Rows, carries_rows, keep_standard_input, message_stream, unread
+from rlvr_exp.launch.console import Progress, Rows, carries_rows, keep_standard_input, message_stream, printable, unread
 from rlvr_exp.launch.data_check import left_out_warning
-from rlvr_exp.launch.process_environment import child_environment
-from rlvr_exp.launch.progress import printable
-from rlvr_exp.launch.ranks import environments, every_device, of_node, remove_scratch
+from rlvr_exp.launch.process_environment import child_environment, environments, every_device, of_node, remove_scratch
 from rlvr_exp.launch.resume import Start, begin, continuing, prepare
 from rlvr_exp.records import manifest
-from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.directory import SCRATCH, claimed
+from rlvr_exp.records.context import STATUS, RunContext, StageResult, read_summary, with_diagnosis, write_summary
+from rlvr_exp.records.directory import SCRATCH, claimed, unwritable, writing
 from rlvr_exp.records.fingerprint import initial_weights
-from rlvr_exp.records.guards_disk import unwritable, writing
-from rlvr_exp.records.summary import STATUS, read_summary, with_diagnosis, write_summary
 from rlvr_exp.records.tracking import read_metrics
 from rlvr_exp.report import write_report
 
 LAUNCH = "rlvr_exp.child"
 """Module that runs a stage in a child process; named and not imported, since it is above this room."""
-CONVERTER = "rlvr_exp.models.gguf"
+CONVERTER = "rlvr_exp.models.quantization"
 """Module that converts a package's weights; likewise."""
 TAIL = 30
 """Lines of the log shown after a fault."""
@@ -85,7 +80,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
             return _nothing_left(root, begins)
         with writing(directory):
             _write_what_is_known(checked, command, begins, directory, root)
-            checksums.hand_over(directory)
+            hashing.hand_over(directory)
         scratch = directory.name.startswith(SCRATCH)
         if not scratch:
             print(f"run directory: {directory}", file=message_stream(config), flush=True)
@@ -97,7 +92,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
             code, rank, reason = _in_children(config, directory, start)
         else:
             (code, reason), rank = _inline(config, directory, inline), 0
-        checksums.drop(directory)
+        hashing.drop(directory)
         summary = read_summary(directory) or {"status": STATUS[code], "reason": reason}
         if config.parallel.node == 0 and STAGES[config.stage].reported and not config.run.trial:
             code, cause = _report(directory, code)
@@ -193,8 +188,6 @@ def _report(directory: Path, code: int) -> tuple[int, str]:
 
 
 def _progress(config: Config) -> Any:
-    from rlvr_exp.launch.progress import Progress  # Only once a run starts: the light path stays light.
-
     steps = config.algorithm.max_steps if reads(config, "optimizer") else 0
     out, rows = message_stream(config), Rows(sys.stdout) if carries_rows(config) else None
     return closing(Progress(steps, config.stage, out.isatty(), out, rows))

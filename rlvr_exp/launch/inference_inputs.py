@@ -21,18 +21,17 @@ from typing import Any
 
 from hydra.utils import get_class
 
-from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.names import suggest
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stage_options import STDIN
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.launch.data_check import domain_of, no_vote, problem_formats, verifier_mismatch
 from rlvr_exp.tasks.base import Domain, HoldsBackCases, RowReader, Task
-from rlvr_exp.tasks.formats.domain import RowDomain
 from rlvr_exp.tasks.formats.fields import Fault, Fields, RowId, identity_of, object_of
-from rlvr_exp.tasks.formats.rows import FORMATS
-from rlvr_exp.tasks.row_file import lines, opened
+from rlvr_exp.tasks.formats.rows import FORMATS, RowDomain
+from rlvr_exp.tasks.rows import lines, opened
 
 OPTION = "infer.input"
 SHOWN = 20

@@ -7,20 +7,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.engine import is_server
-from rlvr_exp.config.environment import SINGLE_TURN
 from rlvr_exp.config.load import build, load
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.config.options import SCHEMAS
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.roles import starts
+from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.launch.data_check import data_problems, domain_of
 from rlvr_exp.launch.resume import problem_before
 from rlvr_exp.records import manifest
 from rlvr_exp.records.rollout_files import evaluation_path
-from rlvr_exp.solutions.store import SolutionStore
-from rlvr_exp.solutions.summary import keeping_of
+from rlvr_exp.solutions.store import SolutionStore, keeping_of
 
 CHECKED_BY_BUILDING = ("reward", "tracking")
 """Nodes whose objects are light and report problems at construction."""
@@ -88,7 +87,7 @@ def baseline_problems(config: Config) -> Iterator[InputProblem]:
 def _baseline_files(directory: Path, config: Config) -> Iterator[InputProblem]:
     if not evaluation_path(directory, "after").is_file():
         yield InputProblem(BASELINE, "it was not evaluated", str(directory), "a run that has evaluation/after.jsonl.gz")
-    if (config.evaluate and config.evaluate.cascade) or getattr(config.data, "usable", "trust") == "check":
+    if starts(config) or getattr(config.data, "usable", "trust") == "check":
         return  # Which of the tasks are its own is known once golds are proved.
     split, domain = config.evaluation.split, domain_of(config)
     recorded = manifest.section(directory, "data") if (directory / manifest.NAME).is_file() else {}

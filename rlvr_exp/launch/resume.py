@@ -16,13 +16,12 @@ import yaml
 
 from rlvr_exp.config.load import build, resolved
 from rlvr_exp.config.run import AUTO
-from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema import Config, measures, repeatable, resumable, trains
 from rlvr_exp.config.schema_check import Checked
-from rlvr_exp.config.stages import measures, repeatable, resumable, trains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import STEP, OtherFormat, check_sound
-from rlvr_exp.launch.ranks import of_node
-from rlvr_exp.records.completion_journal import FOLDER as JOURNALS
+from rlvr_exp.launch.process_environment import of_node
+from rlvr_exp.records.context import COMPLETED, read_summary
 from rlvr_exp.records.directory import problem_with
 from rlvr_exp.records.fingerprint import (
     MAX_STEPS,
@@ -35,8 +34,8 @@ from rlvr_exp.records.fingerprint import (
     trajectory_options,
 )
 from rlvr_exp.records.manifest import PACKAGES, versions
+from rlvr_exp.records.resumable_jsonl import FOLDER as JOURNALS
 from rlvr_exp.records.rollout_files import rollout_steps
-from rlvr_exp.records.summary import COMPLETED, read_summary
 
 PASSED = ("summary.json", "report.html", "evaluation/after.json", "evaluation/after.jsonl.gz")
 """Files about the end of a run, which a resumed run has yet to reach."""

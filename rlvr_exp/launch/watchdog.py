@@ -18,8 +18,7 @@ from pathlib import Path
 from rlvr_exp.config.run import Guards
 from rlvr_exp.core.errors import GUARD
 from rlvr_exp.core.phase import current
-from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.summary import write_summary
+from rlvr_exp.records.context import RunContext, StageResult, write_summary
 
 LOG = "log.txt"
 LATER_S = 30.0

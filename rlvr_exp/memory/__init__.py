@@ -1,6 +1,6 @@
-"""Estimates what a run holds in the memory of each device, phase by phase, from the model's shape alone.
+"""Estimates the memory that a run holds on each device, phase by phase, from the model's shape.
 
-`workload` lists the inputs, `counts` the bytes that stay on the device, `phases` what each phase adds, `table` prints
-the estimate and `advice` searches for the nearest settings that fit. None of them imports torch; `measure` does, and
-compares measured peaks with the estimate.
+`workload` lists the inputs and `reading` takes them from a configuration; `counts` has the bytes of each tensor, `phases` adds
+them up and prints the table, `advice` searches for the nearest settings that fit, and `plan` is the text of run.dry=true. None of
+them imports torch. `benchmarks/memory.py` compares measured peaks with the estimate.
 """

@@ -1,20 +1,24 @@
-"""The memory block of the dry plan: the table, the first line that does not fit, and settings that would fit."""
+"""The memory block of the dry plan: the table, the first line that does not fit, and the nearest settings that would fit.
 
-from collections.abc import Iterator
-from dataclasses import replace
+The nearest settings are the fewest changes, and of those the mildest, each as command line options.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
 
 from rlvr_exp.config.benchmark import Training
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core import machine
 from rlvr_exp.memory import counts
-from rlvr_exp.memory.nearest import nearest
-from rlvr_exp.memory.phases import Lines
+from rlvr_exp.memory.phases import estimate, fit, highest, table, too_large
 from rlvr_exp.memory.reading import device_of, workload_of
-from rlvr_exp.memory.table import estimate, fit, highest, table, too_large
-from rlvr_exp.memory.workload import GIB, Workload
+from rlvr_exp.memory.workload import GIB, Adapter, Workload
 
 LINK_GB_S = 25.0
 """Rate at which a device receives weights from the others."""
+RANK = 16
+"""Rank of an adapter if none is configured; the default of model.adapter.rank."""
 
 
 def memory(config: Config) -> Iterator[str]:
@@ -32,19 +36,36 @@ def memory(config: Config) -> Iterator[str]:
     device, found = room(config), estimate(workload)
     yield f"memory of {_devices(config, workload)}: {_plan(workload)}"
     yield from table(found, device)
-    yield from _misfit(workload, found, device)
+    if over := too_large(found, device):
+        phase, line = over
+        total, size = sum(found[phase].values()) / GIB, found[phase][line] / GIB
+        yield f"does not fit: {phase}, {total:.1f} GiB of {device:g}; its largest line is {line}, {size:.1f} GiB"
+        settings = nearest(workload, device)
+        yield from (f"would fit with: {words}" for words in settings)
+        if not settings:
+            yield "nothing near would fit: a smaller model, shorter lengths, or devices with more memory"
     if isinstance(config.benchmark, Training):
         yield of_sides(workload, device)
     if workload.partitions_weights:
         yield _without_gather(workload)
     elif workload.processes > 1 and workload.quantization and workload.adapter:
-        yield from _unquantized(workload, device)
+        # The same adapter over weights in their own type, sharded by ZeRO-3.
+        other = replace(workload, quantization="", strategy="zero3")
+        lines = estimate(other)["rollout"]
+        total, held = sum(lines.values()) / GIB, (lines["weights"] + lines["gathered weights"]) / GIB
+        verdict = "fits" if total <= device else f"does not fit into {device:g}"
+        yield (
+            f"beside it: model.quantization=none parallel=zero3, an adapter over {workload.dtype}: a rollout holds the "
+            f"gathered model beside the shard, {held:.1f} GiB, {total:.1f} in all: {verdict}"
+        )
+        yield _without_gather(other)
 
 
 def sides(workload: Workload) -> tuple[float, float]:
-    """GiB that benchmark=training holds at its highest while this trainer steps, and while trl.GRPOTrainer does. It keeps a
-    copy of the first weights beside both."""
-    return tuple((highest(one) + counts.weights(workload)) / GIB for one in (workload, workload.of_stock))  # type: ignore[return-value]
+    """GiB that benchmark=training holds at most while this trainer steps, and while trl.GRPOTrainer steps. It keeps a copy of
+    the first weights beside both."""
+    ours, stock = ((highest(one) + counts.weights(workload)) / GIB for one in (workload, workload.of_stock))
+    return ours, stock
 
 
 def of_sides(workload: Workload, device: float) -> str:
@@ -58,39 +79,11 @@ def of_sides(workload: Workload, device: float) -> str:
 
 
 def room(config: Config) -> float:
-    """GiB that a process may use: the memory of its device; on a CPU its share of what is free on this machine."""
+    """GiB that a process may use: the memory of its device; on a CPU its share of the free memory of this machine."""
     device = device_of(config)
     if device.cuda or config.parallel.device_memory_gib:
         return device.memory_gib
     return round(machine.available() / GIB / config.parallel.processes, 1)
-
-
-def _misfit(workload: Workload, found: dict[str, Lines], device: float) -> Iterator[str]:
-    over = too_large(found, device)
-    if over is None:
-        return
-    phase, line = over
-    total, size = sum(found[phase].values()) / GIB, found[phase][line] / GIB
-    yield f"does not fit: {phase}, {total:.1f} GiB of {device:g}; its largest line is {line}, {size:.1f} GiB"
-    settings = nearest(workload, device)
-    for words in settings:
-        yield f"would fit with: {words}"
-    if not settings:
-        yield "nothing near would fit: a smaller model, shorter lengths, or devices with more memory"
-
-
-def _unquantized(workload: Workload, device: float) -> Iterator[str]:
-    """The same adapter over weights in their own type, sharded by ZeRO-3."""
-    other = replace(workload, quantization="", strategy="zero3")
-    lines = estimate(other)["rollout"]
-    total = sum(lines.values()) / GIB
-    verdict = "fits" if total <= device else f"does not fit into {device:g}"
-    held = (lines["weights"] + lines["gathered weights"]) / GIB
-    yield (
-        f"beside it: model.quantization=none parallel=zero3, an adapter over {workload.dtype}: a rollout holds the gathered "
-        f"model beside the shard, {held:.1f} GiB, {total:.1f} in all: {verdict}"
-    )
-    yield _without_gather(other)
 
 
 def _without_gather(workload: Workload) -> str:
@@ -107,9 +100,8 @@ def _devices(config: Config, workload: Workload) -> str:
     parallel = config.parallel
     if not workload.cpu:
         name = f" ({parallel.device})" if parallel.device else ""
-        return (
-            f"each of {workload.processes} devices{name}, all alike" if workload.processes > 1 else f"the device{name}"
-        )
+        several = workload.processes > 1
+        return f"each of {workload.processes} devices{name}, all alike" if several else f"the device{name}"
     if parallel.device_memory_gib:
         return "the CPU"
     free, most = machine.available() / GIB, machine.total() / GIB
@@ -118,13 +110,91 @@ def _devices(config: Config, workload: Workload) -> str:
 
 
 def _plan(workload: Workload) -> str:
-    stored = f"{workload.quantization} weights" if workload.quantization else workload.dtype
-    learned = (
-        f"{'DoRA' if workload.adapter.dora else 'LoRA'} of rank {workload.adapter.rank}"
-        if workload.adapter
-        else "all weights"
-    )
-    what = f"{stored}, {learned} trained" if workload.trains else stored
+    what = f"{workload.quantization} weights" if workload.quantization else workload.dtype
+    if workload.trains:
+        kind = workload.adapter and ("DoRA" if workload.adapter.dora else "LoRA")
+        what += f", {kind} of rank {workload.adapter.rank} trained" if workload.adapter else ", all weights trained"
     size = workload.shape.parameters
     count = f"{size / 1e9:.2f} billion" if size >= 1e9 else f"{size / 1e6:.2f} million"
     return f"{count} parameters in {what}, {workload.strategy}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a setting."""
+
+    words: str
+    apply: Callable[[Workload], Workload]
+
+
+def nearest(workload: Workload, device_gib: float, wanted: int = 2) -> list[str]:
+    """Options of up to `wanted` sets of changes, of different kinds, after which every phase fits."""
+    found: dict[tuple[int, ...], str] = {}
+    kinds = [[None, *changes] for changes in _kinds(workload)]
+    picks = product(*(range(len(kind)) for kind in kinds))
+    for pick in sorted(picks, key=lambda pick: (sum(place > 0 for place in pick), sum(pick))):
+        chosen = tuple(number for number, place in enumerate(pick) if place)
+        if not chosen or any(set(known) <= set(chosen) for known in found):
+            continue
+        changes = [change for kind, place in zip(kinds, pick, strict=True) if (change := kind[place])]
+        changed = workload
+        for change in changes:
+            changed = change.apply(changed)
+        # Quantized weights are neither sharded nor trained.
+        whole = changed.partitions_weights or (changed.trains and not changed.adapter)
+        if not (changed.quantization and whole) and highest(changed) <= device_gib * GIB:
+            found[chosen] = " ".join(change.words for change in changes)
+        if len(found) == wanted:
+            break
+    return list(found.values())
+
+
+def _kinds(workload: Workload) -> Iterator[list[Change]]:
+    """Changes of each kind from the mildest: first those that cost only time, last those that change the policy."""
+    if workload.trains and not workload.checkpointing:
+        yield [Change("model.gradient_checkpointing=true", lambda now: replace(now, checkpointing=True))]
+    yield [_sampled(groups, workload) for groups in _halves(workload.sampling_batch.groups, 1)]
+    quantized = [_quantized(bits) for bits in ("4bit", "8bit") if not workload.quantization]
+    if not workload.trains:
+        yield quantized
+        return
+    yield [_pass(tokens) for tokens in _halves(workload.limit, workload.prompt + workload.completion)]
+    yield [_spread(name) for name in ("zero2", "zero3") if name != workload.strategy]
+    if workload.optimizer in ("Adam", "AdamW"):
+        yield [Change("optimizer=adamw_8bit", lambda now: replace(now, optimizer="AdamW8bit"))]
+    if not workload.adapter:
+        yield [Change("model.adapter.kind=lora optimizer.lr=2e-5", _adapted)]
+    yield quantized
+
+
+def _halves(start: int, least: int) -> Iterator[int]:
+    while start // 2 >= least:
+        start //= 2
+        yield start
+
+
+def _sampled(groups: int, workload: Workload) -> Change:
+    batch = workload.sampling_batch
+    most = groups * batch.size
+    words = " ".join(f"{option}={most}" for option, value in batch.options if value > most)
+    return Change(words, lambda now: replace(now, sampling_batch=replace(now.sampling_batch, groups=groups)))
+
+
+def _pass(tokens: int) -> Change:
+    return Change(f"algorithm.max_tokens_per_device={tokens}", lambda now: replace(now, limit=tokens))
+
+
+def _spread(strategy: str) -> Change:
+    def apply(now: Workload) -> Workload:
+        processes = max(2, now.processes)
+        return replace(now, strategy=strategy, processes=processes, share=-(-now.share * now.processes // processes))
+
+    return Change(f"parallel={strategy}", apply)
+
+
+def _quantized(bits: str) -> Change:
+    return Change(f"model.quantization={bits}", lambda now: replace(now, quantization=bits))
+
+
+def _adapted(now: Workload) -> Workload:
+    return replace(now, adapter=Adapter(RANK, tuple(now.shape.matrices())), reference=False)

@@ -1,12 +1,12 @@
-"""What each phase of a step holds on a device, line by line in bytes. One pure function per phase.
+"""The memory estimate: what each phase of a step holds on a device, in bytes per line, and the table of it.
 
 Counts the allocations of this package's trainer and sampler: one packed row per group, attention through SDPA with an
 additive mask, log-probabilities in tiles (TRL's fused head), a cache that holds each prompt once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from rlvr_exp.memory import activations, counts
+from rlvr_exp.memory import counts
 from rlvr_exp.memory.workload import GIB, Workload
 
 Lines = dict[str, float]
@@ -19,68 +19,68 @@ LIBRARIES = 0.7 * GIB
 FRAGMENTATION = 0.05
 """Share of temporary bytes that the allocator holds beyond the requested ones."""
 HOLES = 0.25
-"""The same of activations that the library's layers save on a CPU. Between two saved tensors they free some that are as large.
-glibc does not use such a block for an aligned request of its own size, so that it stays empty."""
+"""The same share of the activations that the library's layers save on a CPU. Between two saved tensors they free some that are
+as large. glibc does not use such a block for an aligned request of its own size, so that it stays empty."""
 EXAMPLE = 64
 """Bytes of a token of an example, at most: two pointers in lists, a Python integer of 32 bytes, two integers in the dataset."""
 
 
 def _standing(workload: Workload) -> Lines:
-    """What is on the device in every phase of a step after the first."""
+    """The lines of every phase of a step after the first."""
+    frozen_copy = workload.reference and workload.adapter is None
+    bucket = workload.partitions_weights and workload.trains
     return {
         "weights": workload.models * counts.shard(workload),
-        "reference": workload.models * counts.shard(workload)
-        if workload.reference and workload.adapter is None
-        else 0.0,
-        "packed weights": activations.packed(workload),
+        "reference": workload.models * counts.shard(workload) if frozen_copy else 0.0,
+        "packed weights": counts.packed(workload),
         "examples": float(EXAMPLE * workload.examples),
         "value network": counts.value_network(workload) if workload.value_network else 0.0,
         "adapter": workload.roles * counts.adapter(workload),
         "optimizer states": workload.roles * counts.states(workload),
-        "ZeRO's bucket": workload.bucket * workload.width if workload.partitions_weights and workload.trains else 0.0,
+        "ZeRO's bucket": workload.bucket * workload.width if bucket else 0.0,
     }
 
 
+def _opened(workload: Workload) -> Lines:
+    """A quantised matrix in its own type during its multiplication."""
+    return {"temporaries": counts.largest_matrix(workload) * workload.width if workload.quantization else 0.0}
+
+
 def load(workload: Workload) -> Lines:
-    """Weights are loaded completely and in their own type; a matrix is quantised after loading, and ZeRO-3 shards them
-    later."""
+    """Weights are loaded completely and in their own type; quantisation and ZeRO-3's sharding follow."""
     lines = {
         "weights": workload.models * counts.weights(workload),
         "adapter": workload.roles * counts.adapter(workload),
     }
-    if workload.quantization:
-        lines["temporaries"] = counts.largest_matrix(workload) * workload.width
-    return lines
+    return lines | _opened(workload) if workload.quantization else lines
 
 
 def rollout(workload: Workload) -> Lines:
     """Sampling: ZeRO-3 gathers the complete model, which is then in memory in addition to the shard."""
-    lines = (
-        _standing(workload)
-        | _opened(workload)
-        | {
-            "packed weights": 2 * activations.packed(workload),
-            "KV cache": activations.cache(workload),
-            "activations": activations.decode(workload),
-            "logits": activations.sampling_logits(workload),
-        }
-    )
-    if workload.partitions_weights:
-        lines["gathered weights"] = counts.weights(workload)
-    return lines
+    lines = _standing(workload) | _opened(workload)
+    lines |= {
+        "packed weights": 2 * counts.packed(workload),
+        "KV cache": counts.cache(workload),
+        "activations": counts.decode(workload),
+        "logits": counts.sampling_logits(workload),
+    }
+    return lines | _gathered(workload)
+
+
+def _gathered(workload: Workload) -> Lines:
+    return {"gathered weights": counts.weights(workload)} if workload.partitions_weights else {}
 
 
 def logprobs(workload: Workload) -> Lines:
     """A pass without gradients: one layer's activations at a time."""
-    lines = (
-        _standing(workload)
-        | _opened(workload)
-        | {
-            "activations": activations.forward(workload),
-            "logits": activations.tile(workload),
-        }
-    )
-    return _with_live(lines, workload)
+    lines = _standing(workload) | _opened(workload)
+    return lines | {"activations": counts.forward(workload), "logits": counts.tile(workload)} | _live(workload)
+
+
+def _live(workload: Workload) -> Lines:
+    """The weights that ZeRO-3 holds gathered while layers run."""
+    gathered = min(workload.live, workload.shape.parameters) * workload.width
+    return {"gathered weights": gathered} if workload.partitions_weights else {}
 
 
 def backward(workload: Workload) -> Lines:
@@ -88,18 +88,17 @@ def backward(workload: Workload) -> Lines:
     under checkpointing; and in the first layer, when all gradients exist."""
     gradients = counts.gradients(workload)
     held = gradients if workload.accumulates else 0.0
-    saved, layer = activations.saved(workload), activations.one_layer(workload)
-    at_head = {"gradients": held, "activations": saved, "logits": activations.head(workload)}
-    entering = {
-        "gradients": held,
-        "activations": saved + (layer if workload.checkpointing else activations.flowing(workload)),
-    }
-    leaving = {"gradients": gradients, "activations": layer}
-    largest = max(at_head, entering, leaving, key=lambda lines: sum(lines.values()))
-    lines = _standing(workload) | _opened(workload) | largest
+    saved, layer = counts.saved(workload), counts.one_layer(workload)
+    entered = saved + (layer if workload.checkpointing else counts.flowing(workload))
+    moments: tuple[Lines, ...] = (
+        {"gradients": held, "activations": saved, "logits": counts.head(workload)},
+        {"gradients": held, "activations": entered},
+        {"gradients": gradients, "activations": layer},
+    )
+    lines = _standing(workload) | _opened(workload) | max(moments, key=lambda lines: sum(lines.values()))
     if workload.partitions_updates:
         lines["ZeRO's bucket"] = workload.bucket * workload.width
-    return _with_live(lines, workload)
+    return lines | _live(workload)
 
 
 def optimizer(workload: Workload) -> Lines:
@@ -109,22 +108,9 @@ def optimizer(workload: Workload) -> Lines:
 
 def checkpoint(workload: Workload) -> Lines:
     """Writing: every trained weight is checked for values that are not finite, one at a time; ZeRO-3 gathers first."""
-    lines = _standing(workload) | {"temporaries": counts.inspected(workload)}
-    return lines | ({"gathered weights": counts.weights(workload)} if workload.partitions_weights else {})
-
-
-def live(workload: Workload) -> float:
-    """What ZeRO-3 holds gathered while layers run."""
-    return min(workload.live, workload.shape.parameters) * workload.width
-
-
-def _opened(workload: Workload) -> Lines:
-    """A quantised matrix in its own type during its multiplication."""
-    return {"temporaries": counts.largest_matrix(workload) * workload.width if workload.quantization else 0.0}
-
-
-def _with_live(lines: Lines, workload: Workload) -> Lines:
-    return lines | {"gathered weights": live(workload)} if workload.partitions_weights else lines
+    # The weight, its absolute value and two comparisons.
+    inspected = counts.largest_trained(workload) * (counts.trained_width(workload) + 2.0)
+    return _standing(workload) | {"temporaries": inspected} | _gathered(workload)
 
 
 PHASES: dict[str, Callable[[Workload], Lines]] = {
@@ -135,11 +121,64 @@ PHASES: dict[str, Callable[[Workload], Lines]] = {
     "optimizer": optimizer,
     "checkpoint": checkpoint,
 }
+SAMPLING_ALONE = ("load", "rollout")
+"""Phases of a run that trains nothing."""
+MIB = 2**20
+RESERVE, RESERVE_OF_CPU = "context, fragmentation", "libraries, allocator"
+TIGHT, ACCURATE = "tight", 0.9
+"""A plan for a CPU is within a tenth of the measured peak (tests/benchmarks/test_memory_of_runs.py)."""
 
 
-def reserve(lines: Lines, workload: Workload) -> float:
-    """What a device needs beyond the tensors of a phase."""
-    standing = sum(lines.get(name, 0.0) for name in ("weights", "reference", "value network"))
-    holes = HOLES if workload.cpu and not activations.own_layers(workload) else 0.0
-    libraries = LIBRARIES if workload.cpu else CONTEXT
-    return libraries + FRAGMENTATION * (sum(lines.values()) - standing) + holes * lines.get("activations", 0.0)
+def estimate(workload: Workload) -> dict[str, Lines]:
+    """Bytes of every line of every phase of the run. The last line is a reserve beyond the tensors."""
+    found = {}
+    holes = HOLES if workload.cpu and not counts.own_layers(workload) else 0.0
+    name, libraries = (RESERVE_OF_CPU, LIBRARIES) if workload.cpu else (RESERVE, CONTEXT)
+    for phase in PHASES if workload.trains else SAMPLING_ALONE:
+        lines = PHASES[phase](workload)
+        standing = sum(lines.get(name, 0.0) for name in ("weights", "reference", "value network"))
+        temporary = FRAGMENTATION * (sum(lines.values()) - standing)
+        found[phase] = {**lines, name: libraries + temporary + holes * lines.get("activations", 0.0)}
+    return found
+
+
+def table(found: dict[str, Lines], device_gib: float) -> Iterator[str]:
+    """The estimate in GiB, or in MiB if every line but the reserve is small; lines that are zero everywhere are left out."""
+    names = dict.fromkeys(name for lines in found.values() for name, size in lines.items() if size)
+    reserves = (RESERVE, RESERVE_OF_CPU)
+    small = all(size < GIB for lines in found.values() for name, size in lines.items() if name not in reserves)
+    unit, unit_name = (MIB, "MiB") if small else (GIB, "GiB")
+
+    def row(name: str, cells: list[str]) -> str:
+        return f"{name:<24}" + "".join(f"{cell:>12}" for cell in cells)
+
+    def number(size: float) -> str:
+        return "-" if not size else f"{size / unit:.2f}" if size >= 0.1 * unit else f"{size / unit:.4f}"
+
+    yield row(unit_name, list(found))
+    for name in sorted(names, key=reserves.__contains__):
+        yield row(name, [number(lines.get(name, 0.0)) for lines in found.values()])
+    totals = [sum(lines.values()) for lines in found.values()]
+    yield row("total", [number(total) for total in totals])
+    verdicts = [fit(total, device_gib * GIB) for total in totals]
+    yield row(f"of {device_gib:g} GiB", verdicts)
+    if TIGHT in verdicts:
+        yield f"tight: within {1 - ACCURATE:.0%} of the memory; a peak can be that much higher than its plan"
+
+
+def fit(total: float, room: float) -> str:
+    """Return "fits", "tight" or "TOO MUCH"."""
+    return "fits" if total <= ACCURATE * room else TIGHT if total <= room else "TOO MUCH"
+
+
+def highest(workload: Workload) -> float:
+    """Bytes of the phase that holds the most."""
+    return max(sum(lines.values()) for lines in estimate(workload).values())
+
+
+def too_large(found: dict[str, Lines], device_gib: float) -> tuple[str, str] | None:
+    """The first phase that does not fit and its largest line."""
+    for phase, lines in found.items():
+        if sum(lines.values()) > device_gib * GIB:
+            return phase, max(lines, key=lambda name: lines[name])
+    return None

@@ -1,29 +1,30 @@
-"""The plan that run.dry=true prints: what a run would do, hold in memory, read and write. Starts nothing."""
+"""The text of run.dry=true: what a run would do, how its policies learn and answer, what it holds in memory, reads and writes.
+
+Starts nothing.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rlvr_exp.config.advice import advice
-from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
+from rlvr_exp.config.algorithm import SFT, Drawing, ReinforcementLearning
+from rlvr_exp.config.checkpoint_files import tokenizer_folder
+from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.engine import is_server
-from rlvr_exp.config.environment import SINGLE_TURN
-from rlvr_exp.config.infer import STDIN
-from rlvr_exp.config.model import Model, base, is_converted
-from rlvr_exp.config.needs import EMBEDDED_MODELS, MissingArtifact, loads_weights
+from rlvr_exp.config.model import EMBEDDED_MODELS, Model, base, has_adapter, is_converted
+from rlvr_exp.config.needs import MissingArtifact, config_folder, loads_weights, weights_folder
 from rlvr_exp.config.parallel import derive, micro_batches, pieces
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.run import Select, planned
-from rlvr_exp.config.scales import counted
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.solutions import GROWS, Solutions
-from rlvr_exp.config.stages import STAGES, reads
-from rlvr_exp.config.suited import Setting
+from rlvr_exp.config.schema import STAGES, Config, reads
+from rlvr_exp.config.solutions import GROWS
+from rlvr_exp.config.stage_options import STDIN
+from rlvr_exp.config.suited import Setting, advice, facts_of
+from rlvr_exp.core.measures import counted
 from rlvr_exp.launch.data_check import left_out_warning, measured_tasks, splits_of
 from rlvr_exp.launch.inference_inputs import answered_tasks
 from rlvr_exp.launch.resume import directory_of, steps_of
 from rlvr_exp.memory.advice import memory
-from rlvr_exp.memory.choices import choices
 
 WRITTEN = ("config.yaml", "manifest.json", "log.txt", "summary.json", "report.html")
 
@@ -39,17 +40,15 @@ def plan(
     """The plan as text, one `name: value` per line, followed by the memory of each device as a table.
 
     Args:
-        settings: what was chosen for the checkpoint.
+        settings: options that were chosen for the checkpoint.
         differing: options that differ from those of the stage alone.
         left_out: values of an experiment that do not fit the groups chosen on the command line.
         notes: further lines, name and text.
     """
-    lines = [f"{name and name + ':':<12} {text}" for name, text in _lines(config, needs)]
-    lines += [f"{name + ':':<12} {text}" for name, text in notes]
-    lines += [f"{'chosen:':<12} {setting}" for setting in settings]
-    lines += [f"{'left out:':<12} {text}" for text in left_out]
-    lines += [f"{'differs:':<12} {text}" for text in differing]
-    lines += [f"{'advice:':<12} {text}" for text in advice(config)]
+    rows = [*_lines(config, needs), *notes]
+    found = {"chosen": settings, "left out": left_out, "differs": differing, "advice": advice(config)}
+    rows += [(name, str(text)) for name, texts in found.items() for text in texts]
+    lines = [f"{name and name + ':':<12} {text}" for name, text in rows]
     if loads_weights(config):
         lines += ["", *memory(config)]
     return "\n".join(["plan (nothing is run):", *("  " + line for line in lines)])
@@ -82,7 +81,11 @@ def _lines(config: Config, needs: list[MissingArtifact]) -> Iterator[tuple[str, 
     if STAGES[config.stage].algorithm is not None:
         yield "best step", _selection(planned(config), sizes)
     if config.run.resume:
-        yield "begins", _beginning(config)
+        directory = directory_of(config)
+        assert directory is not None, "run.resume names a directory"
+        steps = steps_of(directory)
+        found = f"after {steps[0].name} of {directory}, where it is sound" if steps else ""
+        yield "begins", found or f"from the first step: no checkpoint in {directory}"
     yield "reads", ", ".join(_read(config)) or "nothing"
     yield "writes", f"{directory_of(config) or 'outputs/DATE/TIME_' + config.stage}: {', '.join(_written(config))}"
     for need in needs:
@@ -94,8 +97,20 @@ def _training(config: Config) -> Iterator[tuple[str, str]]:
     yield "steps", str(algorithm.max_steps) if config.benchmark is None else "those of the rounds"
     if isinstance(algorithm, ReinforcementLearning):
         prompts, group = algorithm.prompts_per_step, algorithm.group_size
-        yield "a step", f"{prompts} prompts x {group} completions = {prompts * group} completions{_turns(config)}"
-        yield "passes", _passes(config)
+        roles, target = role_names(config), getattr(config.environment, "_target_", SINGLE_TURN)
+        turns = "" if target == SINGLE_TURN else " first, then what the environment asks for"
+        if len(roles) != 1:
+            turns = f" of the {roles[0]}, then what the environment asks for ({', '.join(roles)})"
+        yield "a step", f"{prompts} prompts x {group} completions = {prompts * group} completions{turns}"
+        # The passes of a step in which every prompt and completion has the greatest allowed length.
+        model, world, limit = config.model, config.parallel.world, algorithm.max_tokens_per_device
+        answers = dict.fromkeys(range(group), model.max_completion_tokens)
+        packed = pieces([model.max_prompt_tokens] * prompts, [answers] * prompts, limit)
+        count = len(micro_batches(packed, limit, world)) // world
+        yield (
+            "passes",
+            f"of at most {limit} tokens, {count} on each process at the longest lengths, fewer at shorter ones",
+        )
     elif isinstance(algorithm, SFT):
         if (rounds := config.self_play) is not None:
             tasks = rounds.tasks or "all"
@@ -106,36 +121,6 @@ def _training(config: Config) -> Iterator[tuple[str, str]]:
         batches = derive(algorithm.batch_size, longest, tokens, config.parallel.world)
         cut = f"{batches.micro_batch} sequences, accumulated {batches.accumulation} times"
         yield "batches", f"micro-batch of {cut}, on each process"
-
-
-def _turns(config: Config) -> str:
-    """Whose completions the first of an episode are, where others follow."""
-    roles, target = role_names(config), getattr(config.environment, "_target_", SINGLE_TURN)
-    if len(roles) == 1:
-        return "" if target == SINGLE_TURN else " first, then what the environment asks for"
-    return f" of the {roles[0]}, then what the environment asks for ({', '.join(roles)})"
-
-
-def _beginning(config: Config) -> str:
-    """Where `run.resume` would resume from, if the newest checkpoint is sound."""
-    directory = directory_of(config)
-    assert directory is not None, "run.resume names a directory"
-    steps = steps_of(directory)
-    return (
-        f"after {steps[0].name} of {directory}, where it is sound"
-        if steps
-        else f"from the first step: no checkpoint in {directory}"
-    )
-
-
-def _passes(config: Config) -> str:
-    """How the trainer would split a step in which every prompt and completion has the greatest allowed length."""
-    algorithm, model, world = config.algorithm, config.model, config.parallel.world
-    answers = dict.fromkeys(range(algorithm.group_size), model.max_completion_tokens)
-    limit, prompts = algorithm.max_tokens_per_device, algorithm.prompts_per_step
-    longest = pieces([model.max_prompt_tokens] * prompts, [answers] * prompts, limit)
-    count = len(micro_batches(longest, limit, world)) // world
-    return f"of at most {limit} tokens, {count} on each process at the longest lengths, fewer at shorter ones"
 
 
 def _evaluation(config: Config, sizes: Mapping[str, int]) -> str:
@@ -163,22 +148,18 @@ def _selection(wanted: Select, sizes: Mapping[str, int]) -> str:
     by = f"{'highest' if wanted.mode == 'max' else 'lowest'} {wanted.metric}"
     if not wanted.every_steps:
         return by
-    tasks = (
-        counted(min(wanted.tasks, sizes[wanted.split]))
-        if sizes.get(wanted.split)
-        else f"at most {counted(wanted.tasks)}"
-    )
+    size = sizes.get(wanted.split)
+    tasks = counted(min(wanted.tasks, size)) if size else f"at most {counted(wanted.tasks)}"
     return f"{by}, every {wanted.every_steps} steps on {tasks} of {wanted.split!r}, {wanted.samples} samples each"
 
 
 def _inference(config: Config) -> Iterator[tuple[str, str]]:
     options = config.infer
     assert options is not None, "the stage is infer"
-    source = f"{config.data._target_}, split {options.split!r}"
-    chosen = (
-        f", {len(options.ids)} by their ids" if options.ids else f", the first {options.tasks}" if options.tasks else ""
-    )
-    yield "tasks", f"{'standard input' if options.input == STDIN else options.input or source}{chosen}"
+    source = options.input or f"{config.data._target_}, split {options.split!r}"
+    chosen = f", the first {options.tasks}" if options.tasks else ""
+    chosen = f", {len(options.ids)} by their ids" if options.ids else chosen
+    yield "tasks", f"{'standard input' if options.input == STDIN else source}{chosen}"
     at_once = min(options.at_once, answered_tasks(config) or options.at_once)
     best = f", best of {options.samples}" if options.samples > 1 else ""
     beams = f" of {options.width}" if options.decoding == "beam" else ""
@@ -224,8 +205,12 @@ def _written(config: Config) -> Iterator[str]:
     yield from WRITTEN
     if config.compare is not None:
         yield "compare.json, compare.md"
-    if config.solutions is not None:
-        yield from _written_of(config.solutions)
+    if (solutions := config.solutions) is not None:
+        yield "solutions.md"
+        if solutions.action in GROWS:
+            yield solutions.path or "solutions.sqlite"
+        if solutions.action == "export":
+            yield solutions.output or {"jsonl": "solutions.jsonl", "sft": "sft/"}[solutions.form]
     if config.report is not None:
         yield f"{config.report.run}/report.html"
     if config.verify is not None:
@@ -253,9 +238,61 @@ def _written(config: Config) -> Iterator[str]:
         yield f"{config.rescore.output or 'rescored.jsonl'}, changed.jsonl, rescore.json, rescore.md"
 
 
-def _written_of(options: Solutions) -> Iterator[str]:
-    yield "solutions.md"
-    if options.action in GROWS:
-        yield options.path or "solutions.sqlite"
-    if options.action == "export":
-        yield options.output or {"jsonl": "solutions.jsonl", "sft": "sft/"}[options.form]
+def choices(config: Config) -> Iterator[tuple[str, str]]:
+    """Name and text of each choice, repeated for roles that differ."""
+    roles = {"": config, **{f" of {role}": of_role(config, role) for role in config.roles}}
+    seen: set[tuple[str, str]] = set()
+    for suffix, own in roles.items():
+        for name, text in _of_policy(own):
+            if (name, text) not in seen:
+                seen.add((name, text))
+                yield name + suffix, text
+
+
+def _of_policy(config: Config) -> Iterator[tuple[str, str]]:
+    if reads(config, "optimizer") and config.algorithm is not None:
+        yield "algorithm", _name(config.algorithm)
+        kind = "an adapter" if has_adapter(config.model) else "all weights"
+        schedule = _name(config.scheduler).lower()
+        yield "rate", f"{config.optimizer.lr:g} for {kind}, by {_name(config.optimizer)}, {schedule} schedule"
+    model = config.model
+    yield (
+        "lengths",
+        f"prompts of at most {model.max_prompt_tokens} tokens, completions of {model.max_completion_tokens}",
+    )
+    drawn = {"training": config.algorithm if reads(config, "algorithm") else None}
+    drawn |= {name: getattr(config, name) for name in ("evaluation", "infer") if reads(config, name)}
+    parts = [f"{_drawing(node)} in {name}" for name, node in drawn.items() if isinstance(node, Drawing)]
+    if parts:
+        yield "temperature", "; ".join(parts)
+    prompt = getattr(config.data, "prompt", None)
+    style, shots = getattr(prompt, "style", "") or "the data's own", getattr(prompt, "shots", 0)
+    yield "wording", f"{style}, {shots} solved examples shown" if shots else style
+    yield "template", "the server's own" if is_server(config.engine) else _template(model)
+
+
+def _name(node: Any) -> str:
+    return str(node._target_).rpartition(".")[2]
+
+
+def _drawing(node: Drawing) -> str:
+    filters = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
+    given = [f"{name} {getattr(node, name):g}" for name, off in filters.items() if getattr(node, name) != off]
+    return " with ".join([f"{node.temperature:g}", *filter(None, [", ".join(given)])])
+
+
+def _template(model: Model) -> str:
+    there, system = facts_of(model).chat_template, ", with a system message" if model.system else ""
+    if there:
+        return ("none (not used)" if model.chat_template == "never" else "the tokenizer's chat template") + system
+    if model.chat_template == "never":
+        return f"none (the tokenizer has none){system}"
+    weights = config_folder(model)
+    if weights and not weights_folder(model):  # The tokenizer may be here without the weights.
+        folder = tokenizer_folder(model, weights)
+        if folder and (folder / "tokenizer_config.json").is_file():
+            remedy = "if the model has one in a file of its own, chat_template.jinja, copy it too"
+            return f"none: the tokenizer in {folder} has no chat template; {remedy}{system}"
+    if not model.random_weights and not weights_folder(model):
+        return f"the tokenizer's chat template, if it has one: not fetched yet{system}"
+    return f"none (the tokenizer has none){system}"

@@ -23,7 +23,7 @@ class Adapter:
 
 @dataclass(frozen=True)
 class SamplingBatch:
-    """What a device samples at the same time: groups of completions, each with its prompt held once."""
+    """Groups of completions that a device samples at the same time, each with its prompt held once."""
 
     groups: int
     size: int
@@ -58,7 +58,7 @@ class Workload:
     cpu: bool = False
     """The process computes on a CPU and holds everything in the memory of the machine."""
     stock: bool = False
-    """trl.GRPOTrainer computes, with the library's own layers and head."""
+    """trl.GRPOTrainer trains, with the library's layers and head."""
     quantization: str = ""
     """"", "8bit" or "4bit"."""
     adapter: Adapter | None = None
@@ -87,7 +87,7 @@ class Workload:
 
     @property
     def of_stock(self) -> "Workload":
-        """The same step by trl.GRPOTrainer, the other side of benchmark=training: each completion is a row with its prompt."""
+        """The same step by trl.GRPOTrainer (benchmark=training): each completion is a row with its prompt."""
         rows, longest = self.share * self.group, self.prompt + self.completion
         size = derive(rows, longest, self.limit).micro_batch
         return replace(self, stock=True, group=1, share=rows, limit=size * longest)

@@ -1,11 +1,15 @@
-"""The context that a stage receives with its configuration, and the result that it returns. No torch; owns no file."""
+"""The context of a stage, its result, and summary.json, which the process that knows the outcome writes once. No torch."""
 
+import dataclasses
+import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.core.errors import Interrupted
+from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED, Interrupted
+from rlvr_exp.core.files import write_json
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class RunContext:
         self._send({"kind": kind, "text": text})
 
     def progress(self, **event: Any) -> None:
-        """Send the parent the run's progress; the events are those of rlvr_exp.launch.progress.Progress.
+        """Send the parent the run's progress; the events are those of rlvr_exp.launch.console.Progress.
 
         Raises:
             Interrupted: a stop was requested, within a phase that has no step to finish (an evaluation).
@@ -56,3 +60,58 @@ class RunContext:
             self.steps = int(event["step"])
         if self.interrupted and event.get("kind") == "phase":
             raise Interrupted(f"stopped during {event.get('name', 'a phase')}")
+
+
+SUMMARY, BENCHMARK = "summary.json", "benchmark.json"
+"""Of a run; and beside it what a benchmark measured."""
+COMPLETED = "completed"
+STATUS = {DONE: COMPLETED, GUARD: "stopped", INTERRUPTED: "interrupted", BAD_INPUT: "failed", FAULT: "failed"}
+"""The status of each exit code."""
+
+
+def write_summary(directory: Path, stage: str, exit_code: int, seconds: float, result: StageResult) -> None:
+    write_json(
+        directory / SUMMARY,
+        {
+            "stage": stage,
+            "status": STATUS[exit_code],
+            "reason": result.reason,
+            "steps": result.steps,
+            "seconds": round(seconds, 3),
+            "before": _plain(result.before),
+            "after": _plain(result.after),
+            "metrics": _plain(result.metrics),
+        },
+    )
+
+
+def read_benchmark(directory: Path) -> Any:
+    """What a benchmark measured."""
+    return json.loads((directory / BENCHMARK).read_text(encoding="utf-8"))
+
+
+def with_diagnosis(directory: Path, summary: Mapping[str, Any], cause: str) -> dict[str, Any]:
+    """The summary with the first cause for which a run did not learn, written where a summary exists."""
+    extended = {**summary, "diagnosis": cause}
+    if (directory / SUMMARY).is_file():
+        write_json(directory / SUMMARY, extended)
+    return extended
+
+
+def read_summary(directory: Path) -> dict[str, Any] | None:
+    """The summary of a run; None where it has none yet."""
+    path = directory / SUMMARY
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON types; a number that is not finite becomes null, as strict JSON requires."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _plain(dataclasses.asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,19 +1,23 @@
-"""The run directory: its name, and the lock that gives it to a single run.
+"""The run directory: its name, the lock that gives it to a single run, and failures to write into it.
 
-A directory is claimed by a lock on RUN/.lock, which the parent holds until it ends, however it ends. A directory that
-holds another run is refused before anything is written.
+A run claims its directory by a lock on RUN/.lock, which the parent holds until it ends. A directory with another run is refused
+before anything is written. Every file of a run is written under a temporary name and renamed, so the previous file stays
+complete if the disk is full.
 """
 
+import errno
 import fcntl
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 
 OWN = (
     "config.yaml",
@@ -151,3 +155,60 @@ def _lock(handle: int, directory: Path) -> None:
 
 def _unwritable(directory: Path, fault: OSError) -> InputProblem:
     return InputProblem("run.dir", f"cannot be written: {fault.strerror}", str(directory), remedy="set run.dir=DIR")
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""No space, over quota, file too large, read-only: failures of the disk, whichever file was written."""
+DENIED = (errno.EACCES, errno.EPERM)
+TEXTS = re.compile(r"\(os error (\d+)\)|PytorchStreamWriter failed writing file|enforce fail at inline_container")
+"""How Safetensors and torch word it."""
+
+
+class Unwritable(GuardStop):
+    """A file of the run cannot be written; existing files are complete."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Context for any write of a file or folder of the run.
+
+    Raises:
+        Unwritable: the disk is full or the folder refuses the write. Any other failure is raised as it is.
+    """
+    try:
+        yield
+    except Exception as fault:
+        reason = _reason(fault)
+        if reason is None:
+            raise
+        raise _stop(path, reason) from fault
+
+
+def unwritable(fault: BaseException, run_dir: Path) -> Unwritable | None:
+    """The stop for a failure that came from anywhere in a run, where it is a failure of the disk; None for any
+    other."""
+    reason = _reason(fault)
+    named: Any = getattr(fault, "filename", None)
+    inside = isinstance(named, str | Path) and Path(named).absolute().is_relative_to(run_dir.absolute())
+    if reason is None or (getattr(fault, "errno", None) in DENIED and not inside):
+        return None
+    return _stop(Path(named) if inside else run_dir, reason)
+
+
+def _stop(path: Path, reason: str) -> Unwritable:
+    return Unwritable(
+        f"{path} cannot be written: {reason}. Files written before are complete, the last checkpoint included. Make "
+        f"room or mend the permissions (df -h {path.parent}; ls -ld {path.parent}), then resume from the last checkpoint"
+    )
+
+
+def _reason(fault: BaseException) -> str | None:
+    """Why a write failed, in the system's words; None for any other failure."""
+    if isinstance(fault, OSError):
+        return os.strerror(fault.errno) if fault.errno in (*FULL, *DENIED) else None
+    found = TEXTS.search(str(fault))
+    if found is None:
+        return None
+    if found[1] is None:
+        return "the disk takes no more, or the folder may not be written"
+    return os.strerror(int(found[1])) if int(found[1]) in (*FULL, *DENIED) else None

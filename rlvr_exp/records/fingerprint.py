@@ -15,14 +15,13 @@ from typing import Any
 
 import yaml
 
-from rlvr_exp.config.model import Model, base, continued
-from rlvr_exp.config.needs import EMBEDDED_MODELS, WEIGHTS, snapshots
+from rlvr_exp.config.model import EMBEDDED_MODELS, Model, base, continued
+from rlvr_exp.config.needs import WEIGHTS, snapshots
+from rlvr_exp.config.roles import starts
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.teams import starts
 from rlvr_exp.core import sealed
-from rlvr_exp.core.checksums import checksum
 from rlvr_exp.core.errors import InputProblem
-from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.hashing import checksum, content_hash
 from rlvr_exp.records import manifest
 
 RESUME_MUTABLE = (

@@ -19,7 +19,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import replacing
 from rlvr_exp.episodes.serialize import from_plain, to_plain
 from rlvr_exp.episodes.types import Completion
-from rlvr_exp.records.guards_disk import writing
+from rlvr_exp.records.directory import writing
 from rlvr_exp.verifiers.base import Verdict
 
 When = Literal["before", "after"]

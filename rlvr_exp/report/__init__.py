@@ -26,7 +26,7 @@ class Report:
 
     @property
     def root_cause(self) -> str:
-        """The first cause of a run that did not learn, in one line; '' where it learned, or nothing was found."""
+        """The first cause of a run that did not learn, in one line. Empty if it learned or no cause was found."""
         found, learned = self.diagnosis.findings, self.diagnosis.outcome == "rose"
         return found[0].title if self.trains and found and not learned else ""
 

@@ -50,7 +50,7 @@ class StepCounts:
     step: int
     samples: int
     verdicts: Mapping[str, int]
-    """By bucket where there is one, else by outcome."""
+    """By bucket if there is one, else by outcome."""
     cheats: int
     """Rejected completions, except those that only failed to keep the given code."""
     truncated: int
@@ -165,7 +165,7 @@ def _rollouts(run_dir: Path) -> tuple[list[StepCounts], int, list[RolloutRow]]:
     step_counts: list[StepCounts] = []
     kept: list[RolloutRow] = []
     for step, path in counted:
-        # Of a cascade only the annotator's rows; the writer's stand for several, and are verified by another standard.
+        # Of a cascade only the annotator's rows: a writer's row belongs to several cascades and has another criterion.
         rows = [row for row in read_rollouts(path) if "cascades" not in (row.about or {})]
         step_counts.append(count_step(step, rows))
         if step in kept_steps:
@@ -259,7 +259,7 @@ def count_step(step: int, rows: Iterable[RolloutRow]) -> StepCounts:
 
 
 def as_rollouts(step: int, answers: Iterable[EvalSample]) -> list[RolloutRow]:
-    """The sampled answers of an evaluation as rows without a reward, each task a group; greedy answers where there are
+    """The sampled answers of an evaluation as rows without a reward, each task a group. Greedy answers if there are
     no samples."""
     rows = []
     places: dict[str, int] = {}
@@ -270,7 +270,7 @@ def as_rollouts(step: int, answers: Iterable[EvalSample]) -> list[RolloutRow]:
 
 
 def sampled_answers(answers: Iterable[EvalSample]) -> list[EvalSample]:
-    """The sampled answers, or the greedy ones where there are no samples."""
+    """The sampled answers, or the greedy answers if there are no samples."""
     answers = list(answers)
     return [one for one in answers if one.mode == "sampled"] or answers
 
@@ -306,7 +306,7 @@ def _kinds(group: Sequence[RolloutRow]) -> Iterable[str]:
 
 
 def _reward_order(right: Sequence[float], wrong: Sequence[float]) -> Iterable[str]:
-    """How the rewards of passed and of failed members compare, where they are not ordered as they should be."""
+    """How the rewards of passed and of failed members compare, if their order is wrong."""
     low, high = min(*right, *wrong), max(*right, *wrong)
     if high - low <= EQUAL:
         yield "mixed_equal"

@@ -12,8 +12,8 @@ from functools import cached_property
 from statistics import fmean, median
 from typing import Any
 
-from rlvr_exp.config.scales import scale_of
-from rlvr_exp.config.stages import imitates, trains
+from rlvr_exp.config.schema import imitates, trains
+from rlvr_exp.core.measures import scale_of
 from rlvr_exp.core.statistics import NORMAL, difference_error, wilson
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking import Row
@@ -65,7 +65,7 @@ class Evidence:
     change: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Paired differences of held-out rates from before to after, by metric; of those of which more is better."""
     golds: Mapping[str, str] = field(default_factory=dict)
-    """The gold answers that are known, by task."""
+    """The known reference answers, by task."""
     config: Mapping[str, Any] = field(default_factory=dict)
     summary: Mapping[str, Any] = field(default_factory=dict)
     manifest: Mapping[str, Any] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class Evidence:
         return node
 
     def number(self, path: str, default: float = 0.0) -> float:
-        """An option that is a number; `default` where it is empty."""
+        """An option that is a number, or `default` if it is empty."""
         return float(self.option(path, default) or default)
 
     def class_of(self, node: str) -> str:
@@ -132,12 +132,12 @@ class Evidence:
 
     @cached_property
     def success(self) -> "Trend | None":
-        """Verified success over the run, in training where there is any."""
+        """Verified success over the run, in training if the run trains."""
         return trend(self.series, lambda one: one.group_success)
 
     @cached_property
     def outcome(self) -> tuple[str, str]:
-        """rose, fell, level or unknown: verified success, held out where it was measured, else in training; in words."""
+        """(rose, fell, level or unknown, the change in words) of verified success, held out if it was measured, else in training."""
         for metric in ("pass_at_1", "pass_at_1_greedy"):
             if metric in self.change:
                 change = self.change[metric]
@@ -159,7 +159,7 @@ class Evidence:
         words."""
         fell = [f"{name} changed by {in_points(change)}" for name, change in self.change.items() if change["high"] < 0]
         for steps, when in ((self.series, ""), (self.series[: 2 * len(self.series) // 3], " halfway")):
-            # Other tasks stand in other steps: a few groups tell nothing.
+            # Each step has other tasks, so a few groups say nothing.
             moved = trend(steps, lambda one: one.group_success, LEAST["groups"])
             if moved is not None and moved.fell and not self.rose:
                 fell.append(f"success went from {moved.first:.1%} to {moved.last:.1%}{when}")
@@ -190,14 +190,14 @@ class Evidence:
         ]  # fmt: skip
 
     def column(self, name: str) -> list[tuple[int, float]]:
-        """(step, value) of a metric where it is a number; of an entropy that was only estimated, the estimate."""
+        """(step, value) of a metric if it is a number. The estimate stands in for an entropy that was not computed."""
         if name == "entropy" and not any(row.get(name) is not None for row in self.metrics):
             name = "entropy/estimate"
         return [(int(row["step"] or 0), value) for row in self.metrics if (value := row.get(name)) is not None]
 
 
 def evidence(run: RunData, golds: Mapping[str, str]) -> Evidence:
-    """The evidence for the diagnosis; `golds` by task, as far as they are known."""
+    """The evidence for the diagnosis. `golds`: the known reference answers by task."""
     last = int(run.metrics[-1]["step"] or 0) if run.metrics else 0
     rows = {when: as_rollouts(0 if when == "before" else last, answers) for when, answers in run.answers.items()}
     taught = imitates(str(run.config.get("stage")))  # Its rollouts are no groups that a reward compares.
@@ -225,7 +225,7 @@ def _of_success(changes: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping
 
 def _of_last_role(row: Row) -> Row:
     """With the metrics of the last role, as the annotator of a cascade, whose completions are counted, under their bare
-    names; unchanged where roles have none of their own."""
+    names; unchanged if roles have no metrics of their own."""
     role = next((name.removesuffix("learning_rate") for name in reversed(row) if name.endswith("/learning_rate")), None)
     return row if role is None else {name.removeprefix(role): value for name, value in row.items()}
 
@@ -246,7 +246,7 @@ def _changed(run: RunData) -> Share:
 def in_points(change: Mapping[str, float]) -> str:
     """A difference of rates with its interval."""
     value, low, high = (100 * change[key] for key in ("value", "low", "high"))
-    return f"{value:+.1f} points [{low:+.1f}, {high:+.1f}]"
+    return f"{value:+.1f} points (95% CI {low:+.1f} to {high:+.1f})"
 
 
 def early(values: Sequence[Any]) -> Sequence[Any]:
@@ -333,7 +333,7 @@ class Trend:
 def trend(
     step_counts: Sequence[StepCounts], read: Callable[[StepCounts], Sequence[float]], least: int = 2
 ) -> Trend | None:
-    """The trend over groups of the early and the late steps; None where one of them has less than `least`."""
+    """The trend over groups of the early and the late steps; None if one of them has fewer than `least`."""
     if len(step_counts) < 2:
         return None
     first, last = ([value for one in part for value in read(one)] for part in (early(step_counts), late(step_counts)))
@@ -348,7 +348,7 @@ def middle(points: Sequence[tuple[int, float]]) -> float:
 
 
 def some(rows: Iterator[RolloutRow] | Sequence[RolloutRow], count: int = 3) -> tuple[RolloutRow, ...]:
-    """A few rows, of different tasks and texts where possible."""
+    """A few rows, of different tasks and texts if possible."""
     rows = list(rows)
     chosen: list[RolloutRow] = []
     for key in (lambda row: row.completion.task.id, lambda row: row.completion.text, lambda row: id(row)):
@@ -394,7 +394,7 @@ class Sign:
     """What was measured of a cause."""
 
     share: Share = Share(0, 0)
-    """How often; held against the thresholds by the low end of its interval, so that few samples raise no alarm."""
+    """Its frequency. The low end of its interval is compared with the thresholds, so that few samples raise no alarm."""
     weight: Weight | None = None
     """Where no share decides."""
     onset: int | Callable[[float], int] = 0
@@ -417,9 +417,9 @@ class Cause:
     levels: tuple[float, float] = (2.0, 2.0)
     """Shares from which it blocks learning, and holds it back; a share is below 2."""
     explains: tuple[str, ...] = ()
-    """Causes that are not said beside this one: they are its effects, or the same numbers seen from elsewhere."""
+    """Causes that this one replaces: its effects, or the same numbers in other evidence."""
     alone: bool = False
-    """Said only where nothing else is, but for what began later and drives nothing."""
+    """Reported only if no other cause from the start, or of the updates, was found."""
     later: int = BY_ITSELF
     """Rank among causes that began during a run: the updates first, then what fools them, then what they do."""
 

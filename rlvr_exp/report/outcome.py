@@ -9,10 +9,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rlvr_exp.config.scales import BITS, EXCESS_CODE, counted, detectable, read_voted, scale_of
-from rlvr_exp.config.scales import FEW as FEW_TASKS
-from rlvr_exp.config.stages import STAGES, trains
-from rlvr_exp.core.measures import GREEDY, is_count
+from rlvr_exp.config.schema import STAGES, trains
+from rlvr_exp.core.measures import BITS, EXCESS_CODE, GREEDY, counted, detectable, is_count, read_voted, scale_of
+from rlvr_exp.core.measures import FEW as FEW_TASKS
 from rlvr_exp.records.tracking import Row
 from rlvr_exp.report.curves import curves, run_names
 from rlvr_exp.report.data import WHENS, RunData

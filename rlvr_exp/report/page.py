@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.options import SCHEMAS
-from rlvr_exp.config.stages import STAGES
+from rlvr_exp.config.schema import STAGES
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.report import answers, curves, outcome, tasks
 from rlvr_exp.report.data import RunData

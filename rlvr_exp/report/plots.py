@@ -1,6 +1,6 @@
 """Plots as drawings: values with their intervals, curves over a number, heat maps and tables of dots.
 
-A drawing is shapes, written as SVG, which also stands in pages, and as PNG.
+A drawing is a list of shapes. It is written as SVG, which pages embed, and as PNG.
 """
 
 import io
@@ -93,7 +93,7 @@ class Drawing:
         return f"{head}<title>{escape(self.title)}</title>{body}</svg>"
 
     def png(self) -> bytes:
-        from PIL import Image, ImageDraw  # Only where a file is written: the light path stays light.
+        from PIL import Image, ImageDraw  # Imported late: most commands write no file.
 
         image = Image.new("RGB", (self.width * SCALE, self.height * SCALE), "white")
         canvas = ImageDraw.Draw(image)
@@ -149,7 +149,7 @@ def intervals(title: str, rows: Mapping[str, Estimate], unit: str) -> Drawing:
 
 @dataclass(frozen=True)
 class Curve:
-    """Points by their numbers, each with an interval where it has one; a line joins them where it should."""
+    """Points by their numbers, each with an interval if it has one, and joined by a line if `line`."""
 
     name: str
     points: Sequence[tuple[float, Estimate]]
@@ -192,7 +192,7 @@ def _log_axis(values: Iterable[float]) -> Axis:
 
 
 def _log_ticks(values: Sequence[float]) -> list[float]:
-    """The values themselves where there is room for them, else round numbers between them."""
+    """The values themselves if they have room, else round numbers between them."""
     found = sorted(set(values))
     low, high = math.log10(found[0]), math.log10(found[-1])
     room = (high - low) / (2 * MOST_TICKS)
@@ -228,7 +228,7 @@ def heat_map(
     x_name: str,
     y_name: str,
 ) -> Drawing:
-    """Positive values over two numbers: a cell each, darker where the value is higher, by its logarithm.
+    """Positive values over two numbers: a cell each, darker for a higher logarithm of the value.
 
     Args:
         across, upward: the numbers of each axis, two or more, rising equally far apart.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, make_dataclass
 from typing import Any, ClassVar
 
-from rlvr_exp.config import reward as options
+from rlvr_exp.config import verifier as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.types import Completion
 

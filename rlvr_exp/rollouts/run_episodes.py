@@ -1,28 +1,136 @@
-"""Runs episodes: all live ones are asked together, wave by wave, so that none waits for another, and completions are
-verified as they finish. One runner for training, evaluation and inference, and for every environment.
+"""Episodes of given tasks, generated and verified: one runner for training, evaluation and inference, for every environment.
+
+`generate_and_verify` samples the completions of requests. A completion goes to the verifier when it ends, while the others
+are still being sampled. `EpisodeRunner` answers the requests of all live episodes together, wave by wave, so that none
+waits for another. Tasks are chosen, and rewards are computed, elsewhere.
 """
 
+import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
 
-from rlvr_exp.episodes.environment import Environment, Result
-from rlvr_exp.episodes.episode import Episode, Judge, Request, Sample, Turn
-from rlvr_exp.episodes.types import Completion, TokenCount, TokenSample, unsampled
-from rlvr_exp.models.policy import Policy
-from rlvr_exp.models.role_policies import acting
-from rlvr_exp.rollouts.distributed import ranks
+from rlvr_exp.core.phase import GENERATE, VERIFY, go_over, phase
+from rlvr_exp.episodes.environment import Environment, Run
+from rlvr_exp.episodes.episode import Answer, Episode, Judge, Request, Sample, Turn
+from rlvr_exp.episodes.types import PENDING, TRUNCATED, Completion, TokenCount, TokenSample, unsampled
+from rlvr_exp.models.policy import Policy, acting
+from rlvr_exp.rollouts.distributed import all_gather_rollouts, data_parallel, ranks, shard
+from rlvr_exp.rollouts.engines.base import Drawn, RolloutRequest, SamplingEngine
+from rlvr_exp.rollouts.engines.local import LocalEngine
 from rlvr_exp.rollouts.kept_prefixes import KeptPrefixes
-from rlvr_exp.rollouts.rollout_loop import (
-    DeferredVerifier,
-    RolloutRequest,
-    RolloutResult,
-    generate_and_verify,
-    verify_completions,
-)
 from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.tasks.base import Candidate, Domain
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict, Verifier
+from rlvr_exp.verifiers.base import Request as VerifierRequest
+
+
+@dataclass(frozen=True)
+class RolloutResult:
+    """The verified completions of a list of requests."""
+
+    completions: tuple[tuple[Completion, ...], ...]
+    """The completions of each request, in the order of its keys."""
+    seconds: Mapping[str, float]
+    """Wall seconds: `generate`, and `verify`, the wait for pending verdicts after sampling had ended."""
+
+
+class DeferredVerifier:
+    """A verifier for verdicts that can wait: it verifies only completions without a candidate, which costs nothing; all
+    others are PENDING."""
+
+    def __init__(self, verifier: Verifier):
+        self._verifier = verifier
+
+    def as_ready(self, requests: Iterable[VerifierRequest]) -> Iterator[tuple[int, Verdict]]:
+        for index, request in enumerate(requests):
+            yield index, self._verifier.verify([request])[0] if request.candidate.text is None else PENDING
+
+
+@data_parallel
+def generate_and_verify(
+    policy: Policy,
+    domain: Domain,
+    verifier: Verifier | DeferredVerifier,
+    requests: Sequence[RolloutRequest],
+    sampling: SamplingParams,
+    engine: SamplingEngine | None = None,
+) -> RolloutResult:
+    """Sample the completions of every request and verify them; a `DeferredVerifier` leaves them pending.
+    `engine`: what samples; None: our own sampler."""
+    loop = _RolloutLoop(policy, domain, requests, sampling, engine or LocalEngine())
+    with phase(GENERATE):
+        for index, verdict in verifier.as_ready(loop.verifier_requests()):
+            loop.record_verdict(loop.submitted[index], verdict)
+    completions = tuple(tuple(loop.done[place, i] for i in range(len(one.keys))) for place, one in enumerate(requests))
+    return RolloutResult(completions, loop.seconds())
+
+
+def verify_completions(verifier: Verifier, drawn: Sequence[Completion]) -> RolloutResult:
+    """Verify completions that were sampled earlier: a `RolloutResult` with one completion for each. All ranks call this
+    together."""
+    began = time.perf_counter()
+    with phase(VERIFY):
+        completions = tuple((one,) for one in verified(verifier, shard(drawn)))
+    return all_gather_rollouts(RolloutResult(completions, {"verify": time.perf_counter() - began}))
+
+
+def verified(verifier: Verifier, completions: Sequence[Completion]) -> list[Completion]:
+    """The same completions with their verdicts; truncated ones are not verified."""
+    ended = [VerifierRequest(one.task.problem, one.candidate) for one in completions if not one.truncated]
+    verdicts = iter(verifier.verify(ended))
+    return [replace(one, verdict=TRUNCATED if one.truncated else next(verdicts)) for one in completions]
+
+
+class _RolloutLoop:
+    """The state of one `generate_and_verify`: completions that have ended are parsed and wait for their verdicts."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        domain: Domain,
+        requests: Sequence[RolloutRequest],
+        sampling: SamplingParams,
+        engine: SamplingEngine,
+    ):
+        self._policy, self._domain, self._requests, self._sampling = policy, domain, requests, sampling
+        self._engine = engine
+        self._began = self._generated = time.perf_counter()
+        self.submitted: list[tuple[int, int]] = []
+        """(request, sample) of each verification, in the order of submission."""
+        self._parsed: dict[tuple[int, int], Completion] = {}
+        """Completions that wait for their verdicts, by request and sample."""
+        self._asked: dict[tuple[int, int], float] = {}
+        """When each of them was asked for; earlier than this batch for one that an earlier process has sampled."""
+        self.done: dict[tuple[int, int], Completion] = {}
+
+    def verifier_requests(self) -> Iterator[VerifierRequest]:
+        """A verification request for each completion as it ends."""
+        for one in self._engine.draw(self._policy, self._domain, self._requests, self._sampling):
+            place, found = (one.request, one.sample), self._completion(one)
+            self._parsed[place], self._asked[place] = found, time.perf_counter() - found.drawn
+            verdict = TRUNCATED if one.verdict is None and found.truncated else one.verdict
+            if verdict is not None:
+                self.record_verdict(place, verdict)
+            else:
+                self.submitted.append(place)
+                yield VerifierRequest(found.task.problem, found.candidate)
+        self._generated = time.perf_counter()
+        go_over(VERIFY)
+
+    def _completion(self, one: Drawn) -> Completion:
+        task = self._requests[one.request].task
+        drawn = time.perf_counter() - self._began if one.seconds is None else one.seconds
+        parsed = self._domain.parse(one.text, task) if one.verdict is None else Candidate(None, one.verdict.log)
+        return Completion(task, one.sample, one.sampled, one.text, parsed, drawn=drawn)
+
+    def record_verdict(self, place: tuple[int, int], verdict: Verdict) -> None:
+        seconds = time.perf_counter() - self._asked.pop(place)
+        self.done[place] = replace(self._parsed.pop(place), verdict=verdict, seconds=seconds)
+
+    def seconds(self) -> dict[str, float]:
+        return {"generate": self._generated - self._began, "verify": time.perf_counter() - self._generated}
+
 
 TOO_LONG = Verdict("failed", bucket=PROMPT_TOO_LONG, log="the prompt is longer than the policy takes; it is never cut")
 Asked = tuple[int, Request]
@@ -56,18 +164,17 @@ class EpisodeRunner:
 
     def run(self, episodes: Sequence[Episode]) -> list[Episode]:
         """The same episodes at their end. All ranks call this together."""
-        episodes = list(episodes)
-        kept = self._kept()
-        while asked := [
-            (place, one) for place, episode in enumerate(episodes) for one in self.environment.asks(episode)
-        ]:
+        episodes, kept = list(episodes), self._kept()
+        plays = [self.environment.run(one) for one in episodes]
+        wave = {place: asked for place, play in enumerate(plays) if (asked := _next(play, None))}
+        while wave:
             for one in kept.values():
                 one.next_wave()
-            answers = self._answer(asked, episodes, kept)
-            results = [cast(Result, (one, answers[number])) for number, (_, one) in enumerate(asked)]
-            for place in dict.fromkeys(place for place, _ in asked):
-                own = [results[number] for number, (at, _) in enumerate(asked) if at == place]
-                episodes[place] = self.environment.step(episodes[place], own)
+            answers = self._answer([(place, one) for place, asked in wave.items() for one in asked], episodes, kept)
+            taken = {
+                place: [episodes[place].take(one, next(answers)) for one in asked] for place, asked in wave.items()
+            }
+            wave = {place: asked for place, given in taken.items() if (asked := _next(plays[place], given))}
         return episodes
 
     def _kept(self) -> dict[str, KeptPrefixes]:
@@ -77,9 +184,9 @@ class EpisodeRunner:
 
     def _answer(
         self, asked: Sequence[Asked], episodes: Sequence[Episode], kept: Mapping[str, KeptPrefixes]
-    ) -> dict[int, Sequence[Turn] | Verdict]:
-        """The result of each request, by its place among them."""
-        results: dict[int, Sequence[Turn] | Verdict] = {}
+    ) -> Iterator[Answer]:
+        """The answer to each request, in their order."""
+        results: dict[int, Answer] = {}
         batches: dict[tuple[str, bool], dict[int, Sample]] = defaultdict(dict)
         for number, (_, one) in enumerate(asked):
             if isinstance(one, Sample):
@@ -89,7 +196,8 @@ class EpisodeRunner:
             follows = {number: _followed(episodes[asked[number][0]], one) for number, one in wanted.items()}
             results |= self._sample(role, pending, wanted, follows, kept.get(role))
         judged = {number: one for number, (_, one) in enumerate(asked) if isinstance(one, Judge)}
-        return results | (self._judge(judged) if judged else {})
+        results |= self._judge(judged) if judged else {}
+        return (results[number] for number in range(len(asked)))
 
     def _sample(
         self,
@@ -98,7 +206,7 @@ class EpisodeRunner:
         wanted: Mapping[int, Sample],
         follows: Mapping[int, tuple[int, ...]],
         kept: KeptPrefixes | None,
-    ) -> dict[int, Sequence[Turn]]:
+    ) -> dict[int, list[Turn]]:
         player = self.players[role]
         prompts = {number: tuple(player.policy.encode_prompt(one.prompt)) for number, one in wanted.items()}
         merged: dict[tuple[int, tuple[int, ...] | str, tuple[int, ...]], list[int]] = defaultdict(list)
@@ -134,8 +242,8 @@ class EpisodeRunner:
         with acting(policies, role) as policy:
             domain, sampling = self.environment.domain(role), self.players[role].sampling
             result = self.generate(policy, domain, verifier, requests, sampling)
-        for phase, value in result.seconds.items():
-            self.seconds[role, phase] += value
+        for name, value in result.seconds.items():
+            self.seconds[role, name] += value
         return result.completions
 
     def _judge(self, wanted: Mapping[int, Judge]) -> dict[int, Verdict]:
@@ -143,6 +251,17 @@ class EpisodeRunner:
         result = verify_completions(self.verifier, given)
         self.seconds[next(iter(wanted.values())).role, "verify"] += result.seconds["verify"]
         return {number: one.verdict for number, (one,) in zip(wanted, result.completions, strict=True)}
+
+
+def _next(play: Run, answers: list[Answer] | None) -> Sequence[Request]:
+    """The next requests of an episode; empty: it has ended. An environment that requests nothing continues at once."""
+    try:
+        asked = next(play) if answers is None else play.send(answers)
+        while not asked:
+            asked = play.send([])
+    except StopIteration:
+        return ()
+    return asked
 
 
 def _followed(episode: Episode, one: Sample) -> tuple[int, ...]:

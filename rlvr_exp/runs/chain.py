@@ -14,17 +14,15 @@ from typing import Any
 
 import yaml
 
-from rlvr_exp.config.chain import CHAIN, PATH, PLACE, SERVED, Links
 from rlvr_exp.config.compose import compose_lenient
-from rlvr_exp.config.scales import counted
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import measures, reads, trains
+from rlvr_exp.config.schema import Config, measures, reads, trains
+from rlvr_exp.config.study import CHAIN, PATH, PLACE, SERVED, Links
 from rlvr_exp.config.words import one_experiment
 from rlvr_exp.core.errors import DONE, InputError, Interrupted
 from rlvr_exp.core.files import write_json, write_text
-from rlvr_exp.records.completion_journal import FOLDER as JOURNALS
-from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.summary import COMPLETED, read_summary
+from rlvr_exp.core.measures import counted
+from rlvr_exp.records.context import COMPLETED, RunContext, StageResult, read_summary
+from rlvr_exp.records.resumable_jsonl import FOLDER as JOURNALS
 from rlvr_exp.report.page import ABSENT, differences
 from rlvr_exp.runs.executors import Local
 from rlvr_exp.runs.jobs import Job, Place, Run

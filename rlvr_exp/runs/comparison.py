@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_exp.config.scales import counted, scale_of
 from rlvr_exp.core.crossed import crossed_mean, holm
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.measures import counted, scale_of
 from rlvr_exp.core.statistics import LEVEL, Estimate, t_interval
 from rlvr_exp.evaluation.arms import AFTER
 from rlvr_exp.evaluation.metrics import task_values

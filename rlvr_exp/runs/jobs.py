@@ -13,14 +13,14 @@ import yaml
 
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.load import resolved
+from rlvr_exp.config.schema import repeatable, trains
 from rlvr_exp.config.schema_check import Checked
-from rlvr_exp.config.stages import repeatable, trains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.launch.resume import data_fingerprints
 from rlvr_exp.records import manifest
+from rlvr_exp.records.context import COMPLETED, read_summary
 from rlvr_exp.records.fingerprint import MAX_STEPS, flat, initial_weights, run_fingerprint, trajectory_options
-from rlvr_exp.records.summary import COMPLETED, read_summary
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 import yaml
 
-from rlvr_exp.config.scales import scale_of
 from rlvr_exp.core.files import write_json, write_text
+from rlvr_exp.core.measures import scale_of
 from rlvr_exp.evaluation.arms import Arm, arms
 from rlvr_exp.evaluation.tables import arms_table, rows_of
 from rlvr_exp.records.fingerprint import flat

@@ -14,11 +14,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.config.advice import advice
 from rlvr_exp.config.algorithm import ReinforcementLearning
 from rlvr_exp.config.load import build
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import trains
+from rlvr_exp.config.schema import Config, trains
+from rlvr_exp.config.suited import advice
 from rlvr_exp.core.errors import (
     BAD_INPUT,
     DONE,
@@ -34,8 +33,7 @@ from rlvr_exp.core.errors import (
 from rlvr_exp.core.files import write_text
 from rlvr_exp.launch.resume import directory_of
 from rlvr_exp.records import manifest
-from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.summary import STATUS, read_summary
+from rlvr_exp.records.context import STATUS, RunContext, StageResult, read_summary
 from rlvr_exp.runs.executors import Command, Feed
 from rlvr_exp.runs.jobs import Job, Place, Run, check, places
 from rlvr_exp.runs.record import write_record

@@ -22,12 +22,12 @@ from hydra.errors import HydraException
 
 from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.load import build
-from rlvr_exp.config.scales import SUCCESS
+from rlvr_exp.config.schema import resumable
 from rlvr_exp.config.schema_check import Checked
-from rlvr_exp.config.stages import resumable
 from rlvr_exp.config.study import BUDGETS
 from rlvr_exp.config.words import nothing_given, unreadable
 from rlvr_exp.core.errors import FAULT, INTERRUPTED, InputError, InputProblem, Interrupted
+from rlvr_exp.core.measures import SUCCESS
 from rlvr_exp.launch.children import SIGNALS
 from rlvr_exp.launch.console import unread
 from rlvr_exp.records.context import RunContext

@@ -10,17 +10,15 @@ import os
 import secrets
 import select
 import shlex
+import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox.tools import Lost, Supervised, Usage, private_folder, tree, usage_of
-
-if TYPE_CHECKING:  # The sandbox runs on a bare interpreter, without Hydra, which the schemas need.
-    from rlvr_exp.config.images import Image
 
 _FOLDER = "/work"
 _READY, _GO = b"ready\n", b"go\n"
@@ -29,6 +27,45 @@ _ENGINE_S = 60
 _FIRST_UID, _UIDS = 20_000, 40_000
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
 """Podman hands them to its containers."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that an engine holds."""
+
+    engine: str
+    """The path of podman or docker."""
+    name: str
+    id: str
+    """Its content, by which it is started: a tag that moves during a run changes nothing."""
+
+
+def find_image(name: str, build: str) -> Image:
+    """The image, from the first of podman and docker that holds it. Starts no container, fetches nothing.
+
+    Args:
+        build: the command that makes the image.
+
+    Raises:
+        InputError: no engine is installed, or none holds the image; with the answer of each.
+    """
+    faults = []
+    for engine in filter(None, map(shutil.which, ("podman", "docker"))):
+        command = [engine, "image", "inspect", "--format", "{{.Id}}", name]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_ENGINE_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            faults.append(f"{Path(engine).name}: no answer within {_ENGINE_S} s")
+            continue
+        if done.returncode == 0 and done.stdout.strip():
+            return Image(engine, name, done.stdout.strip())
+        faults.append(f"{Path(engine).name}: {(done.stderr.strip().splitlines() or ['no answer'])[-1][:200]}")
+    what, first = "no engine here holds the image", ""
+    if not faults:
+        what, first = "neither podman nor docker is on the PATH", "apt-get install podman, then "
+    raise InputError(InputProblem("verifier.image", what, "; ".join([name, *faults]), remedy=first + build))
 
 
 @dataclass(frozen=True)
@@ -42,7 +79,7 @@ class ContainerLimits:
 
 
 def run_words(
-    image: "Image", name: str, uid: int, environment: Mapping[str, str], limits: ContainerLimits
+    image: Image, name: str, uid: int, environment: Mapping[str, str], limits: ContainerLimits
 ) -> tuple[str, ...]:
     """The engine's words that start a container, up to the command's own."""
     own = {**environment, "HOME": _FOLDER, "TMPDIR": _FOLDER}
@@ -75,7 +112,7 @@ class Container(Supervised):
 
     def __init__(
         self,
-        image: "Image",
+        image: Image,
         command: Sequence[str],
         environment: Mapping[str, str],
         files: Mapping[str, bytes],

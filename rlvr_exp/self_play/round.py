@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.config.self_play import HINDSIGHT, KINDS, SelfPlay
+from rlvr_exp.config.solutions import HINDSIGHT, KINDS, SelfPlay
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.curriculum.base import Curriculum, Observation
@@ -20,13 +20,10 @@ from rlvr_exp.models.policy import Policy
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.rollouts.engines.base import RolloutRequest, SamplingEngine
-from rlvr_exp.rollouts.rollout_loop import generate_and_verify
+from rlvr_exp.rollouts.run_episodes import generate_and_verify
 from rlvr_exp.rollouts.sampling_params import SampleKey, SamplingParams
-from rlvr_exp.self_play.found import Found, found
-from rlvr_exp.self_play.imitation import Limits, chosen
-from rlvr_exp.self_play.refine import candidates, corrections
-from rlvr_exp.self_play.refine import chosen as chosen_to_refine
-from rlvr_exp.self_play.relabel import Hindsight, Transfer, deterministic, relabelled
+from rlvr_exp.self_play.found import Found, Hindsight, Transfer, deterministic, found, relabelled
+from rlvr_exp.self_play.imitation import Limits, candidates, chosen, chosen_to_refine, corrections
 from rlvr_exp.solutions.syntax import syntax_of
 from rlvr_exp.tasks.base import Domain, RelabelsTasks, Task
 from rlvr_exp.tasks.formats.python_io import expected_of

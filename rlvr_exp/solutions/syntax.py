@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rlvr_exp.core.hashing import content_hash
-from rlvr_exp.tasks.bindings import NAMES, Comprehension, alias_name, bound_names
+from rlvr_exp.tasks.python_syntax import NAMES, Comprehension, alias_name, bound_names
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -14,11 +14,10 @@ from hydra.utils import get_method
 from rlvr_exp.benchmarks.contest import Outcome, table
 from rlvr_exp.config.benchmark import GradientVariance, Landscape, Paired, Training
 from rlvr_exp.config.load import build
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.schema import reads
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
-from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.summary import BENCHMARK
+from rlvr_exp.records.context import BENCHMARK, RunContext, StageResult
 
 STEPS = 8
 """First steps of benchmark=training whose prompts are read for its memory."""
@@ -113,7 +112,7 @@ def _progress(context: RunContext) -> Callable[[str, int, int], None]:
 @contextmanager
 def _bench(config: Any, context: RunContext) -> Iterator[Any]:
     """The components of the configured run, and a second verifier and reward for the other side."""
-    from rlvr_exp.algorithms.arguments import shared_arguments
+    from rlvr_exp.algorithms.base import shared_arguments
     from rlvr_exp.benchmarks.bench import Bench, DrawnReward
     from rlvr_exp.config.parallel import BatchLimits
     from rlvr_exp.stages.reinforcement import collector_of

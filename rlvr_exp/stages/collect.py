@@ -27,9 +27,8 @@ from rlvr_exp.episodes.gold_teacher import gold_trajectories
 from rlvr_exp.episodes.trajectory import Trajectory, counts, step_of
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.records import manifest
-from rlvr_exp.records.completion_journal import CompletionJournal, journal_beside
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.resumable_jsonl import ResumableJsonl
+from rlvr_exp.records.resumable_jsonl import CompletionJournal, ResumableJsonl, journal_beside
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.engines.journaled import Journaled
 from rlvr_exp.rollouts.engines.server import COST

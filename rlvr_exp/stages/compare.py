@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from rlvr_exp.config.scales import read_voted
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
+from rlvr_exp.core.measures import read_voted
 from rlvr_exp.evaluation.arms import Arm, arms
 from rlvr_exp.evaluation.metrics import METRICS, task_values
 from rlvr_exp.evaluation.paired import paired

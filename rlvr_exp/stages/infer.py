@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 
-from rlvr_exp.config.infer import STDIN
 from rlvr_exp.config.model import OF_PROMPTS
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stage_options import STDIN
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY
@@ -26,9 +26,8 @@ from rlvr_exp.launch.console import KEPT_INPUT
 from rlvr_exp.launch.inference_inputs import InferenceTask, check_vote, from_file, select_tasks, tasks_of_domain
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
-from rlvr_exp.records.completion_journal import CompletionJournal, journal_beside
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.resumable_jsonl import AnswerFile
+from rlvr_exp.records.resumable_jsonl import AnswerFile, CompletionJournal, journal_beside
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.engines.journaled import Journaled
 from rlvr_exp.stages.shared.components import (

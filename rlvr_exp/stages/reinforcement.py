@@ -10,17 +10,17 @@ from tempfile import TemporaryDirectory
 
 from rlvr_exp.config.engine import is_vllm
 from rlvr_exp.config.load import build
-from rlvr_exp.config.stages import reads
-from rlvr_exp.config.teams import team_node
+from rlvr_exp.config.roles import team_node
+from rlvr_exp.config.schema import reads
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.launch.data_check import rl_split
-from rlvr_exp.models.role_policies import acting
+from rlvr_exp.models.policy import acting
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.collect import Collector, RoleRules
-from rlvr_exp.rollouts.engines.shown import Shown
+from rlvr_exp.rollouts.engines.journaled import Shown
 from rlvr_exp.stages.shared.components import RunComponents, build_components, training_tasks
 from rlvr_exp.stages.shared.environments import runner_of, training_environment
 from rlvr_exp.stages.shared.fit import Training, fit, open_tracker
@@ -29,8 +29,8 @@ from rlvr_exp.stages.shared.role_options import algorithm_of, learner_options, l
 from rlvr_exp.stages.shared.rollout_feed import RolloutFeed, check_signal
 from rlvr_exp.stages.shared.task_order import curriculum_of, mixed_tasks
 from rlvr_exp.stages.shared.trial import on_trial
-from rlvr_exp.training.resource_use import StepClock
-from rlvr_exp.training.rl_learner import RLLearner
+from rlvr_exp.training.learner import RLLearner
+from rlvr_exp.training.step_log import StepClock
 
 
 def run(config, context: RunContext) -> StageResult:

@@ -10,9 +10,8 @@ from typing import Any
 
 from datasets import Dataset
 
-from rlvr_exp.algorithms.examples import Examples, example
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
-from rlvr_exp.algorithms.sft import ImitationTrainer
+from rlvr_exp.algorithms.gradients import NonFiniteGuard
+from rlvr_exp.algorithms.sft import Examples, ImitationTrainer, example
 from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.episodes.episode import POLICY
@@ -33,8 +32,8 @@ from rlvr_exp.stages.shared.stage_checks import check_self_play
 from rlvr_exp.stages.shared.task_order import curriculum_of, example_order, mixed_tasks
 from rlvr_exp.stages.shared.trial import on_trial
 from rlvr_exp.tasks.base import Task
-from rlvr_exp.training.resource_use import StepClock
-from rlvr_exp.training.sft_learner import SFTLearner
+from rlvr_exp.training.learner import SFTLearner
+from rlvr_exp.training.step_log import StepClock
 from rlvr_exp.verifiers.base import KeepsOutputs, executor_of
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.run import Validate
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stage_options import Validate
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_text
 from rlvr_exp.evaluation.data_quality import CandidateResult, report, shares

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config import verifier as options
-from rlvr_exp.config.run import SAMPLES
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stage_options import SAMPLES
 from rlvr_exp.config.tree import PACKAGE
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.verdict_file import VerdictFile
+from rlvr_exp.records.resumable_jsonl import VerdictFile
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description
 from rlvr_exp.stages.shared.verify_rows import RowVerification
 from rlvr_exp.tasks.formats.rows import FORMATS
-from rlvr_exp.tasks.row_file import fingerprint, lines
+from rlvr_exp.tasks.rows import fingerprint, lines
 from rlvr_exp.verifiers.base import Verifier
 
 

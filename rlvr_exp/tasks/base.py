@@ -14,9 +14,7 @@ from typing import Any
 from rlvr_exp.config import data as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
-from rlvr_exp.tasks.chosen import Member, by_family, refuse_unknown, resampled
-from rlvr_exp.tasks.folds import FOLDED, folds_of, held_out
-from rlvr_exp.tasks.splits import Item, tied
+from rlvr_exp.tasks.splits import FOLDED, Item, Member, by_family, folds_of, held_out, refuse_unknown, resampled, tied
 
 RETRY_PROMPT = """{prompt}
 

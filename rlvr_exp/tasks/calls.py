@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.tasks.completion import fenced_blocks, syntax_fault, unquoted, without_thoughts
+from rlvr_exp.tasks.completion import fenced_blocks, unquoted, without_thoughts
 from rlvr_exp.tasks.formats.python_io import Case
+from rlvr_exp.tasks.python_syntax import syntax_fault
 
 MOST_LINES = 32
 """Lines that are read; those after them are faulty."""

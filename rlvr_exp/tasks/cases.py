@@ -13,9 +13,10 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rlvr_exp.tasks.completion import tree, unified
+from rlvr_exp.tasks.completion import unified
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
+from rlvr_exp.tasks.python_syntax import tree
 
 
 class NoCases(Exception):

@@ -12,12 +12,13 @@ from typing import Any
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.tasks.cases import NoCases, called, cases_of, problem_of, statements_of
-from rlvr_exp.tasks.completion import tree, unified
-from rlvr_exp.tasks.formats.domain import prompt_of
+from rlvr_exp.tasks.completion import unified
+from rlvr_exp.tasks.formats.base import CodeInputs
 from rlvr_exp.tasks.formats.fields import Fault, Fields, optional_text, wrong
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem, PytestSuite
-from rlvr_exp.tasks.formats.python import CodeInputs
 from rlvr_exp.tasks.formats.python_io import PythonIO, PythonProblem, tolerances_of
+from rlvr_exp.tasks.formats.rows import prompt_of
+from rlvr_exp.tasks.python_syntax import tree
 from rlvr_exp.tasks.rows import Row, split_of
 from rlvr_exp.tasks.suites import undefined
 

@@ -14,8 +14,7 @@ from rlvr_exp.core import domains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.code_records import ANY, OWN_ROWS, CodeRecord, CodeSet, of_problems
 from rlvr_exp.tasks.edit_sets import CANITEDIT, CORRECT, EDIT_EVAL, QUIXBUGS, read_quixbugs
-from rlvr_exp.tasks.rows import ROWS, Row, first_row, read_rows
-from rlvr_exp.tasks.tables import ARROW, is_table
+from rlvr_exp.tasks.rows import ARROW, ROWS, Row, first_row, is_table, read_rows
 
 EVALUATION_ONLY = {CANITEDIT.name: "its licence forbids its use as training data"}
 """Sets that no policy may be trained on, with the reason."""

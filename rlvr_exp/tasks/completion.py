@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.bindings import bound_names
+from rlvr_exp.tasks.python_syntax import bound_names, syntax_fault, tree
 
 CODE_START = re.compile(r"(?:def|class|import)\s+\w|async\s+def\s+\w|from\s+[\w.]+\s+import\b|@\w|[A-Za-z_]\w*\s*=[^=]")
 _TAG = re.compile(
@@ -81,25 +81,6 @@ def dedent(block: str) -> str:
     filled = [line for line in lines if line.strip()]
     margin = min((len(line) - len(line.lstrip(" ")) for line in filled), default=0)
     return "\n".join(line[margin:] for line in lines)
-
-
-def syntax_fault(source: str) -> tuple[int, str] | None:
-    """The first line that is no Python and what is wrong there; None for a valid program."""
-    try:
-        tree(source)
-    except SyntaxError as error:
-        return error.lineno or 1, error.msg
-    except (ValueError, RecursionError, MemoryError) as error:
-        return 1, f"too deep or not text: {error or type(error).__name__}"
-    return None
-
-
-def tree(source: str) -> ast.Module:
-    """The program as a syntax tree. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
-    with warnings.catch_warnings():
-        # A candidate's odd escapes must not raise a warning of this program.
-        warnings.simplefilter("ignore")
-        return ast.parse(source)
 
 
 def fenced(program: str, language: str) -> str:

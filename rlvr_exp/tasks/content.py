@@ -1,6 +1,6 @@
-"""What two tasks share whatever their ids: texts without their spacing and case, programs without their names' choice.
+"""Content keys of tasks: hashes of texts without spacing and case, and of programs with their names replaced.
 
-Keys are content hashes: two tasks with a key in common are taken for the same task.
+Two tasks with a key in common count as the same task, whatever their ids.
 """
 
 import ast
@@ -8,7 +8,7 @@ import re
 from collections.abc import Container, Iterator
 
 from rlvr_exp.core.hashing import content_hash
-from rlvr_exp.tasks.completion import tree
+from rlvr_exp.tasks.python_syntax import tree
 
 _BLANKS = re.compile(r"\s+")
 Shape = tuple[str, ...]

@@ -9,10 +9,11 @@ from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.code_records import STYLES, CodeRecord, CodeSet
-from rlvr_exp.tasks.completion import tree, unified
+from rlvr_exp.tasks.completion import unified
+from rlvr_exp.tasks.formats.base import CodeInputs
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
-from rlvr_exp.tasks.formats.python import CodeInputs
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
+from rlvr_exp.tasks.python_syntax import tree
 from rlvr_exp.tasks.rows import Row
 from rlvr_exp.tasks.suites import test_file
 

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from rlvr_exp.core.seeds import derive
-from rlvr_exp.tasks.completion import tree
+from rlvr_exp.tasks.python_syntax import tree
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Change = Callable[[ast.AST], ast.AST | list[ast.stmt] | None]

@@ -1,18 +1,26 @@
-"""Reading rows: JSON lines, packed (`.gz`, `.xz`) or not, JSON lists and tables. Every fault names its file, line and key."""
+"""Rows of data sets: JSON lines, packed (`.gz`, `.xz`) or not, JSON lists, Parquet files and folders of Hugging Face `datasets`
+(`save_to_disk`). Every fault names its file, line and key.
+
+If the name of a file begins with a split (`train.jsonl`, `validation-00000-of-00001.parquet`), or a folder of `save_to_disk` names
+it, the split of its rows is that split. `lines` streams a file of any size in bounded memory.
+"""
 
 import gzip
+import hashlib
 import json
 import lzma
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import IO, Any, Protocol, TypeVar
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.tasks.tables import OTHER_NAMES, SPLITS, TABLES, is_table, split_of_file, table_rows
 
+PARQUET, ARROW = TABLES = (".parquet", ".arrow")
 ROWS = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".json", *TABLES)
 SHOWN = 20
 """Faults printed before the rest is only counted."""
@@ -188,3 +196,119 @@ def _row(value: Any, where: str, split: str) -> Row:
     if not isinstance(value, dict):
         raise InputError(InputProblem(where, "not a row", got=type(value).__name__, allowed="an object"))
     return Row(value, where, split)
+
+
+SPLITS = ("train", "practice", "dev", "test", "test_unseen", "prompt")
+OTHER_NAMES = {"validation": "dev", "valid": "dev", "val": "dev", "evaluation": "test"}
+"""Names that other sets give to a split."""
+_NAME = re.compile(r"(\w+?)(?:-\d+-of-\d+)?\.(?:jsonl?|parquet)\b")
+_STATE, _PARTS = "state.json", "dataset_dict.json"
+
+
+def split_of_file(file: Path) -> str:
+    """The split that a file is named after; empty where there is none."""
+    if file.suffix == ARROW:
+        name = file.parent.name if (file.parent.parent / _PARTS).is_file() else ""
+    else:
+        match = _NAME.fullmatch(file.name.removesuffix(".gz").removesuffix(".xz"))
+        name = match[1] if match else ""
+    name = OTHER_NAMES.get(name, name)
+    return name if name in SPLITS else ""
+
+
+def is_table(file: Path) -> bool:
+    """Whether a file is a Parquet file, or a part of a data set as `save_to_disk` writes it; its caches are none."""
+    is_part = file.suffix == ARROW and file.name.startswith("data-") and (file.parent / _STATE).is_file()
+    return file.suffix == PARQUET or is_part
+
+
+def table_rows(file: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a table, without keys that are null. Raises InputError where it is damaged."""
+    import pyarrow  # Not at the top: few runs read a table.
+    from pyarrow import ipc, parquet
+
+    try:
+        with pyarrow.memory_map(str(file)) as source:
+            batches = parquet.ParquetFile(source).iter_batches() if file.suffix == PARQUET else ipc.open_stream(source)
+            for batch in batches:
+                for row in batch.to_pylist():
+                    yield {key: value for key, value in row.items() if value is not None}
+    except (OSError, pyarrow.ArrowException) as fault:
+        raise InputError(
+            InputProblem(str(file), "cannot be read as a table", str(fault)[:200], remedy="fetch the file again")
+        ) from fault
+
+
+_GZIP, _CHUNK, _BOM = b"\x1f\x8b", 1 << 20, b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """A file's content: a hash of its lines, and the number of rows. Compression does not change it."""
+
+    hash: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class RowLine:
+    """One row's text, without its end."""
+
+    number: int
+    """Counted from 1, blank lines included: where an editor shows it."""
+    text: bytes | None
+    """None where it is longer than allowed."""
+
+
+def fingerprint(path: Path) -> Fingerprint:
+    """Reads the file once. Raises InputError where it cannot be read to its end."""
+    digest, rows = hashlib.blake2b(digest_size=16), 0
+    with opened(path, "verify.input") as file:
+        blank = True  # of the line that continues
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            first, *others = chunk.split(b"\n")
+            blank = blank and not first.strip()
+            if others:
+                rows += not blank
+                rows += sum(bool(line.strip()) for line in others[:-1])
+                blank = not others[-1].strip()
+        rows += not blank
+    return Fingerprint(digest.hexdigest(), rows)
+
+
+def lines(path: Path, longest: int, option: str = "verify.input") -> Iterator[RowLine]:
+    """The rows in order, without blank lines. A line above `longest` bytes is skipped without holding it.
+
+    `option`: the key that names the file, for messages.
+    """
+    with opened(path, option) as file:
+        number = 0
+        while text := file.readline(longest + 1):
+            number += 1
+            if len(text) > longest and not text.endswith(b"\n"):
+                while (rest := file.readline(_CHUNK)) and not rest.endswith(b"\n"):
+                    continue
+                yield RowLine(number, None)
+                continue
+            if number == 1:
+                text = text.removeprefix(_BOM)
+            if text.strip():
+                yield RowLine(number, text.rstrip(b"\r\n"))
+
+
+@contextmanager
+def opened(path: Path, option: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """The file's content, unpacked. Raises InputError for what goes wrong with the file while it is read."""
+    try:
+        with open(path, "rb") as plain:
+            packed = plain.read(2) == _GZIP
+            plain.seek(0)
+            if not packed:
+                yield plain
+                return
+            with gzip.GzipFile(fileobj=plain) as unpacked:
+                yield unpacked
+    except (OSError, EOFError, zlib.error) as fault:
+        remedy = "give a complete and readable file"
+        raise InputError(InputProblem(option, f"cannot be read: {fault}", str(path), "", "", remedy)) from fault

@@ -1,15 +1,20 @@
-"""Reproducible stratified splits by content. Knows keys and strata, nothing of a domain.
+"""Splits: stratified by content, folds of a cross-validation, families, and bootstrap samples of the tasks to train on.
 
-Membership follows the hash of an item's content, so a renamed or reordered data set has the same splits, and an added
-item moves at most a few others, all of its own family. Items of one group are never separated.
+Membership of a split follows the hash of an item's content, so a renamed or reordered data set has the same splits, and an added
+item moves at most a few others, all of its own family. Folds depend on the items and on their number alone; neither order nor
+seed matters. Items of one group, such as near-duplicates, are never separated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import floor
+from typing import Protocol, TypeVar
 
-from rlvr_exp.core.seeds import uniform
+from rlvr_exp.config.names import suggest
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.seeds import stream, uniform
+from rlvr_exp.tasks.rows import SPLITS
 
 EPSILON = 1e-9
 
@@ -99,3 +104,124 @@ def _fill_empty(parts: dict[str, int], fractions: Sequence[float], seed: int) ->
 
 def _draw(seed: int, group: str) -> float:
     return uniform(seed, "split", group)
+
+
+TRAIN, PRACTICE, TEST = "train", "practice", "test"
+FOLDED = (TRAIN, PRACTICE, TEST)
+"""Splits whose tasks are in folds where none are named; the others stay as they are."""
+Kept = TypeVar("Kept")
+
+
+def folds_of(items: Iterable[Item], folds: int) -> dict[str, int]:
+    """The fold of each item by key, 0 to folds - 1.
+
+    The groups of a family are dealt in the order of their bands, each to the fold that has the fewest items, those of the
+    family counted twice. So folds of single items differ by at most one item, in each family too, and those of groups by
+    little more than the largest group.
+
+    Raises:
+        InputError: there are fewer groups than folds.
+    """
+    groups: dict[str, list[Item]] = {}
+    for item in sorted(items, key=lambda item: item.key):
+        groups.setdefault(item.group, []).append(item)
+    if len(groups) < folds:
+        got, allowed = f"{folds} folds of {len(groups)} groups of alike tasks", f"at most {len(groups)} folds"
+        raise InputError(
+            InputProblem("data.folds", "a fold would be empty", got, allowed, "", "fewer folds, or more data")
+        )
+    placed: dict[str, int] = {}
+    total = [0] * folds
+    of_family: dict[str, list[int]] = {}
+    for name in sorted(groups, key=lambda name: _order(name, groups[name])):
+        members = groups[name]
+        own = of_family.setdefault(members[0].family, [0] * folds)
+        fold = min(range(folds), key=lambda fold: (own[fold] + total[fold], total[fold], uniform("fold", name, fold)))
+        own[fold] += len(members)
+        total[fold] += len(members)
+        placed[name] = fold
+    return {item.key: placed[name] for name, members in groups.items() for item in members}
+
+
+def _order(name: str, members: Sequence[Item]) -> tuple[str, int, int, float]:
+    """By family; the largest groups first, so that single items level the folds; then by band."""
+    size = len(members)
+    return members[0].family, -size if size > 1 else 0, members[0].band, uniform("fold", name)
+
+
+def held_out(
+    splits: Mapping[str, Sequence[Kept]], pooled: Sequence[str], out: Sequence[bool]
+) -> dict[str, tuple[Kept, ...]]:
+    """Splits in which `test` is what is held out of the pooled ones. What was in `test` and is not held out is trained on:
+    `practice`, where it is pooled, else `train`.
+
+    Args:
+        pooled: names of splits, whose tasks one after the other are `out` or not.
+    """
+    found: dict[str, list[Kept]] = {name: [] if name in pooled else list(tasks) for name, tasks in splits.items()}
+    trained = PRACTICE if PRACTICE in pooled else TRAIN
+    tasks = ((name, task) for name in pooled for task in splits[name])
+    for (name, task), is_out in zip(tasks, out, strict=True):
+        place = TEST if is_out else trained if name not in (TRAIN, PRACTICE) else name
+        found.setdefault(place, []).append(task)
+    return {name: tuple(kept) for name, kept in found.items() if kept}
+
+
+UNSEEN = "test_unseen"
+SHOWN = 8
+"""Families that a message names."""
+
+
+class OfFamily(Protocol):
+    @property
+    def family(self) -> str: ...
+
+
+Member = TypeVar("Member", bound=OfFamily)
+
+
+def by_family(
+    splits: Mapping[str, Sequence[Member]], families: Sequence[str], unseen: Sequence[str]
+) -> dict[str, list[Member]]:
+    """The splits, of these families alone where any are named; those of unseen families are all of `test_unseen`.
+
+    Doing it a second time changes nothing. Splits without a task are left out where families are named.
+    """
+    if not families and not unseen:
+        return {name: [*found] for name, found in splits.items()}
+    wanted, held_out = {*families}, {*unseen}
+    kept = {
+        name: [one for one in found if one.family not in held_out and (not wanted or one.family in wanted)]
+        for name, found in splits.items()
+    }
+    if held_out:
+        measured = [
+            found for name, found in splits.items() if name in SPLITS
+        ]  # Not what can be neither learned nor judged.
+        kept[UNSEEN] = [one for found in measured for one in found if one.family in held_out]
+    return {name: found for name, found in kept.items() if found}
+
+
+def refuse_unknown(splits: Mapping[str, Sequence[OfFamily]], families: Sequence[str], unseen: Sequence[str]) -> None:
+    """Raises InputError where a family that is named has no task in any split."""
+    known = {one.family for found in splits.values() for one in found} if families or unseen else set()
+    faults = []
+    for key, named in (("families", families), ("unseen_families", unseen)):
+        for absent in (name for name in named if name not in known):
+            allowed = ", ".join(sorted(known)[:SHOWN]) + (", ..." if len(known) > SHOWN else "")
+            faults.append(
+                InputProblem(f"data.{key}", "no task is of this family", absent, allowed, suggest(absent, known))
+            )
+    if faults:
+        raise InputError(*faults)
+
+
+def resampled(splits: Mapping[str, Sequence[Member]], seed: int) -> dict[str, tuple[Member, ...]]:
+    """The splits with a bootstrap sample of each that is trained on: as many tasks, drawn with replacement (Efron 1979), in
+    their order. The number of the seed decides, 0 changes nothing."""
+    found = {name: tuple(tasks) for name, tasks in splits.items()}
+    for name in (TRAIN, PRACTICE) if seed else ():
+        if tasks := found.get(name):
+            places = sorted(stream("resample", seed, name).choices(range(len(tasks)), k=len(tasks)))
+            found[name] = tuple(tasks[place] for place in places)
+    return found

@@ -15,7 +15,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rlvr_exp.tasks.completion import tree, unified
+from rlvr_exp.tasks.completion import unified
+from rlvr_exp.tasks.python_syntax import tree
 
 _BUILTIN = frozenset(dir(builtins))
 _MULTILINE = re.compile(r"\"\"\"|'''|\\\n")

@@ -31,9 +31,9 @@ from rlvr_exp.core.files import write_json
 from rlvr_exp.core.phase import CHECKPOINT, phase
 from rlvr_exp.core.sealed import OTHER, STEP, check_if_ours, check_sound, seal
 from rlvr_exp.models.adapters import DEFAULT, base_record
+from rlvr_exp.models.parameters import gathered_weights, unsharded_loading
 from rlvr_exp.models.policy import Policies, Policy
-from rlvr_exp.models.zero3 import gathered_weights, unsharded_loading
-from rlvr_exp.records.guards_disk import writing
+from rlvr_exp.records.directory import writing
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.training.learner import Learner, Stateful
 

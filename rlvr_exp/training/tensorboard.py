@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlvr_exp.config import run as options
-from rlvr_exp.records.tracking_sinks import COLUMNS, configuration, paths, require_package
+from rlvr_exp.records.tracking import COLUMNS, configuration, paths, require_package
 
 
 @dataclass

@@ -13,8 +13,8 @@ from thinning import thinned
 
 from rlvr_exp.config.algorithm import RatioMethod, ReinforcementLearning
 from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.config.schema import STAGES
 from rlvr_exp.config.schema_check import validator
-from rlvr_exp.config.stages import STAGES
 
 assert STAGES  # Imported for the schemas that it registers.
 PASSED_ON = {"_target_", "trl"}

@@ -13,8 +13,7 @@ from roles_in_turn import Pair, trained
 
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.launch.children import log_name, run_children
-from rlvr_exp.launch.process_environment import child_environment
-from rlvr_exp.launch.ranks import environments
+from rlvr_exp.launch.process_environment import child_environment, environments
 
 pytestmark = pytest.mark.slow
 

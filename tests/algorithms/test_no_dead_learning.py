@@ -8,9 +8,9 @@ import pytest
 from thinning import thinned
 from tiny_update import Bowl, tiny_language_model, trained
 
+from rlvr_exp.config.algorithm import Optimizer, Scheduler
 from rlvr_exp.config.help import group_options
 from rlvr_exp.config.load import load  # noqa: F401  (registers every schema)
-from rlvr_exp.config.optimizer import Optimizer, Scheduler
 from rlvr_exp.config.options import SCHEMAS, allowed_of, default_of, field_types
 from rlvr_exp.config.schema_check import validator
 from rlvr_exp.config.tree import conf_directory

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 import pytest
 
 from rlvr_exp.config.compose import compose
+from rlvr_exp.memory.phases import highest
 from rlvr_exp.memory.reading import workload_of
-from rlvr_exp.memory.table import highest
 
 GRPO = ["+stage=grpo", "data=problems", "algorithm.entropy_coef=1e-6"]
 """With a bonus for entropy every completion is learned from, whether or not any of its group is right."""

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config.advice import advice
 from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.needs import missing_artifacts
+from rlvr_exp.config.suited import advice
 
 LORA = "model.adapter.kind=lora"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from checkpoint_samples import checkpoint
 
-from rlvr_exp.config.advice import advice
 from rlvr_exp.config.compose import compose
+from rlvr_exp.config.suited import advice
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from rlvr_exp.config.load import load  # noqa: F401  (registers every schema)
 from rlvr_exp.config.options import SCHEMAS
-from rlvr_exp.config.reward import Length, Term
+from rlvr_exp.config.verifier import Length, Term
 
 
 def target(path: str) -> type:

@@ -13,9 +13,8 @@ import yaml
 
 from rlvr_exp.config.help import field_help
 from rlvr_exp.config.options import SCHEMAS, allowed_of, below_schema, default_of, field_types, is_schema
-from rlvr_exp.config.schema import Config
+from rlvr_exp.config.schema import STAGES, Config
 from rlvr_exp.config.schema_check import validator
-from rlvr_exp.config.stages import STAGES
 
 GOLDEN = Path(__file__).with_name("defaults.yaml")
 MOST = 562

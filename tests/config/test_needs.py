@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.images import build_command
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.domains.dafny.options import build_command
 
 NAME = "Qwen/Qwen3-14B"
 

@@ -6,7 +6,7 @@ import random
 import pytest
 from scipy import stats
 
-from rlvr_exp.config.scales import detectable, smallest_planned
+from rlvr_exp.core.measures import detectable, smallest_planned
 from rlvr_exp.core.statistics import t_quantile
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.config.search import Dimension, Search, dimensions, text_of
+from rlvr_exp.config.study import Dimension, Search, dimensions, text_of
 from rlvr_exp.config.words import parse
 
 LR = {"log_uniform": [1e-5, 1e-3]}

@@ -6,7 +6,7 @@ import pytest
 from thinning import thinned
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.stages import STAGES
+from rlvr_exp.config.schema import STAGES
 from rlvr_exp.config.tree import conf_directory
 
 CONF = conf_directory()

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from program import ENVIRONMENT, PROGRAM
+from shipped import fingerprint
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.tree import PACKAGE, conf_directory
-from rlvr_exp.corpora.splits import fingerprint
-from rlvr_exp.domains.arc.generator import mixture
+from rlvr_exp.domains.arc.generator import corpus
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.main import main
 
@@ -29,7 +29,7 @@ def test_a_small_corpus_is_drawn_and_loads(tmp_path: Path) -> None:
     assert code == 0, printed
     made, run = tmp_path / "made", tmp_path / "run"
     found = {name: len(tasks) for name, tasks in Arc(str(made / "arc")).splits().items()}
-    assert found == dict.fromkeys(mixture.SPLITS, 2)
+    assert found == dict.fromkeys(corpus.SPLITS, 2)
     splits = json.loads((made / "arc.manifest.json").read_text())["splits"]
     for name in found:
         packed = (made / "arc" / f"{name}.jsonl.xz").read_bytes()

@@ -11,8 +11,8 @@ from page_commands import PACKAGE, ROOT
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.memory.advice import room
+from rlvr_exp.memory.phases import estimate, too_large
 from rlvr_exp.memory.reading import workload_of
-from rlvr_exp.memory.table import estimate, too_large
 from rlvr_exp.memory.workload import GIB
 
 PAGE = (PACKAGE / "docs" / "memory.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from thinning import tries
 from rlvr_exp.algorithms.advantages import group_advantages
 from rlvr_exp.algorithms.grpo import GRPO
 from rlvr_exp.algorithms.training_batch import members_of, prompt_sizes, rewards_of
-from rlvr_exp.curriculum.static import Uniform
+from rlvr_exp.curriculum.base import Uniform
 from rlvr_exp.episodes.environments.retry import Retry
 from rlvr_exp.episodes.episode import POLICY, Draws
 from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
@@ -19,8 +19,7 @@ from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed
 from rlvr_exp.rollouts.collect import BatchPlan, Collector, RoleRules
 from rlvr_exp.rollouts.groups import GroupFilter
-from rlvr_exp.rollouts.rollout_loop import RolloutResult
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, RolloutResult
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.training.step_log import StepLog, rollout_rows
 from rlvr_exp.verifiers.base import Verdict
@@ -125,9 +124,9 @@ def test_attempts_are_compared_with_attempts_of_their_number(table) -> None:
     assert all(value == 0 for value, single in zip(advantages.tolist(), alone, strict=True) if single)
 
 
-def collected(environment: type[Retry]):
+def collected(environment: type[Retry], domain: Domain | None = None):
     """A step of three completions that fail, retried once."""
-    made = replace(runner(lambda key: FAILED, attempts=2), environment=environment(Words(), attempts=2))
+    made = replace(runner(lambda key: FAILED, attempts=2), environment=environment(domain or Words(), attempts=2))
     rules = {POLICY: RoleRules(GroupFilter("keep", 1e-6), lambda rewards, _: tuple(rewards))}
     reward = Reward({"passed": AllPassed(weight=1.0)})
     return Collector(made, {POLICY: reward}, Uniform([TASK], 0), [TASK], BatchPlan(1, 3, 1), rules, seed=0).collect(0)
@@ -136,11 +135,11 @@ def collected(environment: type[Retry]):
 def test_rows_of_a_step_are_told_apart_by_group_and_sample() -> None:
     """Every retry is the first sample of its request, and all three have the same prompt."""
 
-    class Forgetful(Retry):
-        def asks(self, episode):
-            return [replace(one, prompt="again") if one.parent is not None else one for one in super().asks(episode)]
+    class Forgetful(Words):
+        def retry_prompt(self, task, previous, feedback):
+            return "again"
 
-    rows = rollout_rows(collected(Forgetful).groups[POLICY], None, False)
+    rows = rollout_rows(collected(Retry, Forgetful()).groups[POLICY], None, False)
     assert [(row.group, row.completion.sample, row.prompt) for row in rows[3:]] == [(1, n, "again") for n in range(3)]
 
 

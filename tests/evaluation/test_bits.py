@@ -10,7 +10,7 @@ from completions import completion
 
 from rlvr_exp.config.architecture import Scratch
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.scales import BITS
+from rlvr_exp.core.measures import BITS
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.evaluation import bits
 from rlvr_exp.evaluation.arms import arms
@@ -19,7 +19,7 @@ from rlvr_exp.evaluation.metrics import rates_from, task_values
 from rlvr_exp.evaluation.paired import difference_over_seeds, paired
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.models.policy import load_policy
-from rlvr_exp.models.tokenizer_training import build_tokenizer
+from rlvr_exp.models.random_weights import build_tokenizer
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
 
 SMALL = {"layers": 1, "hidden": 32, "heads": 2, "head_dim": 16}
@@ -98,7 +98,7 @@ def test_samples_of_tasks_without_a_cost_stay_as_they_are() -> None:
 
 
 def test_differences_beyond_1_are_kept_and_equal_ones_find_nothing() -> None:
-    from rlvr_exp.config.scales import scale_of
+    from rlvr_exp.core.measures import scale_of
 
     first, second = [[2.0, 4.0, 6.0], [2.5, 4.0, 6.5]], [[4.5, 7.0, 8.0], [5.0, 6.5, 9.5]]
     found = difference_over_seeds(first, second, scale_of(BITS))

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rlvr_exp.config.scales import Scale
 from rlvr_exp.core.crossed import crossed_mean, differences, p_value, smallest_found
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.core.measures import Scale
 from rlvr_exp.evaluation.paired import difference, difference_over_seeds, finding, paired
 from rlvr_exp.records.rollout_files import EvalSample
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from input_rows import ADD, EDITED, puzzle
 from thinning import thinned
 
-from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
+from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.domains.arc.tasks import Arc

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from input_rows import puzzle
 from thinning import tries
 
-from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.needs import formatter_missing
+from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.dafny.problem import DafnyProblem
 from rlvr_exp.domains.edits.action import parse_action
 from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.inference import load
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.formats.candidates import laid_out
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.rows import laid_out
 
 MODULE = PytestProblem("def test_nothing(): pass")
 EDIT = AstGrepProblem("python", "print(a)\n", "log(a)\n")

@@ -9,7 +9,7 @@ import yaml
 from checkpoint_samples import checkpoint
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.core import checksums
+from rlvr_exp.core import hashing
 from rlvr_exp.core.errors import INTERRUPTED, InputError
 from rlvr_exp.launch import execute as module
 from rlvr_exp.launch.children import Ended
@@ -32,8 +32,8 @@ def done(context):
     return StageResult(before={"pass_at_1": RATE}, after={"pass_at_1": RATE}, metrics={"loss": float("nan")}, steps=2)
 
 def known(context):
-    from rlvr_exp.core import checksums
-    return StageResult(metrics={"known": len(checksums._known)})
+    from rlvr_exp.core import hashing
+    return StageResult(metrics={"known": len(hashing._known)})
 
 def guard(context):
     context.before = {"pass_at_1": RATE}
@@ -74,12 +74,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_what_the_parent_has_read_the_child_need_not_read_again(run, tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "weights").write_bytes(b"weights")
-    monkeypatch.setattr(checksums, "_known", {})
-    monkeypatch.setattr(checksums, "SETTLED_NS", -1_000_000_000)
-    checksums.checksum(tmp_path / "weights")
+    monkeypatch.setattr(hashing, "_known", {})
+    monkeypatch.setattr(hashing, "SETTLED_NS", -1_000_000_000)
+    hashing.checksum(tmp_path / "weights")
     outcome = run("known")
     assert outcome.summary["metrics"] == {"known": 1 + len(initial_weights(compose(COMMAND[3:]).config))}
-    assert not (outcome.directory / checksums.HANDED).exists()
+    assert not (outcome.directory / hashing.HANDED).exists()
 
 
 @pytest.mark.parametrize(
@@ -159,8 +159,7 @@ def test_inline_runs_in_this_process(tmp_path: Path) -> None:
     seen: list[tuple[int, RunContext]] = []
 
     def inline(config, context: RunContext) -> int:
-        from rlvr_exp.records.context import StageResult
-        from rlvr_exp.records.summary import write_summary
+        from rlvr_exp.records.context import StageResult, write_summary
 
         seen.append((os.getpid(), context))
         context.progress(kind="note", text="here")
@@ -194,7 +193,7 @@ def test_a_childs_end_becomes_an_exit_code(returncode: int, asked: bool, code: i
 def test_the_terminal_says_at_once_that_imports_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the parent can say before its child can: the first seconds are imports."""
     told: list[dict] = []
-    monkeypatch.setattr("rlvr_exp.launch.progress.Progress.event", lambda self, event: told.append(dict(event)))
+    monkeypatch.setattr("rlvr_exp.launch.console.Progress.event", lambda self, event: told.append(dict(event)))
     monkeypatch.setattr(module, "run_children", lambda *_: told.append({"kind": "started"}) or Ended(0, False))
     execute(compose(["+stage=evaluate"]), COMMAND, tmp_path / "run")
     assert told == [{"kind": "wait", "name": "starting: imports"}, {"kind": "started"}]

@@ -13,7 +13,7 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.launch import children
 from rlvr_exp.launch.children import Ended, log_name, run_children
-from rlvr_exp.launch.ranks import NAMES, environments, every_device, own_directory, remove_scratch
+from rlvr_exp.launch.process_environment import NAMES, environments, every_device, own_directory, remove_scratch
 
 ROOT = Path(__file__).parents[2]
 HEAD = """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from thinning import thinned
 
-from rlvr_exp.config.stages import STAGES
+from rlvr_exp.config.schema import STAGES
 from rlvr_exp.main import main
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,7 @@ import pytest
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.launch.inference_inputs import answered_tasks
-from rlvr_exp.memory.advice import memory, room
-from rlvr_exp.memory.nearest import nearest
+from rlvr_exp.memory.advice import memory, nearest, room
 from rlvr_exp.memory.plan import plan
 from rlvr_exp.memory.reading import workload_of
 

@@ -3,10 +3,8 @@
 import pytest
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.memory.lengths import TASKS, DataLengths, Lengths
-from rlvr_exp.memory.phases import EXAMPLE
-from rlvr_exp.memory.reading import workload_of
-from rlvr_exp.memory.table import estimate
+from rlvr_exp.memory.phases import EXAMPLE, estimate
+from rlvr_exp.memory.reading import TASKS, DataLengths, Lengths, workload_of
 
 CPU, GPU = "parallel.device=cpu", "parallel.device=rtx5090"
 

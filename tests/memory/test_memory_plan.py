@@ -7,13 +7,12 @@ import pytest
 
 from rlvr_exp.config.architecture import Architecture, read_architecture
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.needs import EMBEDDED_MODEL
+from rlvr_exp.config.model import EMBEDDED_MODELS
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.memory import activations, counts
-from rlvr_exp.memory.advice import memory, room
-from rlvr_exp.memory.nearest import nearest
+from rlvr_exp.memory import counts
+from rlvr_exp.memory.advice import memory, nearest, room
+from rlvr_exp.memory.phases import estimate, highest, table
 from rlvr_exp.memory.reading import shape_of, workload_of
-from rlvr_exp.memory.table import estimate, highest, table
 from rlvr_exp.memory.workload import GIB, Workload
 
 GPU = "parallel.device=rtx5090"
@@ -56,9 +55,9 @@ def test_what_is_frozen_has_no_gradient() -> None:
 
 
 def test_a_checkpoints_own_file_comes_before_the_preset(tmp_path: Path) -> None:
-    tiny, dtype = read_architecture(EMBEDDED_MODEL)
+    tiny, dtype = read_architecture(EMBEDDED_MODELS / "tiny")
     assert (tiny.layers, tiny.parameters, dtype) == (5, 1_115_840, "bfloat16")
-    (tmp_path / "config.json").write_text((EMBEDDED_MODEL / "config.json").read_text())
+    (tmp_path / "config.json").write_text((EMBEDDED_MODELS / "tiny" / "config.json").read_text())
     config = compose(["+stage=grpo", "model=qwen14b", f"model.path={tmp_path}"]).config
     assert shape_of(config.model) == (tiny, "bfloat16")
     (tmp_path / "config.json").write_text('{"model_type": "mamba"}')
@@ -147,7 +146,7 @@ def test_a_value_of_its_own_is_a_second_network() -> None:
 
 def test_longer_lengths_hold_more_and_checkpointing_less() -> None:
     base = workload("model=llama8b")
-    assert activations.cache(base) == 4 * (6144 + 8 * 1024) * 2 * 32 * 8 * 128 * 2
+    assert counts.cache(base) == 4 * (6144 + 8 * 1024) * 2 * 32 * 8 * 128 * 2
     kept = workload("model=llama8b", "model.gradient_checkpointing=false")
     assert total(kept, "backward") > 2 * total(base, "backward") and total(kept, "rollout") == total(base, "rollout")
 

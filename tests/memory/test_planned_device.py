@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from checkpoint_samples import checkpoint
 
-from rlvr_exp.config import advice, suited
+from rlvr_exp.config import suited
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.parallel import NAMED, Device
 from rlvr_exp.core import machine
@@ -28,7 +28,7 @@ DRY = "run.dry=true"
 
 
 def given(monkeypatch: pytest.MonkeyPatch, here: Device = CPU, free: float = 8.0) -> None:
-    for place in (suited, reading, advice):
+    for place in (suited, reading):
         monkeypatch.setattr(place, "device", lambda: here)
     monkeypatch.setattr(machine, "available", lambda: int(free * 2**30))
     monkeypatch.setattr(machine, "total", lambda: 16 * 2**30)
@@ -76,12 +76,12 @@ def test_a_run_takes_the_device_of_its_machine_and_says_so(tmp_path: Path, monke
     words = ["+stage=grpo", f"model.path={checkpoint(tmp_path)}", "parallel.device=rtx5090"]
     config = compose(words).config
     assert config.model.dtype == "float32"
-    assert any("the plan is for rtx5090" in line for line in advice.advice(config))
-    assert not any("rtx5090" in line for line in advice.advice(compose([*words, DRY]).config))
+    assert any("the plan is for rtx5090" in line for line in suited.advice(config))
+    assert not any("rtx5090" in line for line in suited.advice(compose([*words, DRY]).config))
     given(monkeypatch, GPU)
-    assert any("23.5 GiB, fewer than the 31.3 of rtx5090" in line for line in advice.advice(config))
+    assert any("23.5 GiB, fewer than the 31.3 of rtx5090" in line for line in suited.advice(config))
     given(monkeypatch, NAMED["rtx5090"])
-    assert not any("rtx5090" in line for line in advice.advice(config))
+    assert not any("rtx5090" in line for line in suited.advice(config))
 
 
 def test_an_unknown_device_is_refused_with_the_list() -> None:

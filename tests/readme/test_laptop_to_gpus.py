@@ -13,8 +13,8 @@ import rlvr_exp
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.run import planned
 from rlvr_exp.domains.code.tasks import Code
+from rlvr_exp.memory.phases import estimate
 from rlvr_exp.memory.reading import workload_of
-from rlvr_exp.memory.table import estimate
 from rlvr_exp.memory.workload import GIB
 
 DOCS = Path(rlvr_exp.__file__).parent / "docs"

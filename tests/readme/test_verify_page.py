@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.records.verdict_file import KEYS
+from rlvr_exp.records.resumable_jsonl import KEYS
 from rlvr_exp.tasks.formats.rows import Row, read_row
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlvr_exp.config.model import Adapter, Model
-from rlvr_exp.config.needs import EMBEDDED_MODEL
+from rlvr_exp.config.model import EMBEDDED_MODELS, Adapter, Model
 from rlvr_exp.config.roles import Role
 from rlvr_exp.records.fingerprint import changed_initial_weights, initial_weights
 
@@ -24,7 +23,7 @@ def files(model: Model, **roles: str) -> dict[str, str]:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Path:
-    return shutil.copytree(EMBEDDED_MODEL, tmp_path / "start")
+    return shutil.copytree(EMBEDDED_MODELS / "tiny", tmp_path / "start")
 
 
 @pytest.fixture

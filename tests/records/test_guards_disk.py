@@ -15,7 +15,7 @@ from small_disk import saved_policy
 from rlvr_exp.config.compose import compose
 from rlvr_exp.launch import execute as module
 from rlvr_exp.launch.execute import execute
-from rlvr_exp.records.guards_disk import Unwritable, unwritable, writing
+from rlvr_exp.records.directory import Unwritable, unwritable, writing
 from rlvr_exp.records.rollout_files import RolloutRow, read_rollouts, write_rollouts
 from rlvr_exp.records.tracking import Files, Tracker, read_metrics
 

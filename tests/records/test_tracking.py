@@ -18,8 +18,7 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.launch.preflight import preflight_problems
 from rlvr_exp.records.rollout_files import RolloutRow
-from rlvr_exp.records.tracking import Files, Tracker, WandB, read_metrics
-from rlvr_exp.records.tracking_sinks import COLUMNS, MOST_TEXT, chosen, table
+from rlvr_exp.records.tracking import COLUMNS, MOST_TEXT, Files, Tracker, WandB, chosen, read_metrics, table
 
 NAMES = st.sampled_from(["reward/mean", "loss", "kl", "verdict/passed", "time/generate", 'odd,"name"'])
 RUNS = st.lists(st.dictionaries(NAMES, st.floats(width=32) | st.integers(-5, 5), max_size=5), max_size=8)

@@ -44,7 +44,7 @@ def test_a_real_run(name):
 def test_a_fall_says_what_it_did_to_the_answers():
     found = diagnose(World(change_held_out=FELL, gain=0.0).evidence())
     assert causes(found) == ["worse"] and found.outcome == "fell"
-    assert "pass_at_1 changed by -20.0 points [-30.0, -10.0]" in found.headline
+    assert "pass_at_1 changed by -20.0 points (95% CI -30.0 to -10.0)" in found.headline
 
 
 @settings(max_examples=tries(40), deadline=None)

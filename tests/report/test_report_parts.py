@@ -11,7 +11,7 @@ from report_pages import Page, coordinates, log, report, whole_run
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import resolved, to_yaml
-from rlvr_exp.config.scales import BITS
+from rlvr_exp.core.measures import BITS
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.report import answers, plots, tasks, write_report
@@ -67,7 +67,7 @@ def test_options_that_differ_are_shown_with_their_defaults():
     given = {
         "stage": "grpo",
         "seed": 3,
-        "algorithm": {"_target_": "rlvr_exp.algorithms.dapo.DAPO", "clip_high": 0.3, "clip_low": 0.2},
+        "algorithm": {"_target_": "rlvr_exp.algorithms.grpo.DAPO", "clip_high": 0.3, "clip_low": 0.2},
     }
     found = differences(given)
     assert found["seed"] == (3, 0) and found["algorithm.clip_high"] == (0.3, 0.28)

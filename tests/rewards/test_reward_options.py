@@ -12,8 +12,8 @@ from verified_samples import answer, failed, passed, rejected
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.config.options import SCHEMAS
-from rlvr_exp.config.reward import Term
 from rlvr_exp.config.schema_check import validator
+from rlvr_exp.config.verifier import Term
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.verifiers.base import Verdict
 

@@ -10,14 +10,12 @@ from rollout_models import EOS, VOCABULARY, exact_model, keys, tiny_model
 from thinning import tries
 
 from rlvr_exp.episodes.environment import Environment
-from rlvr_exp.episodes.episode import Draws, Sample
-from rlvr_exp.rollouts.draw import LogitFilters
+from rlvr_exp.episodes.episode import Draws
 from rlvr_exp.rollouts.engines.local import LocalEngine
 from rlvr_exp.rollouts.kept_prefixes import KeptPrefixes, Turns
-from rlvr_exp.rollouts.rollout_loop import generate_and_verify
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, generate_and_verify
 from rlvr_exp.rollouts.sampler import sample_groups
-from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Direct, Verdict
@@ -131,14 +129,11 @@ class Chain(Environment):
     def domain(self, role):
         return self._domain
 
-    def asks(self, episode):
-        turns = episode.turns
-        if len(turns) == 3:
-            return []
-        parent = len(turns) - 1 if turns else None
-        prompt = "start " + " ".join(f"{turn.completion.text} then" for turn in turns)
-        key = episode.draws.key(episode.task, len(turns))
-        return [Sample("policy", episode.task, prompt, (key,), parent, pending=len(turns) < 2)]
+    def run(self, episode):
+        for number in range(3):
+            prompt = "start " + " ".join(f"{turn.completion.text} then" for turn in episode.turns)
+            parent = episode.turns[-1] if episode.turns else None
+            yield [episode.ask(prompt, parent=parent, pending=number < 2)]
 
 
 @pytest.mark.parametrize(("caching", "ranks", "reused"), [(True, 1, 2), (False, 1, 0), (True, 2, 0)])

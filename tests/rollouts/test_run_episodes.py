@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
 import torch
 from small_models import loaded, written
 
@@ -14,8 +13,7 @@ from rlvr_exp.episodes.environments.single_turn import SingleTurn
 from rlvr_exp.episodes.episode import POLICY, Draws, Judge
 from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.models.adapters import adapter_parameters
-from rlvr_exp.rollouts.rollout_loop import RolloutResult
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, RolloutResult
 from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Direct, Verdict
@@ -57,17 +55,12 @@ def test_a_policy_alone_samples_with_its_adapter(tmp_path: Path) -> None:
 class Crossed(SingleTurn):
     """A completion is judged on another task's problem as well."""
 
-    def asks(self, episode):
-        if not episode.turns:
-            return super().asks(episode)
-        other = replace(episode.task, id="other", problem=episode.turns[0].completion.text)
-        return [] if episode.turns[0].note else [Judge(POLICY, other, Candidate("its own"))]
-
-    def step(self, episode, results):
-        (_, answer), *_ = results
-        if not isinstance(answer, Verdict):
-            return super().step(episode, results)
-        return episode.put(0, replace(episode.turns[0], note=answer))
+    def run(self, episode):
+        [[turn]] = yield [episode.ask("do")]
+        other = replace(episode.task, id="other", problem=turn.completion.text)
+        [verdict] = yield [Judge(POLICY, other, Candidate("its own"))]
+        yield []
+        episode.change(turn.index, note=verdict)
 
 
 class Told(Direct):
@@ -92,5 +85,3 @@ def test_an_environment_has_candidates_of_its_own_judged() -> None:
     assert done.turns[0].note.log == "its own on drawn"
     assert done.turns[0].completion.verdict.outcome == "passed", "its own verdict stays"
     assert runner.seconds[POLICY, "verify"] > 0
-    with pytest.raises(TypeError, match="override step"):
-        SingleTurn(domain).step(done, [(Judge(POLICY, task, Candidate("x")), Verdict("passed"))])

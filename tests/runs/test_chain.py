@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from program import ENVIRONMENT, INTERPRETED, PROGRAM
 
-from rlvr_exp.config.chain import Links
 from rlvr_exp.config.compose import compose
+from rlvr_exp.config.study import Links
 from rlvr_exp.runs.chain import links_of, page
 from rlvr_exp.stages.shared.start import start_problems
 

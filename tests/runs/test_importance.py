@@ -2,7 +2,7 @@
 
 import random
 
-from rlvr_exp.config.search import Dimension
+from rlvr_exp.config.study import Dimension
 from rlvr_exp.runs.studies import trials as importance
 from rlvr_exp.runs.studies.trials import FEWEST, importances
 

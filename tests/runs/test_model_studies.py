@@ -12,9 +12,9 @@ from planted import plant
 from scipy import stats
 
 from rlvr_exp.config.compose import compose, compose_lenient
-from rlvr_exp.config.scales import BITS, HELD_OUT_BITS
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json, write_text
+from rlvr_exp.core.measures import BITS, HELD_OUT_BITS
 from rlvr_exp.core.statistics import rank_correlation
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.models.policy import load_policy

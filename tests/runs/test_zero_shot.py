@@ -14,8 +14,7 @@ from planted import TASKS, evaluated, known_by, plant
 from thinning import thinned
 
 from rlvr_exp.config.compose import compose, compose_lenient
-from rlvr_exp.config.model import Adapter, Model
-from rlvr_exp.config.needs import EMBEDDED_MODEL
+from rlvr_exp.config.model import EMBEDDED_MODELS, Adapter, Model
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
 from rlvr_exp.domains.arc.tasks import EMBEDDED
@@ -167,7 +166,10 @@ def test_examples_that_are_taken_from_the_embedded_corpus_are_compared(tmp_path:
 def test_an_adapter_that_is_continued_brings_what_its_run_was_trained_on(tmp_path: Path) -> None:
     run, folder = tmp_path / "run", data(tmp_path / "rows")
     (run / "checkpoints" / "latest").mkdir(parents=True)
-    write_json(run / "checkpoints" / "latest" / "adapter_config.json", {"base_model_name_or_path": str(EMBEDDED_MODEL)})
+    write_json(
+        run / "checkpoints" / "latest" / "adapter_config.json",
+        {"base_model_name_or_path": str(EMBEDDED_MODELS / "tiny")},
+    )
     known_by(run, ["+stage=grpo", f"data.path={folder}"])
     manifest.update(run, stage="grpo", train={"split": "train", "tasks": 20})
     config = compose(["+stage=evaluate"]).config

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.config.images import Image
-from rlvr_exp.sandbox.containers import Container, ContainerLimits, run_words
+from rlvr_exp.sandbox.containers import Container, ContainerLimits, Image, run_words
 from rlvr_exp.sandbox.tools import Lost
 
 LIMITS = ContainerLimits(memory_mb=512, cpu_s=7)

@@ -41,7 +41,7 @@ def test_the_page_of_a_killed_run(killed: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     page = (killed / "report.html").read_bytes()
     assert {path.name: path.read_bytes() for path in killed.iterdir() if path.name != "report.html"} == before
-    assert "The learning rate is zero in 2 of 2" in done.stdout and f"report: {killed / 'report.html'}" in done.stdout
+    assert "Zero learning rate in 2 of 2" in done.stdout and f"report: {killed / 'report.html'}" in done.stdout
     summary = json.loads((tmp_path / "own" / "summary.json").read_text())
     assert summary["metrics"]["causes"] == 1 and summary["metrics"]["outcome"] == "unknown"
     assert not (tmp_path / "own" / "report.html").exists(), "a report is of another run"

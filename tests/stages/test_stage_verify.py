@@ -17,7 +17,7 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.records.verdict_file import KEYS, VerdictFile, row_of
+from rlvr_exp.records.resumable_jsonl import KEYS, VerdictFile, row_of
 from rlvr_exp.stages import verify
 from rlvr_exp.verifiers.base import Verdict
 

@@ -3,29 +3,33 @@
 import json
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from code_samples import write_set
 from dafny_samples import MAX
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlvr_exp.domains.arc.options import Prompt
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.domains.code.tasks import Code
+from rlvr_exp.domains.dafny.options import DafnyPrompt
 from rlvr_exp.domains.dafny.problem import DafnyProblem
 from rlvr_exp.domains.dafny.prompt import body_of
+from rlvr_exp.domains.dafny.tasks import DafnyDomain
 from rlvr_exp.domains.edits.options import EditPrompt
 from rlvr_exp.domains.edits.tasks import answer_in
 from rlvr_exp.domains.problems.options import ReasoningStage
-from rlvr_exp.domains.problems.prompts import approves
-from rlvr_exp.domains.problems.tasks import Problems
-from rlvr_exp.tasks.base import Task
+from rlvr_exp.domains.problems.tasks import Problems, approves
+from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.calls import line_of, read_tests
-from rlvr_exp.tasks.completion import block_closes, defines, extract, syntax_fault, whole_program, without_thoughts
-from rlvr_exp.tasks.formats.domain import RowDomain
+from rlvr_exp.tasks.completion import block_closes, defines, extract, whole_program, without_thoughts
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
+from rlvr_exp.tasks.formats.rows import RowDomain
+from rlvr_exp.tasks.python_syntax import syntax_fault
 from rlvr_exp.verifiers.suite.sanitise import sanitise_tests
 
 PROGRAM, DRAFT = "def solve(x):\n    return 2 * x\n", "def solve(x):\n    return not x\n"
@@ -602,3 +606,125 @@ def test_the_time_of_a_hostile_text_grows_with_its_length(unit: str) -> None:
         return time.process_time() - began
 
     assert seconds(16_000) < 12 * max(seconds(4_000), 0.02)
+
+
+SCRIPT = "import sys\n\n\ndef main():\n    print('x')\n\n\nif __name__ == '__main__':\n    main()\n"
+CALLS = "def f():\n    return 1\n\n\nf()\n'text'\n"
+INNER = 'def page():\n    """Shows:\n\n```python\npage()\n```\n    """\n    return 1\n'
+
+
+@pytest.mark.parametrize("program", [SCRIPT, CALLS, INNER, "x = 1", "class A:\n    pass\n\n\nA()\n"])
+@pytest.mark.parametrize(
+    "wrapping",
+    ["{}", "```python\n{}\n```", "Here it is:\n\n```\n{}\n```\nIt works because it does.", "```py\n{}"],
+)
+def test_a_program_comes_back_whole(program: str, wrapping: str) -> None:
+    found = whole_program(wrapping.format(program)).text
+    assert found is not None and found.strip() == program.strip()
+
+
+def test_the_last_block_that_defines_something_is_taken() -> None:
+    first, use = "First:\n```python\ndef f():\n    return 0\n```\n", "Use it:\n```python\nf()\n```\n"
+    text = f"{first}Better:\n```python\n{CALLS}```\n{use}"
+    assert whole_program(text).text == CALLS
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "## Plan\n\n```text\n1. add\n```\n\n## Solution\n\n",
+        "```bash\npip install numpy scipy\n```\n### Code\n",
+        "```\nIt prints: 3 4\n```\nSolution\n\n",
+        "```text\nnever closed\n",
+    ],
+)
+def test_headings_between_blocks_are_no_program(before: str) -> None:
+    assert whole_program(f"{before}```python\n{CALLS}```\n").text == CALLS
+
+
+def test_the_block_with_what_is_asked_for_is_taken_before_a_later_one() -> None:
+    tests = "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_f(self):\n        assert f() == 1\n"
+    text = f"```python\n{CALLS}```\nSome tests:\n```python\n{tests}```\n"
+    assert whole_program(text, "f").text == CALLS and whole_program(text).text == tests
+    assert whole_program(text, "g").text == tests, "where none defines it, the last that defines something"
+
+
+def test_words_around_bare_code_are_dropped_and_calls_kept() -> None:
+    assert whole_program(f"Sure, here is the code:\n{SCRIPT}\nHope this helps!").text == SCRIPT
+
+
+@pytest.mark.parametrize(
+    "text", ["", "  \n", "```python\ndef f(:\n```", "```python\ndef f():\n    return (1,\n", "no code at all, sorry"]
+)
+def test_what_is_no_program_is_a_fault(text: str) -> None:
+    found = whole_program(text)
+    assert found.text is None and found.fault
+
+
+def test_many_fence_marks_take_no_time() -> None:
+    assert whole_program("```\n(\n" * 5000 + "```python\nx = 1\n```").text == "x = 1\n"
+
+
+def test_line_ends_of_any_kind_are_one() -> None:
+    found = whole_program("def f():\r\n\treturn 1\r\n").text
+    assert found == "def f():\n\treturn 1\n" and syntax_fault(found) is None
+
+
+DOMAINS = ("arc", "dafny writer", "dafny annotator", "dafny permissive", "code")
+
+
+@pytest.fixture(params=DOMAINS)
+def domain(request: pytest.FixtureRequest, tmp_path: Path) -> Domain:
+    name = str(request.param)
+    if name == "arc":
+        return Arc(prompt=Prompt(style="instruct"))
+    if name == "code":
+        return Code(str(write_set(tmp_path, "human_eval")))
+    answer = "permissive" if "permissive" in name else "strict"
+    role = name.split()[1].replace("permissive", "annotator")
+    return DafnyDomain(role=role, prompt=DafnyPrompt(style="instruct", answer=answer))
+
+
+def golds(domain: Domain) -> Iterator[tuple[Task, str]]:
+    for task in next(iter(domain.splits().values()))[:20]:
+        gold = domain.gold_completion(task)
+        assert gold is not None
+        yield task, gold
+
+
+@pytest.mark.slow
+def test_the_gold_is_a_completion_in_the_form_of_the_prompt(domain: Domain) -> None:
+    for task, gold in golds(domain):
+        language = "dafny" if isinstance(domain, DafnyDomain) else "python"
+        assert gold.startswith(f"```{language}\n") and gold.endswith("\n```")
+        assert f"```{language}" in domain.task_prompt(task) or "code block" in domain.task_prompt(task)
+        assert domain.parse(gold, task).text == domain.parse(task.gold or "", task).text is not None
+
+
+@pytest.mark.slow
+def test_it_ends_with_the_fence_that_closes_it_and_not_before(domain: Domain) -> None:
+    for _, gold in golds(domain):
+        places = [end for end in range(len(gold) + 1) if domain.is_complete(gold[:end])]
+        assert places == [len(gold)] and domain.stop_text and domain.stop_text in gold[-1]
+
+
+@pytest.mark.slow
+def test_words_before_it_and_other_blocks_end_nothing(domain: Domain) -> None:
+    _, gold = next(golds(domain))
+    talk = "Install it first:\n```bash\npip install x\n```\nand then\n"
+    assert not any(domain.is_complete(talk[:end]) for end in range(len(talk) + 1))
+    assert domain.is_complete(talk + gold) and domain.is_complete(f"{gold}\n")
+    assert not domain.is_complete(f"<think>\n{gold}") and domain.is_complete(f"<think>\n{gold}\n</think>\n{gold}")
+
+
+def test_fences_in_a_docstring_end_nothing() -> None:
+    program = '```python\ndef f():\n    """\n    ```\n    f() == 1\n    ```\n    """\n    return 1\n```'
+    assert [end for end in range(len(program) + 1) if block_closes(program[:end], defines)] == [len(program)]
+    assert not block_closes("```python\ndef f(): return 1\ns = '```", defines)
+
+
+def test_a_bare_answer_keeps_its_form() -> None:
+    arc, dafny = Arc(), DafnyDomain()
+    task, body = arc.splits()["train"][0], dafny.splits()["train"][0]
+    assert arc.gold_completion(task) == task.gold and not arc.is_complete(f"```python\n{task.gold}\n```")
+    assert dafny.gold_completion(body) == body.gold and dafny.is_complete(body.gold or "")

@@ -1,6 +1,7 @@
 """Which set a task comes from, by domain, and mixtures that cannot be."""
 
 import json
+import shutil
 from pathlib import Path
 
 import arc_samples
@@ -8,12 +9,12 @@ import dafny_samples
 import pytest
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.arc.tasks import Arc
+from rlvr_exp.domains.arc.tasks import EMBEDDED, Arc
 from rlvr_exp.domains.code.tasks import Code
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
 from rlvr_exp.domains.edits.tasks import Edits
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.tasks.sources import by_source, source_of
+from rlvr_exp.tasks.sources import by_source, embedded_content, source_of
 
 
 def sources(domain: Domain) -> dict[str, str]:
@@ -108,3 +109,22 @@ def test_what_cannot_be_mixed_is_named(tasks, mix, said) -> None:
     with pytest.raises(InputError) as refused:
         by_source(tasks, mix)
     assert all(words in str(refused.value) for words in said), str(refused.value)
+
+
+def test_splits_limits_and_seeds_differ():
+    found = [Arc().fingerprint("dev"), Arc().fingerprint("test"), Arc(limit=5).fingerprint("dev")]
+    found += [Arc(limit=5, seed=1).fingerprint("dev"), Arc(limit=6).fingerprint("dev")]
+    assert len(set(found)) == 5 and Arc(seed=1).fingerprint("dev") == found[0]
+
+
+@pytest.mark.slow
+def test_a_changed_file_is_hashed_by_its_tasks(tmp_path, monkeypatch):
+    corpus = tmp_path / "arc"
+    shutil.copytree(EMBEDDED, corpus)
+    shutil.copy(EMBEDDED.with_name("arc.manifest.json"), tmp_path)
+    assert embedded_content(corpus, "dev") == embedded_content(EMBEDDED, "dev") is not None
+    shutil.copy(corpus / "test.jsonl.xz", corpus / "dev.jsonl.xz")
+    embedded_content.cache_clear()
+    assert embedded_content(corpus, "dev") is None and embedded_content(corpus, "hidden") is None
+    monkeypatch.setattr("rlvr_exp.domains.arc.tasks.EMBEDDED", corpus)
+    assert Arc().fingerprint("dev") != Arc().fingerprint("test") and len(Arc().fingerprint("dev")) == 32

@@ -4,10 +4,9 @@ from pathlib import Path
 
 from fake_training import FakeLearner, FakeTracker
 
-from rlvr_exp.launch.progress import FIGURES
+from rlvr_exp.launch.console import FIGURES
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.training.learner import Learner
-from rlvr_exp.training.rl_learner import RLLearner
+from rlvr_exp.training.learner import Learner, RLLearner
 from rlvr_exp.training.row_log import SHARED, RowLog
 
 

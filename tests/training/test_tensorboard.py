@@ -11,8 +11,7 @@ from completions import completion
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.records.rollout_files import RolloutRow
-from rlvr_exp.records.tracking import Tracker, read_metrics
-from rlvr_exp.records.tracking_sinks import COLUMNS
+from rlvr_exp.records.tracking import COLUMNS, Tracker, read_metrics
 from rlvr_exp.training.tensorboard import TensorBoard
 
 COMPLETION = completion("rotate-1", "failed", "wrong_answer", log="case 2 | expected\n<b>1</b>")

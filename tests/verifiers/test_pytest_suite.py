@@ -8,7 +8,7 @@ import pytest
 
 from rlvr_exp.sandbox.jobs import JobResult
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.verifiers.base import Request, Verdict

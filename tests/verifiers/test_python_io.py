@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 from rlvr_exp.verifiers import python_io
 from rlvr_exp.verifiers.base import Request

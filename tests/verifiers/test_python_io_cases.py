@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.python_io import PythonIO

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.domains.arc.grid import from_lists
-from rlvr_exp.domains.arc.puzzle import ArcRecord, Pair
+from rlvr_exp.domains.arc.puzzle import ArcRecord, Pair, from_lists
+from rlvr_exp.tasks.rows import OTHER_NAMES
 from rlvr_exp.tasks.sources import source_of
-from rlvr_exp.tasks.tables import OTHER_NAMES
 
 SPLITS = ("train", "dev", "test", "test_unseen")
 UPSTREAM = ("training", "evaluation")

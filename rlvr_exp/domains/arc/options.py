@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from rlvr_exp.config.data import Data, fraction_problems
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.prepare import Corpus, Prepare
+from rlvr_exp.config.stage_options import Corpus, Prepare
 from rlvr_exp.core.errors import InputProblem
 
 GRIDS = ("compact", "spaced", "json")
@@ -62,7 +62,7 @@ class Arc(Data):
         return [*super().problems(), *fraction_problems(self)]
 
 
-@configures("rlvr_exp.domains.arc.generator.build.make")
+@configures("rlvr_exp.domains.arc.generator.corpus.make")
 @dataclass
 class ArcCorpus(Corpus):
     """The embedded ARC corpus, or one of the same families with other sizes of grids. Equal code makes equal files."""
@@ -80,7 +80,7 @@ class ArcCorpus(Corpus):
         return [InputProblem("sides", "not sizes of grids", str(self.sides), allowed, "", "prepare.sides=[4,8]")]
 
 
-@configures("rlvr_exp.domains.arc.check.make")
+@configures("rlvr_exp.domains.arc.tasks.check")
 @dataclass
 class ArcCheck(Prepare):
     """ARC data checked before a run: every prompt is read back, and counted."""

@@ -1,4 +1,4 @@
-"""The wording of ARC prompts, and its inverse. Owns both styles; never cuts a grid to make a prompt fit.
+"""The wording of ARC prompts, its inverse, and a prompt's picture in a report. A grid is never cut to make a prompt fit.
 
 `bare` is for small models trained here: per train pair `I`, the input's rows, `O`, the output's rows; per test `T` and
 its rows; then `P`, after which the program starts. `instruct` says the same in words, for instruction-tuned models.
@@ -6,12 +6,12 @@ Solved examples (shots) precede the puzzle, each as its own prompt followed by i
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.domains.arc.grid import from_text, to_text
 from rlvr_exp.domains.arc.options import Prompt as Wording
-from rlvr_exp.domains.arc.puzzle import ENTRY_POINT, ArcPuzzle
+from rlvr_exp.domains.arc.puzzle import ENTRY_POINT, ArcPuzzle, Grid, from_text, to_text
 from rlvr_exp.tasks.completion import fenced
 
 HEAD = (
@@ -90,3 +90,37 @@ _READERS = {
     "bare": ("\n\nI\n", re.compile(r"^([IOT])\n" + _GRID_LINES + "$", re.MULTILINE)),
     "instruct": (HEAD, re.compile(r"^(Input|Output|Test input \d+):\n" + _GRID_LINES + "$", re.MULTILINE)),
 }
+
+
+MOST_CELLS = 1200
+"""Most cells of a puzzle that is drawn. A larger puzzle stays text, so that the page stays small."""
+
+
+def puzzle_picture(prompt: str, data: Mapping[str, Any]) -> str:
+    """The prompt's grids as inline SVG; '' if the prompt is no puzzle, or the puzzle is too large.
+
+    Args:
+        data: the run's `data` node.
+    """
+    try:
+        puzzle = read(prompt, Wording(**(data.get("prompt") or {})))
+    except InputError:
+        return ""
+    shown = [grid for pair in puzzle.train for grid in pair] + list(puzzle.test)
+    if sum(len(grid) * len(grid[0]) for grid in shown) > MOST_CELLS:
+        return ""
+    pairs = [f'<span class="pair">{_svg(given)}<i>&rarr;</i>{_svg(wanted)}</span>' for given, wanted in puzzle.train]
+    tests = [f'<span class="pair">{_svg(given)}<i>&rarr; ?</i></span>' for given in puzzle.test]
+    return f'<div class="grids">{"".join(pairs + tests)}</div>'
+
+
+def _svg(grid: Grid) -> str:
+    """A path for each colour, with a gap of a twelfth of a cell between cells."""
+    high, wide = len(grid), len(grid[0])
+    cell = max(4, min(14, 112 // max(high, wide)))
+    cells = [(value, f"M{x} {y}h.92v.92h-.92z") for y, row in enumerate(grid) for x, value in enumerate(row)]
+    paths = "".join(
+        f'<path class="g{color}" d="{"".join(path for value, path in cells if value == color)}"/>'
+        for color in sorted({value for value, _ in cells})
+    )
+    return f'<svg class="grid" width="{wide * cell}" height="{high * cell}" viewBox="0 0 {wide} {high}">{paths}</svg>'

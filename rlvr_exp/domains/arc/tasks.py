@@ -11,19 +11,22 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
+from rlvr_exp.config.schema import Config
+from rlvr_exp.core.errors import GuardStop, InputError
+from rlvr_exp.core.files import write_json_lines
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.domains.arc import options
 from rlvr_exp.domains.arc import prompt as wording
-from rlvr_exp.domains.arc.export import write_folder
-from rlvr_exp.domains.arc.grid import Grid
 from rlvr_exp.domains.arc.load import SPLITS, load, record_of
 from rlvr_exp.domains.arc.options import Prompt as Wording
-from rlvr_exp.domains.arc.puzzle import ENTRY_POINT, ArcPuzzle, ArcRecord, score
+from rlvr_exp.domains.arc.puzzle import ENTRY_POINT, ArcPuzzle, ArcRecord, grid_of, score, to_lists
+from rlvr_exp.domains.arc.puzzle import STYLES as GRID_STYLES
 from rlvr_exp.domains.arc.variants import (
     answer,
     grid_style,
@@ -36,6 +39,8 @@ from rlvr_exp.domains.arc.variants import (
     shown_task,
 )
 from rlvr_exp.evaluation.task_similarity import shares
+from rlvr_exp.records.context import RunContext
+from rlvr_exp.solutions.record import Solution
 from rlvr_exp.tasks.base import (
     Candidate,
     ExportsSolutions,
@@ -46,10 +51,10 @@ from rlvr_exp.tasks.base import (
     Task,
 )
 from rlvr_exp.tasks.completion import block_closes, extract
-from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
+from rlvr_exp.tasks.rows import OTHER_NAMES
 from rlvr_exp.tasks.shots import chosen_shots
+from rlvr_exp.tasks.sources import embedded_content, embedded_sizes
 from rlvr_exp.tasks.splits import Item, split, tied
-from rlvr_exp.tasks.tables import OTHER_NAMES
 
 Named = TypeVar("Named", ArcRecord, Task)
 EMBEDDED = Path(__file__).parents[2] / "assets" / "arc"
@@ -122,8 +127,30 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
         sizes = shares(Counter(("size", len(grid), len(grid[0])) for grid in grids))
         return {feature: share / 2 for of in (colours, sizes) for feature, share in of.items()}
 
-    def export(self, folder: Path, solutions: Iterable[Any]) -> Mapping[str, int]:
-        return write_folder(folder, self.splits(), solutions)
+    def export(self, folder: Path, solutions: Iterable[Solution]) -> Mapping[str, int]:
+        """Write correct programs as a data set for imitation: a folder for `data.path`.
+
+        `train.jsonl` has a row for each program of a train task. The other splits are those of the data, so that runs on
+        both measure the same. No solution of a held-out task is written.
+
+        Returns:
+            rows, tasks with a program, and solutions left out: those that did not pass or are of no train task.
+        """
+        splits = self.splits()
+        tasks = {task.id: task for task in splits.get("train", ())}
+        numbers = Counter[str]()
+        rows, left_out = [], 0
+        for one in solutions:
+            if not one.correct or one.task not in tasks:
+                left_out += 1
+                continue
+            numbers[one.task] += 1
+            rows.append(row_of(tasks[one.task], f"{one.task}#{numbers[one.task]}", one.program))
+        held_out = [name for name in SPLITS if name in splits and name != "train"]
+        own = {name: [row_of(task, task.id, task.gold) for task in splits[name]] for name in held_out}
+        for name, of_split in {**own, "train": rows}.items():
+            write_json_lines(folder / f"{name}.jsonl", of_split)
+        return {"rows": len(rows), "tasks": len(numbers), "left_out": left_out}
 
     def kin(self, task: Task) -> Hashable:
         """Its family, and the shape of its inputs where they share one, which a program may have written down."""
@@ -143,7 +170,7 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
         """The test outputs."""
         if task.inputs.hidden:
             return None
-        return tuple(_grid(case.expected) for case in task.problem.cases[len(task.inputs.train) :])
+        return tuple(grid_of(case.expected) for case in task.problem.cases[len(task.inputs.train) :])
 
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
         if self.prompt.style != "bare":
@@ -227,7 +254,7 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
 def pairs(task: Task) -> list[Hashable]:
     """All input and output grids of a task, those that are asked for too."""
     tests = task.problem.cases[len(task.inputs.train) :]
-    return [*task.inputs.train, *((_grid(case.args[0]), _grid(case.expected)) for case in tests)]
+    return [*task.inputs.train, *((grid_of(case.args[0]), grid_of(case.expected)) for case in tests)]
 
 
 @cache
@@ -253,10 +280,6 @@ def _no_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def _grid(rows: Sequence[Sequence[int]]) -> Grid:
-    return tuple(map(tuple, rows))
 
 
 def to_task(record: ArcRecord) -> Task:
@@ -294,6 +317,14 @@ def _row_task(fields: Mapping[str, Any], name: str) -> Task:
     return to_task(record_of(dict(fields), "the puzzle", name, str(fields.get("family", "arc")), ""))
 
 
+def row_of(task: Task, name: str, program: str | None) -> dict[str, Any]:
+    """A task as a row of ARC data."""
+    train = [{"input": to_lists(given), "output": to_lists(wanted)} for given, wanted in task.inputs.train]
+    tests = [{"input": case.args[0], "output": case.expected} for case in task.problem.cases[len(train) :]]
+    row = {"id": name, "family": task.family, "train": train, "test": tests}
+    return row if program is None else {**row, "program": program}
+
+
 ROWS = RowReader(("train", "test"), Arc, _row_task)
 """Puzzles in rows of `infer.input`."""
 
@@ -301,3 +332,46 @@ ROWS = RowReader(("train", "test"), Arc, _row_task)
 def of_tiny() -> tuple[Arc, str]:
     """The tasks that the embedded model `tiny` imitates, and how its tokenizer splits text."""
     return Arc(), "grid"
+
+
+def check(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
+    """Load every task of ARC data, word it in every prompt and grid style, read each prompt back, and count.
+
+    Raises:
+        InputError: the data are faulty.
+        GuardStop: a prompt does not give its puzzle back.
+    """
+    path = config.prepare.path
+    splits = Arc(path).splits()
+    tasks = [task for members in splits.values() for task in members]
+    puzzles = [task.inputs for task in tasks]
+    lost = [task.id for task in tasks if not _reads_back(task.inputs)]
+    train, test = (sum(len(getattr(puzzle, side)) for puzzle in puzzles) for side in ("train", "test"))
+    grids = [grid for one in puzzles for grid in (*chain.from_iterable(one.train), *one.test)]
+    hardest = sorted(task.difficulty for task in tasks)
+    counts = {name: len(members) for name, members in splits.items()}
+    lines = [
+        f"path: {Path(path or 'embedded')}",
+        f"tasks: {len(tasks)} in {len({task.family for task in tasks})} families",
+        "splits: " + " ".join(f"{name}={count}" for name, count in counts.items()),
+        f"pairs: {train} train, {test} test",
+        f"largest grid: {max(map(len, grids))} rows, {max(len(grid[0]) for grid in grids)} columns",
+        f"difficulty: {hardest[0]:.2f} to {hardest[-1]:.2f}, median {hardest[len(hardest) // 2]:.2f}",
+        f"prompts that do not read back: {len(lost)}" + "".join(f"\n    {name}" for name in lost[:20]),
+    ]
+    text = "\n".join(lines)
+    if lost:
+        raise GuardStop(text)
+    return text, {f"tasks/{name}": count for name, count in counts.items()}
+
+
+def _reads_back(puzzle: ArcPuzzle) -> bool:
+    """Whether every wording of a puzzle gives its grids back."""
+    for look in (Wording(style, grid) for style in wording.STYLES for grid in GRID_STYLES):
+        try:
+            found = wording.read(wording.write(puzzle, look), look)
+        except InputError:
+            return False
+        if (found.train, found.test) != (puzzle.train, puzzle.test):
+            return False
+    return True

@@ -13,8 +13,7 @@ from typing import Any
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import stream
-from rlvr_exp.domains.arc.grid import COLOURS, Grid, from_lists, to_lists
-from rlvr_exp.domains.arc.puzzle import ENTRY_POINT, ArcPuzzle, score
+from rlvr_exp.domains.arc.puzzle import COLOURS, ENTRY_POINT, ArcPuzzle, Grid, from_lists, grid_of, score, to_lists
 from rlvr_exp.tasks.base import ShownTask, Task
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 
@@ -66,19 +65,15 @@ def grids_of(task: Task) -> list[Grid]:
     """Every grid of the task, inputs and outputs, those held back too."""
     cases = task.problem.cases
     shown = [grid for pair in task.inputs.train for grid in pair]
-    return [*shown, *task.inputs.test, *(_grid(case.expected) for case in cases[len(task.inputs.train) :])]
+    return [*shown, *task.inputs.test, *(grid_of(case.expected) for case in cases[len(task.inputs.train) :])]
 
 
 def _of_cases(task: Task, cases: Sequence[Case]) -> Task:
     """The task with other cases, of which it shows as many as before."""
     shown = len(task.inputs.train)
-    train = tuple((_grid(case.args[0]), _grid(case.expected)) for case in cases[:shown])
-    puzzle = ArcPuzzle(train, tuple(_grid(case.args[0]) for case in cases[shown:]))
+    train = tuple((grid_of(case.args[0]), grid_of(case.expected)) for case in cases[:shown])
+    puzzle = ArcPuzzle(train, tuple(grid_of(case.args[0]) for case in cases[shown:]))
     return replace(task, inputs=puzzle, problem=replace(task.problem, cases=tuple(cases)))
-
-
-def _grid(rows: Sequence[Sequence[int]]) -> Grid:
-    return tuple(map(tuple, rows))
 
 
 def other_colours(task: Task, seed: int) -> Task:

@@ -25,13 +25,12 @@ from rlvr_exp.tasks.code_records import DRAWN, EITHER, JUDGES, OWN_ROWS, STYLES,
 from rlvr_exp.tasks.code_sets import evaluation_only, load, sets_at
 from rlvr_exp.tasks.completion import block_closes, defines, fenced, whole_program
 from rlvr_exp.tasks.content import program_key, text_key
+from rlvr_exp.tasks.formats.base import CodeInputs, program_prompt
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
-from rlvr_exp.tasks.formats.python import CodeInputs, program_prompt
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
-from rlvr_exp.tasks.rows import first_row
+from rlvr_exp.tasks.rows import SPLITS, first_row
 from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots, solved_tasks
 from rlvr_exp.tasks.splits import Item, split, tied
-from rlvr_exp.tasks.tables import SPLITS
 
 BANDS = (3, 6, 12, 24)
 """Borders between bands of difficulty, in statements of the solution."""

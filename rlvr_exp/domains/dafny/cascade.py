@@ -18,11 +18,11 @@ from rlvr_exp.domains.dafny.guards import body_violation
 from rlvr_exp.domains.dafny.options import ANNOTATOR, ROLES, WRITER
 from rlvr_exp.domains.dafny.tasks import TwoStage
 from rlvr_exp.episodes import credit
-from rlvr_exp.episodes.environment import Environment, Result
-from rlvr_exp.episodes.environments.retry import feedback, follows, retried, too_long
-from rlvr_exp.episodes.episode import Episode, Judge, Request, Sample, Turn
+from rlvr_exp.episodes.environment import Environment, Run
+from rlvr_exp.episodes.environments.retry import AGAIN, feedback, follows, too_long
+from rlvr_exp.episodes.episode import Episode, Judge, Sample, SampleKey, Turn
 from rlvr_exp.episodes.types import PENDING, Completion, RewardBreakdown, TokenCount
-from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.base import Domain
 from rlvr_exp.tasks.completion import without_thoughts
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
 
@@ -103,86 +103,30 @@ class Cascade(Environment):
     def domain(self, role: str) -> Domain:
         return self._domain.writer if role == WRITER else self._domain.annotator
 
-    # What is asked for, in this order: bodies, annotations of them, retries, verdicts of bodies that nothing proves.
-
-    def asks(self, episode: Episode) -> Sequence[Request]:
-        if not episode.turns:
-            return [self._write(episode) if episode.samples else self._gold(episode)]
-        return [*self._annotate(episode)] or [*self._retry(episode)] or [*self._judge(episode)]
-
-    def _write(self, episode: Episode) -> Sample:
-        keys = tuple(episode.draws.key(episode.task, index, label=WRITER) for index in episode.samples)
-        return Sample(WRITER, episode.task, self._domain.writer.task_prompt(episode.task), keys, pending=True)
-
-    def _gold(self, episode: Episode) -> Sample:
-        keys = [episode.draws.key(episode.task, 0, number, label=GOLD) for number in range(self._widths.annotations)]
-        return self._annotation(episode.task, self._domain.gold_body(episode.task), tuple(keys), None)
-
-    def _annotate(self, episode: Episode) -> Iterator[Sample]:
-        task, widths = episode.task, self._widths
+    def run(self, episode: Episode) -> Run:
+        """Bodies, annotations of them, retries, verdicts of bodies that nothing proves."""
+        task = episode.task
+        if episode.samples:
+            [written] = yield [episode.ask(self._domain.writer.task_prompt(task), WRITER, pending=True)]
+            for turn in written:
+                self._read(episode, turn)
+        yield [*(self._annotate(episode) if episode.samples else self._annotate_gold(episode))]
         for body in self.bodies(episode):
-            if not body.own or body.fault is not None or body.chains or body.turn is None:
-                continue
-            path = (episode.samples[body.turn.completion.sample],)
-            keys = [episode.draws.key(task, *path, number, label=ANNOTATOR) for number in range(widths.annotations)]
-            if widths.annotations == 1:  # A chain of single turns needs no number.
-                keys = [episode.draws.key(task, *path, label=ANNOTATOR)]
-            yield self._annotation(task, body.text, tuple(keys), body.index)
-            if widths.resamples:
-                keys = [
-                    episode.draws.key(task, *path, number, label="counterfactual") for number in range(widths.resamples)
-                ]
-                yield replace(self._annotation(task, body.text, tuple(keys), body.index), learn=False)
+            if body.turn is not None and body.fault is None and not body.chains:
+                completion = replace(body.turn.completion, verdict=TOO_LONG)
+                episode.change(body.index, completion=completion, note=replace(body.turn.note, faulty=True))
+        for attempt in range(1, self._widths.attempts):
+            yield [*self._retry(episode, attempt)]
+        yield [*self._judge(episode)]
 
-    def _annotation(self, task: Task, body: str, keys: tuple, parent: int | None) -> Sample:
-        kept = replace(task.problem, keep=self._domain.program(task, body))
-        derived = self._domain.annotation(task, body, kept)
-        return Sample(ANNOTATOR, derived, self._domain.annotator.task_prompt(derived), keys, parent)
-
-    def _retry(self, episode: Episode) -> Iterator[Sample]:
-        for body in self.bodies(episode):
-            for chain in (*body.chains, *body.others) if body.own else ():
-                last = episode.turns[chain[-1]]
-                if len(chain) < self._widths.attempts and follows(last.completion) and not episode.children(chain[-1]):
-                    task, verdict = last.completion.task, last.completion.verdict
-                    previous = without_thoughts(last.completion.text)
-                    prompt = self._domain.annotator.retry_prompt(task, previous, feedback(verdict))
-                    keys = (retried(episode.turns[chain[0]].key, len(chain)),)
-                    yield Sample(ANNOTATOR, task, prompt, keys, chain[-1], learn=False)
-
-    def _judge(self, episode: Episode) -> Iterator[Judge]:
-        for body in self.bodies(episode):
-            written = body.turn.completion if body.turn is not None else None
-            if written and written.verdict == PENDING and (self._widths.graft_all or not body.proved):
-                yield Judge(WRITER, written.task, written.candidate, body.index)
-
-    def step(self, episode: Episode, results: Sequence[Result]) -> Episode:
-        for request, answer in results:
-            if isinstance(answer, Verdict):
-                episode = self._judged(episode, request, answer)
-            elif isinstance(request, Sample):
-                episode = self._sampled(episode, request, answer)
-        return episode
-
-    def _sampled(self, episode: Episode, request: Sample, turns: Sequence[Turn]) -> Episode:
-        if request.role == WRITER:
-            return episode.add([self._read(turn) for turn in turns])
-        if request.parent is None or not all(map(_too_long, turns)):
-            return episode.add(turns)
-        parent = episode.turns[request.parent]
-        if parent.role != WRITER:  # A retry that is left out.
-            return episode.add(turns)
-        completion, note = replace(parent.completion, verdict=TOO_LONG), replace(parent.note, faulty=True)
-        return episode.put(request.parent, replace(parent, completion=completion, note=note))
-
-    def _read(self, turn: Turn) -> Turn:
-        """A writer's turn with its body, and with its fault as its verdict."""
-        completion, task = turn.completion, turn.completion.task
-        body = self._domain.body(completion.text, task).text
+    def _read(self, episode: Episode, turn: Turn) -> None:
+        """Note the body of a writer's turn, and its fault as its verdict."""
+        completion = turn.completion
+        body = self._domain.body(completion.text, completion.task).text
         fault = self._fault(completion, body)
         if fault is not None:
-            turn = replace(turn, completion=replace(completion, verdict=fault))
-        return replace(turn, note=WrittenBody(body, fault is not None))
+            completion = replace(completion, verdict=fault)
+        episode.change(turn.index, completion=completion, note=WrittenBody(body, fault is not None))
 
     def _fault(self, written: Completion, body: str | None) -> Verdict | None:
         """Why a body cannot be annotated: it was truncated, there is none, or it is not allowed."""
@@ -190,6 +134,49 @@ class Cascade(Environment):
             return written.verdict
         violation = body_violation(self._domain.program(written.task, None), self._domain.program(written.task, body))
         return None if violation is None else Verdict("rejected", rule=violation.rule, log=violation.log)
+
+    def _annotate_gold(self, episode: Episode) -> Iterator[Sample]:
+        keys = [episode.draws.key(episode.task, 0, number, label=GOLD) for number in range(self._widths.annotations)]
+        yield self._annotation(episode, self._domain.gold_body(episode.task), None, keys)
+
+    def _annotate(self, episode: Episode) -> Iterator[Sample]:
+        draws, task, widths = episode.draws, episode.task, self._widths
+        for body in self.bodies(episode):
+            if not body.own or body.fault is not None or body.turn is None:
+                continue
+            path = (episode.samples[body.turn.completion.sample],)
+            keys = [draws.key(task, *path, number, label=ANNOTATOR) for number in range(widths.annotations)]
+            if widths.annotations == 1:  # A chain of single turns needs no number.
+                keys = [draws.key(task, *path, label=ANNOTATOR)]
+            yield self._annotation(episode, body.text, body.turn, keys)
+            if widths.resamples:
+                keys = [draws.key(task, *path, number, label="counterfactual") for number in range(widths.resamples)]
+                yield self._annotation(episode, body.text, body.turn, keys, learn=False)
+
+    def _annotation(
+        self, episode: Episode, body: str, parent: Turn | None, keys: Sequence[SampleKey], learn: bool = True
+    ) -> Sample:
+        kept = replace(episode.task.problem, keep=self._domain.program(episode.task, body))
+        derived = self._domain.annotation(episode.task, body, kept)
+        prompt = self._domain.annotator.task_prompt(derived)
+        return episode.ask(prompt, ANNOTATOR, task=derived, parent=parent, keys=keys, learn=learn)
+
+    def _retry(self, episode: Episode, attempt: int) -> Iterator[Sample]:
+        for body in self.bodies(episode):
+            for chain in (*body.chains, *body.others) if body.own else ():
+                last, key = episode.turns[chain[-1]], episode.turns[chain[0]].key
+                if len(chain) == attempt and follows(last.completion):
+                    task, verdict = last.completion.task, last.completion.verdict
+                    previous = without_thoughts(last.completion.text)
+                    prompt = self._domain.annotator.retry_prompt(task, previous, feedback(verdict))
+                    keys = [None if key is None else (*key, AGAIN, attempt)]
+                    yield episode.ask(prompt, ANNOTATOR, parent=last, keys=keys, learn=False)
+
+    def _judge(self, episode: Episode) -> Iterator[Judge]:
+        for body in self.bodies(episode):
+            written = body.turn.completion if body.turn is not None else None
+            if written and written.verdict == PENDING and (self._widths.graft_all or not body.proved):
+                yield Judge(WRITER, written.task, written.candidate, body.index)
 
     # What an episode comes to.
 
@@ -243,9 +230,9 @@ class Cascade(Environment):
 
     def supplement(self, episodes: Sequence[Episode]) -> Sequence[Episode]:
         """Annotations of the golds' bodies, where no body of the step can be annotated."""
-        if any(turn.role == ANNOTATOR for episode in episodes for turn in episode.turns):
+        if any(turn.role == ANNOTATOR and not _too_long(turn) for episode in episodes for turn in episode.turns):
             return ()
-        return [replace(episode, samples=(), turns=()) for episode in episodes]
+        return [Episode(episode.task, episode.draws, samples=()) for episode in episodes]
 
     def groups(self, episode: Episode) -> Sequence[Sequence[int]]:
         bodies = self.bodies(episode)

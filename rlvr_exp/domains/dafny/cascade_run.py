@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.load import build
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.domains.dafny.cascade import ANNOTATOR, ROLES, Cascade, Widths
 from rlvr_exp.domains.dafny.tasks import TwoStage
 from rlvr_exp.episodes.episode import Episode
@@ -17,8 +17,7 @@ from rlvr_exp.evaluation.metrics import METRICS, Rate, of_role, rates_from
 from rlvr_exp.evaluation.text_similarity import metrics_by_role
 from rlvr_exp.inference.engine import Engine
 from rlvr_exp.inference.solution import Attempt
-from rlvr_exp.models.policy import Policy
-from rlvr_exp.models.role_policies import acting
+from rlvr_exp.models.policy import Policy, acting
 from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner

@@ -1,23 +1,31 @@
 """Options of the Dafny domain: `data=dafny`, `verifier=dafny`, what +stage=prepare and +stage=benchmark make of Dafny programs, and
 the node `cascade`."""
 
+import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.algorithm import queues, without_queues
+from rlvr_exp.config.algorithm import GroupMethod, queues, without_queues
 from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.benchmark import FromPath as BenchmarkFromPath
-from rlvr_exp.config.data import Data, fraction_problems
-from rlvr_exp.config.images import build_command, find_image
-from rlvr_exp.config.options import JUDGES, configures, option
-from rlvr_exp.config.prepare import FromPath
-from rlvr_exp.config.teams import Team
+from rlvr_exp.config.data import SINGLE_TURN, Data, fraction_problems
+from rlvr_exp.config.options import JUDGES, LEARNS, Stage, configures, option
+from rlvr_exp.config.roles import Team
+from rlvr_exp.config.stage_options import Evaluate, FromPath, Infer
 from rlvr_exp.config.verifier import Verifier
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.sandbox.containers import find_image
 
 INSTALL_DAFNY = "apt-get install dafny (Debian and Ubuntu), or set verifier.path or verifier.image"
+CONTAINERFILE = Path(__file__).resolve().parents[2] / "assets" / "dafny.Containerfile"
+
+
+def build_command(image: str) -> str:
+    """The command that makes an image of Debian's Dafny; docker takes the same words."""
+    return f"podman build -t {image} - < {shlex.quote(str(CONTAINERFILE))}"
 
 
 @configures("rlvr_exp.domains.dafny.verifier.DafnyVerifier")
@@ -50,7 +58,7 @@ class DafnyVerifierOptions(Verifier):
         """Dafny itself, or the image that holds it, if it is not on this machine, and the command that installs it."""
         if self.image:
             try:
-                find_image(self.image)
+                find_image(self.image, build_command(self.image))
             except InputError as fault:
                 yield from ((problem, build_command(self.image)) for problem in fault.problems)
         elif shutil.which(program := self.path or "dafny") is None:
@@ -328,3 +336,58 @@ def cascade_problems(config: Any) -> Iterator[InputProblem]:
 
 
 TEAM = Team("cascade", ROLES, "rlvr_exp.domains.dafny.cascade_run:CascadePlay", cascade_problems)
+
+STAGES = {
+    "cascade": Stage(
+        "train a writer and an annotator of Dafny programs together",
+        (*LEARNS, "roles"),
+        algorithm=GroupMethod,
+        module="reinforcement",
+        shared=True,
+    )
+}
+
+
+@dataclass
+class CascadeEvaluate(Evaluate):
+    """Options of +stage=evaluate for a cascade."""
+
+    cascade: str = ""
+    """A checkpoint of +stage=cascade. Its writer and annotator are measured together. model: both roles have the model node's own
+    weights. Empty: one policy is measured."""
+    attempts: int = option(1, low=1, high=8)
+    """With a cascade: attempts to annotate a body. Each attempt after the first sees the feedback on the previous one."""
+
+    def problems(self) -> list[InputProblem]:
+        if self.attempts == 1 or self.cascade:
+            return []
+        what, got, remedy = (
+            "a cascade has attempts, one policy has none",
+            str(self.attempts),
+            "evaluate.cascade=CHECKPOINT",
+        )
+        return [InputProblem("attempts", what, got, "1", "", remedy)]
+
+
+@dataclass
+class CascadeInfer(Infer):
+    """Options of +stage=infer for a cascade."""
+
+    cascade: str = ""
+    """A checkpoint of +stage=cascade. Its writer and annotator solve the tasks together, and `max_attempts` are the annotator's.
+    model: both roles have the model node's own weights. Empty: one policy answers."""
+
+    def problems(self) -> list[InputProblem]:
+        found = super().problems()
+        if self.cascade and self.input:
+            what, remedy = "a cascade solves programs of the data", "data=dafny data.path=PROGRAMS, and no infer.input"
+            found.append(InputProblem("input", what, self.input, "empty", "", remedy))
+        if self.cascade and self.decoding == "beam":
+            what = "the roles of a cascade are sampled or greedy"
+            found.append(InputProblem("decoding", what, "beam", "greedy, sample", "", "infer.decoding=greedy"))
+        return found
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        if self.cascade and getattr(config.environment, "_target_", SINGLE_TURN) != SINGLE_TURN:
+            what, remedy = "a cascade is an environment of its own", "environment=single_turn"
+            yield InputProblem("infer.cascade", what, self.cascade, "''", "", remedy)

@@ -42,7 +42,7 @@ from pathlib import Path
 
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
-from rlvr_exp.corpora.row_files import write_rows
+from rlvr_exp.core.files import write_json_lines
 from rlvr_exp.domains.dafny import annotations as erase
 from rlvr_exp.domains.dafny.example import DafnyExample
 from rlvr_exp.domains.dafny.load import Program, Survey, read_text, survey
@@ -140,7 +140,7 @@ def make_rows(config: Config, context: RunContext) -> tuple[str, dict[str, int]]
     """Write the rows."""
     options = config.prepare
     output = Path(options.output or context.directory / "rows.jsonl")
-    count = write_rows(output, rows(Path(options.path), options.variant))
+    count = write_json_lines(output, rows(Path(options.path), options.variant))
     return f"{count} rows: {output}", {"rows": count}
 
 
@@ -374,7 +374,7 @@ def make_backport(config: Config, context: RunContext) -> tuple[str, dict[str, i
     programs = [port(program) for program in survey(config.prepare.path).programs]
     changed = sum(one.family.endswith(PORTED) for one in programs)
     output = Path(config.prepare.output or context.directory / "programs.jsonl")
-    write_rows(output, map(_program_row, programs))
+    write_json_lines(output, map(_program_row, programs))
     return f"programs: {len(programs)}, changed: {changed}", {"programs": len(programs), "changed": changed}
 
 

@@ -6,8 +6,7 @@ from typing import Literal
 from rlvr_exp.domains.dafny.syntax import Unreadable, parse
 from rlvr_exp.domains.dafny.tokens import plain, tokens
 from rlvr_exp.tasks.formats.base import Format
-from rlvr_exp.tasks.formats.fields import Fields, optional_text, text_of
-from rlvr_exp.tasks.formats.limits import Limits, limits_of
+from rlvr_exp.tasks.formats.fields import Fields, Limits, limits_of, optional_text, text_of
 
 Protect = Literal["specification", "program"]
 """The protected part of a given Dafny program: its specification, with free code; or everything but annotations."""

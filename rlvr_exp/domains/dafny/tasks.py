@@ -28,11 +28,10 @@ from rlvr_exp.domains.dafny.tokens import tokens
 from rlvr_exp.domains.dafny.usable import golds
 from rlvr_exp.tasks.base import Candidate, Domain, Golds, ProvesGolds, Task
 from rlvr_exp.tasks.completion import block_closes
-from rlvr_exp.tasks.embedded import embedded_sizes
-from rlvr_exp.tasks.folds import FOLDED, folds_of
+from rlvr_exp.tasks.rows import OTHER_NAMES
 from rlvr_exp.tasks.shots import chosen_shots
-from rlvr_exp.tasks.sources import source_of
-from rlvr_exp.tasks.tables import OTHER_NAMES
+from rlvr_exp.tasks.sources import embedded_sizes, source_of
+from rlvr_exp.tasks.splits import FOLDED, folds_of
 
 EMBEDDED = Path(__file__).parents[2] / "assets" / "dafny"
 SPLITS = ("train", "practice", "dev", "test", "test_unseen")

@@ -23,14 +23,13 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, Self
 
-from rlvr_exp.config.images import Image, find_image
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import cache_home, replacing
 from rlvr_exp.domains.dafny.logs import Report, read_4, read_23
-from rlvr_exp.domains.dafny.options import INSTALL_DAFNY
+from rlvr_exp.domains.dafny.options import INSTALL_DAFNY, build_command
 from rlvr_exp.domains.dafny.options import DafnyVerifierOptions as Options
 from rlvr_exp.domains.dafny.tokens import has_directive, plain, printed
-from rlvr_exp.sandbox.containers import Container, ContainerLimits
+from rlvr_exp.sandbox.containers import Container, ContainerLimits, Image, find_image
 from rlvr_exp.sandbox.tools import Lost, Program, Usage
 
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "DOTNET_CLI_TELEMETRY_OPTOUT": "1"}
@@ -93,7 +92,7 @@ def find(path: str = "", image: str = "") -> Tool:
     if path:
         raise _problem("verifier.image", "cannot be set together with verifier.path", image, "set one of them")
     try:
-        return _probed("dafny", find_image(image))
+        return _probed("dafny", find_image(image, build_command(image)))
     except Lost as fault:
         remedy = "see that podman or docker starts containers on this machine, or set verifier.path"
         raise _problem("verifier.image", "the image does not run", f"{image}: {fault}", remedy) from fault

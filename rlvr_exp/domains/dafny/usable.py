@@ -14,7 +14,7 @@ from typing import Any
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import RlvrError
-from rlvr_exp.corpora.row_files import write_rows
+from rlvr_exp.core.files import write_json_lines
 from rlvr_exp.domains.dafny import guards
 from rlvr_exp.domains.dafny.example import DafnyExample, Role, RoleExample
 from rlvr_exp.domains.dafny.guards import Protect, read_declarations
@@ -102,10 +102,10 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
         raise RlvrError(f"{fault}: run the command again, what is proved by now is cached") from fault
     reasons = ({of.role: of.left_out.get(one.id, "") for of in pairings} for one in found.examples)
     rows = ({"id": one.id, **why} for one, why in zip(found.examples, reasons, strict=True))
-    write_rows(context.directory / "reasons.jsonl", rows)
+    write_json_lines(context.directory / "reasons.jsonl", rows)
     unfit = {name for of in pairings if options.role in (of.role, "both") for name in of.left_out}
     output = Path(options.output or context.directory / "examples.jsonl")
-    usable = write_rows(output, (row_of(one) for one in found.examples if one.id not in unfit))
+    usable = write_json_lines(output, (row_of(one) for one in found.examples if one.id not in unfit))
     head = f"path: {options.path}\nprograms: {len(found.programs)}, examples: {len(found.examples)}"
     counts = {"examples": len(found.examples), "usable": usable}
     return "\n".join([head, *map(_summary, pairings)]), counts | {of.role: len(of) for of in pairings}

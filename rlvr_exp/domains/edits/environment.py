@@ -6,15 +6,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.load import build
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.edits import options
-from rlvr_exp.episodes.environment import Environment
+from rlvr_exp.episodes.environment import Environment, Run
 from rlvr_exp.episodes.environments.retry import rank, too_long
-from rlvr_exp.episodes.episode import POLICY, Episode, Sample, Turn
+from rlvr_exp.episodes.episode import POLICY, Episode, Turn, all_turns
 from rlvr_exp.episodes.types import RewardBreakdown
 from rlvr_exp.inference.engine import Engine
 from rlvr_exp.inference.solution import Attempt, Solution
@@ -48,12 +48,18 @@ class Edits(Environment, options.EditSteps):
     def domain(self, role: str) -> Domain:
         return self._domain
 
-    def asks(self, episode: Episode) -> Sequence[Sample]:
-        if not episode.turns:
-            keys = tuple(episode.draws.key(episode.task, index) for index in episode.samples)
-            return [Sample(POLICY, episode.task, self._domain.task_prompt(episode.task), keys)]
-        last = [index for index in range(len(episode.turns)) if not episode.children(index)]
-        return [self._next(episode, index) for index in last if self._goes_on(episode, index)]
+    def run(self, episode: Episode) -> Run:
+        [turns] = yield [episode.ask(self._domain.task_prompt(episode.task))]
+        for step in range(1, self.steps):
+            going = [turn for turn in turns if turn.completion.verdict.outputs and not self._is_done(turn)]
+            tasks = [
+                self._domain.after_step(turn.completion.task, turn.completion.verdict.outputs[0]) for turn in going
+            ]
+            answers = yield [
+                episode.ask(self._domain.task_prompt(task), task=task, parent=turn, path=("step", step))
+                for turn, task in zip(going, tasks, strict=True)
+            ]
+            turns = all_turns(answers)
 
     def groups(self, episode: Episode) -> Sequence[Sequence[int]]:
         """The actions of each step: those after the first have texts of their own, and one task's difficulty."""
@@ -84,21 +90,8 @@ class Edits(Environment, options.EditSteps):
         done = [self._is_done(episode.turns[index]) for episode, index in ends]
         return {"episode/steps": sum(depths) / len(ends), "episode/done": sum(done) / len(ends)}
 
-    def _goes_on(self, episode: Episode, index: int) -> bool:
-        turn = episode.turns[index]
-        return (
-            bool(turn.completion.verdict.outputs) and episode.depth(index) + 1 < self.steps and not self._is_done(turn)
-        )
-
     def _is_done(self, turn: Turn) -> bool:
         return self._domain.is_last(turn.completion.text, turn.completion.task)
-
-    def _next(self, episode: Episode, index: int) -> Sample:
-        turn = episode.turns[index]
-        (text,) = turn.completion.verdict.outputs or ()
-        task = self._domain.after_step(turn.completion.task, text)
-        key = None if turn.key is None else (*turn.key, "step", episode.depth(index) + 1)
-        return Sample(POLICY, task, self._domain.task_prompt(task), (key,), parent=index)
 
 
 def engine_of(

@@ -6,11 +6,9 @@ from typing import Any
 
 from rlvr_exp.config import benchmark
 from rlvr_exp.config.data import Data, fraction_problems
-from rlvr_exp.config.infer import OF_THE_DATA, of_beams, unread
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.prepare import FromPath
-from rlvr_exp.config.reward import Term
-from rlvr_exp.config.verifier import Verifier
+from rlvr_exp.config.stage_options import OF_THE_DATA, FromPath, of_beams, unread
+from rlvr_exp.config.verifier import Term, Verifier
 from rlvr_exp.core.errors import InputProblem
 
 
@@ -140,7 +138,7 @@ SETS = ("commitpackft", "editpackft", "smelly_code", "edit_eval", "opencodeedit"
 """Raw sets of edits that are read."""
 
 
-@configures("rlvr_exp.domains.edits.ingest.build.make")
+@configures("rlvr_exp.domains.edits.ingest.make")
 @dataclass
 class EditSets(FromPath):
     """Raw sets of edits as normalized rows in splits, for data=edits. Continued where a run of the same options was cut off."""
@@ -198,7 +196,7 @@ class EditSets(FromPath):
         return found
 
 
-@configures("rlvr_exp.domains.edits.derive.build.make")
+@configures("rlvr_exp.domains.edits.derive.make")
 @dataclass
 class EditActions(FromPath):
     """Rows of edits with ast-grep actions of one to three rules, derived from the texts before and after, and proved by ast-grep."""
@@ -219,7 +217,7 @@ class EditActions(FromPath):
         return {"set": self.set, "max_characters": self.max_characters, "max_share": self.max_share}
 
 
-@configures("rlvr_exp.domains.edits.derive.build.make_trajectories")
+@configures("rlvr_exp.domains.edits.derive.make_trajectories")
 @dataclass
 class Trajectories(FromPath):
     """Steps of trajectories as rows of edits: what a teacher was shown, its action, proved by ast-grep, and what came of it."""

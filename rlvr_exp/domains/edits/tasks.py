@@ -16,8 +16,7 @@ from typing import Any
 
 import yaml
 
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
@@ -31,10 +30,10 @@ from rlvr_exp.tasks.base import Candidate, ContinuesEdits, Domain, EditWithTests
 from rlvr_exp.tasks.code_sets import evaluation_only
 from rlvr_exp.tasks.completion import answer_text, block_closes, fenced, without_thoughts
 from rlvr_exp.tasks.content import program_key, text_key
-from rlvr_exp.tasks.embedded import embedded_content, embedded_sizes
+from rlvr_exp.tasks.rows import SPLITS
 from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots, solved_tasks
+from rlvr_exp.tasks.sources import embedded_content, embedded_sizes
 from rlvr_exp.tasks.splits import Item, split, tied
-from rlvr_exp.tasks.tables import SPLITS
 
 EMBEDDED = Path(__file__).parents[2] / "assets" / "edits"
 NO_ANSWER = "it has neither a text after it nor tests"

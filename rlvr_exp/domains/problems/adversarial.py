@@ -3,7 +3,7 @@ other does.
 
 Every set of tests runs against every program of the problem, first against the reference: a test that the reference fails is invalid.
 A program is wrong, as far as anybody here knows, where a valid test catches it; the hidden tests decide success and enter no
-credit. Credits are in [0, 1] (rlvr_exp.domains.problems.matrix): a program has that of the tests, every output before it the mean of the
+credit. Credits are in [0, 1] (rlvr_exp.domains.problems.tested): a program has that of the tests, every output before it the mean of the
 programs that follow from it, a critique whether it agrees with the tests.
 
 Under a schedule a step is spent on one stage of reasoning: what comes before its outputs is sampled once for a problem, or for each of
@@ -17,14 +17,22 @@ from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.problems import options
-from rlvr_exp.domains.problems.matrix import Matrix, solver_reward, tester_reward
-from rlvr_exp.domains.problems.measures import curves, measures
-from rlvr_exp.domains.problems.options import Schedule
+from rlvr_exp.domains.problems.options import SOLVER, TESTER, Schedule
 from rlvr_exp.domains.problems.reasoning import with_equal_tasks
-from rlvr_exp.domains.problems.tested import OLD_TESTS, SHOWN_TESTS, SOLVER, TESTER, Attempts, Given
-from rlvr_exp.episodes.environment import Result
+from rlvr_exp.domains.problems.tested import (
+    OLD_TESTS,
+    SHOWN_TESTS,
+    Attempts,
+    Given,
+    Matrix,
+    curves,
+    measures,
+    solver_reward,
+    tester_reward,
+)
+from rlvr_exp.episodes.environment import Run
 from rlvr_exp.episodes.environments.retry import too_long
-from rlvr_exp.episodes.episode import Draws, Episode, Judge, Request, Sample
+from rlvr_exp.episodes.episode import Draws, Episode, Judge, Sample
 from rlvr_exp.episodes.types import PENDING, VERDICT_OF, Completion, RewardBreakdown
 from rlvr_exp.tasks.base import Candidate, Domain, Task, WritesTests
 
@@ -69,18 +77,26 @@ class Adversarial(Attempts, options.Adversarial):
             step = draws.place[0]
             if SOLVER not in self._schedule.learning(step, self._schedule.learn or (TESTER, SOLVER)):  # It is frozen.
                 samples = samples[: self._schedule.chains]
-        return replace(super().reset(task, draws, samples), given=given)
+        begun = super().reset(task, draws, samples)
+        begun.given = given
+        return begun
 
-    # What is asked for, in this order: all stages of all chains with their critiques, tests of the programs, verdicts on the tests,
-    # the next attempts.
+    def run(self, episode: Episode) -> Run:
+        """All stages of all chains with their critiques, tests of the programs, verdicts on the tests, the next attempts."""
+        asked = [self._first(episode)]
+        while asked:
+            yield asked
+            while onward := self._onward(episode):
+                yield onward
+            runs = dict(self._runs(episode))
+            answers = yield [*runs.values()]
+            episode.given.verdicts.update(zip(runs, answers, strict=True))
+            yield [*self._write_tests(episode)]
+            yield [*self._judge(episode)]
+            asked = [*self.try_again(episode)]
 
-    def asks(self, episode: Episode) -> Sequence[Request]:
-        chains = [*super().asks(episode), *with_equal_tasks([*self._criticise(episode)])]
-        waves = (self._run, self._write_tests, self._judge, self.try_again)
-        for wave in waves if not chains else ():
-            if found := [*wave(episode)]:
-                return found
-        return chains
+    def _onward(self, episode: Episode) -> list[Sample]:
+        return [*super()._onward(episode), *with_equal_tasks([*self._criticise(episode)])]
 
     @property
     def _shares(self) -> bool:
@@ -100,10 +116,9 @@ class Adversarial(Attempts, options.Adversarial):
                 yield self._critique(episode, index)
 
     def _critique(self, episode: Episode, index: int) -> Sample:
-        turn = episode.turns[index]
         task = self.testing.critique(episode.task, self.stage_of(episode, index), self.output_of(episode, index))
-        keys = (None if turn.key is None else (*turn.key, "critique"),)
-        return Sample(TESTER, task, self.testing.tester.task_prompt(task), keys, index, pending=True)
+        prompt, turn = self.testing.tester.task_prompt(task), episode.turns[index]
+        return episode.ask(prompt, TESTER, parent=turn, task=task, path=("critique",), pending=True)
 
     def _worth_a_critique(self, episode: Episode) -> list[int]:
         """The outputs of the stage that a step is spent on. One chain alone is measured without, since nobody learns from it."""
@@ -111,31 +126,33 @@ class Adversarial(Attempts, options.Adversarial):
             index for index, turn in enumerate(episode.turns) if turn.role == SOLVER and self._is_due(episode, index)
         ]
         outputs = outputs if len(episode.samples) > 1 else []
-        return [index for index in outputs if self._goes_on(episode, index) or self.is_code(episode, index)]
+        return [
+            index
+            for index in outputs
+            if episode.turns[index].completion.verdict == PENDING or self.is_code(episode, index)
+        ]
 
-    def _run(self, episode: Episode) -> Iterator[Judge]:
-        """Old and shown tests on the programs, and examples that were worked out before a program on that program."""
+    def _runs(self, episode: Episode) -> Iterator[tuple[Any, Judge]]:
+        """By label: old and shown tests on the programs, and examples that were worked out before a program on that program."""
         given, programs = episode.given, self.programs(episode)
         for label, tests in given.tests.items():
             if tests and label not in given.verdicts and programs:
                 task = self.testing.testing(episode.task, "", programs)
-                yield Judge(SOLVER, task, Candidate("\n".join(tests)), label=label)
+                yield label, Judge(SOLVER, task, Candidate("\n".join(tests)))
         pairs = dict.fromkeys((self.program(episode, end), self.examples(episode, end)) for end in self.ends(episode))
         for program, examples in pairs:
             if program and examples and (program, examples) not in given.verdicts:
                 task = self.testing.holding(episode.task, program)
-                yield Judge(SOLVER, task, Candidate("\n".join(examples)), label=(program, examples))
+                yield (program, examples), Judge(SOLVER, task, Candidate("\n".join(examples)))
 
     def _write_tests(self, episode: Episode) -> Iterator[Sample]:
-        programs = self.programs(episode)
-        if programs and not self.suites(episode):
+        programs, count = self.programs(episode), self._count(episode)
+        if programs and count and not self.suites(episode):
             task = self.testing.testing(episode.task, programs[0], (*programs, *episode.given.programs))
-            keys = tuple(
-                episode.draws.key(episode.task, *episode.samples[:1], number, label=TESTER)
-                for number in range(self._count(episode))
-            )
-            if keys:
-                yield Sample(TESTER, task, self.testing.tester.task_prompt(task), keys, pending=True)
+            keys = [
+                episode.draws.key(episode.task, *episode.samples[:1], number, label=TESTER) for number in range(count)
+            ]
+            yield episode.ask(self.testing.tester.task_prompt(task), TESTER, task=task, keys=keys, pending=True)
 
     def _count(self, episode: Episode) -> int:
         """Sets of tests of an attempt: one where a single chain is measured."""
@@ -148,12 +165,6 @@ class Adversarial(Attempts, options.Adversarial):
         texts = [one.candidate.text or "" for one in pending.values()]
         for index, one in pending.items():
             yield Judge(TESTER, self.testing.together(one.task, texts), one.candidate, index)
-
-    def step(self, episode: Episode, results: Sequence[Result]) -> Episode:
-        labels = [getattr(request, "label", None) for request, _ in results]
-        done = super().step(episode, [one for one, label in zip(results, labels, strict=True) if label is None])
-        verdicts = {label: one[1] for one, label in zip(results, labels, strict=True) if label is not None}
-        return replace(done, given=replace(done.given, verdicts={**done.given.verdicts, **verdicts}))
 
     def result(self, episode: Episode) -> Completion:
         """The last program, with what was measured of the episode beside its verdict."""

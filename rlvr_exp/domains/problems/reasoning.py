@@ -6,9 +6,9 @@ from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.problems import options
-from rlvr_exp.episodes.environment import Environment
+from rlvr_exp.episodes.environment import Environment, Run
 from rlvr_exp.episodes.environments.retry import too_long
-from rlvr_exp.episodes.episode import POLICY, Episode, Request, Sample
+from rlvr_exp.episodes.episode import POLICY, Episode, Sample
 from rlvr_exp.episodes.types import PENDING, VERDICT_OF, Completion, RewardBreakdown, TokenCount
 from rlvr_exp.tasks.base import Domain, ReasonsInStages, Task
 
@@ -32,12 +32,23 @@ class InStages(Environment):
     def domain(self, role: str) -> Domain:
         return self._domain
 
-    def asks(self, episode: Episode) -> Sequence[Request]:
-        if not episode.turns:
-            keys = [episode.draws.key(episode.task, index) for index in self.first_samples(episode)]
-            return [self._at(episode, self._domain.stages[0], tuple(keys), None)]
+    def run(self, episode: Episode) -> Run:
+        yield [self._first(episode)]
+        while onward := self._onward(episode):
+            yield onward
+
+    def _first(self, episode: Episode) -> Sample:
+        keys = [episode.draws.key(episode.task, index) for index in self.first_samples(episode)]
+        return self._at(episode, self._domain.stages[0], None, keys=keys)
+
+    def _onward(self, episode: Episode) -> list[Sample]:
+        """The next outputs of all chains that are not at their end."""
         return with_equal_tasks(
-            [self._next(episode, index) for index in self.ends(episode) if self._goes_on(episode, index)]
+            [
+                self._next(episode, index)
+                for index in self.ends(episode)
+                if episode.turns[index].completion.verdict == PENDING
+            ]
         )
 
     def first_samples(self, episode: Episode) -> Sequence[int]:
@@ -122,20 +133,17 @@ class InStages(Environment):
         following = [place for place in episode.children(index) if episode.turns[place].role == self.solver]
         return [end for place in following for end in self.ends_after(episode, place)] or [index]
 
-    def _goes_on(self, episode: Episode, index: int) -> bool:
-        return episode.turns[index].completion.verdict == PENDING
-
     def _next(self, episode: Episode, index: int) -> Sample:
-        key, depth = episode.turns[index].key, episode.depth(index) + 1
-        ways: list[tuple[int, ...]] = [(branch,) for branch in self.branches(episode, depth)] or [()]
-        keys = tuple(None if key is None else (*key, "stage", depth, *way) for way in ways)
-        return self._at(episode, self._domain.stages[depth], keys, index)
+        depth = episode.depth(index) + 1
+        branches = self.branches(episode, depth) or None
+        return self._at(episode, self._domain.stages[depth], index, path=("stage", depth), samples=branches)
 
-    def _at(self, episode: Episode, stage: str, keys: tuple, parent: int | None) -> Sample:
-        chain = {} if parent is None else self.chain(episode, parent)
-        task = self._domain.at_stage(episode.task, stage, chain)
+    def _at(self, episode: Episode, stage: str, after: int | None, **draws: Any) -> Sample:
+        task = self._domain.at_stage(episode.task, stage, {} if after is None else self.chain(episode, after))
+        parent = None if after is None else episode.turns[after]
         pending = stage != self._domain.stages[-1]  # Only code is judged.
-        return Sample(self.solver, task, self._domain.task_prompt(task), keys, parent, pending=pending)
+        prompt = self._domain.task_prompt(task)
+        return episode.ask(prompt, self.solver, parent=parent, task=task, pending=pending, **draws)
 
 
 class Reasoning(InStages, options.Reasoning):

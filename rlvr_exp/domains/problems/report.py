@@ -93,9 +93,9 @@ def _gap_opens(seen: Evidence) -> Sign | None:
 
 CAUSES = (
     Cause("gap_opens", _gap_opens,
-        "The tests lose touch with the hidden tests: the gap grew from {gap.first:.3f} to {gap.last:.3f}",
-        "Programs pass more of the tester's valid tests than of the tests that decide: its tests are weak, or solver and tester have "
-        "come to an understanding. {validity:.0%} of its tests are valid.",
-        "More sets (environment.tests), a larger book of mistakes (environment.book), more steps of the tester "
-        "(schedule.learn=[tester] for a while), or a reward that pays what tests catch (environment.reward=gated).", later=4),
+        "Diverging tests: the gap to the hidden tests grew from {gap.first:.3f} to {gap.last:.3f}",
+        "Programs pass more of the tester's valid tests than of the hidden tests. The tests are weak, or solver and tester "
+        "collude. {validity:.0%} of the tests are valid.",
+        "Use more test sets (environment.tests), a larger archive of mistakes (environment.book), more tester steps "
+        "(schedule.learn=[tester] for a while), or a reward for caught mistakes (environment.reward=gated).", later=4),
 )  # fmt: skip

@@ -16,15 +16,14 @@ from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.cases import content_of, taken
 from rlvr_exp.tasks.code_records import EITHER
-from rlvr_exp.tasks.completion import syntax_fault
 from rlvr_exp.tasks.content import program_key, text_key
+from rlvr_exp.tasks.formats.base import statement
 from rlvr_exp.tasks.formats.fields import Fault
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem, PytestSuite
-from rlvr_exp.tasks.formats.python import statement
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, Tolerances, tolerances_of
-from rlvr_exp.tasks.rows import Row, once, rows_below
+from rlvr_exp.tasks.python_syntax import syntax_fault
+from rlvr_exp.tasks.rows import SPLITS, Row, once, rows_below
 from rlvr_exp.tasks.splits import Item, split, tied
-from rlvr_exp.tasks.tables import SPLITS
 
 KEYS = "text, solution and tests"
 TESTS = 'a list of {"args": [...], "expected": ...}, or the text of a pytest file'

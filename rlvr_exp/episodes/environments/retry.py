@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rlvr_exp.config import environment as options
-from rlvr_exp.episodes.environment import Environment
-from rlvr_exp.episodes.episode import POLICY, Episode, Sample
+from rlvr_exp.config import data as options
+from rlvr_exp.episodes.environment import Environment, Run
+from rlvr_exp.episodes.episode import Episode, SampleKey, all_turns
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.tasks.completion import without_thoughts
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
 
 FAILED = ("failed", "rejected")
+AGAIN = "again"
+"""In the key of a retry, before its number."""
 
 
 class Retry(Environment, options.Retry):
@@ -30,30 +32,30 @@ class Retry(Environment, options.Retry):
     def domain(self, role: str) -> Domain:
         return self._domain
 
-    def asks(self, episode: Episode) -> Sequence[Sample]:
-        if not episode.turns:
-            keys = [episode.draws.key(episode.task, *self._first(index)) for index in episode.samples]
-            return [Sample(POLICY, episode.task, self._domain.task_prompt(episode.task), tuple(keys))]
-        depth = max(map(episode.depth, range(len(episode.turns))))
-        if depth + 1 >= self.attempts:
-            return ()
-        last = [index for index in range(len(episode.turns)) if episode.depth(index) == depth]
-        if self._best:
-            last = [max(last, key=lambda index: rank(episode.turns[index].completion))]
-        return [self._retry(episode, index, depth + 1) for index in last if follows(episode.turns[index].completion)]
+    def run(self, episode: Episode) -> Run:
+        task = episode.task
+        [turns] = yield [episode.ask(self._domain.task_prompt(task), keys=self._keys(episode, 1))]
+        for attempt in range(1, self.attempts):
+            followed = [max(turns, key=lambda turn: rank(turn.completion))] if self._best and turns else turns
+            answers = yield [
+                episode.ask(
+                    self._domain.retry_prompt(
+                        task, without_thoughts(turn.completion.text), feedback(turn.completion.verdict)
+                    ),
+                    parent=turn,
+                    path=(AGAIN, attempt),
+                    keys=self._keys(episode, attempt + 1),
+                )
+                for turn in followed
+                if follows(turn.completion)
+            ]
+            turns = all_turns(answers)
 
-    def _first(self, index: int) -> tuple[int, ...]:
-        return (1, index) if self._best else (index,)
-
-    def _retry(self, episode: Episode, index: int, attempt: int) -> Sample:
-        turn, task = episode.turns[index], episode.task
-        previous = without_thoughts(turn.completion.text)
-        prompt = self._domain.retry_prompt(task, previous, feedback(turn.completion.verdict))
-        if self._best:
-            keys = tuple(episode.draws.key(task, attempt + 1, sample) for sample in episode.samples)
-        else:
-            keys = (retried(turn.key, attempt),)
-        return Sample(POLICY, task, prompt, keys, parent=index)
+    def _keys(self, episode: Episode, attempt: int) -> list[SampleKey] | None:
+        """Keys of an attempt that follows the best completion of the last one; None: those that follow from its turn."""
+        if not self._best:
+            return None
+        return [episode.draws.key(episode.task, attempt, sample) for sample in episode.samples]
 
     def groups(self, episode: Episode) -> Sequence[Sequence[int]]:
         """The completions of each attempt: those of a retry have prompts of their own, and one task's difficulty."""
@@ -76,11 +78,6 @@ def follows(completion: Completion) -> bool:
 
 def too_long(completion: Completion) -> bool:
     return completion.verdict.bucket == PROMPT_TOO_LONG
-
-
-def retried(key: tuple | None, attempt: int) -> tuple | None:
-    """The key of a retry of the completion with this key; `attempt` is 1 for the first retry."""
-    return None if key is None else (*key, "again", attempt)
 
 
 def rank(completion: Completion) -> tuple[int, float]:

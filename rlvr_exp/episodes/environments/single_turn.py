@@ -1,10 +1,8 @@
 """One prompt, one completion, one verdict."""
 
-from collections.abc import Sequence
-
-from rlvr_exp.config import environment as options
-from rlvr_exp.episodes.environment import Environment
-from rlvr_exp.episodes.episode import POLICY, Episode, Sample
+from rlvr_exp.config import data as options
+from rlvr_exp.episodes.environment import Environment, Run
+from rlvr_exp.episodes.episode import Episode
 from rlvr_exp.tasks.base import Domain
 
 
@@ -18,9 +16,5 @@ class SingleTurn(Environment, options.SingleTurn):
     def domain(self, role: str) -> Domain:
         return self._domain
 
-    def asks(self, episode: Episode) -> Sequence[Sample]:
-        if episode.turns:
-            return ()
-        task = episode.task
-        keys = tuple(episode.draws.key(task, index) for index in episode.samples)
-        return [Sample(POLICY, task, self._domain.task_prompt(task), keys)]
+    def run(self, episode: Episode) -> Run:
+        yield [episode.ask(self._domain.task_prompt(episode.task))]

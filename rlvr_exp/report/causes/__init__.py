@@ -4,18 +4,11 @@ Several rows may have one name: the same cause, seen in other evidence.
 """
 
 from rlvr_exp.core.domains import domains, load
-from rlvr_exp.report.causes.judging import (
-    CONTRADICTION,
-    NONE_PASS,
-    ODD_PASSES,
-    OF_GOLDS,
-    OF_REWARDS,
-    OF_VERDICTS,
-    ONE_ANSWER_PASSES,
-)
 from rlvr_exp.report.causes.outcome import NOTES, OF_OUTCOME
+from rlvr_exp.report.causes.rewards import ODD_PASSES, OF_REWARDS, ONE_ANSWER_PASSES
 from rlvr_exp.report.causes.sampling import OF_ANSWERS, OF_DRAWS, OF_TASKS, OTHER_TASKS
 from rlvr_exp.report.causes.updates import OF_UPDATES
+from rlvr_exp.report.causes.verdicts import CONTRADICTION, NONE_PASS, OF_GOLDS, OF_VERDICTS
 
 _OF_DOMAINS = (cause for one in domains().values() for path in one.causes for cause in load(path))
 CAUSES = (

@@ -8,7 +8,7 @@ from operator import methodcaller
 from statistics import fmean, linear_regression
 from typing import Any
 
-from rlvr_exp.config.advice import extremes, far_rate
+from rlvr_exp.config.suited import extremes, far_rate
 from rlvr_exp.report.evidence import Cause, Evidence, Share, Sign, Weight, halfway, in_points, late, middle, share
 
 GAP = 0.05
@@ -68,7 +68,7 @@ def _values(seen: Evidence) -> Sign | None:
 
 
 def _worse(seen: Evidence) -> Sign | None:
-    """Success fell; said where no other cause accounts for it."""
+    """Success fell, and no other cause explains it."""
     if not seen.trains or not seen.losses:
         return None
     first, last = seen.series[:1], late(seen.series)
@@ -79,17 +79,17 @@ def _worse(seen: Evidence) -> Sign | None:
     most = max(ends, key=lambda name: ends[name][1] - ends[name][0], default="")
     rates = [rate for _, rate in seen.column("learning_rate")]
     parts = [
-        f"What grew most: {most}, from {ends[most][0]:.0%} to {ends[most][1]:.0%} of the answers." if most else "",
+        f"Largest increase: {most}, from {ends[most][0]:.0%} to {ends[most][1]:.0%} of the answers." if most else "",
         seen.entropies,
         f"{seen.changed} held-out answers changed." if seen.changed.of else "",
-        f"The learning rate came to {max(rates):.3g}." if rates else "",
+        f"The learning rate reached {max(rates):.3g}." if rates else "",
     ]
     facts = {"outcome": "; ".join(seen.losses), "parts": " ".join(filter(None, parts))}
     return Sign(weight=Weight.HOLDS_BACK, onset=seen.steps, rows=seen.failed(), facts=facts)
 
 
 def _unusual(seen: Evidence) -> Sign | None:
-    """An option far from any use in a run that did not learn; said where nothing else is found."""
+    """An unusual option of a run that did not learn, if no other cause was found."""
     if not seen.trains or not seen.steps or seen.rose:
         return None
     found = list(extremes(lambda node, name: seen.option(f"{node}.{name}")))
@@ -101,41 +101,39 @@ def _unusual(seen: Evidence) -> Sign | None:
 OF_OUTCOME = (
     Cause("overfit", _overfit,
         "Overfitting: success rose by {rise:.0f} points in training and by {change} on held-out tasks",
-        "Training went from {training.first:.1%} to {training.last:.1%}; {groups:,} groups sampled {tasks:,} different "
-        "tasks. What was learned belongs to these tasks, or to how they differ from the held-out ones.",
-        "More and more varied training tasks (data.limit, data.path), fewer steps (run.select stops at the best on "
-        "tasks of its own), or a held-out split like the training one.",
+        "Training success went from {training.first:.1%} to {training.last:.1%}. {groups:,} groups sampled {tasks:,} "
+        "different tasks. The policy learned these tasks, or the differences between the splits.",
+        "Use more varied training tasks (data.limit, data.path), fewer steps (run.select stops at the best step on its own "
+        "tasks), or a held-out split like the training split.",
         explains=("few_tasks", "worse", "dead_solved")),
     Cause("sharpening", _sharpened,
         "Sharpening: pass@1 changed by {one}, pass@{k} by {many}",
-        "The policy says more often what it could already say, and has lost other answers that were right: it is "
-        "surer, and solves fewer tasks in {k} tries. {entropy}",
-        "Of methods with groups algorithm.entropy_target near the entropy before training, or algorithm.pass_k above 1; "
-        "fewer steps or a lower optimizer.lr, algorithm.kl_coef or a small algorithm.entropy_coef, a wider "
-        "algorithm.clip_high, tasks that are rarely solved in place of those that nearly always are "
-        "(algorithm.zero_variance=resample), and run.select.metric by pass@{k}."),
+        "The policy repeats answers that it already knew and has lost other correct answers. It solves fewer tasks in {k} "
+        "attempts. {entropy}",
+        "Methods with groups: set algorithm.entropy_target near the initial entropy, or algorithm.pass_k above 1. All "
+        "methods: use fewer steps, a lower optimizer.lr, algorithm.kl_coef, a small algorithm.entropy_coef, a larger "
+        "algorithm.clip_high, rarely solved tasks (algorithm.zero_variance=resample), or run.select.metric with pass@{k}."),
     Cause("untaught", _untaught,
-        "Too few steps: after {steps} of them {share} held-out answers hold no program",
-        "The loss fell from {first:.3g} to {last:.3g}: the policy is learning its texts, and has not learned them yet.",
-        "More algorithm.max_steps, or a policy that knows the language (model.path, model.name).",
+        "Too few steps: after {steps} steps {share} held-out answers contain no program",
+        "The loss fell from {first:.3g} to {last:.3g}. The policy is still learning the language.",
+        "Use more algorithm.max_steps, or a policy that knows the language (model.path, model.name).",
         explains=("parse", "truncation", "random_policy", "exploding", "none_pass")),
     Cause("values", _values,
         "The value function explains nothing: at most {most:.2g} of the variance of returns in {share} rows",
-        "PPO's advantages are then what is paid, without a baseline of the task: noise of the tasks drowns that of the "
-        "answers.",
-        "A higher rate or weight for the values (algorithm.value_coef={option[algorithm.value_coef]} now), more steps, "
-        "or an algorithm whose baseline is the group's (algorithm=grpo).", alone=True),
+        "Without a useful baseline, differences between tasks hide differences between answers.",
+        "Use a higher rate or weight for the values (algorithm.value_coef, now {option[algorithm.value_coef]}), more "
+        "steps, or an algorithm with a group baseline (algorithm=grpo).", alone=True),
     Cause("worse", _worse,
-        "The updates make the policy worse: {outcome}",
-        "Nothing else was found to account for it: what is paid is right, and the steps are larger than what the "
-        "samples can tell. {parts}",
-        "A lower optimizer.lr ({option[optimizer.lr]} now), more tasks in a step (algorithm.prompts_per_step), a KL "
-        "penalty (algorithm.kl_coef), run.select to keep the best checkpoint; read the answers that failed after.",
+        "Updates make the policy worse: {outcome}",
+        "No other cause was found. The rewards are correct, and the steps are too large for the information in the "
+        "samples. {parts}",
+        "Use a lower optimizer.lr (now {option[optimizer.lr]}), more tasks per step (algorithm.prompts_per_step), a KL "
+        "penalty (algorithm.kl_coef), or run.select to keep the best checkpoint. Read the answers that failed after.",
         alone=True, later=5),
     Cause("unusual", _unusual,
-        "An option far from any use: {first}",
-        "The run did not learn, and nothing else was found to account for it: {all}.",
-        "Try what is usual, one option at a time.", alone=True),
+        "Unusual option: {first}",
+        "The run did not learn, and no other cause was found: {all}.",
+        "Try usual values, one option at a time.", alone=True),
 )  # fmt: skip
 
 
@@ -145,7 +143,7 @@ GROWTH, STEADY, ROWS = 0.2, 0.9, 20
 WAITING = 0.5
 """Part of a step spent waiting for verdicts after sampling has ended."""
 SHORT = 10
-"""Steps below which success cannot be told from chance."""
+"""Below so many steps, success is chance."""
 FEW_TASKS = 8
 
 
@@ -174,16 +172,18 @@ def _note(onset: int = 0, **facts: Any) -> Sign:
 
 
 def _running_out(seen: Evidence) -> Sign | None:
-    """The run's own forecasts, step by step (rlvr_exp.training.resource_use)."""
+    """The run's own forecasts, step by step (rlvr_exp.training.step_log)."""
     found = {name: seen.column(name) for row in seen.metrics for name in row if "system/steps_left/" in name}
     if not found:
         return None
-    said = "; ".join(
-        f"{name.rpartition('/')[2]} was running out: at step {points[-1][0]:,} it would have lasted {points[-1][1]:,.0f} "
-        "more steps"
+    forecasts = "; ".join(
+        f"{name.rpartition('/')[2]} was running out: at step {points[-1][0]:,} it sufficed for {points[-1][1]:,.0f} more "
+        "steps"
         for name, points in sorted(found.items())
     )
-    return _note(min(points[0][0] for points in found.values()), said=said, rows=max(map(len, found.values())))
+    return _note(
+        min(points[0][0] for points in found.values()), forecasts=forecasts, rows=max(map(len, found.values()))
+    )
 
 
 def _rises(points: Sequence[tuple[int, float]]) -> bool:
@@ -214,22 +214,22 @@ def _few_tasks(seen: Evidence) -> Sign | None:
 NOTES = (
     Cause("growth", _growth,
         "{grown}",
-        "{slopes} a step over the second half of the run, without an end in sight.",
-        "A longer run will end for want of it: checkpoint often, and look for what is kept from step to step."),
+        "{slopes} per step over the second half of the run.",
+        "A longer run will exhaust the resource. Checkpoint often, and look for data that is kept from step to step."),
     Cause("running_out", _running_out,
-        "{said}",
-        "Foreseen in {rows:,} rows from the growth of the steps before.",
-        "The message of that step in log.txt says what to do."),
+        "{forecasts}",
+        "Forecast in {rows:,} rows from the growth of earlier steps.",
+        "See the message of that step in log.txt."),
     Cause("slow_verifier", _slow_verifier,
-        "Slow verifier: in {slow} rows more than half of a step was spent waiting for verdicts",
-        "{part:.0%} of a step at last.",
-        "More sandbox.workers, lower limits for candidates that hang (sandbox.cpu_s), cache.enabled=true."),
+        "Slow verifier: in {slow} rows waiting for verdicts takes more than half of the step",
+        "{part:.0%} of a step in the last third of the run.",
+        "Use more sandbox.workers, lower limits for candidates that hang (sandbox.cpu_s), or cache.enabled=true."),
     Cause("short", _short,
-        "Too short to tell: {steps} steps",
-        "A policy moves little in so few steps, and success in one step varies with its tasks.",
+        "Short run: {steps} steps",
+        "A policy changes little in few steps, and the success of one step depends on its tasks.",
         "Raise algorithm.max_steps."),
     Cause("few_tasks", _few_tasks,
         "Few tasks: {groups:,} groups sampled {tasks} different tasks",
-        "Success in training says little about others; see the held-out rates.",
-        "More data: data.limit, data.path."),
+        "Success in training says little about other tasks. See the held-out rates.",
+        "Use more data (data.limit, data.path)."),
 )  # fmt: skip

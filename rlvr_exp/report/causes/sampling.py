@@ -9,12 +9,12 @@ from typing import Any
 
 from rlvr_exp.core.statistics import difference_error
 from rlvr_exp.records.rollout_files import RolloutRow
-from rlvr_exp.report.causes.judging import SOLVES, is_program
+from rlvr_exp.report.causes.verdicts import SOLVES, is_program
 from rlvr_exp.report.data import is_empty
 from rlvr_exp.report.evidence import LEAST, OFF, Cause, Counted, Evidence, Share, Sign, Weight, beginning, share, weigh
 
 SHORTEST = 20
-"""Characters of a gold that is in a prompt by no chance."""
+"""Characters of a reference answer that a prompt does not contain by chance."""
 PAIR = 2
 """Prompts in both splits that are no chance; tasks below which training knows hardly one thing."""
 APART, EASY, NEVER = 0.5, 0.3, 0.02
@@ -25,8 +25,7 @@ FEW = 8
 TWICE = re.compile(r"(<\|\w+\|>|\[INST\]|<s>|<start_of_turn>)(\w*\s*)\1\2")
 """A mark of a chat template, and the role after it, twice in a row."""
 TOO_LONG = (
-    "Raise model.max_prompt_tokens ({option[model.max_prompt_tokens]} now) as far as the policy takes, or word tasks more "
-    "briefly (data.prompt)."
+    "Raise model.max_prompt_tokens (now {option[model.max_prompt_tokens]}), or shorten the prompts (data.prompt)."
 )
 
 
@@ -116,49 +115,45 @@ def _other_tasks(seen: Evidence) -> Sign | None:
 
 OF_TASKS = (
     Cause("template", _doubled,
-        "The chat template stands twice: {share} prompts have one of its marks twice in a row",
-        "The policy has seen no text of this form: the prompt holds a template already, and gets another.",
-        "Give data without a template, or model.chat_template=never.",
+        "Duplicate chat template: {share} prompts contain a template mark twice in a row",
+        "The data already contains a chat template, and the tokenizer adds another. The policy has never seen such text.",
+        "Use data without a template, or set model.chat_template=never.",
         (0.5, 0.2), explains=("parse", "none_pass", "dead_failed", "truncation", "no_end")),
     Cause("leak", _leaked,
-        "A leak: the gold answer stands in the prompt of {share} tasks",
-        "The policy can copy what it is to find; success says nothing about tasks whose answer is not given.",
-        "See how the prompt is worded (data=..., shots included), and leave the answer out.", (0.5, 0.2)),
+        "Leaked answers: the prompts of {share} tasks contain the reference answer",
+        "The policy can copy the answer, so success says nothing about tasks without it.",
+        "Check the prompt format (data=..., including shots), and remove the answer.", (0.5, 0.2)),
     Cause("duplicates", _alike,
-        "Duplicates: {share} of the training tasks examined have the same prompt as another task",
-        "{prompts:,} different prompts stand under {tasks:,} names: each step samples the same thing many times over.",
-        "Remove the duplicates from the data, or see whether the prompt leaves out what tells its tasks apart.",
+        "Duplicate prompts: {share} training tasks have the same prompt as another task",
+        "The {tasks:,} tasks have only {prompts:,} different prompts, so each step samples the same prompt many times.",
+        "Remove duplicates from the data, or check whether the prompt omits the part that distinguishes its tasks.",
         (0.8, 0.3), explains=("one_answer", "overfit", "trained_on_held_out")),
     Cause("duplicates", _one_task,
-        "One task: all {groups:,} groups of training sample the same one",
-        "What is learned is the answer to this task; success in training says nothing about others.",
-        "More data: data.limit, data.path; see how many training tasks the manifest counts.",
+        "Single training task: all {groups:,} groups sample the same task",
+        "The policy learns the answer to this task. Success in training says nothing about other tasks.",
+        "Use more data (data.limit, data.path). The manifest has the number of training tasks.",
         (0.8, 0.5), explains=("one_answer", "overfit", "dead_solved", "dead_failed", "entropy_collapse", "few_tasks")),
     Cause("trained_on_held_out", _copied,
-        "Held out and trained on: {share} held-out prompts are prompts of training too",
-        "The same tasks stand in both splits, under whatever names: held-out success measures memory as well, and says "
-        "nothing about new tasks.",
-        "Remove the shared tasks from one of the splits (data.path, evaluation.split), by what they ask, not by their "
-        "names.", (0.5, 0.02)),
+        "Contaminated held-out split: {share} held-out prompts are also training prompts",
+        "Both splits contain the same tasks under different names, so held-out success also measures memorization.",
+        "Remove shared tasks from one split (data.path, evaluation.split). Compare prompts, not names.", (0.5, 0.02)),
     Cause("prompts_too_long", _left_out,
-        "Prompts are too long: {share} training tasks are left out",
-        "What is learned from are the {kept:,} tasks with the shortest prompts; in evaluations the others fail by "
+        "Prompts too long: {share} training tasks are left out",
+        "The policy trains on the {kept:,} tasks with the shortest prompts. In evaluations, the other tasks fail with "
         "prompt_too_long.",
         TOO_LONG, (0.9, 0.5)),
     Cause("prompts_too_long", _held_out_too_long,
-        "Prompts are too long: {share} held-out answers failed by prompt_too_long",
-        "These tasks are never put to the policy, and count as failed before and after: what it learns of the others "
-        "is all that the rates can show.",
+        "Prompts too long: {share} held-out answers failed with prompt_too_long",
+        "The policy never sees these tasks. They count as failed before and after training, which limits the rates.",
         TOO_LONG, (0.9, 0.1)),
 )  # fmt: skip
 
 OTHER_TASKS = Cause("other_tasks", _other_tasks,
-    "Training tasks are far {kind} than the held-out ones: {training:.0%} pass in the first steps, {held_out:.0%} of "
-    "the same policy's held out",
-    "The same weights, sampled alike, answered {groups} groups of training and {tasks} held-out tasks: what differs is "
-    "the tasks, or what counts as right for them.",
-    "Training tasks like the held-out ones (data=..., data.path, curriculum); +stage=validate shows whether the golds "
-    "of the training tasks pass.", explains=("none_pass", "dead_failed"))  # fmt: skip
+    "Training tasks are far {kind} than held-out tasks: {training:.0%} pass in the first steps, {held_out:.0%} held out",
+    "The same weights and sampling options answered {groups} training groups and {tasks} held-out tasks. The tasks "
+    "differ, or the criterion for their answers does.",
+    "Use training tasks like the held-out ones (data=..., data.path, curriculum). Check the reference answers of the "
+    "training tasks with +stage=validate.", explains=("none_pass", "dead_failed"))  # fmt: skip
 
 
 ONE_TEXT = (0.85, 0.7)
@@ -177,7 +172,7 @@ RANDOM = 5.0
 COMPLETE = 0.8
 """Share of programs among answers that reached their limit: of those cut at any place many can be parsed, not nearly all."""
 LONGER = 2
-"""An answer that is so many times as long as the gold was not cut short."""
+"""An answer that is so many times as long as the reference answer is complete."""
 
 
 def _cut_by_stop(seen: Evidence) -> Sign | None:
@@ -202,7 +197,7 @@ def _random(seen: Evidence) -> Sign | None:
     if seen.before is None or not first >= RANDOM or seen.number("algorithm.temperature", 1.0) >= HOT:
         return None
     found = share([seen.before], methodcaller("unread", "parse", "truncated"))
-    scratch = "It was built with random weights: model.from_scratch=true." if seen.option("model.from_scratch") else ""
+    scratch = "Its initial weights are random: model.from_scratch=true." if seen.option("model.from_scratch") else ""
     return Sign(found, rows=seen.failed(), facts={"entropy": first, "scratch": scratch})
 
 
@@ -242,7 +237,7 @@ def _verdicts(seen: Evidence) -> Mapping[str, Any]:
 
 
 def _endless(seen: Evidence) -> Sign | None:
-    """No answer ends, though what stands in them is complete: longer than the gold, or a program."""
+    """No answer ends, although it is complete: longer than the reference answer, or a program."""
     found = share(seen.series, lambda one: one.truncated)
     cut = [row for row in seen.samples if row.completion.truncated]
     done = Share(sum(_is_complete(row, seen) for row in cut), len(cut))
@@ -276,7 +271,7 @@ def _one_text(seen: Evidence) -> Sign:
 
 
 def _collapsed(seen: Evidence) -> Sign | None:
-    """No entropy is left: groups are of one text; or by the entropy alone, where the groups do not speak against it."""
+    """No entropy is left: groups have one text, or the entropy is low and the groups do not contradict it."""
     sign, points, (first, last) = _one_text(seen), seen.column("entropy"), seen.ends("entropy")
     weight, begun = weigh(sign, *ONE_TEXT), sign.onset
     # A token of low entropy is not an answer of low entropy: long answers can still all differ.
@@ -286,63 +281,62 @@ def _collapsed(seen: Evidence) -> Sign | None:
     narrow = [name for name in list(OFF)[:4] if seen.option(f"algorithm.{name}", OFF[name]) != OFF[name]]
     drawing = ", ".join(f"algorithm.{name}={seen.option(f'algorithm.{name}')}" for name in narrow)
     facts = {
-        "same": f"in {sign.share} groups all completions are one text" if sign.share.of else "as the entropy says",
+        "same": f"in {sign.share} groups all completions have the same text" if sign.share.of else "low entropy",
         "entropy": seen.entropies,
-        "wider": f"Draw more widely: {drawing} now. Else a lower" if drawing else "A lower",
+        "wider": f"Widen the sampling (now {drawing}). Otherwise: lower" if drawing else "Lower",
     }
     return Sign(sign.share, weight, begun, sign.rows, facts) if weight else None
 
 
 OF_DRAWS = (
     Cause("stop", _cut_by_stop,
-        "Answers are cut by a stop text: {share} completions end at algorithm.stop={option[algorithm.stop]}",
-        "Of these {passed} pass, {unread} cannot be read as a program.",
-        "Drop the stop text, or name one that follows a complete answer."),
+        "Stop text inside answers: {share} completions end at algorithm.stop={option[algorithm.stop]}",
+        "Of these, {passed} pass and {unread} cannot be parsed as a program.",
+        "Remove the stop text, or use one that follows a complete answer."),
     Cause("random_policy", _random,
-        "The policy draws nearly at random: {entropy:.3g} nats a token before any update",
-        "{share} of its answers before training hold no program: no reward can tell them apart. {scratch}",
-        "Begin with a policy that writes the language: model.path, model.name, or +stage=sft first. Of a checkpoint "
-        "that should know it, see whether weights and tokenizer belong together.", (0.8, 0.8)),
+        "Nearly random policy: {entropy:.3g} nats per token before any update",
+        "{share} answers before training contain no program, so no reward can distinguish them. {scratch}",
+        "Start from a policy that knows the language: model.path, model.name, or +stage=sft first. For a trained "
+        "checkpoint, check that weights and tokenizer match.", (0.8, 0.8)),
     Cause("sampling", _drawn_otherwise,
-        "Answers are drawn otherwise than they are measured: {training:.0%} pass in training, {measured:.0%} of the "
-        "same policy's in the evaluation before",
-        "At the same weights only the draws differ: {options}. First verdicts in training: {verdicts}.",
-        "Bring the sampling options of algorithm and evaluation near each other; a temperature of 1 and no filters are "
-        "the policy's own distribution."),
+        "Different sampling in training and evaluation: {training:.0%} pass in training, {measured:.0%} in the evaluation "
+        "before",
+        "The weights are the same and the sampling options differ: {options}. First verdicts in training: {verdicts}.",
+        "Use similar sampling options for algorithm and evaluation. A temperature of 1 without filters samples the "
+        "policy's own distribution."),
     Cause("sampling", _hot,
-        "Answers are drawn nearly at random: algorithm.temperature={option[algorithm.temperature]}",
-        "{share} completions of the first steps hold no program. First verdicts in training: {verdicts}.",
-        "A temperature near 1 is the policy's own distribution.", (0.4, 0.4)),
+        "Nearly random sampling: algorithm.temperature={option[algorithm.temperature]}",
+        "{share} completions of the first steps contain no program. First verdicts in training: {verdicts}.",
+        "Use a temperature near 1, which samples the policy's own distribution.", (0.4, 0.4)),
     Cause("empty", Counted(lambda one: one.empty, is_empty),
-        "Empty answers: {share} completions hold no text",
-        "The policy ends its answer at once, so there is nothing to judge.",
-        "Look at the end-of-text token, at model.chat_template and at algorithm.stop={option[algorithm.stop]}: a stop "
-        "string that matches at once leaves nothing.", (0.8, 0.3)),
+        "Empty answers: {share} completions",
+        "The policy ends its answer immediately, so the verifier has nothing to judge.",
+        "Check the end-of-text token, model.chat_template and algorithm.stop={option[algorithm.stop]}. A stop text that "
+        "matches at once leaves an empty answer.", (0.8, 0.3)),
     Cause("repeats", _repeating,
-        "The sampler repeats itself: in {share} groups all completions are one text",
-        "The policy's own entropy is {entropy:.3g} nats a token over {length:.3g} tokens: equal draws cannot be "
-        "chance.",
-        "Look at the sampler's seeds: each sample of a group needs a draw of its own.",
+        "Repeated samples: in {share} groups all completions have the same text",
+        "The policy's entropy is {entropy:.3g} nats per token over {length:.3g} tokens, so equal samples are not chance.",
+        "Check the sampler's seeds: each sample of a group needs its own random draw.",
         ONE_TEXT, explains=("entropy_collapse",)),
 )  # fmt: skip
 
 OF_ANSWERS = (
     Cause("entropy_collapse", _collapsed,
         "Entropy collapse: {same}",
-        "Where all answers to a prompt are the same, none is better than another and nothing is learned. {entropy}",
-        "{wider} optimizer.lr, algorithm.entropy_coef or algorithm.kl_coef above 0, a wider algorithm.clip_high; "
-        "resume from a checkpoint before the collapse.", ONE_TEXT, explains=("dead_failed", "dead_solved")),
+        "If all answers to a prompt are equal, no answer is better than another and the policy learns nothing. {entropy}",
+        "{wider} optimizer.lr, algorithm.entropy_coef or algorithm.kl_coef above 0, a larger algorithm.clip_high. Resume "
+        "from a checkpoint before the collapse.", ONE_TEXT, explains=("dead_failed", "dead_solved")),
     Cause("no_end", _endless,
-        "Answers do not end: {share} completions reached their limit of {option[model.max_completion_tokens]} tokens, "
-        "with a complete answer in them",
-        "Of those examined {done} hold a program, or more text than the gold: the policy writes its answer and never "
-        "the token that ends one.",
-        "See that the end-of-text token of tokenizer_config.json and generation_config.json is the one that the model "
-        "learned to write, and model.chat_template; or name a text that ends an answer (algorithm.stop, "
-        "evaluation.stop).", (0.95, 0.9), explains=("truncation", "dead_failed", "none_pass")),
+        "Missing end of text: {share} completions contain a complete answer and reached the limit of "
+        "{option[model.max_completion_tokens]} tokens",
+        "Of the examined completions, {done} contain a program, or more text than the reference answer. The policy "
+        "writes its answer and never the end-of-text token.",
+        "Check that the end-of-text token of tokenizer_config.json and generation_config.json is the one that the model "
+        "learned, and check model.chat_template. Or set a text that ends an answer (algorithm.stop, evaluation.stop).",
+        (0.95, 0.9), explains=("truncation", "dead_failed", "none_pass")),
     Cause("truncation", Counted(lambda one: one.truncated, lambda row: row.completion.truncated),
-        "Truncation: {share} completions were cut at their limit of {option[model.max_completion_tokens]} tokens",
-        "An answer that is cut off is not judged and counts as failed, however good it was.",
-        "Raise model.max_completion_tokens, or teach shorter answers first (+stage=sft); a policy that never ends its "
+        "Truncation: {share} completions reached the limit of {option[model.max_completion_tokens]} tokens",
+        "A truncated answer is not judged and counts as failed.",
+        "Raise model.max_completion_tokens, or teach shorter answers first (+stage=sft). A policy that never ends its "
         "answer lacks its end-of-text token.", (0.85, 0.25)),
 )  # fmt: skip

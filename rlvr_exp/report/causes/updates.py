@@ -9,8 +9,7 @@ from operator import methodcaller
 from statistics import fmean, median
 from typing import Any
 
-from rlvr_exp.config.advice import TOO_HIGH
-from rlvr_exp.config.suited import usual_rate
+from rlvr_exp.config.suited import TOO_HIGH, usual_rate
 from rlvr_exp.report.data import StepCounts
 from rlvr_exp.report.evidence import (
     Cause,
@@ -59,7 +58,7 @@ def broken(seen: Evidence) -> Break | None:
     rate, large = _rate_in_words(seen)
     facts = [found[1] for found in (unsound, garbled) if found] + _grown(seen)
     if not facts and large and (_degenerate(seen) or seen.losses):
-        facts = [f"Since the rate rose, answers became worse or all alike. {seen.outcome[1]}."]
+        facts = [f"After the rate rose, answers became worse or equal. {seen.outcome[1]}."]
     if not seen.trains or not facts:
         return None
     fell = [halfway(seen.series, lambda one: one.group_success)] if seen.losses else []
@@ -68,29 +67,29 @@ def broken(seen: Evidence) -> Break | None:
 
 
 def _sign(seen: Evidence, begun: int, found: Break | None, weight: Weight = Weight.BLOCKS, **facts: Any) -> Sign:
-    told = {"step": begun, "facts": found.facts if found else "", **facts}
-    return Sign(weight=weight, onset=begun, rows=seen.failed(begun), facts=told)
+    known = {"step": begun, "facts": found.facts if found else "", **facts}
+    return Sign(weight=weight, onset=begun, rows=seen.failed(begun), facts=known)
 
 
 def _exploding(seen: Evidence) -> Sign | None:
     found = broken(seen)
-    what = "loss or gradient is not a number" if found and found.unsound else "the policy breaks"
+    what = "non-finite loss or gradient" if found and found.unsound else "the policy breaks"
     return _sign(seen, found.step, found, what=what) if found else None
 
 
 def _by_decay(seen: Evidence) -> Sign | None:
-    """The effect of weight decay on a policy that got worse, where it is large."""
+    """A large weight decay of a policy that became worse."""
     found, decay = broken(seen), seen.number("optimizer.weight_decay")
     if decay < LARGE_DECAY or not seen.trains or (found and (found.unsound or found.large)):
         return None
     if not found and not seen.losses:
         return None
-    words = f"optimizer.weight_decay={decay:g} adds so many times the weights to their gradients."
+    words = f"optimizer.weight_decay={decay:g} adds this multiple of the weights to their gradients."
     if seen.class_of("optimizer") in DECOUPLED:
         rates = seen.column("learning_rate")
         steps = [after - before for (before, _), (after, _) in pairwise([(0, 0.0), *rates])]
         taken = 1 - math.exp(-decay * sum(rate * count for (_, rate), count in zip(rates, steps, strict=True)))
-        words = f"optimizer.weight_decay={decay:g} took {taken:.0%} from every matrix." if taken >= TAKEN else ""
+        words = f"optimizer.weight_decay={decay:g} removed {taken:.0%} of every matrix." if taken >= TAKEN else ""
     return _sign(seen, found.step if found else _jump(seen), found, decay=words) if words else None
 
 
@@ -124,7 +123,7 @@ def _grown(seen: Evidence) -> list[str]:
     first, last = seen.ends("grad_norm")
     # A penalty that outweighs the reward has a gradient of its own size, and breaks nothing.
     grown = last > JUMP * first and last > LARGE_NORM and penalised(seen) < DROWNS
-    return [f"The gradient's norm grew from {first:.3g} to {last:.3g}."] if grown else []
+    return [f"The gradient norm grew from {first:.3g} to {last:.3g}."] if grown else []
 
 
 def _not_finite(seen: Evidence) -> tuple[int, str] | None:
@@ -146,11 +145,11 @@ def _not_finite(seen: Evidence) -> tuple[int, str] | None:
         rows.append((int(match[1] or match[2]), "loss"))
     if not rows:
         return None
-    return min(rows)[0], f"{len({step for step, _ in rows}):,} steps had a loss or gradient that is no finite number."
+    return min(rows)[0], f"{len({step for step, _ in rows}):,} steps had a non-finite loss or gradient."
 
 
 def _counts(seen: Evidence) -> list[Callable[[StepCounts], int]]:
-    """Ways to count completions without a program, each of which must have grown. Truncated ones count only where tokens have
+    """Ways to count completions without a program, each of which must have grown. Truncated ones count only if tokens have
     become random, or nearly certain: long answers are not broken; but answers that were truncated before did not break."""
     first, last = seen.ends("entropy")
     other = last > RANDOM * first or last < SUNK * first or _rate_in_words(seen)[1]
@@ -171,7 +170,7 @@ def _garbled(seen: Evidence) -> tuple[int, str] | None:
     half = (first.value + last.value) / 2
     begun = next((one.step for one in seen.series if one.samples and unreadable(one) / one.samples >= half), 0)
     return begun, (
-        f"Answers that cannot be read (no program, cut off, empty) went from {first.value:.0%} to {last.value:.0%}"
+        f"Unreadable answers (no program, truncated, empty) went from {first.value:.0%} to {last.value:.0%}"
         f"{f', success from {success.first:.1%} to {success.last:.1%}' if success else ''}. {seen.entropies}"
     )
 
@@ -189,7 +188,7 @@ def _rate_in_words(seen: Evidence) -> tuple[str, bool]:
         return "", False
     usual = usual_rate(int(seen.of_model("total") or 1), seen.imitates, seen.adapts)
     large = seen.by_adam and max(rates) > TOO_HIGH * usual
-    return f"The learning rate came to {max(rates):.3g}{', far past any in use' if large else ''}.", large
+    return f"The learning rate reached {max(rates):.3g}{', far above usual rates' if large else ''}.", large
 
 
 def _jump(seen: Evidence) -> int:
@@ -207,34 +206,36 @@ def _far(seen: Evidence) -> Sign | None:
     return Sign(weight=weight, onset=begun, rows=seen.rollouts[::-1], facts={"first": middle(points[:1]), "last": last})
 
 
+RESUME = "Resume from a checkpoint before that step."
+
 OF_BREAKING = (
     Cause("kl_holds", _by_penalty,
-        "The KL penalty of {penalty:.3g} drowns the reward; the policy breaks at step {step}",
+        "KL penalty outweighs the reward: {penalty:.3g}; the policy breaks at step {step}",
         "{facts}",
-        "A smaller algorithm.kl_coef ({option[algorithm.kl_coef]} now): 0 to 0.05 is usual.",
+        "Use a smaller algorithm.kl_coef (now {option[algorithm.kl_coef]}). 0 to 0.05 is usual.",
         explains=("exploding", "kl"), later=2),
     Cause("entropy_bonus", _by_bonus,
-        "The entropy bonus drowns the reward: algorithm.entropy_coef={option[algorithm.entropy_coef]} times an entropy "
-        "of {last:.2g} nats, from step {step}",
-        "Entropy of a token rose from {first:.3g} to {last:.3g} nats: the bonus comes to {part:.2g}, where advantages "
-        "are of size 1, and success does not rise. {facts}",
-        "A smaller algorithm.entropy_coef: 0 to 0.01 is usual; resume from a checkpoint before that step.",
+        "Entropy bonus outweighs the reward: algorithm.entropy_coef={option[algorithm.entropy_coef]} times {last:.2g} "
+        "nats, from step {step}",
+        "Entropy per token rose from {first:.3g} to {last:.3g} nats. The bonus is {part:.2g}, advantages have a size of 1, "
+        "and success does not rise. {facts}",
+        "Use a smaller algorithm.entropy_coef. 0 to 0.01 is usual. " + RESUME,
         explains=("exploding", "worse", "parse", "truncation"), later=2),
     Cause("weight_decay", _by_decay,
-        "Weight decay takes the policy apart at step {step}",
+        "Weight decay destroys the policy at step {step}",
         "{facts} {decay}",
-        "A smaller optimizer.weight_decay: 0 to 0.1 is usual; resume from a checkpoint before that step.",
+        "Use a smaller optimizer.weight_decay. 0 to 0.1 is usual. " + RESUME,
         explains=("exploding",), later=2),
     Cause("exploding", _exploding,
         "Exploding updates: {what} at step {step}",
         "{facts}",
-        "A lower optimizer.lr ({option[optimizer.lr]} now), a longer scheduler.warmup_steps, a smaller "
-        "optimizer.max_grad_norm; resume from a checkpoint before that step.", later=2),
+        "Use a lower optimizer.lr (now {option[optimizer.lr]}), more scheduler.warmup_steps, or a smaller "
+        "optimizer.max_grad_norm. " + RESUME, later=2),
     Cause("kl", _far,
-        "KL blow-up: {last:.3g} nats a token from the reference, {first:.3g} at first",
-        "The policy has left the texts that it began with; its reward no longer means the same.",
-        "A higher algorithm.kl_coef ({option[algorithm.kl_coef]} now) or a lower optimizer.lr "
-        "({option[optimizer.lr]}).", later=2),
+        "KL divergence too large: {last:.3g} nats per token from the reference, {first:.3g} at first",
+        "The policy has left the texts that it started with, and its reward no longer means the same.",
+        "Use a higher algorithm.kl_coef (now {option[algorithm.kl_coef]}) or a lower optimizer.lr (now "
+        "{option[optimizer.lr]}).", later=2),
 )  # fmt: skip
 
 
@@ -374,13 +375,13 @@ def _held(seen: Evidence) -> Sign | None:
         return None
     facts = {
         "distance": distance, "steps": steps, "penalty": penalised(seen),
-        "allowed": f"It lets success rise by about {100 * allowed:.1g} points at most." if 0 < allowed < 1 else "",
+        "allowed": f"It allows success to rise by at most about {100 * allowed:.1g} points." if 0 < allowed < 1 else "",
     }  # fmt: skip
     return Sign(weight=Weight.HOLDS_BACK, facts=facts)
 
 
 def _worth_of_advantages(seen: Evidence) -> float:
-    """Covariance of advantage and success; infinite where nothing was trained on."""
+    """Covariance of advantage and success; infinite without trained samples."""
     learned = [(row.advantage, row.completion.correct) for row in seen.rollouts if row.advantage is not None]
     if not learned:
         return math.inf
@@ -389,8 +390,8 @@ def _worth_of_advantages(seen: Evidence) -> float:
 
 
 def _other_policy(seen: Evidence) -> Sign | None:
-    told = "the engine that samples is not the policy" in seen.reason or "adapter ignored" in seen.reason
-    return Sign(weight=Weight.BLOCKS) if told else None
+    differs = "the engine that samples is not the policy" in seen.reason or "adapter ignored" in seen.reason
+    return Sign(weight=Weight.BLOCKS) if differs else None
 
 
 def _off_ratio(seen: Evidence) -> Sign | None:
@@ -404,73 +405,73 @@ def _off_ratio(seen: Evidence) -> Sign | None:
     if not (moved > limit or (wide and clipped > CLIPPED)):
         return None
     remedy = (
-        "The two compute different probabilities: see model.dtype, run.probe and sampling filters."
+        "Sampler and trainer compute different probabilities. Check model.dtype, run.probe and the sampling filters."
         if fresh
-        else "Fewer algorithm.iterations or rollout_steps, or a lower optimizer.lr."
+        else "Use fewer algorithm.iterations or rollout_steps, or a lower optimizer.lr."
     )
     facts = {
         "moved": moved, "limit": limit, "clipped": clipped, "kind": "fresh" if fresh else "reused",
-        "accounts": "rounding" if fresh else "reuse", "remedy": remedy,
+        "accounts": "Rounding" if fresh else "Reuse", "remedy": remedy,
     }  # fmt: skip
     return Sign(weight=Weight.BLOCKS if moved > 10 * limit else Weight.HOLDS_BACK, facts=facts)
 
 
 RATE = (
-    "optimizer.lr={option[optimizer.lr]} now; 2e-4 to 8e-4 suits the embedded model, 1e-6 to 1e-5 a large one, ten times "
-    "that an adapter. See scheduler.warmup_steps too."
+    "optimizer.lr is {option[optimizer.lr]}. Usual rates: 2e-4 to 8e-4 for the embedded model, 1e-6 to 1e-5 for a large "
+    "model, ten times that for an adapter. Check scheduler.warmup_steps, too."
 )
 
 OF_UPDATES = (
     Cause("learning_rate", training(_no_rate),
-        "The learning rate is zero in {idle} steps",
-        "Its highest value is {peak:g}: no weight moves by it. {why}",
+        "Zero learning rate in {idle} steps",
+        "Its highest value is {peak:g}, which changes no weight. {why}",
         RATE, explains=("unmoved",)),
     Cause("learning_rate", training(_rate_still_rising),
-        "The learning rate stays near zero: the warm-up is longer than the run",
-        "The warm-up takes {warmup:.0f} steps, the run has {steps}: the rate came to {peak:.2g} of "
+        "Learning rate near zero: the warm-up is longer than the run",
+        "The warm-up takes {warmup:.0f} steps and the run has {steps}. The rate reached {peak:.2g} of "
         "{option[optimizer.lr]}.",
         RATE, explains=("unmoved",)),
     Cause("learning_rate", training(_rate_gone),
-        "The learning rate is zero in {idle} steps",
-        "It is {peak:.2g} at its highest and falls to nothing after step {last}.",
+        "Zero learning rate in {idle} steps",
+        "Its highest value is {peak:.2g}, and it falls to zero after step {last}.",
         RATE),
     Cause("untrained", training(_untrained),
-        "Hardly a parameter is trained: {trained:,} of {total:,}",
-        "The rest is frozen, and what is left can say little.",
-        "See model.freeze and model.adapter.targets.", explains=("unmoved",)),
+        "Few trained parameters: {trained:,} of {total:,}",
+        "The other parameters are frozen.",
+        "Check model.freeze and model.adapter.targets.", explains=("unmoved",)),
     Cause("no_gradient", training(_no_gradient),
-        "The gradient is zero in {share} rows",
-        "{learned:,.0f} samples were learned from, and no parameter felt it.",
-        "See which parameters are trained (manifest.json, model.freeze), and that advantages reach the loss.",
+        "Zero gradient in {share} rows",
+        "The run trained on {learned:,.0f} samples, and no parameter had a gradient.",
+        "Check which parameters are trained (manifest.json, model.freeze), and that advantages reach the loss.",
         explains=("unmoved",)),
     Cause("clipped", training(_clipped),
-        "Gradients are clipped to next to nothing in {share} rows",
-        "Their norm is {norm:.3g}, {clipped:.2g} after clipping to "
-        "optimizer.max_grad_norm={option[optimizer.max_grad_norm]}: {left:.2g} of an update is left.",
+        "Gradients clipped to almost zero in {share} rows",
+        "Their norm is {norm:.3g}, and {clipped:.2g} after clipping to "
+        "optimizer.max_grad_norm={option[optimizer.max_grad_norm]}. {left:.2g} of an update is left.",
         "Raise optimizer.max_grad_norm to about the usual norm.", explains=("unmoved",)),
     Cause("clip_range", training(_narrow_range),
-        "The clipping range is too narrow: in {share} rows more than 30% of the tokens have a clipped ratio",
-        "algorithm.clip_low={low:g} and clip_high={high:g}: after the first of several updates on the same samples "
-        "hardly a token still counts. Median share: {median:.0%}.",
+        "Clipping range too narrow: in {share} rows more than 30% of the tokens have a clipped ratio",
+        "algorithm.clip_low={low:g} and clip_high={high:g}: after the first of several updates on the same samples, few "
+        "tokens count. Median share of clipped tokens: {median:.0%}.",
         "0.2 on both sides is usual."),
     Cause("unmoved", training(_unmoved),
-        "The policy has hardly moved: {share} held-out answers changed in {steps} steps",
+        "The policy hardly changed: {share} held-out answers differ after {steps} steps",
         "Held-out tasks are sampled with the same random draws before and after. The highest learning rate was "
-        "{peak:.2g}; gradients have a norm of {norm:.3g}.",
-        "A higher optimizer.lr, or a smaller optimizer.eps; or see whether updates reach the weights that sample "
-        "(sync/probe_gap) and which are trained."),
+        "{peak:.2g}, and the gradient norm {norm:.3g}.",
+        "Use a higher optimizer.lr or a smaller optimizer.eps. Or check that updates reach the weights that sample "
+        "(sync/probe_gap), and which weights are trained."),
     Cause("ratio", training(_other_policy),
-        "The engine that samples is not the policy that is trained",
-        "Their log-probabilities of the same texts differ; the run's own reason has the figures.",
-        "The reason says what to look at.", later=3),
+        "The engine does not sample from the trained policy",
+        "The log-probabilities of engine and trainer differ for the same texts. The run's reason has the numbers.",
+        "Follow the run's reason.", later=3),
     Cause("ratio", training(_off_ratio),
-        "Ratio off 1: {moved:.3g} nats a token between sampler and trainer on {kind} samples",
-        "A KL of {limit:g} is what {accounts} accounts for; {clipped:.0%} of tokens have a clipped ratio.",
+        "Ratio differs from 1: {moved:.3g} nats per token between sampler and trainer on {kind} samples",
+        "{accounts} explains a KL of {limit:g}. {clipped:.0%} of the tokens have a clipped ratio.",
         "{remedy}", later=3),
     Cause("kl_holds", training(_held),
-        "The KL penalty holds the policy at its reference: algorithm.kl_coef={option[algorithm.kl_coef]}",
-        "It is {distance:.2g} nats a token from where it began after {steps} steps, which takes {penalty:.2g} from the "
-        "loss: an answer that passes earns about 1. {allowed}",
-        "A kl_coef of 0 to 0.05 is usual.", explains=("exploding", "unmoved")),
+        "KL penalty holds the policy at its reference: algorithm.kl_coef={option[algorithm.kl_coef]}",
+        "After {steps} steps the policy is {distance:.2g} nats per token from its reference. The penalty is "
+        "{penalty:.2g}; a passing answer earns about 1. {allowed}",
+        "Use an algorithm.kl_coef of 0 to 0.05.", explains=("exploding", "unmoved")),
     *OF_BREAKING,
 )  # fmt: skip

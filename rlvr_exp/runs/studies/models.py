@@ -12,8 +12,8 @@ from statistics import fmean
 from typing import Any
 
 from rlvr_exp.config import study as options
-from rlvr_exp.config.scales import HELD_OUT_BITS, HELD_OUT_LOSS
 from rlvr_exp.core.crossed import holm
+from rlvr_exp.core.measures import HELD_OUT_BITS, HELD_OUT_LOSS
 from rlvr_exp.core.statistics import LEVEL, Estimate, mean_p_value, rank_correlation, t_interval
 from rlvr_exp.evaluation.paired import FLOOR, of_few_seeds
 from rlvr_exp.records import manifest

@@ -12,16 +12,16 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config import search as options
+from rlvr_exp.config import study as options
 from rlvr_exp.config.load import resolved
-from rlvr_exp.config.scales import scale_of
 from rlvr_exp.config.schema_check import Checked
-from rlvr_exp.config.search import Dimension, dimensions
+from rlvr_exp.config.study import Dimension, dimensions
 from rlvr_exp.core.errors import BAD_INPUT, DONE, FAULT, GUARD, INTERRUPTED, InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
+from rlvr_exp.core.measures import scale_of
 from rlvr_exp.core.statistics import Estimate
+from rlvr_exp.records.context import COMPLETED, STATUS, read_summary
 from rlvr_exp.records.fingerprint import flat
-from rlvr_exp.records.summary import COMPLETED, STATUS, read_summary
 from rlvr_exp.records.tracking import Row, read_metrics
 from rlvr_exp.report.plots import Curve, Drawing, curves, intervals
 from rlvr_exp.runs.comparison import Values, Wording, arm_values, budgets, compared, interval, level, measured, unequal

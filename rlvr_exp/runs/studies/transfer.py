@@ -18,7 +18,7 @@ from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.statistics import LEVEL, Permuted, mantel
 from rlvr_exp.evaluation.arms import BEFORE
 from rlvr_exp.evaluation.task_similarity import Profile, inputs, programs, similarity
-from rlvr_exp.records.summary import read_benchmark
+from rlvr_exp.records.context import read_benchmark
 from rlvr_exp.report.plots import Curve, Drawing, curves, intervals
 from rlvr_exp.runs.comparison import (
     Contrast,

@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rlvr_exp.config import search as options
-from rlvr_exp.config.search import CHOICE, Dimension, dimensions, text_of
+from rlvr_exp.config import study as options
+from rlvr_exp.config.study import CHOICE, Dimension, dimensions, text_of
 from rlvr_exp.core.crossed import holm
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import derive, stream

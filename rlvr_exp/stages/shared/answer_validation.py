@@ -16,7 +16,7 @@ from rlvr_exp.episodes.types import TRUNCATED
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.tasks.row_file import lines
+from rlvr_exp.tasks.rows import lines
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Request, Verdict, Verifier
 
 OPTION = "validate.answers"

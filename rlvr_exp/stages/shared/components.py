@@ -9,9 +9,8 @@ from typing import TypeVar
 import torch
 
 from rlvr_exp.config.engine import is_server
-from rlvr_exp.config.roles import of_role, role_names
-from rlvr_exp.config.stages import reads
-from rlvr_exp.config.teams import starts, team_of
+from rlvr_exp.config.roles import of_role, role_names, starts, team_of
+from rlvr_exp.config.schema import reads
 from rlvr_exp.core.domains import load
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform
@@ -19,14 +18,13 @@ from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.leakage import apart, check_leakage
 from rlvr_exp.launch.data_check import HELD_OUT, no_split, not_for_training, reasons, vote_problems
 from rlvr_exp.models.parameters import parameters
-from rlvr_exp.models.policy import Policies, Policy, load_policy
-from rlvr_exp.models.role_policies import load_roles
-from rlvr_exp.models.tokenizer_training import build_tokenizer, training_texts
+from rlvr_exp.models.policy import Policies, Policy, load_policy, load_roles
+from rlvr_exp.models.random_weights import build_tokenizer, training_texts
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.rollouts.engines.base import SamplingEngine
-from rlvr_exp.rollouts.engines.served_policy import served_policy
+from rlvr_exp.rollouts.engines.server import served_policy
 from rlvr_exp.stages.shared.domain import build_domain
 from rlvr_exp.stages.shared.engine_setup import start_engine
 from rlvr_exp.stages.shared.gold_check import check_golds, check_references

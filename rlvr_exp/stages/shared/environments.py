@@ -4,11 +4,10 @@ from functools import partial
 
 from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.schema import reads
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.environments.single_turn import SingleTurn
-from rlvr_exp.rollouts.rollout_loop import generate_and_verify
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, generate_and_verify
 from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.stages.shared.components import RunComponents
 from rlvr_exp.verifiers.base import KeepsOutputs

@@ -9,7 +9,7 @@ from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.run import Select
 from rlvr_exp.core.sealed import STEP
-from rlvr_exp.models.zero3 import gathered_weights
+from rlvr_exp.models.parameters import gathered_weights
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.fingerprint import run_fingerprint
 from rlvr_exp.records.manifest import resumed_from
@@ -17,9 +17,9 @@ from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.training.checkpoints import Checkpoints, Contents, Policies, placed, restore
 from rlvr_exp.training.learner import Learner
 from rlvr_exp.training.loop import Feed, Loop, Measurement
-from rlvr_exp.training.resource_use import ResourceTrends, StepClock
 from rlvr_exp.training.row_log import RowLog
 from rlvr_exp.training.selection import Selection
+from rlvr_exp.training.step_log import ResourceTrends, StepClock
 
 
 @dataclass(frozen=True)

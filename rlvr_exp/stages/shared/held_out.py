@@ -10,7 +10,7 @@ from typing import Any
 
 from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.run import Select, planned
-from rlvr_exp.config.stages import trains
+from rlvr_exp.config.schema import trains
 from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.phase import EVALUATE, phase
@@ -23,10 +23,10 @@ from rlvr_exp.evaluation.saved import measurement, recall, remember, save, saved
 from rlvr_exp.evaluation.text_similarity import metrics_by_role
 from rlvr_exp.evaluation.vote import EvaluationVote
 from rlvr_exp.launch.data_check import excess_problems, no_vote
-from rlvr_exp.models.zero3 import gathered_weights
+from rlvr_exp.models.parameters import gathered_weights
 from rlvr_exp.records import manifest
-from rlvr_exp.records.completion_journal import FOLDER, CompletionJournal
 from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.resumable_jsonl import FOLDER, CompletionJournal
 from rlvr_exp.records.rollout_files import EvalSample, When
 from rlvr_exp.report.tasks import save_task_index, save_task_table
 from rlvr_exp.rollouts.distributed import broadcast_object, rank

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.config.load import build
-from rlvr_exp.config.roles import of_role
-from rlvr_exp.config.stages import reads
-from rlvr_exp.config.teams import team_node
+from rlvr_exp.config.roles import of_role, team_node
+from rlvr_exp.config.schema import reads
 
 
 def learning_roles(config, roles: Sequence[str]) -> Callable[[int], Sequence[str]]:

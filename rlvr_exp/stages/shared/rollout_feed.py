@@ -13,7 +13,7 @@ from rlvr_exp.rollouts.collect import Collector, Rollouts
 from rlvr_exp.rollouts.distributed import all_reduce_counters
 from rlvr_exp.rollouts.groups import Groups
 from rlvr_exp.stages.shared.verifier_setup import system_metrics
-from rlvr_exp.training.rl_learner import RLLearner
+from rlvr_exp.training.learner import RLLearner
 from rlvr_exp.training.step_log import rollout_rows
 from rlvr_exp.verifiers.base import Verifier
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.algorithms.examples import Example, Examples
-from rlvr_exp.config.self_play import KINDS, SelfPlay
+from rlvr_exp.algorithms.sft import Example, Examples
+from rlvr_exp.config.solutions import KINDS, SelfPlay
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts

@@ -7,18 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.curriculum import Manual
+from rlvr_exp.config.data import Manual
 from rlvr_exp.config.load import build
 from rlvr_exp.config.model import has_adapter, is_adapter
 from rlvr_exp.config.names import near_path
 from rlvr_exp.config.needs import weights_missing
 from rlvr_exp.config.options import SCHEMAS
-from rlvr_exp.config.roles import of_role
+from rlvr_exp.config.roles import of_role, starts, team_of
 from rlvr_exp.config.run import planned
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.self_play import HINDSIGHT
-from rlvr_exp.config.stages import reads
-from rlvr_exp.config.teams import starts, team_of
+from rlvr_exp.config.schema import Config, reads
+from rlvr_exp.config.solutions import HINDSIGHT
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.evaluation.leakage import apart, check_leakage, check_selection
@@ -92,7 +90,7 @@ def _of_solutions(config: Config) -> None:
     """The file that solutions are imported from."""
     options = config.solutions
     if options is not None and options.action == "import" and Path(options.input).is_file():
-        from rlvr_exp.solutions.rows import checked_rows
+        from rlvr_exp.solutions.record import checked_rows
 
         checked_rows(Path(options.input))
 

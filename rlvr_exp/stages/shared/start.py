@@ -10,8 +10,7 @@ from pathlib import Path
 
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.load import build
-from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stages import reads
+from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.launch.inference_inputs import input_problems
 from rlvr_exp.launch.preflight import missing_problems, preflight_problems

@@ -4,13 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from rlvr_exp.algorithms.examples import Examples
+from rlvr_exp.algorithms.sft import Examples
 from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.core.shares import normalized
-from rlvr_exp.curriculum.base import Curriculum
-from rlvr_exp.curriculum.static import Mixed
+from rlvr_exp.curriculum.base import Curriculum, Mixed
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.sources import by_source
 from rlvr_exp.training.example_order import MixedPasses, Order, Passes

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlvr_exp.tasks.base import Candidate, Domain, Task
-from rlvr_exp.tasks.completion import syntax_fault
 from rlvr_exp.tasks.formats.rows import as_program, format_of
 from rlvr_exp.tasks.mutants import changed_line, chosen, stub_programs
+from rlvr_exp.tasks.python_syntax import syntax_fault
 from rlvr_exp.verifiers.universal import fixed_answers
 
 KINDS = ("gold", "wrong", "hollow", "mutant", "universal")

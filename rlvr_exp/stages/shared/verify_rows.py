@@ -10,10 +10,10 @@ from typing import Any
 
 from rlvr_exp.core.errors import Interrupted, RlvrError
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.verdict_file import VerdictCounter, VerdictFile, row_of
+from rlvr_exp.records.resumable_jsonl import VerdictCounter, VerdictFile, row_of
 from rlvr_exp.stages.shared.verifier_setup import system_metrics
 from rlvr_exp.tasks.formats.rows import Malformed, read_row
-from rlvr_exp.tasks.row_file import RowLine
+from rlvr_exp.tasks.rows import RowLine
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.futures import OrderedFutures, Pending, completed_future
 from rlvr_exp.verifiers.guarded import NoVerdictRate

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from rlvr_exp.tasks.formats.fields import Fault, Fields, optional_text, text_of, wrong
-from rlvr_exp.tasks.formats.limits import Limits, limits_of
-from rlvr_exp.tasks.formats.python import CodeInputs, PythonFormat, program_prompt
+from rlvr_exp.tasks.formats.base import CodeInputs, PythonFormat, program_prompt
+from rlvr_exp.tasks.formats.fields import Fault, Fields, Limits, limits_of, optional_text, text_of, wrong
 from rlvr_exp.tasks.suites import suite_of
 
 

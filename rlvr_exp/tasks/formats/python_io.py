@@ -4,9 +4,8 @@ import ast
 from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
-from rlvr_exp.tasks.formats.fields import Fault, Fields, kind_of, short, wrong
-from rlvr_exp.tasks.formats.limits import LARGEST, Limits, limits_of
-from rlvr_exp.tasks.formats.python import CodeInputs, PythonFormat, program_prompt
+from rlvr_exp.tasks.formats.base import CodeInputs, PythonFormat, program_prompt
+from rlvr_exp.tasks.formats.fields import LARGEST, Fault, Fields, Limits, kind_of, limits_of, short, wrong
 
 SHOWN = 3
 """Cases shown by a prompt that is written from a problem."""

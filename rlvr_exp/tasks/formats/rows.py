@@ -4,14 +4,14 @@ Owns the list of formats. Whatever a row holds, the result is a Row or a Malform
 there. Keys that a format does not name are ignored: data sets have their own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rlvr_exp.core.domains import domains, load
-from rlvr_exp.tasks.base import Candidate, Task
+from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.formats.base import Format
-from rlvr_exp.tasks.formats.fields import Fault, RowId, identity_of, object_of
+from rlvr_exp.tasks.formats.fields import Fault, Fields, RowId, identity_of, object_of, optional_text
 from rlvr_exp.tasks.formats.pytest_suite import PytestSuite
 from rlvr_exp.tasks.formats.python_io import PythonIO
 
@@ -59,3 +59,48 @@ def read_row(line: bytes, name: str) -> Row | Malformed:
         return Row(identity, FORMATS[name].read_problem(fields), FORMATS[name].read_candidate(fields))
     except Fault as fault:
         return Malformed(identity, str(fault))
+
+
+def prompt_of(fields: Fields, form: Format, problem: Any) -> str:
+    """The prompt of a row. Raises Fault."""
+    given = optional_text(fields, "prompt")
+    return form.prompt(problem) if given is None else given.removesuffix("\n") + "\n"
+
+
+class RowDomain(Domain):
+    """The domain of rows in one format, by its name."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self._format = FORMATS[name]
+
+    def splits(self) -> Mapping[str, Sequence[Task]]:
+        return {}
+
+    def task(self, fields: Fields) -> Task:
+        """The task of a row. Raises Fault."""
+        problem = self._format.read_problem(fields)
+        return Task(str(fields["id"]), self.name, 0.0, prompt_of(fields, self._format, problem), problem)
+
+    def task_prompt(self, task: Task) -> str:
+        return task.inputs
+
+    def parse(self, completion: str, task: Task) -> Candidate:
+        return self._format.parse(completion, task.problem)
+
+
+def fault_of(problem: Any, candidate: Candidate) -> str:
+    """The syntax error, in a line; empty where there is none, or for a problem of a user's own."""
+    if candidate.text is None:
+        return candidate.fault or "no answer in the text"
+    form = format_of(problem)
+    return form.fault(problem, candidate.text) if form else ""
+
+
+def laid_out(problem: Any, candidate: Candidate) -> str | None:
+    """The candidate in its language's usual layout; None where it has a fault, or no layout that is surely the same:
+    the syntax trees are equal, docstrings to the letter, or the actions are."""
+    form = format_of(problem)
+    if candidate.text is None or form is None or form.fault(problem, candidate.text):
+        return None
+    return form.layout(problem, candidate.text)

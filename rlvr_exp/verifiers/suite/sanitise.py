@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.completion import before_lone_fence, suite_blocks, unified, unquoted, without_thoughts
-from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.suite.shape import bound_names

@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.python_io import PythonIO

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from python_arena import PROBLEM, PROGRAM, double, judge, limited
 
-from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 
 ROOMY = Limits(cpu_s=4.0, wall_s=20.0, memory_mb=512)

@@ -7,8 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rlvr_exp.domains.arc.grid import Grid
-from rlvr_exp.domains.arc.puzzle import ArcPuzzle
+from rlvr_exp.domains.arc.puzzle import ArcPuzzle, Grid
 
 IDS = st.text(st.sampled_from("abcdef0123456789_"), min_size=1, max_size=8)
 

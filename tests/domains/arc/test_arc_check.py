@@ -9,13 +9,13 @@ from arc_samples import many, write_folder
 from makers import made
 
 from rlvr_exp.core.errors import GuardStop, InputError
-from rlvr_exp.domains.arc import check
+from rlvr_exp.domains.arc import tasks
 
 
 def test_what_is_there_is_counted(tmp_path: Path) -> None:
-    tasks = list(many(30).items())
-    write_folder(tmp_path / "data" / "training", dict(tasks[:20]))
-    write_folder(tmp_path / "data" / "evaluation", dict(tasks[20:]))
+    given = list(many(30).items())
+    write_folder(tmp_path / "data" / "training", dict(given[:20]))
+    write_folder(tmp_path / "data" / "evaluation", dict(given[20:]))
     text, counts = made(tmp_path, "arc_check", f"prepare.path={tmp_path}/data")
     lines = text.splitlines()
     assert "tasks: 30 in 2 families" in lines and "pairs: 30 train, 30 test" in lines
@@ -38,7 +38,7 @@ def test_a_prompt_that_loses_its_puzzle_stops_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[str], str]
 ) -> None:
     write_folder(tmp_path / "data", many(3))
-    write = check.wording.write
-    monkeypatch.setattr(check.wording, "write", lambda puzzle, options: damage(write(puzzle, options)))
+    write = tasks.wording.write
+    monkeypatch.setattr(tasks.wording, "write", lambda puzzle, options: damage(write(puzzle, options)))
     with pytest.raises(GuardStop, match="do not read back: 3\n"):
         made(tmp_path, "arc_check", f"prepare.path={tmp_path}/data")

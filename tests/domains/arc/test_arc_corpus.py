@@ -4,13 +4,22 @@ import pytest
 from thinning import thinned
 
 from rlvr_exp.core import seeds
-from rlvr_exp.corpora.splits import text_of
-from rlvr_exp.domains.arc.generator import mixture
-from rlvr_exp.domains.arc.generator.build import build_splits
-from rlvr_exp.domains.arc.generator.catalogue import FAMILIES
-from rlvr_exp.domains.arc.generator.compose import load, render, size_names
-from rlvr_exp.domains.arc.generator.sampling import Draw
-from rlvr_exp.domains.arc.generator.task import EMBEDDED, Trace, between, build, shape, unambiguous
+from rlvr_exp.domains.arc.generator import corpus
+from rlvr_exp.domains.arc.generator.corpus import (
+    EMBEDDED,
+    Trace,
+    between,
+    build,
+    build_splits,
+    load,
+    render,
+    shape,
+    size_names,
+    text_of,
+    unambiguous,
+)
+from rlvr_exp.domains.arc.generator.families import FAMILIES
+from rlvr_exp.domains.arc.generator.family import Draw
 
 FLIP = "[[g[r][w - 1 - c] for c in range(w)] for r in range(h)]"
 
@@ -22,7 +31,7 @@ def bodies_of(family, seed):
 
 
 def grid_of(family, rng, palette):
-    fitting = [(h, w) for h in mixture.SIDES for w in mixture.SIDES if EMBEDDED.show(family, h, w)]
+    fitting = [(h, w) for h in corpus.SIDES for w in corpus.SIDES if EMBEDDED.show(family, h, w)]
     return family.source.grid(rng, *rng.choice(fitting), palette)
 
 
@@ -35,7 +44,7 @@ def test_there_are_enough_families_and_most_are_written_in_both_styles():
     bodies = [bodies_of(family, 0)[2] for family in FAMILIES.values()]
     assert len(FAMILIES) >= 60
     assert sum(bool(body.short and body.indexed) for body in bodies) >= 45
-    assert len(mixture.UNSEEN_FAMILIES) >= 8 and set(mixture.UNSEEN_FAMILIES) <= set(FAMILIES)
+    assert len(corpus.UNSEEN_FAMILIES) >= 8 and set(corpus.UNSEEN_FAMILIES) <= set(FAMILIES)
 
 
 @pytest.mark.parametrize("name", thinned(FAMILIES))
@@ -79,7 +88,7 @@ def test_tasks_are_visible_in_bounds_and_solved_by_their_program(name):
         assert all(
             4 <= len(after) * len(after[0]) <= 48 and len({v for row in after for v in row}) > 1 for after in outputs
         )
-        assert len({str(before) for before, _ in task.pairs}) == mixture.PAIRS
+        assert len({str(before) for before, _ in task.pairs}) == corpus.PAIRS
 
 
 def test_a_literal_program_is_only_given_for_inputs_of_one_shape():
@@ -95,8 +104,8 @@ def test_a_literal_program_is_only_given_for_inputs_of_one_shape():
 def test_styles_come_in_their_shares():
     tasks = [task for name in ("flip_lr", "transpose", "recolour", "pad_top") for task in built([name])]
     alike = [task.style for task in tasks if len({shape(before) for before, _ in task.pairs}) == 1]
-    assert len(alike) / len(tasks) == pytest.approx(mixture.ONE_SHAPE_SHARE, abs=0.06)
-    for style, share in mixture.STYLES_ONE_SHAPE.items():
+    assert len(alike) / len(tasks) == pytest.approx(corpus.ONE_SHAPE_SHARE, abs=0.06)
+    for style, share in corpus.STYLES_ONE_SHAPE.items():
         assert alike.count(style) / len(alike) == pytest.approx(share, abs=0.06)
 
 

@@ -8,22 +8,21 @@ from itertools import combinations
 from random import Random
 
 import pytest
-from shipped import Shipped
+from shipped import Shipped, fingerprint
 
-from rlvr_exp.corpora.splits import fingerprint
-from rlvr_exp.domains.arc.generator import mixture
-from rlvr_exp.domains.arc.generator.compose import load
+from rlvr_exp.domains.arc.generator import corpus
+from rlvr_exp.domains.arc.generator.corpus import load
 from rlvr_exp.domains.arc.tasks import EMBEDDED
 
 SHIPPED = Shipped(EMBEDDED)
 content, rows, manifest = SHIPPED.content, SHIPPED.rows, SHIPPED.splits
 
 REBUILD = """
-from rlvr_exp.corpora import splits
-from rlvr_exp.domains.arc.generator import build, mixture
-sizes = {name: size for name, size in mixture.SPLITS.items() if name != "train"}
-for name, rows in build.build_splits(sizes).items():
-    print(name, splits.fingerprint(splits.text_of(rows).encode()))
+import hashlib
+from rlvr_exp.domains.arc.generator import corpus
+sizes = {name: size for name, size in corpus.SPLITS.items() if name != "train"}
+for name, rows in corpus.build_splits(sizes).items():
+    print(name, hashlib.sha256(corpus.text_of(rows).encode()).hexdigest())
 """
 
 
@@ -31,14 +30,14 @@ def grids(split):
     return {str(grid) for row in rows(split) for pair in row["train"] + row["test"] for grid in pair.values()}
 
 
-@pytest.mark.parametrize("split", mixture.SPLITS)
+@pytest.mark.parametrize("split", corpus.SPLITS)
 def test_files_match_their_fingerprints_and_counts(split):
     packed = (EMBEDDED / f"{split}.jsonl.xz").read_bytes()
     recorded = manifest()[split]
     assert fingerprint(packed) == recorded["file_sha256"]
     assert fingerprint(content(split)) == recorded["content_sha256"]
     assert len(packed) < 2_000_000
-    assert len(rows(split)) == recorded["tasks"] == mixture.SPLITS[split]
+    assert len(rows(split)) == recorded["tasks"] == corpus.SPLITS[split]
     assert Counter(row["style"] for row in rows(split)) == recorded["styles"]
     assert Counter(row["family"] for row in rows(split)) == recorded["families"]
 
@@ -53,12 +52,12 @@ def test_the_code_draws_the_shipped_splits_again_under_any_hash_seed():
 
 
 def test_no_grid_is_in_two_splits():
-    found = {split: grids(split) for split in mixture.SPLITS}
+    found = {split: grids(split) for split in corpus.SPLITS}
     assert all(found[a].isdisjoint(found[b]) for a, b in combinations(found, 2))
 
 
 def test_no_task_is_there_twice():
-    for split in mixture.SPLITS:
+    for split in corpus.SPLITS:
         tasks = [str((row["train"], row["test"])) for row in rows(split)]
         assert len(set(tasks)) == len(tasks) == len({row["id"] for row in rows(split)})
 
@@ -80,11 +79,11 @@ def test_train_covers_and_balances_the_families_of_dev_and_test():
     for two_step in (False, True):
         group = [count for name, count in counts.items() if ("+" in name) == two_step]
         assert max(group) - min(group) <= 1
-    assert sum(row["steps"] == 2 for row in rows("train")) == round(12000 * mixture.TWO_STEP_SHARE["train"])
+    assert sum(row["steps"] == 2 for row in rows("train")) == round(12000 * corpus.TWO_STEP_SHARE["train"])
 
 
 def test_gold_programs_solve_their_tasks():
-    everything = [row for split in mixture.SPLITS for row in rows(split)]
+    everything = [row for split in corpus.SPLITS for row in rows(split)]
     for row in Random(0).sample(everything, 300):
         solve = load(row["program"])
         assert len(row["train"]) == 3 and len(row["test"]) == 1
@@ -96,5 +95,5 @@ def test_sizes_are_small_enough_for_a_tiny_policy():
     areas = [len(pair["input"]) * len(pair["input"][0]) for pair in pairs]
     assert 11 < sum(areas) / len(areas) < 15
     assert all(4 <= len(pair["output"]) * len(pair["output"][0]) <= 48 for pair in pairs)
-    assert max(len(row["program"]) for row in rows("train")) <= max(mixture.MAX_CHARACTERS.values())
+    assert max(len(row["program"]) for row in rows("train")) <= max(corpus.MAX_CHARACTERS.values())
     assert sum(len(pair["input"]) != len(pair["input"][0]) for pair in pairs) > len(pairs) / 2

@@ -8,7 +8,7 @@ from arc_samples import many, simple, write_folder, write_rows, write_two_files
 
 import rlvr_exp
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.arc import grid, prompt
+from rlvr_exp.domains.arc import prompt, puzzle
 from rlvr_exp.domains.arc.prompt import Wording, read
 from rlvr_exp.domains.arc.tasks import Arc, pairs
 from rlvr_exp.evaluation.leakage import apart
@@ -178,7 +178,7 @@ def test_the_embedded_corpus_is_there_without_a_path() -> None:
 
 def test_choices_of_the_wording_are_those_of_the_schema() -> None:
     choices = {f.name: f.metadata["allowed"].choices for f in dataclasses.fields(prompt.Wording)}
-    assert (choices["style"], choices["grid"]) == (prompt.STYLES, grid.STYLES)
+    assert (choices["style"], choices["grid"]) == (prompt.STYLES, puzzle.STYLES)
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.arc.grid import STYLES, from_lists, from_text, to_lists, to_text
+from rlvr_exp.domains.arc.puzzle import STYLES, from_lists, from_text, to_lists, to_text
 
 WIDE = (tuple(n % 10 for n in range(93)),)
 

@@ -5,7 +5,7 @@ from arc_samples import grids, puzzles
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.domains.arc.grid import to_lists
+from rlvr_exp.domains.arc.puzzle import to_lists
 from rlvr_exp.domains.arc.variants import answer, shown_task
 from rlvr_exp.tasks.formats.python_io import Case
 from rlvr_exp.verifiers.compare import equal

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from thinning import tries
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.arc.grid import from_lists
 from rlvr_exp.domains.arc.load import load
-from rlvr_exp.domains.arc.puzzle import ArcRecord
+from rlvr_exp.domains.arc.puzzle import ArcRecord, from_lists
 
 LAYOUTS = [write_folder, write_two_files, write_rows]
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.tasks.completion import extract, syntax_fault
+from rlvr_exp.tasks.completion import extract
+from rlvr_exp.tasks.python_syntax import syntax_fault
 
 PROGRAM = "def solve(g):\n    return [r[::-1] for r in g]\n"
 HELPED = "import math\nN = 3\n\n\ndef flip(r):\n    # turn\n    return r[::-1]\n\n\n" + PROGRAM

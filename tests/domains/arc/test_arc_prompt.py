@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.arc import prompt as wording
-from rlvr_exp.domains.arc.grid import STYLES as GRIDS
-from rlvr_exp.domains.arc.grid import to_text
 from rlvr_exp.domains.arc.prompt import Wording, read, write
-from rlvr_exp.domains.arc.puzzle import ArcPuzzle
+from rlvr_exp.domains.arc.puzzle import STYLES as GRIDS
+from rlvr_exp.domains.arc.puzzle import ArcPuzzle, to_text
 
 STYLES = list(product(wording.STYLES, GRIDS))
 SMALL = ArcPuzzle(((((1, 2), (3, 0)), ((2, 1), (0, 3))),), (((4, 5), (6, 0)),))

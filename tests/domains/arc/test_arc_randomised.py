@@ -7,8 +7,8 @@ import pytest
 from small_sets import first_of
 
 from rlvr_exp.domains.arc import prompt as wording
-from rlvr_exp.domains.arc.grid import to_lists
 from rlvr_exp.domains.arc.options import Prompt, Randomise
+from rlvr_exp.domains.arc.puzzle import to_lists
 from rlvr_exp.domains.arc.tasks import EMBEDDED, Arc
 
 

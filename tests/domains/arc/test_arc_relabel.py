@@ -8,8 +8,7 @@ from arc_samples import puzzles
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.domains.arc.grid import to_lists
-from rlvr_exp.domains.arc.puzzle import ArcPuzzle, ArcRecord, Pair
+from rlvr_exp.domains.arc.puzzle import ArcPuzzle, ArcRecord, Pair, to_lists
 from rlvr_exp.domains.arc.tasks import Arc, to_task
 from rlvr_exp.domains.arc.variants import CONSTANT, IDENTITY, INVALID, grids_of, input_shape, relabelled, reordered
 from rlvr_exp.tasks.base import Task

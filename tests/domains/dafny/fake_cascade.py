@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
-from rlvr_exp.curriculum.static import Uniform
+from rlvr_exp.curriculum.base import Uniform
 from rlvr_exp.domains.dafny.cascade import ROLES, Cascade, Widths
 from rlvr_exp.domains.dafny.cascade_run import TwoStage
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
@@ -15,8 +15,7 @@ from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed
 from rlvr_exp.rollouts.collect import BatchPlan, Collector, RoleRules
 from rlvr_exp.rollouts.groups import GroupFilter
-from rlvr_exp.rollouts.rollout_loop import RolloutRequest, RolloutResult
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, RolloutRequest, RolloutResult
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.verifiers.base import Verdict
 

@@ -1,7 +1,7 @@
 """A cascade's programs are sampled by the engine that was chosen, both roles."""
 
-from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
+from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.domains.dafny.cascade import ROLES
 from rlvr_exp.domains.dafny.cascade_run import CascadeEngine, TwoStage
 from rlvr_exp.domains.dafny.tasks import DafnyDomain

@@ -100,7 +100,7 @@ def test_success_is_measured_of_the_cascade_and_of_each_role(run: Path) -> None:
 
 def test_the_report_says_who_is_credited_with_what(run: Path) -> None:
     page = (run / "report.html").read_text()
-    assert "Who is credited with what" in page and "annotations drawn afresh" in page
+    assert "Credit by role" in page and "annotations drawn afresh" in page
 
 
 def test_a_trained_cascade_is_measured_again(run: Path, tmp_path: Path) -> None:

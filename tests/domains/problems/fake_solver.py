@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 from torch import nn
 
-from rlvr_exp.config.infer import Infer
 from rlvr_exp.config.model import Model
+from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.domains.problems import options
 from rlvr_exp.domains.problems.engine import ProblemsEngine, environment_of
 from rlvr_exp.domains.problems.options import ReasoningStage

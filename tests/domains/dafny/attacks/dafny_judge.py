@@ -3,7 +3,7 @@
 from rlvr_exp.domains.dafny.problem import DafnyProblem
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.verifiers.base import Request, Verdict
 
 

@@ -8,7 +8,7 @@ from dafny_judge import Judge
 from dafny_programs import SORT, SORT_DONE, TOLL
 from thinning import thinned
 
-from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.verifiers.base import Verdict
 
 NAMES = [f"{family}: {name}" for family, name, _, _ in ATTACKS]

@@ -8,7 +8,7 @@ from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.domains.edits.verifier import AstGrep
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.tasks.formats.limits import Limits
+from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.verifiers.base import Request, Verdict
 
 LIMITS = Limits(cpu_s=0.3, wall_s=20.0)

@@ -1,0 +1,364 @@
+"""Options of nodes that exist under one stage: infer, evaluate, verify, validate, rescore, compare, report; and of the group
+`prepare`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rlvr_exp.config.algorithm import Drawing
+from rlvr_exp.config.data import SINGLE_TURN
+from rlvr_exp.config.model import EMBEDDED
+from rlvr_exp.config.options import configures, option
+from rlvr_exp.core.domains import domains
+from rlvr_exp.core.errors import InputProblem
+from rlvr_exp.core.measures import voted_metrics
+
+STDIN = "-"
+"""The value of `infer.input` that stands for standard input."""
+BEAMS = 4
+"""Beams by default."""
+
+
+@dataclass
+class Infer(Drawing):
+    """Options of +stage=infer."""
+
+    input: str = ""
+    """Tasks, one JSON object a line (gzip allowed), or a .json file of one task or a list; `-`: standard input; empty: a
+    split of the data."""
+    split: str = "test"
+    """Split of the data, where no input is given; its tasks come in the order of evaluations."""
+    tasks: int = option(0, low=0)
+    """The first N tasks; 0: all."""
+    ids: list[str] = field(default_factory=list)
+    """These tasks alone; empty: all."""
+    output: str = ""
+    """Answers, one JSON object a line, in the order of the tasks; empty: answers.jsonl in the run directory and, for a
+    person or a pipe, standard output."""
+    decoding: str = option("greedy", choices=("greedy", "sample", "beam"))
+    """greedy: the likeliest token; sample: drawn at `temperature` within the filters; beam: the likeliest completions."""
+    beams: int = option(0, low=0)
+    """Completions that a beam search keeps; 0: 4."""
+    samples: int = option(1, low=1)
+    """Best of n: so many completions an attempt, of which the first that passes is the answer, else the best score. With
+    environment=adversarial so many chains, of which the tester's tests choose one, and the verifier's verdict decides nothing."""
+    vote: int = option(0, low=0)
+    """Also vote: outputs for each held-back input, at most so many, on which the sampled programs agree, weighted by the shown
+    pairs that they have right; hidden outputs are no obstacle; ARC allows 2; 0: no vote."""
+    verify: bool = True
+    """Judge answers by the verifier; without it they are only parsed and checked for syntax, and no tester writes tests."""
+    format: bool = False
+    """Also format programs for a reader, next to the verified text: Python by ruff, ast-grep actions as indented
+    JSON."""
+    max_attempts: int = option(1, low=1)
+    """Attempts at a task: one that did not pass is retried with its answer and the verifier's feedback, up to so
+    often."""
+    batch_size: int = option(64, low=1)
+    """Completions sampled at once. Answers are written after each batch. If a preset sets a smaller evaluation.batch_size, that
+    is the default."""
+
+    @property
+    def width(self) -> int:
+        """Completions that a beam search keeps."""
+        return self.beams or BEAMS
+
+    @property
+    def at_once(self) -> int:
+        """Tasks of a batch."""
+        return max(1, self.batch_size // self.samples)
+
+    def problems(self) -> list[InputProblem]:
+        return [
+            *self.drawing_problems(),
+            *self._of_decoding(),
+            *self._of_judging(),
+            *self._of_vote(),
+            *self._of_files(),
+        ]
+
+    def _of_decoding(self) -> list[InputProblem]:
+        found = []
+        filters = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
+        given = [name for name, neutral in filters.items() if getattr(self, name) != neutral]
+        if given and self.decoding != "sample":
+            what = f"draws nothing, so that {', '.join(given)} would have no effect"
+            found.append(InputProblem("decoding", what, self.decoding, "sample", "", "infer.decoding=sample"))
+        if self.beams and self.decoding != "beam":
+            remedy = "infer.decoding=beam, or drop it"
+            found.append(InputProblem("beams", "only a beam search keeps beams", str(self.beams), "0", "", remedy))
+        if self.decoding == "beam" and self.width == 1:
+            found.append(
+                InputProblem("beams", "one beam is greedy decoding", "1", "at least 2", "", "infer.decoding=greedy")
+            )
+        if self.decoding == "beam" and self.stop:
+            what = "a beam search ends completions by their end token alone"
+            found.append(
+                InputProblem("stop", what, str(self.stop), remedy="infer.decoding=sample or greedy, or drop it")
+            )
+        if self.samples > 1 and self.decoding == "greedy":
+            what = "greedy completions of one prompt are all the same"
+            found.append(InputProblem("samples", what, str(self.samples), "1", "", "infer.decoding=sample"))
+        if self.decoding == "beam" and self.samples > self.width:
+            what = f"a search with {self.width} beams finds no more completions"
+            found.append(
+                InputProblem("samples", what, str(self.samples), f"1 to {self.width}", "", "a larger infer.beams")
+            )
+        return found
+
+    @property
+    def voted(self) -> tuple[str, ...]:
+        """Names of the rates of the vote; none without one."""
+        return voted_metrics(self.samples, self.vote)
+
+    def _of_vote(self) -> list[InputProblem]:
+        if not self.vote:
+            return []
+        found, given = [], str(self.vote)
+        if not self.verify:
+            what = "programs vote by what they return, and without a verifier none is run"
+            found.append(InputProblem("vote", what, given, "0", "", "infer.verify=true"))
+        if self.max_attempts > 1:
+            what = "a retry has seen what was expected, which a vote must not"
+            found.append(InputProblem("vote", what, given, "0", "", "infer.max_attempts=1"))
+        return found
+
+    def _of_judging(self) -> list[InputProblem]:
+        if self.verify:
+            return []
+        pointless = {"samples": "nothing would choose among them", "max_attempts": "nothing decides what to retry"}
+        return [
+            InputProblem(name, f"without a verifier {why}", str(getattr(self, name)), "1", "", "infer.verify=true")
+            for name, why in pointless.items()
+            if getattr(self, name) > 1
+        ]
+
+    def _of_files(self) -> list[InputProblem]:
+        if self.output.endswith(".gz"):
+            return [InputProblem("output", "is written as plain text, so that it can be resumed", self.output)]
+        if self.output == STDIN:
+            remedy = "leave it out: answers go to standard output where it is a pipe"
+            return [InputProblem("output", "has to be a file", self.output, remedy=remedy)]
+        if self.output and self.input and Path(self.input).resolve() == Path(self.output).resolve():
+            return [InputProblem("output", "is the input", self.output, "another file")]
+        return []
+
+
+ALLOWED = {
+    SINGLE_TURN: "single_turn",
+}
+"""Environments whose answers it searches for."""
+OF_THE_DATA = {"input": "", "max_attempts": 1, "vote": 0}
+"""Options without a meaning for tasks of the data in several turns, with what they are where they have none."""
+
+
+def of_answers(infer: Infer, environment: Any) -> Iterator[InputProblem]:
+    """Options that have no meaning next to an environment."""
+    turns = getattr(environment, "_target_", SINGLE_TURN)
+    engines = [target for one in domains().values() for target in one.engines]
+    if turns in engines:
+        return  # The schema of the environment has its own conflicts.
+    if turns not in ALLOWED:
+        what, remedy = (
+            "answers have one turn, or their environment has an engine of inference",
+            "infer.max_attempts=N to retry, or drop it",
+        )
+        allowed = [*ALLOWED.values(), *(target.rpartition(".")[2].lower() for target in engines)]
+        yield InputProblem("environment", what, turns.rpartition(".")[2], ", ".join(allowed), "", remedy)
+
+
+def unread(infer: Infer, usual: dict[str, Any], what: str, remedies: dict[str, str]) -> Iterator[InputProblem]:
+    for name, value in usual.items():
+        if (given := getattr(infer, name)) != value:
+            remedy = remedies.get(name) or "environment=single_turn"
+            yield InputProblem(f"infer.{name}", what, str(given), str(value), "", remedy)
+
+
+def of_beams(infer: Infer, what: str) -> Iterator[InputProblem]:
+    if infer.decoding == "beam":
+        yield InputProblem("infer.decoding", what, "beam", "greedy, sample", "", "infer.decoding=greedy")
+
+
+@dataclass
+class Prepare:
+    """What is made; nothing of it is trained or measured."""
+
+    reads: ClassVar[tuple[str, ...]] = ()
+    """Nodes of the configuration that its maker reads besides its own."""
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Optional packages that its maker imports."""
+    extra: ClassVar[str] = ""
+    """Extra of rlvr_exp that installs them."""
+    tokenizer_alone: ClassVar[bool] = False
+    """Of the `model` node its maker loads the tokenizer, and no weights."""
+
+
+@dataclass
+class Corpus(Prepare):
+    """An embedded corpus, drawn by families from a seed of its own."""
+
+    output: str = ""
+    """Folder of the splits, with a manifest beside it; empty: of the corpus' name in the run directory."""
+    rows: int = option(0, low=0)
+    """Most rows of a split; 0: the sizes of the embedded corpus."""
+
+
+@dataclass
+class FromPath(Prepare):
+    """What is made of files that are there."""
+
+    path: str = ""
+    """Folder or file that is read."""
+
+    def problems(self) -> list[InputProblem]:
+        if self.path:
+            return []
+        return [InputProblem("path", "not given", "nothing", "an existing folder or file", "", "prepare.path=PATH")]
+
+
+@configures("rlvr_exp.corpora.rows.make")
+@dataclass
+class Rows(Prepare):
+    """The tasks of the `data` node, in Python, as rows of +stage=verify."""
+
+    reads = ("data", "verifier")
+    output: str = ""
+    """File of the rows; empty: rows.jsonl in the run directory."""
+    candidates: list[str] = option(["gold"], choices=("gold", "wrong", "hollow", "mutants"))
+    """Kinds of candidates: golds, the data's wrong programs, stubs that compute nothing, mutants of golds."""
+    mutants: int = option(4, low=0)
+    """Mutants of each gold."""
+
+
+@configures("rlvr_exp.corpora.models.embed")
+@dataclass
+class EmbeddedPolicy(Prepare):
+    """The files of an embedded policy: tokenizer and architecture, or a checkpoint's weights."""
+
+    name: str = option("tiny", choices=EMBEDDED)
+    """The embedded model that is made."""
+    path: str = ""
+    """Checkpoint whose weights are written; empty: tokenizer and architecture are, from the embedded train split."""
+    output: str = ""
+    """Folder; empty: of the policy's name in the run directory."""
+
+
+@configures("rlvr_exp.corpora.models.merge")
+@dataclass
+class Merge(FromPath):
+    """An adapter, such as RUN/checkpoints/best, merged with its base into a full checkpoint."""
+
+    output: str = ""
+    """New or empty folder; empty: merged in the run directory."""
+    base: str = ""
+    """Where the base is now; empty: where the adapter places it."""
+    dtype: str = option("", choices=("", "auto", "float32", "bfloat16"))
+    """Type of the weights; empty: that of training."""
+    stored: bool = False
+    """Take the base's weights as stored, not as quantized in training."""
+
+
+@configures("rlvr_exp.models.quantization.make")
+@dataclass
+class Gguf(FromPath):
+    """A GGUF file of a supported architecture converted to a folder for model.path."""
+
+    output: str = ""
+    """New or empty folder; empty: model in the run directory."""
+    dtype: str = option("float32", choices=("float32", "bfloat16"))
+    """Type of the written weights. float32 keeps the dequantized values exactly; bfloat16 takes half the space."""
+
+
+@dataclass
+class Evaluate:
+    """Options of +stage=evaluate."""
+
+    baseline: str = ""
+    """Run directory to compare with, paired by task; empty: none."""
+
+
+@dataclass
+class Compare:
+    """Options of +stage=compare."""
+
+    runs: list[str] = field(default_factory=list)
+    """Run directories to lay side by side."""
+
+    def problems(self) -> list[InputProblem]:
+        if len(self.runs) >= 2:
+            return []
+        return [
+            InputProblem(
+                "runs",
+                "nothing to compare",
+                str(self.runs),
+                "two or more run directories",
+                remedy="compare.runs=[RUN,RUN]",
+            )
+        ]
+
+
+@dataclass
+class Validate:
+    """Options of +stage=validate."""
+
+    split: str = ""
+    """Split of the data; empty: all of them."""
+    mutants: int = option(4, low=0)
+    """Mutants of each gold that are judged, spread over the kinds of mutation."""
+    universal: str = option("plain", choices=("none", "plain", "all"))
+    """Fixed answers that know nothing of a task: `plain` values; `all`, with objects that lie and code that attacks."""
+    require: float = option(1.0, low=0, high=1)
+    """Share of golds that must pass; below it the run ends with exit 3."""
+    answers: str = ""
+    """A policy's answers to the tasks, as +stage=infer writes them: they are judged in place of golds and wrong programs."""
+
+
+SAMPLES = "samples"
+"""The value of `verify.input` that stands for the rows that come with the package."""
+
+
+@dataclass
+class Verify:
+    """Options of +stage=verify."""
+
+    input: str = ""
+    """Candidates, one JSON object a line, gzip allowed; `samples`: the rows of this verifier that come with rlvr_exp."""
+    output: str = ""
+    """Verdicts, one JSON object a line, in the input's order; empty: verdicts.jsonl in the run directory."""
+    max_row_mb: int = option(64, low=1)
+    """A longer line of the input is no_verdict."""
+
+    def problems(self) -> list[InputProblem]:
+        if self.output.endswith(".gz"):
+            return [InputProblem("output", "is written as plain text, so that it can be resumed", self.output)]
+        if self.output and Path(self.input).resolve() == Path(self.output).resolve():
+            return [InputProblem("output", "is the input", self.output, "another file")]
+        return []
+
+
+@dataclass
+class Report:
+    """Options of +stage=report."""
+
+    run: str = ""
+    """Run directory whose report.html is rewritten; nothing else in it is touched."""
+    beside: list[str] = field(default_factory=list)
+    """Further run directories, plotted on the same page."""
+
+
+@dataclass
+class Rescore:
+    """Options of +stage=rescore."""
+
+    run: str = ""
+    """Run directory whose rollouts are verified a second time; its data, verifier and sandbox are inherited, except for
+    options that are given here."""
+    output: str = ""
+    """Old and new verdicts, one JSON object a line, in the order of the rollouts; empty: rescored.jsonl in this run's
+    own directory."""
+
+    def problems(self) -> list[InputProblem]:
+        if self.output.endswith(".gz"):
+            return [InputProblem("output", "is written as plain text, so that it can be resumed", self.output)]
+        return []
