@@ -40,7 +40,7 @@ class JobLimits:
         return cls(options.cpu_s, options.wall_s, options.memory_mb, options.output_kb)
 
     def named_by(self, problem: Any) -> "JobLimits":
-        """These limits, except those that a problem's own (rlvr_exp.tasks.formats.limits) name; 0 names none."""
+        """These limits, except those that a problem's own (rlvr_exp.tasks.formats.fields) name; 0 names none."""
         return replace(
             self,
             cpu_s=problem.cpu_s or self.cpu_s,
