@@ -22,7 +22,7 @@ from rlvr_exp.evaluation.metrics import METRICS, Rate, rates_from, strata_rates
 from rlvr_exp.evaluation.saved import measurement, recall, remember, save, saved_rates
 from rlvr_exp.evaluation.text_similarity import metrics_by_role
 from rlvr_exp.evaluation.vote import EvaluationVote
-from rlvr_exp.launch.data_check import excess_problems, no_vote
+from rlvr_exp.launch.preflight import excess_problems, no_vote
 from rlvr_exp.models.parameters import gathered_weights
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
