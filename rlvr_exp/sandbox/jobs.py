@@ -1,4 +1,4 @@
-"""Jobs, their results, and the queue that hands jobs to workers.
+"""Jobs with their limits, their results, and the queue that hands jobs to workers.
 
 The queue is a socket that several workers read; the kernel gives each packet to one of them.
 """
@@ -10,9 +10,9 @@ import socket
 import termios
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
-from rlvr_exp.sandbox.worker.protocol import INLINE, REQUEST
+from rlvr_exp.sandbox.worker import INLINE, REQUEST
 
 if TYPE_CHECKING:  # The sandbox runs on a bare interpreter, without Hydra, which the schemas need.
     from rlvr_exp.config.verifier import Sandbox
@@ -20,22 +20,9 @@ if TYPE_CHECKING:  # The sandbox runs on a bare interpreter, without Hydra, whic
 End = Literal["exit", "cpu", "wall", "memory", "output", "lost", "unavailable"]
 
 
-class NamedLimits(Protocol):
-    """Limits that a problem names; 0 where it names none."""
-
-    @property
-    def cpu_s(self) -> float: ...
-
-    @property
-    def wall_s(self) -> float: ...
-
-    @property
-    def memory_mb(self) -> int: ...
-
-
 @dataclass(frozen=True)
 class JobLimits:
-    """What one candidate may use, including everything that it starts and its peer."""
+    """Limits of one candidate, of everything that it starts and of its peer, together."""
 
     cpu_s: float = 2.0
     wall_s: float = 10.0
@@ -52,19 +39,14 @@ class JobLimits:
         """The limits that the `sandbox` node sets."""
         return cls(options.cpu_s, options.wall_s, options.memory_mb, options.output_kb)
 
-    def named_by(self, problem: NamedLimits) -> "JobLimits":
-        """These limits, except those that the problem names."""
+    def named_by(self, problem: Any) -> "JobLimits":
+        """These limits, except those that a problem's own (rlvr_exp.tasks.formats.fields) name; 0 names none."""
         return replace(
             self,
             cpu_s=problem.cpu_s or self.cpu_s,
             wall_s=problem.wall_s or self.wall_s,
             memory_mb=problem.memory_mb or self.memory_mb,
         )
-
-    def doubled(self) -> "JobLimits":
-        """Twice the wall time: for the single retry of a job that reached its wall clock limit, perhaps on a busy
-        machine."""
-        return replace(self, wall_s=2 * self.wall_s)
 
 
 @dataclass(frozen=True)
@@ -102,7 +84,7 @@ class JobResult:
 
     @property
     def reproducible(self) -> bool:
-        """Whether a rerun would end the same way: not where the clock, the machine or the worker was a cause."""
+        """Whether a rerun would end the same way: the clock, the machine or the worker was no cause."""
         return self.end not in ("wall", "lost", "unavailable")
 
 
@@ -122,19 +104,11 @@ def frames(records: bytes) -> Iterator[bytes]:
 
 
 def message(number: int, job: Job) -> bytes:
-    """The head of a job's packet. Raises ValueError where a limit is out of all range."""
+    """The head of a job's packet. Raises ValueError if a limit is out of all range."""
     limits = job.limits
     try:
-        return REQUEST.pack(
-            number,
-            limits.cpu_s,
-            limits.wall_s,
-            limits.memory_mb,
-            limits.output_kb,
-            limits.result_kb,
-            len(job.payload),
-            len(job.peer),
-        )
+        sizes = limits.memory_mb, limits.output_kb, limits.result_kb, len(job.payload), len(job.peer)
+        return REQUEST.pack(number, limits.cpu_s, limits.wall_s, *sizes)
     except Exception as fault:
         raise ValueError(f"a job that no worker can take: {limits}: {fault}") from fault
 
@@ -150,13 +124,21 @@ class JobQueue:
         return self._ours.fileno()
 
     def post(self, number: int, job: Job) -> bool:
-        """Queue a job; whether there was room. Raises OSError where the machine has no descriptors or memory left."""
+        """Queue a job; whether there was room. Raises OSError if the machine has no descriptors or memory left."""
         head = message(number, job)
         try:
             if len(job.payload) + len(job.peer) <= INLINE:
                 self._ours.send(head + job.payload + job.peer)
             else:
-                self._send_long(head, job)
+                file = os.memfd_create("job", os.MFD_CLOEXEC)
+                try:
+                    for part in (job.payload, job.peer):
+                        data = memoryview(part)
+                        while data:
+                            data = data[os.write(file, data) :]
+                    socket.send_fds(self._ours, [head], [file])
+                finally:
+                    os.close(file)
         except BlockingIOError:
             return False
         return True
@@ -178,14 +160,3 @@ class JobQueue:
     def close(self) -> None:
         self._ours.close()
         self.theirs.close()
-
-    def _send_long(self, head: bytes, job: Job) -> None:
-        file = os.memfd_create("job", os.MFD_CLOEXEC)
-        try:
-            for part in (job.payload, job.peer):
-                data = memoryview(part)
-                while data:
-                    data = data[os.write(file, data) :]
-            socket.send_fds(self._ours, [head], [file])
-        finally:
-            os.close(file)

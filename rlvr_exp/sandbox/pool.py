@@ -1,28 +1,184 @@
-"""The thread of the trusted parent that hands jobs to workers and takes their answers.
+"""The pool: runs jobs on workers, in parallel, for any thread of the trusted parent.
 
-Owns the links, the queue and every retry. A job whose worker died under it is retried alone in a fresh worker; a job
-that reached its wall clock limit, perhaps on a busy machine, is retried with twice the time. Jobs in the queue when a
-worker dies are taken by the others. Callbacks of the futures run on this thread: they must not wait for other jobs.
+Owns the workers' lives: started lazily, replaced when they die, ended by `close`, with the pool's last reference, with
+the interpreter or with the process. The pool never looks into payloads or records: the harness module named at
+construction runs, and the verifier knows what its records mean.
+
+A thread of its own (`Dispatcher`) hands jobs to workers and takes their answers. A job whose worker died under it is
+retried alone in a fresh worker; a job that reached its wall clock limit, perhaps on a busy machine, is retried with
+twice the time. Jobs in the queue when a worker dies are taken by the others.
 """
 
+import math
 import os
 import select
 import threading
 import time
+import weakref
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from rlvr_exp.core.errors import InputError
-from rlvr_exp.sandbox.pool.job_queue import Job, JobQueue, JobResult
-from rlvr_exp.sandbox.pool.link import Event, Link, Program, Unavailable
-from rlvr_exp.sandbox.pool.worker_manager import IsolationRequest, WorkerManager
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.sandbox.jobs import Job, JobQueue, JobResult, message
+from rlvr_exp.sandbox.link import Event, IsolationRequest, Link, Program, Unavailable, WorkerManager
+
+if TYPE_CHECKING:  # The sandbox runs on a bare interpreter, without Hydra, which the schemas need.
+    from rlvr_exp.config.verifier import Sandbox
+
+_CGROUPS = Path("/sys/fs/cgroup")
+
+
+def usable() -> int:
+    """Cores by affinity and by the control group's quota, shared evenly by the ranks on this machine; at least 1."""
+    cores = min(len(os.sched_getaffinity(0)), math.ceil(_quota(_CGROUPS)))
+    ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
+    return max(1, cores // max(1, int(ranks) if ranks.isdigit() else 1))
+
+
+def _quota(root: Path) -> float:
+    """Cores' worth of CPU time that the control group allows; a large number if it sets none."""
+    places = [root, *(root / group.lstrip("/") for group in _groups())]
+    return max(1.0, min((quota for place in places if (quota := _quota_of(place)) is not None), default=1e6))
+
+
+def _quota_of(place: Path) -> float | None:
+    try:
+        quota, period = (place / "cpu.max").read_text().split()
+    except (OSError, ValueError):
+        try:
+            quota = (place / "cpu.cfs_quota_us").read_text().strip()
+            period = (place / "cpu.cfs_period_us").read_text().strip()
+        except OSError:
+            return None
+    return int(quota) / int(period) if quota.isdigit() and period.isdigit() and int(period) else None
+
+
+def _groups() -> list[str]:
+    """This process's group, and those above it, in both versions' layouts."""
+    try:
+        rows = [line.strip().split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    except OSError:
+        return []
+    found = []
+    for _, controllers, path in rows:
+        base = "" if not controllers else "cpu" if "cpu" in controllers.split(",") else None
+        if base is None:
+            continue
+        parts = [part for part in path.split("/") if part]
+        found += ["/".join((base, *parts[: depth + 1])) for depth in range(len(parts))] + [base]
+    return found
+
+
+class Pool:
+    """Workers that run candidates of one harness.
+
+    Args:
+        workers: how many candidates run at once; 0 means one a core that this process may use, shared by the ranks
+            of the machine. A trainer should let its own threads wait meanwhile.
+        harness: importable module with `run(payload, send)`, called in each candidate's fork; if jobs have peers,
+            `run(payload, send, fd)` and `serve(peer, fd)`.
+        packages: the installed packages, never the project, can be imported by the harness and by candidates.
+        processes: how many processes a candidate may start besides its own.
+        level: the isolation level, or "auto" for the strongest below strict.
+        require: the weakest level accepted; empty: any.
+    """
+
+    def __init__(
+        self,
+        workers: int = 0,
+        harness: str = "rlvr_exp.sandbox.harnesses.python.calls",
+        packages: bool = False,
+        processes: int = 0,
+        level: str = "auto",
+        require: str = "",
+    ):
+        if workers < 0:
+            remedy = "give a positive number, or 0 for one a core"
+            raise InputError(InputProblem("sandbox.workers", "cannot be negative", got=str(workers), remedy=remedy))
+        self.size = workers or usable()
+        self._owner = os.getpid()
+        program, isolation = Program(harness, packages, processes), IsolationRequest(level, require)
+        self._dispatcher = Dispatcher(program, isolation, self.size)
+        # Runs when the pool is forgotten, and before the interpreter ends.
+        self._closing = weakref.finalize(self, _close, self._dispatcher, self._owner)
+
+    @classmethod
+    def of(cls, sandbox: "Sandbox", harness: str, packages: bool = False, processes: int = 0) -> "Pool":
+        """A pool by the `sandbox` node. `JobLimits.of(sandbox)` are its candidates' limits."""
+        return cls(sandbox.workers, harness, packages, processes, sandbox.level, sandbox.require)
+
+    def submit(self, job: Job) -> Future[JobResult]:
+        """Submit one job, from any thread. The future never raises for an act of a candidate.
+
+        It raises InputError if the required level is not available. It can be cancelled while its job is pending.
+        Its callbacks run on the pool's own thread, and must not wait for other jobs.
+
+        Raises:
+            ValueError: the pool is closed, or a limit is out of all range.
+        """
+        self._check_owner()
+        message(0, job)
+        return self._dispatcher.submit(job)
+
+    def run(self, jobs: Sequence[Job]) -> list[JobResult]:
+        """Run all; results in the jobs' order. After an interrupt pending jobs are dropped."""
+        self._check_waits()
+        futures: list[Future[JobResult]] = []
+        try:
+            for job in jobs:
+                futures.append(self.submit(job))
+            return [future.result() for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+
+    def isolation(self) -> dict[str, Any]:
+        """For the manifest: the level reached, its isolation and its gaps. Starts the first worker if needed.
+
+        Raises:
+            InputError: the required level is not available here.
+            RuntimeError: called by a callback, which would wait for its own thread.
+        """
+        self._check_owner()
+        self._check_waits()
+        try:
+            facts = self._dispatcher.facts()
+        except Unavailable as fault:
+            return {"level": "none", "isolated": [], "not_isolated": [], "fault": str(fault)}
+        held = [name for name, holds in sorted(facts["isolated"].items()) if holds]
+        return {"level": facts["level"], "isolated": held, "not_isolated": sorted(set(facts["isolated"]) - set(held))}
+
+    def close(self) -> None:
+        """End the workers and whatever they run. Jobs without a result are `unavailable`."""
+        self._closing()
+
+    def pids(self) -> list[int]:
+        """The workers' supervisors; for tests and the manifest."""
+        return [link.pid for link in list(self._dispatcher.links.values())]
+
+    def _check_waits(self) -> None:
+        if self._dispatcher.own_thread:
+            raise RuntimeError("a callback waits for the pool that runs it: submit jobs and return, ask it elsewhere")
+
+    def _check_owner(self) -> None:
+        if os.getpid() != self._owner:
+            raise RuntimeError("this pool belongs to the process that this one was forked from: make another one here")
+
+
+def _close(dispatcher: "Dispatcher", owner: int) -> None:
+    if os.getpid() == owner:
+        dispatcher.close()
+
 
 _GRACE_S = 10.0
 """A worker that has not answered this long after a job's wall limit is itself at fault."""
 _AHEAD, _AHEAD_S = (2, 16), 0.05
-"""Queued jobs per worker, and about how long they take together: where the caller's threads are busy this thread runs
+"""Queued jobs per worker, and about how long they take together: while the caller's threads are busy this thread runs
 only every few dozen milliseconds. More would delay an interrupted caller until they are done."""
 _PAUSE_S = 0.002
 _PATIENCE_S, _FAILURES, _BACKOFF_S = 20.0, 3, (0.25, 4.0)
@@ -43,7 +199,8 @@ class QueuedJob:
 
 
 class Dispatcher:
-    """See the module. `submit`, `facts` and `close` may be called from any thread, the rest only from its own."""
+    """Owns the links, the queue and every retry. `submit`, `facts` and `close` may be called from any thread, the rest
+    only from its own."""
 
     def __init__(self, program: Program, isolation: IsolationRequest, size: int):
         self._workers, self._size = WorkerManager(program, isolation), size
@@ -74,7 +231,7 @@ class Dispatcher:
         return queued.future
 
     def facts(self) -> dict[str, Any]:
-        """The first worker's greeting; starts it where there is none. Raises InputError, Unavailable."""
+        """The first worker's greeting; starts it if needed. Raises InputError, Unavailable."""
         greeting: Future[dict[str, Any]] = Future()
         self._put(greeting)
         return greeting.result()
@@ -281,7 +438,8 @@ class Dispatcher:
     def _finish(self, queued: QueuedJob, result: JobResult) -> None:
         self._usual_s += 0.1 * (max(result.wall_s, 1e-4) - self._usual_s)
         if result.end == "wall" and not result.idled and not queued.slow_once:
-            queued.slow_once, queued.job = True, replace(queued.job, limits=queued.job.limits.doubled())
+            twice = replace(queued.job.limits, wall_s=2 * queued.job.limits.wall_s)
+            queued.slow_once, queued.job = True, replace(queued.job, limits=twice)
             self._waiting.append(queued)
         elif result.end == "unavailable" and not queued.lost_once:
             self._suspect(queued)
@@ -301,7 +459,7 @@ class Dispatcher:
             queued.future.set_result(replace(how, tries=queued.tries))
 
     def _lose(self, link: Link) -> None:
-        """The worker is gone. Its job is the suspect; where a fresh worker dies, too, it is the job's fault."""
+        """The worker is gone. Its job is the suspect; if a fresh worker dies, too, it is the job's fault."""
         queued, _ = self._running.pop(link, (None, 0.0))
         if link in self._lone:
             self._lone.pop(link)[0].close()
@@ -328,13 +486,10 @@ class Dispatcher:
             self._lose(link)
         if self._eaten_at is not None and now > self._eaten_at:
             self._eaten_at = None
-            self._recover_eaten()
-
-    def _recover_eaten(self) -> None:
-        """Jobs that a worker took and died before announcing. The queue is in order, so later jobs reveal them."""
-        empty = self._queue.unread() == 0
-        for number in [number for number in self._posted if empty or number < self._highest_taken]:
-            self._suspect(self._posted.pop(number))
+            # A worker took jobs and died before announcing them. The queue is in order, so later jobs reveal them.
+            empty = self._queue.unread() == 0
+            for number in [number for number in self._posted if empty or number < self._highest_taken]:
+                self._suspect(self._posted.pop(number))
 
     def _end(self, fault: BaseException | None) -> None:
         with self._lock:

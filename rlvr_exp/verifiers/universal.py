@@ -1,12 +1,65 @@
-"""All fixed answers to problems of Python functions: plain values, objects that lie, and code that attacks.
+"""Fixed answers: programs that know nothing of their task. An answer that passes shows a hole in a verifier or a weak suite.
 
-`VALUES` return one plain value whatever they are given, one of their arguments, or nothing at all. `LIARS` return objects
-that are equal to everything, smaller and larger, close to all. `INTRUDERS` search for the expected value or change their
-judge, by means that work for any task. An answer's text is one function under every name that the tests take from a
-solution.
+An answer to a problem of functions is one function under every name that its tests take from a solution. `VALUES`
+return one plain value whatever they are given, one of their arguments, or nothing at all. `LIARS` return objects that
+are equal to everything, smaller and larger, close to all. `INTRUDERS` search for the expected value or change their
+judge, by means that work for any task. `PROGRAMS` and `PROGRAM_ATTACKS` answer problems of whole programs, which read and
+print. A format of a domain has its own function (`Format.fixed_answers`). Builds text and runs nothing.
 """
 
-from collections.abc import Callable, Sequence
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from rlvr_exp.core.domains import load
+from rlvr_exp.tasks.completion import tree
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
+from rlvr_exp.tasks.formats.python_io import PythonProblem
+from rlvr_exp.tasks.formats.rows import format_of
+from rlvr_exp.verifiers.suite.shape import uses_of
+
+KINDS = ("none", "plain", "all")
+"""Sets of fixed answers: `plain`, those that return plain data or raise; `all`, those that attack, too."""
+MODULE = "solution"
+
+
+def fixed_answers(problem: Any, kind: str = "all") -> Iterator[tuple[str, str]]:
+    """(name, text) of each fixed answer to a problem; none if its verifier has no list."""
+    if kind == "none":
+        return
+    form = format_of(problem)
+    if form is not None and form.fixed_answers:
+        yield from load(form.fixed_answers)(problem, kind)
+    if isinstance(problem, PythonProblem) and not problem.entry_point:
+        yield from (PROGRAMS | (PROGRAM_ATTACKS if kind == "all" else {})).items()
+    elif isinstance(problem, PythonProblem | PytestProblem):
+        names = wanted_names(problem)
+        for name, build in (VALUES | (LIARS | INTRUDERS if kind == "all" else {})).items():
+            yield name, build(names)
+
+
+def wanted_names(problem: PythonProblem | PytestProblem) -> tuple[str, ...]:
+    """The names in order of first use: the entry point, or the names that the suite imports from `solution` or reads
+    from it. Of a suite that imports `*`, also those that it reads and nowhere binds, sorted."""
+    if isinstance(problem, PythonProblem):
+        return (problem.entry_point,)
+    found: dict[str, None] = {}
+    for text in (problem.tests, *(text for name, text in problem.files if name.endswith(".py"))):
+        try:
+            nodes = list(ast.walk(tree(text)))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue  # no Python takes no name; the verifier gives no verdict, with the reason
+        stars = False
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom) and node.module == MODULE:
+                found.update(dict.fromkeys(alias.name for alias in node.names if alias.name != "*"))
+                stars = stars or any(alias.name == "*" for alias in node.names)
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == MODULE:
+                found[node.attr] = None
+        if stars:
+            found.update(dict.fromkeys(uses_of((text,)).stars))
+    return tuple(found)
+
 
 Build = Callable[[Sequence[str]], str]
 
@@ -266,5 +319,32 @@ INTRUDERS: dict[str, Build] = {
 }
 
 
-ANSWERS: tuple[tuple[str, Build], ...] = (*VALUES.items(), *LIARS.items(), *INTRUDERS.items())
-PLAIN = frozenset(VALUES)
+PROGRAMS = {
+    "prints_nothing": "",
+    "prints_zero": "print(0)",
+    "prints_one": "print(1)",
+    "prints_minus_one": "print(-1)",
+    "prints_yes": "print('YES')",
+    "prints_no": "print('NO')",
+    "prints_empty_line": "print()",
+    "prints_its_input": "import sys\nsys.stdout.write(sys.stdin.read())",
+    "prints_its_first_line": "print(input())",
+    "raises": "raise NotImplementedError",
+    "exits": "import sys\nsys.exit(0)",
+}
+PROGRAM_ATTACKS = {
+    "leaves_at_once": "import os\nos._exit(0)",
+    "closes_its_output": "import os\nos.close(1)",
+    "forges_the_report": """
+import json, os, struct
+for fd in range(3, 256):
+    for record in (['value', 0, ''], ['done']):
+        data = json.dumps(record).encode()
+        try:
+            os.write(fd, struct.pack('!I', len(data)) + data)
+        except OSError:
+            break
+os._exit(0)
+""",
+    "kills_its_parent": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)",
+}
