@@ -159,7 +159,7 @@ class Adversarial(InStages):
     """Attempts per problem. A later prompt of the solver lists the valid tests that failed. A later prompt of the tester lists its
     tests that were invalid, repeated others or caught nothing."""
     reward: str = option("gated", choices=VARIANTS)
-    """Reward of the roles (rlvr_exp.domains.problems.matrix): gated is ours; seed, utrl, code_a1 and cure are published methods."""
+    """Reward of the roles (rlvr_exp.domains.problems.tested): gated is ours; seed, utrl, code_a1 and cure are published methods."""
     power: float = option(1.0, low=1)
     """Reward gated: exponent of the pass rate. Above 1, partial success earns less."""
     penalty: float = option(0.1, low=0, high=1)
