@@ -45,13 +45,12 @@ from rlvr_exp.domains.edits.measures import (
 from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.domains.edits.schema import ENDINGS, ActionFault, language_of
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits, JobResult, frames
-from rlvr_exp.sandbox.pool.pool import Pool
+from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult, frames
+from rlvr_exp.sandbox.pool import Pool
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.base import Execution, Executor, Request, Verdict, Verifier
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
-from rlvr_exp.verifiers.execution import Execution, Executor
 from rlvr_exp.verifiers.futures import completed_future, then
 from rlvr_exp.verifiers.suite.verifier import PytestSuite, suite_tool
 

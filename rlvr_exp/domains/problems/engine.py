@@ -48,8 +48,7 @@ from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.completion import without_thoughts
 from rlvr_exp.tasks.formats.fields import Fields
 from rlvr_exp.tasks.rows import Row
-from rlvr_exp.verifiers.base import Verdict, Verifier
-from rlvr_exp.verifiers.execution import KeepsOutputs
+from rlvr_exp.verifiers.base import KeepsOutputs, Verdict, Verifier
 
 WIDTH = 56
 """Characters of the column of outputs; critiques stand right of it."""
