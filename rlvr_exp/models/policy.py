@@ -26,8 +26,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTra
 
 from rlvr_exp.config.architecture import Scratch, scratch_shape
 from rlvr_exp.config.checkpoint_files import no_system, no_template, tokenizer_folder, tokenizer_too_large
-from rlvr_exp.config.model import Adapter, Model, base, continued, has_adapter, is_adapter
-from rlvr_exp.config.needs import EMBEDDED_MODELS
+from rlvr_exp.config.model import EMBEDDED_MODELS, Adapter, Model, base, continued, has_adapter, is_adapter
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import activate, load_adapter, new_adapter, with_adapter
