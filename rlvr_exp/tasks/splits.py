@@ -73,8 +73,8 @@ def tied(contents: Mapping[str, Sequence[str]]) -> dict[str, str]:
 def _family(heads: Sequence[Item], fractions: Sequence[float], seed: int) -> dict[str, int]:
     """Parts by group for one family, its heads sorted by band.
 
-    Each part takes its share of what the parts before it left, band by band; the next band gets what rounding down
-    withholds from a band, so the family's sum is off by less than one.
+    Each part takes its share of the groups that earlier parts left, band by band. The next band gets the remainder that
+    rounding down withholds from a band, so the family's sum is off by less than one.
     """
     parts = {head.group: len(fractions) for head in heads}
     seen = [0] * len(fractions)
@@ -108,7 +108,7 @@ def _draw(seed: int, group: str) -> float:
 
 TRAIN, PRACTICE, TEST = "train", "practice", "test"
 FOLDED = (TRAIN, PRACTICE, TEST)
-"""Splits whose tasks are in folds where none are named; the others stay as they are."""
+"""Splits whose tasks are in folds if none are named; the others stay as they are."""
 Kept = TypeVar("Kept")
 
 
@@ -152,8 +152,8 @@ def _order(name: str, members: Sequence[Item]) -> tuple[str, int, int, float]:
 def held_out(
     splits: Mapping[str, Sequence[Kept]], pooled: Sequence[str], out: Sequence[bool]
 ) -> dict[str, tuple[Kept, ...]]:
-    """Splits in which `test` is what is held out of the pooled ones. What was in `test` and is not held out is trained on:
-    `practice`, where it is pooled, else `train`.
+    """Splits whose `test` holds the held-out tasks of the pooled splits. Other tasks of `test` move to `practice` if
+    that is pooled, else to `train`.
 
     Args:
         pooled: names of splits, whose tasks one after the other are `out` or not.
@@ -183,7 +183,7 @@ Member = TypeVar("Member", bound=OfFamily)
 def by_family(
     splits: Mapping[str, Sequence[Member]], families: Sequence[str], unseen: Sequence[str]
 ) -> dict[str, list[Member]]:
-    """The splits, of these families alone where any are named; those of unseen families are all of `test_unseen`.
+    """The splits, of these families alone if any are named; those of unseen families are all of `test_unseen`.
 
     Doing it a second time changes nothing. Splits without a task are left out where families are named.
     """
@@ -203,7 +203,7 @@ def by_family(
 
 
 def refuse_unknown(splits: Mapping[str, Sequence[OfFamily]], families: Sequence[str], unseen: Sequence[str]) -> None:
-    """Raises InputError where a family that is named has no task in any split."""
+    """Raises InputError if a family that is named has no task in any split."""
     known = {one.family for found in splits.values() for one in found} if families or unseen else set()
     faults = []
     for key, named in (("families", families), ("unseen_families", unseen)):
