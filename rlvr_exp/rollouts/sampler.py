@@ -189,7 +189,7 @@ class SamplingBatch:
         ended = np.isin(ids, self._eos)
         for place, i in enumerate(live if self._watchers else ()):
             ended[place] |= self._watchers[i].ends(int(ids[place]))
-        for place in np.flatnonzero(np.isin(ids, self._closing)):
+        for place in np.flatnonzero(np.isin(ids, self._closing)).tolist():
             ended[place] |= self._is_complete(tuple(self._ids[live[place], : self._size].tolist()))
         left = ended | (self._size == self._sampling.max_new_tokens)
         self._live = live[~left]
