@@ -125,7 +125,7 @@ def test_no_circle_between_files() -> None:
         ("verifiers", "def late():\n    import torch.nn"),
         ("sandbox", "from numpy import array"),
         ("stages", "from rlvr_exp.corpora.rows import make"),
-        ("main", "def late():\n    import rlvr_exp.corpora.merge"),
+        ("main", "def late():\n    import rlvr_exp.corpora.models"),
         ("stages", "def late():\n    from rlvr_exp.domains.arc import puzzle"),
     ],
 )

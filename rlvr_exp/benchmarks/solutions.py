@@ -11,9 +11,8 @@ from pathlib import Path
 
 from rlvr_exp.config.schema import Config
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.solutions.keep import Keeping
 from rlvr_exp.solutions.record import Solution, output_hash
-from rlvr_exp.solutions.store import BATCH, Query, SolutionStore
+from rlvr_exp.solutions.store import BATCH, Keeping, Query, SolutionStore
 from rlvr_exp.verifiers.base import Verdict
 
 PER_TASK, SINGLE, LOOKUPS, PAIRS = 50, 200, 2000, 4
@@ -46,7 +45,7 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, float]]
 
 
 def synthetic_solutions(count: int, run: str = "first", tasks: int = 0) -> Iterator[Solution]:
-    """Solutions that are all different, in an order in which tasks take turns."""
+    """Solutions that are all different. Tasks take turns."""
     programs = [PROGRAM.format(number) for number in range(200)]
     tasks = tasks or -(-count // PER_TASK)
     for number in range(count):

@@ -227,7 +227,7 @@ class Rows(Prepare):
     """Mutants of each gold."""
 
 
-@configures("rlvr_exp.corpora.policy.make")
+@configures("rlvr_exp.corpora.models.embed")
 @dataclass
 class EmbeddedPolicy(Prepare):
     """The files of an embedded policy: tokenizer and architecture, or a checkpoint's weights."""
@@ -240,7 +240,7 @@ class EmbeddedPolicy(Prepare):
     """Folder; empty: of the policy's name in the run directory."""
 
 
-@configures("rlvr_exp.corpora.merge.make")
+@configures("rlvr_exp.corpora.models.merge")
 @dataclass
 class Merge(FromPath):
     """An adapter, such as RUN/checkpoints/best, merged with its base into a full checkpoint."""

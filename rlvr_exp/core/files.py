@@ -3,7 +3,7 @@
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,8 +42,18 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def write_json_lines(path: Path, rows: Iterable[Any]) -> int:
+    """Write every row as a line of strict ASCII JSON, or no file if one of them fails; return their number."""
+    count = 0
+    with replacing(path) as temporary, open(temporary, "w", encoding="ascii", newline="") as out:
+        for row in rows:
+            out.write(json.dumps(row, allow_nan=False) + "\n")
+            count += 1
+    return count
+
+
 def json_of(path: Path) -> dict[str, Any] | None:
-    """The object in a file; None where it cannot be read or holds none."""
+    """The object in a file; None if it cannot be read or holds none."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
 """Tasks in Python as rows of `+stage=verify`.
 
-One row a candidate, in the format that the problem takes; an id is TASK#KIND, followed by the variant. The same problems,
-golds, wrong programs and mutants that `+stage=validate` judges.
+One row a candidate, in the format of the problem. An id is TASK#KIND, followed by the variant. The problems, reference
+solutions, wrong programs and mutants are those of `+stage=validate`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from typing import Any
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.corpora.row_files import write_rows
+from rlvr_exp.core.files import write_json_lines
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.cases import is_json, written
@@ -21,20 +21,20 @@ from rlvr_exp.tasks.mutants import chosen, stub_programs
 
 
 def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
-    """Write the rows of all tasks. Raises InputError for data whose problems are no Python's."""
+    """Write the rows of all tasks. Raises InputError for problems that are not in Python."""
     options, domain = config.prepare, build(config.data)
     tasks = [task for found in domain.splits().values() for task in found]
     if not all(isinstance(task.problem, PytestProblem | PythonProblem) for task in tasks):
         raise InputError(InputProblem("data", "rows are made of tasks in Python", domain.name, "code, arc"))
     output = Path(options.output or context.directory / "rows.jsonl")
     rows = (row for task in tasks for row in rows_of(domain, task, options.candidates, options.mutants))
-    count, left_out = write_rows(output, rows), len(domain.left_out())
+    count, left_out = write_json_lines(output, rows), len(domain.left_out())
     text = f"{count} rows of {len(tasks)} tasks, {left_out} tasks left out: {output}"
     return text, {"rows": count, "tasks": len(tasks), "left_out": left_out}
 
 
 def rows_of(domain: Domain, task: Task, candidates: Sequence[str], mutants: int) -> Iterator[dict[str, Any]]:
-    """The rows of one task, the golds and wrong programs as the domain parses them from a completion."""
+    """The rows of one task. The domain parses reference and wrong programs as it parses a completion."""
     gold = domain.parse(task.gold or "", task).text or ""
     if "gold" in candidates and task.gold is not None:
         yield row_of(f"{task.id}#gold", task.problem, gold)
@@ -47,7 +47,7 @@ def rows_of(domain: Domain, task: Task, candidates: Sequence[str], mutants: int)
 
 
 def row_of(name: str, problem: PytestProblem | PythonProblem, code: str | None) -> dict[str, Any]:
-    """One candidate as a row; null code stands for a completion without a program."""
+    """One candidate as a row. Null code is a completion without a program."""
     if isinstance(problem, PytestProblem):
         row: dict[str, Any] = {"id": name, "code": code, "tests": problem.tests}
         row |= {"files": dict(problem.files)} if problem.files else {}

@@ -14,7 +14,7 @@ def gold_trajectories(domain: ContinuesEdits, verifier: Verifier, tasks: Sequenc
     text ends there.
 
     Args:
-        verifier: keeps outputs (rlvr_exp.verifiers.execution.KeepsOutputs).
+        verifier: keeps outputs (rlvr_exp.verifiers.base.KeepsOutputs).
     """
     answers = {task.id: iter(domain.gold_steps(task)) for task in tasks}
     steps: dict[str, list[Step]] = {task.id: [] for task in tasks}

@@ -34,7 +34,7 @@ from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.formats.fields import Fault, Fields
 from rlvr_exp.tasks.formats.rows import fault_of, laid_out
 from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier
-from rlvr_exp.verifiers.execution import KeepsOutputs, executor_of
+from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier, executor_of
 
 
 class NullVerifier(Direct):

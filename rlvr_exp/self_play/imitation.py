@@ -22,7 +22,7 @@ from rlvr_exp.core.seeds import stream
 from rlvr_exp.episodes.environments.retry import feedback
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.self_play.found import Found
-from rlvr_exp.solutions.keep import kept
+from rlvr_exp.solutions.store import kept
 from rlvr_exp.tasks.base import Domain
 
 

@@ -48,8 +48,7 @@ from rlvr_exp.stages.shared.verifier_match import check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
 from rlvr_exp.stages.verify import decides
 from rlvr_exp.tasks.base import ContinuesEdits, Task
-from rlvr_exp.verifiers.base import Verifier
-from rlvr_exp.verifiers.execution import KeepsOutputs
+from rlvr_exp.verifiers.base import KeepsOutputs, Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 Teach = Callable[[Sequence[tuple[Task, int]], SamplingEngine | None], list[Trajectory]]

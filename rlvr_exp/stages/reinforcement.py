@@ -14,7 +14,7 @@ from rlvr_exp.config.roles import team_node
 from rlvr_exp.config.schema import reads
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
-from rlvr_exp.launch.data_check import rl_split
+from rlvr_exp.launch.preflight import rl_split
 from rlvr_exp.models.policy import acting
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.tracking import Tracker

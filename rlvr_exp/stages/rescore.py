@@ -31,9 +31,8 @@ from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_descri
 from rlvr_exp.stages.verify import decides
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
-from rlvr_exp.verifiers.futures import completed_future
+from rlvr_exp.verifiers.futures import OrderedFutures, Pending, completed_future
 from rlvr_exp.verifiers.guarded import NoVerdictRate
-from rlvr_exp.verifiers.ordered_futures import OrderedFutures, Pending
 
 KEYS = ("id", "step", "task", "waited", "old", "new", "changed", "log")
 VERDICT = ("outcome", "bucket", "rule", "passed", "total")

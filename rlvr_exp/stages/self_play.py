@@ -34,7 +34,7 @@ from rlvr_exp.stages.shared.trial import on_trial
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.training.learner import SFTLearner
 from rlvr_exp.training.step_log import StepClock
-from rlvr_exp.verifiers.execution import KeepsOutputs, executor_of
+from rlvr_exp.verifiers.base import KeepsOutputs, executor_of
 
 
 def run(config, context: RunContext) -> StageResult:

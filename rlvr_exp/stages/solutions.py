@@ -11,14 +11,11 @@ from typing import Any
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.core.files import write_text
+from rlvr_exp.core.files import write_json_lines, write_text
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import RunReader
-from rlvr_exp.solutions.check import faults
-from rlvr_exp.solutions.record import Solution
-from rlvr_exp.solutions.rows import checked_rows, read_rows, write_rows
-from rlvr_exp.solutions.store import BATCH, Query, SolutionStore
-from rlvr_exp.solutions.summary import as_text, keeping_of, query_of
+from rlvr_exp.solutions.record import Solution, checked_rows, read_rows, to_row
+from rlvr_exp.solutions.store import BATCH, Query, SolutionStore, as_text, faults, keeping_of, query_of
 from rlvr_exp.stages.shared.solved_rollouts import solved
 from rlvr_exp.stages.shared.stage_checks import check_export
 
@@ -49,7 +46,7 @@ def export(config: Config, context: RunContext) -> Done:
     if options.form == "sft":
         return _export_sft(config, context, found)
     target = Path(options.output or context.directory / "solutions.jsonl")
-    count = write_rows(target, found)
+    count = write_json_lines(target, map(to_row, found))
     return f"{count} solutions: {target}", {"rows": count}
 
 

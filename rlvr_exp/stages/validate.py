@@ -17,7 +17,7 @@ from rlvr_exp.config.stage_options import Validate
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_text
 from rlvr_exp.evaluation.data_quality import CandidateResult, report, shares
-from rlvr_exp.launch.data_check import left_out_text
+from rlvr_exp.launch.preflight import left_out_text
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.stages.shared.answer_validation import validate_answers

@@ -15,7 +15,7 @@ from rlvr_exp.core.measures import BITS
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.report import answers, plots, tasks, write_report
-from rlvr_exp.report.curves import curve_charts, other_charts
+from rlvr_exp.report.charts import curve_charts, other_charts
 from rlvr_exp.report.data import read_run
 from rlvr_exp.report.evidence import evidence
 from rlvr_exp.report.outcome import changed, rated, track_of

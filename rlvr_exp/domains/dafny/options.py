@@ -136,7 +136,7 @@ class DafnyDataOptions(Data):
             yield InputProblem("data.usable", "proves golds with Dafny", "check", allowed, "", remedy)
 
 
-@configures("rlvr_exp.domains.dafny.prepare.make_check")
+@configures("rlvr_exp.domains.dafny.usable.make_check")
 @dataclass
 class DafnyCheck(FromPath):
     """Dafny data checked before a run: programs are cut and reassembled, pairs counted with what is left out."""
@@ -335,7 +335,7 @@ def cascade_problems(config: Any) -> Iterator[InputProblem]:
         yield InputProblem(f"roles.{WRITER}.reward", what, "", "", "", "roles.annotator.reward, or reward")
 
 
-TEAM = Team("cascade", ROLES, "rlvr_exp.domains.dafny.cascade_run:CascadePlay", cascade_problems)
+TEAM = Team("cascade", ROLES, "rlvr_exp.domains.dafny.cascade:CascadePlay", cascade_problems)
 
 STAGES = {
     "cascade": Stage(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.config import benchmark
-from rlvr_exp.config.data import Data, fraction_problems
+from rlvr_exp.config.data import SplitData
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.config.stage_options import FromPath, unread
 from rlvr_exp.config.verifier import Term, Verifier
@@ -32,7 +32,7 @@ EDIT_SETS = ("rows", "canitedit", "edit_eval", "humanevalpack")
 
 @configures("rlvr_exp.domains.edits.tasks.Edits")
 @dataclass
-class Edits(Data):
+class Edits(SplitData):
     """Edits of a program by an instruction: embedded, or rows of your own."""
 
     set: str = option("rows", choices=EDIT_SETS)
@@ -41,29 +41,21 @@ class Edits(Data):
     """What an answer is: ast-grep rules that make the edit, or the edited text."""
     instruction: str = option("descriptive", choices=("descriptive", "lazy", "both"))
     """The style of the instruction; both: each row gives two tasks. A row without a lazy one has its only one."""
-    dev_fraction: float = option(0.1, low=0, high=1)
-    """Share of rows that no file places that becomes `dev`."""
-    test_fraction: float = option(0.1, low=0, high=1)
-    """Share of rows that no file places that becomes `test`."""
-    seed: int = option(0, low=0)
-    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
-    same tasks."""
     prompt: EditPrompt = field(default_factory=EditPrompt)
     """How a task is worded."""
     weak: bool = False
     """Keep training tasks whose tests pass a program that does none of the work; else they are left out."""
 
     def problems(self) -> list[InputProblem]:
-        found = [*super().problems(), *fraction_problems(self)]
+        found = super().problems()
         if self.set != EDIT_SETS[0] and not self.path:
             remedy = f"data.path=DIR, a folder or file of {self.set}, or drop data.set"
             found.append(InputProblem("path", "this set does not come with rlvr_exp", "nothing", remedy=remedy))
-        if self.target == "text":
-            for name in ("answer", "form"):
-                if getattr(self.prompt, name) != getattr(EditPrompt, name):
-                    what, remedy = "the answer is the edited text, not an action", "data.target=action, or drop it"
-                    got = getattr(self.prompt, name)
-                    found.append(InputProblem(f"prompt.{name}", what, got, getattr(EditPrompt, name), "", remedy))
+        for name in ("answer", "form") if self.target == "text" else ():
+            got, default = getattr(self.prompt, name), getattr(EditPrompt, name)
+            if got != default:
+                what, remedy = "the answer is the edited text, not an action", "data.target=action, or drop it"
+                found.append(InputProblem(f"prompt.{name}", what, got, default, "", remedy))
         return found
 
 
@@ -137,7 +129,7 @@ SETS = ("commitpackft", "editpackft", "smelly_code", "edit_eval", "opencodeedit"
 """Raw sets of edits that are read."""
 
 
-@configures("rlvr_exp.domains.edits.ingest.build.make")
+@configures("rlvr_exp.domains.edits.ingest.make")
 @dataclass
 class EditSets(FromPath):
     """Raw sets of edits as normalized rows in splits, for data=edits. Continued where a run of the same options was cut off."""
@@ -195,7 +187,7 @@ class EditSets(FromPath):
         return found
 
 
-@configures("rlvr_exp.domains.edits.derive.build.make")
+@configures("rlvr_exp.domains.edits.derive.make")
 @dataclass
 class EditActions(FromPath):
     """Rows of edits with ast-grep actions of one to three rules, derived from the texts before and after, and proved by ast-grep."""
@@ -216,7 +208,7 @@ class EditActions(FromPath):
         return {"set": self.set, "max_characters": self.max_characters, "max_share": self.max_share}
 
 
-@configures("rlvr_exp.domains.edits.derive.build.make_trajectories")
+@configures("rlvr_exp.domains.edits.derive.make_trajectories")
 @dataclass
 class Trajectories(FromPath):
     """Steps of trajectories as rows of edits: what a teacher was shown, its action, proved by ast-grep, and what came of it."""

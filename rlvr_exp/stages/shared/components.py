@@ -16,7 +16,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.leakage import apart, check_leakage
-from rlvr_exp.launch.data_check import HELD_OUT, no_split, not_for_training, reasons, vote_problems
+from rlvr_exp.launch.preflight import HELD_OUT, no_split, not_for_training, reasons, vote_problems
 from rlvr_exp.models.parameters import parameters
 from rlvr_exp.models.policy import Policies, Policy, load_policy, load_roles
 from rlvr_exp.models.random_weights import build_tokenizer, training_texts
@@ -34,8 +34,7 @@ from rlvr_exp.stages.shared.stage_checks import check_skip
 from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_match
 from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.verifiers.base import Verifier
-from rlvr_exp.verifiers.execution import executor_of
+from rlvr_exp.verifiers.base import Verifier, executor_of
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 Found = TypeVar("Found")

@@ -11,8 +11,7 @@ from rlvr_exp.config.run import Select
 from rlvr_exp.core.sealed import STEP
 from rlvr_exp.models.parameters import gathered_weights
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.records.fingerprint import run_fingerprint
-from rlvr_exp.records.manifest import resumed_from
+from rlvr_exp.records.manifest import resumed_from, run_fingerprint
 from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.training.checkpoints import Checkpoints, Contents, Policies, placed, restore
 from rlvr_exp.training.learner import Learner

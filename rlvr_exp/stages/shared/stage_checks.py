@@ -20,7 +20,7 @@ from rlvr_exp.config.solutions import HINDSIGHT
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.evaluation.leakage import apart, check_leakage, check_selection
-from rlvr_exp.launch.data_check import HELD_OUT, domain_of, rl_split
+from rlvr_exp.launch.preflight import HELD_OUT, domain_of, rl_split
 from rlvr_exp.records.rollout_files import RunReader
 from rlvr_exp.tasks.base import ContinuesEdits, Domain, ExportsSolutions, RelabelsTasks, Task
 
@@ -90,7 +90,7 @@ def _of_solutions(config: Config) -> None:
     """The file that solutions are imported from."""
     options = config.solutions
     if options is not None and options.action == "import" and Path(options.input).is_file():
-        from rlvr_exp.solutions.rows import checked_rows
+        from rlvr_exp.solutions.record import checked_rows
 
         checked_rows(Path(options.input))
 

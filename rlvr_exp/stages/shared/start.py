@@ -47,7 +47,7 @@ def _of_links(config: Config, fetchable: bool) -> Iterator[InputProblem]:
 def _of_jobs(config: Config, fetchable: bool) -> Iterator[InputProblem]:
     """Problems of a study's runs. Runs of an arm differ by their seeds alone, so the first of each arm is checked; embedded data
     need no look, which takes long if they are cut into folds."""
-    from rlvr_exp.runs.jobs import check
+    from rlvr_exp.runs.study import check
 
     study = build(config.study)
     try:

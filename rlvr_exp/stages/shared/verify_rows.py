@@ -15,9 +15,8 @@ from rlvr_exp.stages.shared.verifier_setup import system_metrics
 from rlvr_exp.tasks.formats.rows import Malformed, read_row
 from rlvr_exp.tasks.rows import RowLine
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
-from rlvr_exp.verifiers.futures import completed_future
+from rlvr_exp.verifiers.futures import OrderedFutures, Pending, completed_future
 from rlvr_exp.verifiers.guarded import NoVerdictRate
-from rlvr_exp.verifiers.ordered_futures import OrderedFutures, Pending
 
 EVERY_S = 0.5
 """Seconds between messages of progress."""
