@@ -33,7 +33,6 @@ from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.formats.fields import Fault, Fields
 from rlvr_exp.tasks.formats.rows import fault_of, laid_out
-from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier
 from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier, executor_of
 
 

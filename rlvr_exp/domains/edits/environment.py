@@ -9,7 +9,6 @@ from rlvr_exp.episodes.environments.retry import too_long
 from rlvr_exp.episodes.episode import Episode, Turn, all_turns
 from rlvr_exp.episodes.types import RewardBreakdown
 from rlvr_exp.tasks.base import ContinuesEdits, Domain
-from rlvr_exp.verifiers.base import KeepsOutputs, Verifier
 
 
 class Edits(Environment, options.EditSteps):
