@@ -4,28 +4,31 @@ What it did is `solutions.md`, and its counts are in the summary. Faults of a fi
 store is touched; a store that a check finds wrong, with exit 3.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
-from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_text
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.rollout_files import RunReader
+from rlvr_exp.records.rollout_files import RolloutRow, RunReader
 from rlvr_exp.solutions.check import faults
-from rlvr_exp.solutions.record import Solution
+from rlvr_exp.solutions.record import Solution, output_hash
 from rlvr_exp.solutions.rows import checked_rows, read_rows, write_rows
 from rlvr_exp.solutions.store import BATCH, Query, SolutionStore
 from rlvr_exp.solutions.summary import as_text, keeping_of, query_of
-from rlvr_exp.stages.shared.solved_rollouts import solved
-from rlvr_exp.stages.shared.stage_checks import check_export
+from rlvr_exp.stages.shared.start import check_export
+from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.formats.python_io import PythonProblem, expected_of
 
 LISTED = 20
 """Solutions of a list without `solutions.limit`."""
+
 FAULTS = 20
 """Faults that are named in the message; solutions.md has all."""
+
 Done = tuple[str, dict[str, float]]
 
 
@@ -127,3 +130,40 @@ ACTIONS: dict[str, Callable[[Config, RunContext], Any]] = {
     "add": add,
     "merge": merge,
 }
+
+
+def solved(reader: RunReader, domain: Domain) -> Iterator[Solution | None]:
+    """For every rollout its solution, or None. Raises InputError where the data are not the run's, or no Python on cases."""
+    tasks = {task.id: task for found in domain.splits().values() for task in found}
+    if not all(isinstance(task.problem, PythonProblem) for task in tasks.values()):
+        what = "what a program returned is known of functions judged on cases"
+        raise InputError(InputProblem("data", what, domain.name, "problems of verifier=python_io"))
+    outputs: dict[str, tuple[str, ...]] = {}
+    for row in reader.rows():
+        task = _task_of(row, tasks)
+        if task.id not in outputs:
+            outputs[task.id] = _outputs(task)
+        program = domain.parse(row.completion.text, task).text if row.completion.correct else None
+        yield _solution(row, task, program, outputs[task.id], str(reader.directory)) if program else None
+
+
+def _task_of(row: RolloutRow, tasks: Mapping[str, Task]) -> Task:
+    name = row.completion.task.id
+    if name not in tasks:
+        what, remedy = "the data lacks a task of the run", "data.path=DIR, data.limit=0"
+        raise InputError(InputProblem("data", what, name, "the data of the run", "", remedy))
+    return tasks[name]
+
+
+def _outputs(task: Task) -> tuple[str, ...]:
+    """Empty where not all are known."""
+    if getattr(task.inputs, "hidden", False):
+        return ()
+    return tuple(output_hash(expected_of(case)) for case in task.problem.cases)
+
+
+def _solution(row: RolloutRow, task: Task, program: str, outputs: tuple[str, ...], run: str) -> Solution | None:
+    if not outputs:
+        return None
+    known = {"family": task.family, "difficulty": task.difficulty, "run": run, "step": row.step}
+    return Solution(task.id, program, row.verdict, outputs, **known)

@@ -22,7 +22,7 @@ from rlvr_exp.models.role_policies import acting
 from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner
-from rlvr_exp.stages.shared.play import Play
+from rlvr_exp.stages.shared.components import Play
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
 

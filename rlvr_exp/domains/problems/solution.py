@@ -9,8 +9,7 @@ from typing import Any
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.evaluation.paired import difference, in_words
-from rlvr_exp.inference.solution import DECIMALS, VERDICT, Solution, strict
-from rlvr_exp.inference.summary import MOST_LINES, Summary, head, reason
+from rlvr_exp.inference.solution import DECIMALS, MOST_LINES, VERDICT, Solution, Summary, head, reason, strict
 from rlvr_exp.verifiers.base import Verdict
 
 
