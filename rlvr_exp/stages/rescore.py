@@ -48,7 +48,9 @@ from rlvr_exp.verifiers.ordered_futures import OrderedFutures, Pending
 
 KEYS = ("id", "step", "task", "waited", "old", "new", "changed", "log")
 
-VERDICT = ("outcome", "bucket", "rule", "passed", "total")
+VERDICT, SCORE = "verdict", "score"
+
+FIELDS = ("outcome", "bucket", "rule", "passed", "total")
 """What is compared of a verdict."""
 
 EVERY = 50
@@ -263,7 +265,7 @@ class Rescoring:
             self._flight.wait()
 
     def _answer(self, row: RolloutRow, verdict: Verdict) -> None:
-        old, new = ({name: getattr(one, name) for name in VERDICT} for one in (row.verdict, verdict))
+        old, new = ({name: getattr(one, name) for name in FIELDS} for one in (row.verdict, verdict))
         written = {
             "id": f"{row.step:06d}/{row.group}/{row.completion.sample}",
             "step": row.step,
@@ -317,8 +319,6 @@ def _verdict(pending: Pending) -> Verdict:
         traceback.print_exception(fault, file=sys.stderr)
         return Verdict("no_verdict", log=f"the verifier failed: {type(fault).__name__}: {fault}")
 
-
-VERDICT, SCORE = "verdict", "score"
 
 """Kinds of change: the outcome with its bucket or rule, or only the number of passed cases."""
 
