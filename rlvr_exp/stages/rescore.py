@@ -49,6 +49,7 @@ from rlvr_exp.verifiers.ordered_futures import OrderedFutures, Pending
 KEYS = ("id", "step", "task", "waited", "old", "new", "changed", "log")
 
 VERDICT, SCORE = "verdict", "score"
+"""Kinds of change: the outcome with its bucket or rule, or only the number of passed cases."""
 
 FIELDS = ("outcome", "bucket", "rule", "passed", "total")
 """What is compared of a verdict."""
@@ -318,9 +319,6 @@ def _verdict(pending: Pending) -> Verdict:
     except Exception as fault:  # Logged in the row and, completely, in the log.
         traceback.print_exception(fault, file=sys.stderr)
         return Verdict("no_verdict", log=f"the verifier failed: {type(fault).__name__}: {fault}")
-
-
-"""Kinds of change: the outcome with its bucket or rule, or only the number of passed cases."""
 
 
 def _plain(rates: Mapping[str, Rate]) -> dict[str, Any]:
