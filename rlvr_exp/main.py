@@ -257,9 +257,9 @@ def _directory(config: "Config") -> Path:
 
 
 def _run(checked: "Checked", words: Sequence[str], directory: Path) -> "Outcome":
+    from rlvr_exp.launch.children import inline_environment
     from rlvr_exp.launch.console import message_stream
     from rlvr_exp.launch.execute import execute
-    from rlvr_exp.launch.process_environment import inline_environment
     from rlvr_exp.stages.shared.start import sample_size
 
     for name, text in sample_size(checked.config, words):

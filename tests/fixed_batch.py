@@ -11,7 +11,7 @@ from trl import GRPOConfig
 from updating import updated
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
+from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.compose import compose

@@ -5,8 +5,7 @@ from pathlib import Path
 import torch
 from transformers import AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
 
-from rlvr_exp.config.model import Adapter, Model
-from rlvr_exp.config.needs import EMBEDDED_MODEL
+from rlvr_exp.config.model import EMBEDDED_MODELS, Adapter, Model
 from rlvr_exp.config.run import Checkpoint
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.training.checkpoints import Checkpoints, Contents
@@ -34,7 +33,7 @@ def written(folder: Path, seed: int = 0, hidden: int = 64, layers: int = 2, voca
         if value.ndim == 1:  # Norms as training leaves them: no two models have the same.
             value.data.add_(0.1 * torch.randn_like(value))
     network.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(EMBEDDED_MODEL).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(EMBEDDED_MODELS / "tiny").save_pretrained(folder)
     return folder
 
 

@@ -125,7 +125,7 @@ def test_no_circle_between_files() -> None:
         ("verifiers", "def late():\n    import torch.nn"),
         ("sandbox", "from numpy import array"),
         ("stages", "from rlvr_exp.corpora.rows import make"),
-        ("main", "def late():\n    import rlvr_exp.corpora.merge"),
+        ("main", "def late():\n    import rlvr_exp.corpora.models"),
         ("stages", "def late():\n    from rlvr_exp.domains.arc import puzzle"),
     ],
 )
@@ -142,7 +142,7 @@ def test_a_domain_imports_no_other() -> None:
 def test_there_is_one_command_line() -> None:
     """The other programs are children of a run, started by their parents."""
     programs = {str(file.relative_to(PACKAGE)) for file in FILES if '\nif __name__ == "__main__":' in file.read_text()}
-    assert programs == {"__main__.py", "child.py", "domains/code/naive.py", "models/gguf.py"}
+    assert programs == {"__main__.py", "child.py", "domains/code/naive.py", "models/quantization.py"}
     assert not [file for file in FILES if "import argparse\n" in file.read_text()]
 
 

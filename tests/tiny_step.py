@@ -7,8 +7,8 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig
 
+from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.loss import EntropyControl
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.parallel import BatchLimits

@@ -1,4 +1,10 @@
-"""Group Relative Policy Optimization (Shao et al. 2024, DeepSeekMath, arXiv 2402.03300).
+"""Methods with a group baseline: a sample's advantage is its reward compared with the rewards of the same prompt.
+
+`GroupAlgorithm` builds the training batch from two pure functions of each method, `advantages` and `weights`.
+`RatioAlgorithm` adds the options of methods with an importance ratio: several updates on a batch, clipping by the trainer,
+regularisers, resampling.
+
+Group Relative Policy Optimization (Shao et al. 2024, DeepSeekMath, arXiv 2402.03300).
 
 The objective is its eq. 3, the KL estimate eq. 4, the advantage that of section 4.1.2 (outcome supervision):
 A_{i,t} = (r_i - mean(r)) / std(r). Defaults: kl_coef 0.04 and one update on each batch, as in its section 4.2; the clip
@@ -8,17 +14,150 @@ Differences from the paper:
 - The sizes of a batch are the experiment's: 32 prompts of 8 completions, where the paper has 64 completions of a prompt.
 - `loss` and `advantage_scale` offer other aggregations and scales; the defaults are the paper's.
 - A member without a verdict leaves its group's baseline and the loss; the paper has no such case.
+
+Dr. GRPO, "GRPO done right" (Liu et al. 2025, Understanding R1-Zero-Like Training, arXiv 2503.20783).
+
+GRPO without its two biases (section 3.2): the advantage is r_i - mean(r), undivided, and token losses are summed and divided
+by a constant, the completion limit, in place of each answer's length. No KL term; clip range 0.2.
+
+Differences from the paper:
+- The sizes of a batch are the experiment's.
+- A member without a verdict leaves its group's baseline and the loss; the paper has no such case.
+
+Decoupled Clip and Dynamic Sampling Policy Optimization (Yu et al. 2025, DAPO, arXiv 2503.14476).
+
+The objective is its eq. 8: the ratio and the group's advantage of eq. 9, clipped to [1 - 0.2, 1 + 0.28] ("clip-higher",
+eq. 10); prompts whose answers are all alike are replaced by others (dynamic sampling, eq. 11: `zero_variance=resample`);
+the loss is a mean over tokens (eq. 12); rewards fall over the last fifth of the completion limit (soft overlong
+punishment, eq. 13; the paper's cache is 4096 of 20480 tokens), so that a right answer at the limit can earn less than a short
+wrong one. No KL term. A batch of rollouts serves 16 updates.
+
+Differences from the paper:
+- Eq. 11 counts correct answers; here a group is alike when its rewards are, by max - min <= `zero_variance_eps`.
+- Sampling for a batch ends after `resample_budget` times its groups; the paper continues until it is full. Surplus
+  useful groups wait for the next step; their ratio is to the policy that sampled them.
+- Tokens are averaged over one prompt's answers and then over prompts, as eq. 8 is printed; the authors' code averages
+  over all tokens of a mini-batch (`algorithm=grpo algorithm.loss=token` does).
+- Groups have 8 members by default, the paper's 16. A member without a verdict leaves baseline and loss.
+
+Clipped Importance-Sampling-weight Policy Optimization (MiniMax 2025, MiniMax-M1, arXiv 2506.13585).
+
+The objective is its eq. 4: every token's log-probability, weighted by its advantage and by the ratio, which is capped at
+1 + `clip_high` and takes no gradient (eq. 5), so that no token is dropped. No lower bound and no KL term, as in the
+paper; the token-level loss, dynamic sampling and the punishment of overlong answers are DAPO's (section 3.1). A batch of
+rollouts serves 16 updates.
+
+Differences from the paper:
+- The paper states no cap; the default of 5 (`clip_high` 4) is that of ScaleRL (arXiv 2510.13786).
+- The differences in DAPO's sampling, averages and group sizes (rlvr_exp.algorithms.grpo) apply here as well.
+
+Group Sequence Policy Optimization (Zheng et al. 2025, GSPO, arXiv 2507.18071).
+
+The objective is its eq. 5, with the group's advantage of eq. 6 and a single ratio for the entire answer, the geometric
+mean of its tokens' ratios (eq. 7), clipped to [1 - 3e-4, 1 + 4e-4]. A batch of rollouts serves four updates (section 5.1).
+No KL term: the paper leaves it out of its formulas.
+
+Differences from the paper:
+- The sizes of a batch are the experiment's.
+- A member without a verdict leaves its group's baseline and the loss; the paper has no such case.
 """
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from trl import GRPOConfig
 
-from rlvr_exp.algorithms.advantages import group_advantages
-from rlvr_exp.algorithms.group import RatioAlgorithm
-from rlvr_exp.algorithms.loss import token_weights
+from rlvr_exp.algorithms.advantages import group_advantages, rewards_at_k, unlikeliness, weighted
+from rlvr_exp.algorithms.base import Algorithm
+from rlvr_exp.algorithms.gradients import NonFiniteGuard
+from rlvr_exp.algorithms.loss import EntropyControl, token_weights
+from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.algorithms.training_batch import TrainingBatch, collate, completion_mask, members_of, rewards_of
 from rlvr_exp.config import algorithm as options
+from rlvr_exp.config.parallel import BatchLimits
+from rlvr_exp.episodes.types import Completion
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.collect import BatchPlan
+from rlvr_exp.rollouts.groups import Group, GroupFilter, Groups
+
+
+class GroupAlgorithm(Algorithm, options.GroupMethod):
+    @abstractmethod
+    def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
+        """(groups, G) rewards, NaN without a verdict -> (groups, G), 0 where there is no advantage."""
+
+    @abstractmethod
+    def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
+        """(N, T) mask of the tokens that count, (N,) group of each sample -> (N, T) weights of the per-token loss."""
+
+    def group_filter(self) -> GroupFilter:
+        return GroupFilter(self.zero_variance, self.zero_variance_eps)
+
+    def shaped_group(
+        self, rewards: Sequence[float | None], completions: Sequence[Completion]
+    ) -> tuple[float | None, ...]:
+        found = super().shaped_group(rewards, completions)
+        if self.unlikeliness:
+            found = unlikeliness(found, completions, self.unlikeliness)
+        return found if self.pass_k == 1 else rewards_at_k(found, self.pass_k, self.pass_k_weight)
+
+    def experience(self, groups: Groups, pad_id: int) -> TrainingBatch:
+        rewards, members = rewards_of(groups.batch), members_of(groups.batch)
+        counted = self._counted(groups.batch, rewards)[members][:, None] * completion_mask(groups.batch)
+        advantages = weighted(self.advantages(rewards), self.positive_weight)
+        return collate(
+            groups.batch,
+            pad_id,
+            advantages=advantages[members][:, None] * counted,
+            weights=self.weights(counted, members.nonzero()[:, 0]),
+            off_policy=any(group.step < groups.step for group in groups.batch),
+        )
+
+    def _counted(self, groups: Sequence[Group], rewards: torch.Tensor) -> torch.Tensor:
+        """(groups, G): which samples are part of the loss. Samples without a verdict never are."""
+        masked = torch.tensor([self.group_filter().masks(group) for group in groups])
+        return ~rewards.isnan() & ~masked[:, None]
+
+
+class RatioAlgorithm(GroupAlgorithm, options.RatioMethod):
+    @property
+    def regularised(self) -> bool:
+        return self.kl_coef > 0 or self.entropy_coef > 0 or self.entropy_target > 0
+
+    def plan(self) -> BatchPlan:
+        return BatchPlan(self.prompts_per_step, self.group_size, self.max_steps, self.iterations, self.rollout_steps)
+
+    def group_filter(self) -> GroupFilter:
+        return GroupFilter(self.zero_variance, self.zero_variance_eps, self.resample_budget)
+
+    @abstractmethod
+    def clipping(self) -> Mapping[str, Any]:
+        """The method's own fields of GRPOConfig: the ratio's level, where it is clipped, the form of the loss."""
+
+    def trl_arguments(self) -> Mapping[str, Any]:
+        return {
+            **super().trl_arguments(),
+            "beta": self.kl_coef,
+            "sync_ref_model": self.reference_sync_steps > 0,
+            "ref_model_sync_steps": max(1, self.reference_sync_steps),
+            "ref_model_mixup_alpha": 1.0,
+            "num_iterations": self.iterations,
+            **self.clipping(),
+            **self.trl,
+        }
+
+    def trainer(
+        self,
+        policy: Policy,
+        args: GRPOConfig,
+        optimizer: torch.optim.Optimizer,
+        guard: NonFiniteGuard,
+        limits: BatchLimits,
+    ) -> PolicyTrainer:
+        control = EntropyControl(self.entropy_coef, self.entropy_target, self.entropy_step, self.entropy_unit)
+        return PolicyTrainer(policy, args, optimizer, control, guard, limits)
 
 
 class GRPO(RatioAlgorithm, options.GRPO):
@@ -30,3 +169,65 @@ class GRPO(RatioAlgorithm, options.GRPO):
 
     def clipping(self) -> Mapping[str, Any]:
         return {"epsilon": self.clip_low, "epsilon_high": self.clip_high}
+
+
+class DrGRPO(RatioAlgorithm, options.DrGRPO):
+    def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
+        return group_advantages(rewards, "none", self.zero_variance_eps)
+
+    def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
+        return token_weights(mask, "dr_grpo", self.max_completion_tokens)
+
+    def clipping(self) -> Mapping[str, Any]:
+        return {"epsilon": self.clip_low, "epsilon_high": self.clip_high}
+
+
+class DAPO(RatioAlgorithm, options.DAPO):
+    def shaped(self, reward: float, tokens: int) -> float:
+        return reward + overlong_punishment(tokens, self.max_completion_tokens, self.overlong_share)
+
+    def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
+        return group_advantages(rewards, "group", self.zero_variance_eps)
+
+    def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
+        return token_weights(mask, "dapo", self.max_completion_tokens, groups)
+
+    def clipping(self) -> Mapping[str, Any]:
+        return {"epsilon": self.clip_low, "epsilon_high": self.clip_high}
+
+
+def overlong_punishment(tokens: int, limit: int, share: float) -> float:
+    """DAPO, eq. 13: 0 up to limit - cache tokens, falling to -1 at the limit; cache = share * limit."""
+    cache = share * limit
+    return max(-1.0, min(0.0, (limit - cache - tokens) / cache)) if cache else 0.0
+
+
+class CISPO(RatioAlgorithm, options.CISPO):
+    def shaped(self, reward: float, tokens: int) -> float:
+        return reward + overlong_punishment(tokens, self.max_completion_tokens, self.overlong_share)
+
+    def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
+        return group_advantages(rewards, "group", self.zero_variance_eps)
+
+    def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
+        return token_weights(mask, "dapo", self.max_completion_tokens, groups)
+
+    def clipping(self) -> Mapping[str, Any]:
+        # TRL's epsilon_high is the cap itself here.
+        return {"loss_type": "cispo", "epsilon_high": 1.0 + self.clip_high}
+
+
+class GSPO(RatioAlgorithm, options.GSPO):
+    def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
+        return group_advantages(rewards, "group", self.zero_variance_eps)
+
+    def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
+        # Equal over a sample's tokens, so that TRL's weighted mean of their log-ratios is the plain mean of eq. 7.
+        return token_weights(mask, "grpo", self.max_completion_tokens)
+
+    def clipping(self) -> Mapping[str, Any]:
+        return {
+            "epsilon": self.clip_low,
+            "epsilon_high": self.clip_high,
+            "importance_sampling_level": "sequence",
+        }

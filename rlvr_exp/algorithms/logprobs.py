@@ -1,19 +1,219 @@
-"""Log-probabilities of drawn tokens under the distribution that they were drawn from.
+"""Log-probabilities of tokens from hidden states and the weights of a linear head, on CPU in float32.
+
+The logits of the predicted tokens are one product. In the same memory they become the exponentials of a softmax, and in the
+backward pass the gradient of the logits: a pass holds tokens x vocabulary numbers once. Beyond `FUSED_HELD` of them, rows are
+computed in parts that the backward pass computes again.
+
+Log-probabilities of drawn tokens under the distribution that they were drawn from.
 
 Temperature divides the logits; where top-k, top-p or min-p left only some tokens, the probabilities of those are
 renormalised: log p(t) = z_t / tau - log sum over the kept k of exp(z_k / tau). Logits are computed only for positions that
-predict a token. On CPUs a plain head is algorithms.fused_head; elsewhere, if there are too many logits to hold at once, TRL's
+predict a token. On CPUs a plain head is fused (above); elsewhere, if there are too many logits to hold at once, TRL's
 fused head computes them tile by tile.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
+from torch.autograd.function import once_differentiable
+from transformers import PreTrainedModel
 
-from rlvr_exp.algorithms.fused_head import Drawn, kept, plain_head, scoring
-from rlvr_exp.algorithms.packing import ModelRows
-from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED, attending, block_mask
+from rlvr_exp.algorithms.packing import FLEX, SDPA_PACKED, ModelRows, attending, block_mask
+from rlvr_exp.models.onednn_linear import filled_rows, outer, product
+
+FUSED_HELD = 2**28
+"""The most logits held at once, tokens x vocabulary: 1 GiB in float32."""
+_NEAR = 2**21
+"""Logits that are worked on at a time, so that they stay in the processor's caches."""
+CHANGED = ("final_logit_softcapping", "logit_scale", "output_multiplier", "lm_head_multiplier", "logits_scaling")
+"""Fields of a configuration with which a model changes its logits after its head."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The tokens to score.
+
+    Args:
+        places: (m,) the positions that predict them, counted through all rows.
+        labels: (m,)
+        temperature: divides the logits.
+        kept_token_ids: as for `logprobs.score`.
+        entropy, top: whether the entropies are requested, and whether each token is the most probable one.
+    """
+
+    places: torch.Tensor
+    labels: torch.Tensor
+    temperature: float
+    kept_token_ids: torch.Tensor | None
+    entropy: bool
+    top: bool
+
+
+def plain_head(model: nn.Module) -> nn.Linear | None:
+    """The head of a model whose logits are its linear product with hidden states on CPU in float32; None for others."""
+    inner = next((part for part in model.modules() if isinstance(part, PreTrainedModel)), None)
+    head = None if inner is None else inner.get_output_embeddings()
+    if type(head) is not nn.Linear or torch.is_autocast_enabled("cpu"):
+        return None
+    changed = any(getattr(inner.config.get_text_config(), name, None) is not None for name in CHANGED)
+    weight = head.weight
+    plain = type(weight) is nn.Parameter and weight.device.type == "cpu" and weight.dtype == torch.float32
+    sharded = hasattr(weight, "ds_id")
+    usable = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    return head if plain and usable and not changed and not sharded else None
+
+
+@contextmanager
+def scoring(head: nn.Linear, drawn: Drawn) -> Iterator[None]:
+    """Inside the block the head returns (1, m, fields) instead of logits: log-probabilities, then entropies and whether a token
+    is the most probable one if they are requested."""
+    own = vars(head).get("forward")
+
+    def forward(hidden: torch.Tensor) -> torch.Tensor:
+        hidden = hidden.reshape(-1, hidden.shape[-1])
+        if len(hidden) != len(drawn.labels):  # Otherwise the model has selected them.
+            hidden = hidden[drawn.places]
+        logprobs, entropies, top = _LogProbabilities.apply(hidden, head.weight, head.bias, drawn)
+        wanted = [logprobs, *[entropies] * drawn.entropy, *[top] * drawn.top]
+        return torch.stack(wanted, -1)[None]
+
+    head.forward = forward  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del head.forward
+        if own is not None:
+            head.forward = own  # type: ignore[method-assign]
+
+
+class _LogProbabilities(torch.autograd.Function):
+    """(m, width) hidden states -> (m,) log-probabilities, entropies, and 1 for the most probable token."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, drawn: Drawn
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        ctx.set_materialize_grads(False)
+        learns = any(ctx.needs_input_grad)
+        found = torch.zeros(4, len(hidden))
+        ctx.exponentials = None
+        for rows in _parts(len(hidden), len(weight), FUSED_HELD if learns else _NEAR * 8):
+            exponentials = product(filled_rows(hidden[rows]), weight, bias)
+            for near, whole in _near(rows, len(weight)):
+                _exponentiate(exponentials[near], drawn, whole, found)
+            if learns and rows.stop - rows.start == len(hidden):
+                ctx.exponentials = exponentials
+        logprobs, entropies, top, sums = found
+        ctx.drawn = drawn
+        ctx.save_for_backward(hidden, weight, bias, entropies, sums)
+        ctx.mark_non_differentiable(top)
+        return logprobs, entropies, top
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[Any, ...]:
+        hidden, weight, bias, entropies, sums = ctx.saved_tensors
+        drawn, held = ctx.drawn, ctx.exponentials
+        ctx.exponentials = None  # It becomes the gradient; a second backward pass computes it again.
+        for_hidden, for_weight, for_bias, _ = ctx.needs_input_grad
+        of_logprobs, of_entropies, _ = grads
+        of_logprobs = torch.zeros_like(sums) if of_logprobs is None else of_logprobs
+        if of_entropies is not None and not of_entropies.any():
+            of_entropies = None
+        to_hidden = torch.empty_like(hidden) if for_hidden else None
+        to_weight = torch.zeros_like(weight) if for_weight and not len(hidden) else None
+        to_bias = torch.zeros_like(bias) if for_bias else None
+        for rows in _parts(len(hidden), len(weight), FUSED_HELD):
+            x = filled_rows(hidden[rows])
+            exponentials = product(x, weight, bias) if held is None else held
+            for near, whole in _near(rows, len(weight)):
+                part = exponentials[near]
+                if held is None:
+                    _exponentiate(part, drawn, whole)
+                spread = None if of_entropies is None else (of_entropies[whole], entropies[whole])
+                _to_gradient(part, drawn, whole, of_logprobs[whole], spread, sums[whole])
+            exponentials[rows.stop - rows.start :] = 0.0
+            if to_hidden is not None:
+                to_hidden[rows] = product(exponentials, weight.t())[: rows.stop - rows.start]
+            if for_weight:
+                own = outer(exponentials, x)
+                to_weight = own if to_weight is None else to_weight.add_(own)
+            if to_bias is not None:
+                to_bias += exponentials.sum(0)
+        return to_hidden, to_weight, to_bias, None
+
+
+def _near(rows: slice, vocabulary: int) -> Iterator[tuple[slice, slice]]:
+    """Small ranges within `rows`: counted from its start, and as they are."""
+    for near in _parts(rows.stop - rows.start, vocabulary, _NEAR):
+        yield near, slice(rows.start + near.start, rows.start + near.stop)
+
+
+def _parts(count: int, vocabulary: int, most: int) -> Iterator[slice]:
+    """Ranges of rows of no more logits than `most`, at least one row each."""
+    size = max(1, most // vocabulary)
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
+
+
+def _exponentiate(part: torch.Tensor, drawn: Drawn, rows: slice, found: torch.Tensor | None = None) -> None:
+    """Turn logits into the exponentials of their distance from the largest one, and note what is `found` of their rows."""
+    if drawn.temperature != 1.0:
+        part.div_(drawn.temperature)
+    if drawn.kept_token_ids is not None:
+        part.masked_fill_(~kept(drawn.kept_token_ids[rows], part.shape[-1]), -torch.inf)
+    labels = drawn.labels[rows, None]
+    if found is not None and drawn.top:
+        found[2, rows] = (part.argmax(-1, keepdim=True) == labels)[:, 0].to(part.dtype)
+    part.sub_(part.amax(-1, keepdim=True))
+    if found is None:
+        part.exp_()
+        return
+    chosen = part.gather(-1, labels)[:, 0]
+    logits = part.clone() if drawn.entropy else None
+    sums = part.exp_().sum(-1)
+    found[0, rows], found[3, rows] = chosen - sums.log(), sums
+    if logits is not None:
+        # Excluded tokens have probability 0 and an infinite logit; their term is 0.
+        terms = logits.masked_fill_(part == 0, 0.0).mul_(part).sum(-1)
+        found[1, rows] = sums.log() - terms / sums
+
+
+def _to_gradient(
+    part: torch.Tensor,
+    drawn: Drawn,
+    rows: slice,
+    of_logprobs: torch.Tensor,
+    spread: tuple[torch.Tensor, torch.Tensor] | None,
+    sums: torch.Tensor,
+) -> None:
+    """Turn exponentials into the gradient of the logits before the temperature.
+
+    Args:
+        spread: the gradient of the entropies, and these.
+    """
+    labels, scale = drawn.labels[rows, None], 1.0 / drawn.temperature
+    factors = -of_logprobs / sums * scale
+    if spread is None:
+        part.mul_(factors[:, None])
+    else:
+        of_entropies, entropies = spread
+        # d entropy / d logit = -p (log p + entropy)
+        logs = part.clamp_min(torch.finfo(part.dtype).tiny).log_().add_((entropies - sums.log())[:, None])
+        part.mul_(factors[:, None] - (of_entropies / sums * scale)[:, None] * logs)
+    part.scatter_add_(-1, labels, (of_logprobs * scale)[:, None])
+
+
+def kept(kept_token_ids: torch.Tensor, vocabulary: int) -> torch.Tensor:
+    """(m, vocabulary) booleans from (m, K) ids padded with -1; a row of -1 alone keeps all."""
+    found = torch.zeros((len(kept_token_ids), vocabulary + 1), dtype=torch.bool, device=kept_token_ids.device)
+    found.scatter_(1, kept_token_ids.where(kept_token_ids >= 0, vocabulary), True)
+    found = found[:, :vocabulary]
+    return found | (kept_token_ids < 0).all(1, keepdim=True)
+
 
 HELD = 2**26
 """The most logits held at once, tokens x vocabulary: 256 MiB in float32."""
@@ -50,7 +250,7 @@ def score(
         model: a causal language model with TRL's fused head, wrapped or not.
         kept_token_ids: (m, K) the ids kept when each token was drawn, padded with -1; a row of -1 alone keeps all.
         implementation: how a packed row is attended to.
-        fused: compute the head by algorithms.fused_head if the model has a plain one.
+        fused: compute the head fused if the model has a plain one.
         options: further arguments of the model.
     """
     inputs = {"input_ids": rows.input_ids, "position_ids": rows.position_ids, "use_cache": False, **options}

@@ -19,9 +19,9 @@ import torch
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.advantages import reinforce_advantages
-from rlvr_exp.algorithms.group import GroupAlgorithm
+from rlvr_exp.algorithms.gradients import NonFiniteGuard
+from rlvr_exp.algorithms.grpo import GroupAlgorithm
 from rlvr_exp.algorithms.loss import EntropyControl, token_weights
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config import algorithm as options

@@ -25,17 +25,16 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from trl import GRPOConfig, GRPOTrainer
 
+from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.logprobs import Scores, score
 from rlvr_exp.algorithms.loss import EntropyControl, TokenMeans, clipped, kl_estimate
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
-from rlvr_exp.algorithms.stepped import PackedTrainer, as_plain, filled_on_cpu, from_plain
+from rlvr_exp.algorithms.stepped import PackedTrainer, as_plain, filled_on_cpu, from_plain, longest_part, warm_up
 from rlvr_exp.algorithms.training_batch import TrainingBatch, joined
-from rlvr_exp.algorithms.warm_up import longest_part, warm_up
 from rlvr_exp.config.parallel import BatchLimits, Piece, micro_batches, pieces
 from rlvr_exp.models.adapters import adapters_off, kept_precise, reference_is_base
+from rlvr_exp.models.parameters import copy_weights
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.models.zero3 import copy_weights
 
 
 class PolicyTrainer(PackedTrainer, GRPOTrainer):

@@ -14,7 +14,7 @@ import torch
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
+from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.benchmarks.clock import Clock, Lap
@@ -26,8 +26,7 @@ from rlvr_exp.core.seeds import uniform
 from rlvr_exp.curriculum.base import Curriculum
 from rlvr_exp.episodes.types import Completion, RewardBreakdown
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rewards.compose import Reward
-from rlvr_exp.rewards.normalize import Identity
+from rlvr_exp.rewards.compose import Identity, Reward
 from rlvr_exp.rollouts.collect import Collector
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.training.learner import Learner

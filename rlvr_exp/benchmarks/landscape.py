@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from rlvr_exp.algorithms.examples import Examples
 from rlvr_exp.algorithms.gradients import place_of
+from rlvr_exp.algorithms.sft import Examples
 from rlvr_exp.benchmarks.gradient_variance import gradient_noise
 from rlvr_exp.benchmarks.landscape_loss import (
     GoldLoss,

@@ -15,7 +15,7 @@ from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils.rnn import pad_sequence
 
-from rlvr_exp.algorithms.examples import IGNORED, Example, length
+from rlvr_exp.algorithms.sft import IGNORED, Example, length
 from rlvr_exp.core.seeds import derive
 
 Weights = Mapping[str, torch.Tensor]

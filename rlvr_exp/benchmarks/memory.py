@@ -17,9 +17,8 @@ from torch.utils._pytree import tree_leaves
 from trl.trainer.utils import add_fused_lm_head
 
 from rlvr_exp.algorithms.logprobs import score
-from rlvr_exp.algorithms.packing import packed
-from rlvr_exp.algorithms.packing_attention import attending
-from rlvr_exp.algorithms.packing_probe import choose
+from rlvr_exp.algorithms.packed_layers import choose
+from rlvr_exp.algorithms.packing import attending, packed
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -29,9 +28,8 @@ from rlvr_exp.memory.workload import GIB, Workload
 from rlvr_exp.models.adapters import new_adapter
 from rlvr_exp.models.random_weights import random_network
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import sample_groups
-from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 
 
 class Peak(TorchDispatchMode):

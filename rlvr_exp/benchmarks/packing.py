@@ -17,8 +17,7 @@ import torch
 from torch import nn
 
 from rlvr_exp.algorithms.logprobs import score
-from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
-from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED, attending
+from rlvr_exp.algorithms.packing import FLEX, SDPA_PACKED, ModelRows, attending, packed, row_by_row
 from rlvr_exp.benchmarks.contest import Ratio, of_rounds
 from rlvr_exp.benchmarks.memory import measuring, random_model, required_workload
 from rlvr_exp.benchmarks.training import difference

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from rlvr_exp.config.schema import Config
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.solutions.keep import Keeping
 from rlvr_exp.solutions.record import Solution, output_hash
-from rlvr_exp.solutions.store import BATCH, Query, SolutionStore
+from rlvr_exp.solutions.store import BATCH, Keeping, Query, SolutionStore
 from rlvr_exp.verifiers.base import Verdict
 
 PER_TASK, SINGLE, LOOKUPS, PAIRS = 50, 200, 2000, 4

@@ -20,7 +20,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.types import Completion, TokenCount
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.compose import Reward
-from rlvr_exp.rollouts.rollout_loop import verified
+from rlvr_exp.rollouts.run_episodes import verified
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
 

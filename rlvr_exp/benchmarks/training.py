@@ -18,7 +18,7 @@ from rlvr_exp.benchmarks.contest import Progress, Ratio, of_rounds
 from rlvr_exp.benchmarks.machine_limit import matrix_flops
 from rlvr_exp.config import benchmark as options
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.sandbox.pool.pool import usable
+from rlvr_exp.sandbox.pool import usable
 
 FLOORS = {"rollouts": 3.0, "update": 4.0, "step": 3.0}
 """Ratios that the project promises for its embedded model on two cores."""

@@ -15,7 +15,7 @@ from rlvr_exp.benchmarks.contest import Outcome, Progress, Side, in_turns, one_b
 from rlvr_exp.config import benchmark as options
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.domains import domains, load
-from rlvr_exp.sandbox.pool.pool import usable
+from rlvr_exp.sandbox.pool import usable
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem

@@ -169,7 +169,7 @@ class GRPO(RatioMethod):
     """Over what the standard deviation that divides advantages is taken."""
 
 
-@configures("rlvr_exp.algorithms.dr_grpo.DrGRPO")
+@configures("rlvr_exp.algorithms.grpo.DrGRPO")
 @dataclass
 class DrGRPO(RatioMethod):
     """GRPO without its biases: advantages undivided, token losses over a constant (Dr. GRPO)."""
@@ -180,7 +180,7 @@ class DrGRPO(RatioMethod):
     """The ratio is clipped above 1 plus this."""
 
 
-@configures("rlvr_exp.algorithms.dapo.DAPO")
+@configures("rlvr_exp.algorithms.grpo.DAPO")
 @dataclass
 class DAPO(RatioMethod):
     """Wider clipping above, dynamic sampling, a loss over tokens, overlong answers punished softly (DAPO)."""
@@ -199,7 +199,7 @@ class DAPO(RatioMethod):
     """Last part of the completion limit over which an answer's reward falls by up to 1; 0: no punishment."""
 
 
-@configures("rlvr_exp.algorithms.gspo.GSPO")
+@configures("rlvr_exp.algorithms.grpo.GSPO")
 @dataclass
 class GSPO(RatioMethod):
     """One ratio for each completion (GSPO)."""
@@ -213,7 +213,7 @@ class GSPO(RatioMethod):
     """An answer's ratio, a geometric mean over its tokens, is clipped above 1 plus this."""
 
 
-@configures("rlvr_exp.algorithms.cispo.CISPO")
+@configures("rlvr_exp.algorithms.grpo.CISPO")
 @dataclass
 class CISPO(RatioMethod):
     """Ratios as capped weights that take no gradient, so that no token is dropped (MiniMax-M1)."""
@@ -475,19 +475,19 @@ class Scheduler:
     """Steps over which the rate rises to its highest."""
 
 
-@configures("rlvr_exp.algorithms.schedules.Constant")
+@configures("rlvr_exp.algorithms.optimizers.Constant")
 @dataclass
 class Constant(Scheduler):
     """The highest rate, after the warm-up."""
 
 
-@configures("rlvr_exp.algorithms.schedules.Linear")
+@configures("rlvr_exp.algorithms.optimizers.Linear")
 @dataclass
 class Linear(Scheduler):
     """A straight line to 0 at the last step."""
 
 
-@configures("rlvr_exp.algorithms.schedules.Cosine")
+@configures("rlvr_exp.algorithms.optimizers.Cosine")
 @dataclass
 class Cosine(Scheduler):
     """Half a wave of the cosine."""
@@ -496,7 +496,7 @@ class Cosine(Scheduler):
     """Where it ends, as a share of the highest rate."""
 
 
-@configures("rlvr_exp.algorithms.schedules.Polynomial")
+@configures("rlvr_exp.algorithms.optimizers.Polynomial")
 @dataclass
 class Polynomial(Scheduler):
     """A power of the share of steps that are left."""
@@ -507,7 +507,7 @@ class Polynomial(Scheduler):
     """Where it ends, as a share of the highest rate."""
 
 
-@configures("rlvr_exp.algorithms.schedules.WarmupStableDecay")
+@configures("rlvr_exp.algorithms.optimizers.WarmupStableDecay")
 @dataclass
 class WarmupStableDecay(Scheduler):
     """The highest rate for most of the run, then a short decay: the stable part can be resumed from any step."""

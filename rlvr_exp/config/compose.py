@@ -29,12 +29,13 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
+from rlvr_exp.config import schema
 from rlvr_exp.config.load import inherit_resumed, inherit_run_config, resumed_run
 from rlvr_exp.config.model import Model, base
 from rlvr_exp.config.names import suggest
 from rlvr_exp.config.options import field_types
 from rlvr_exp.config.roles import choose_for_roles, complete_roles, spread_roles
-from rlvr_exp.config.schema import STAGE_GROUPS, STAGES, Config
+from rlvr_exp.config.schema import STAGE_GROUPS, STAGES
 from rlvr_exp.config.schema_check import Checked, SchemaMatcher, check, given_choice, option_named, present_nodes
 from rlvr_exp.config.suited import follow_batch, suit
 from rlvr_exp.config.tree import Path, Tree, conf_directory, dotted
@@ -84,7 +85,7 @@ def give_way(
 
 def _written(group: str, node: str, chosen: Collection[str]) -> bool:
     """Whether a value of a node is what a chosen group stands for, such as data.role under role=writer."""
-    return group in chosen and (group == node or group not in field_types(Config))
+    return group in chosen and (group == node or group not in field_types(schema.Config))
 
 
 def share_model(tree: Tree, words: Collection[str]) -> None:
@@ -166,7 +167,7 @@ def compose_lenient(words: Sequence[str]) -> Checked:
     choices, values = groups.separate(parsed)
     tree = groups.load(choices, parsed)
     if tree is None:
-        return Checked(Config(), Tree(), {}, _distinct(parsed.problems))
+        return Checked(schema.Config(), Tree(), {}, _distinct(parsed.problems))
     files = set(tree.origins.values())
     share_model(tree, {override.key_or_group for override in parsed.overrides})
     inherit = inherit_resumed if resumed else inherit_run_config
@@ -175,7 +176,7 @@ def compose_lenient(words: Sequence[str]) -> Checked:
     if parsed.searchpath:
         tree.put(("run", "searchpath"), [str(folder) for folder in parsed.searchpath], "command line")
     if problem := _foreign_stage(tree.values.get("stage"), choices):
-        return Checked(Config(), tree, {}, _distinct([*parsed.problems, problem]))
+        return Checked(schema.Config(), tree, {}, _distinct([*parsed.problems, problem]))
     spread_roles(tree)
     keep_shapes(tree, groups.shapes)
     named = {choice.key_or_group for choice in choices}
@@ -224,7 +225,7 @@ def _foreign_stage(stage: Any, choices: Sequence[Override]) -> InputProblem | No
         return None
     chosen = next((choice.value() for choice in choices if choice.key_or_group == "stage"), stage)
     what = f"conf/stage/{chosen}.yaml names a stage that does not exist"
-    remedy = "name one of these there; a new stage is added in the package, by the steps of docs/extending.md"
+    remedy = "name one of these there; a stage of your own belongs to a domain, see docs/extending.md"
     return InputProblem("stage", what, str(stage), ", ".join(STAGES), suggest(str(stage), STAGES), remedy)
 
 

@@ -10,8 +10,7 @@ from rlvr_exp.config.algorithm import queues, schedule_problems, without_queues
 from rlvr_exp.config.architecture import Scratch, scratch_shape, shape_problems
 from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.engine import Server, is_server, is_vllm
-from rlvr_exp.config.model import Model, has_adapter
-from rlvr_exp.config.needs import EMBEDDED_MODELS
+from rlvr_exp.config.model import EMBEDDED_MODELS, Model, has_adapter
 from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.roles import of_role, role_names, role_problems
 from rlvr_exp.config.schema import STAGES, Config, reads, resumable

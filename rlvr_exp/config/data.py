@@ -94,13 +94,13 @@ class Retry:
     """The most completions of a branch, with the first."""
 
 
-@configures("rlvr_exp.curriculum.static.Uniform")
+@configures("rlvr_exp.curriculum.base.Uniform")
 @dataclass
 class Uniform:
     """Every task equally often, in a seeded order."""
 
 
-@configures("rlvr_exp.curriculum.static.Ordered")
+@configures("rlvr_exp.curriculum.base.Ordered")
 @dataclass
 class Ordered:
     """From the easiest task to the hardest."""

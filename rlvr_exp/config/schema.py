@@ -2,9 +2,11 @@
 
 The options of a node are in the file of its group."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, make_dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from omegaconf import MISSING
 
@@ -13,7 +15,7 @@ from rlvr_exp.config.algorithm import PPO, SFT, GroupMethod, Optimizer, Reinforc
 from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.data import Data
 from rlvr_exp.config.model import Model
-from rlvr_exp.config.options import ANSWERS, JUDGES, LEARNS, SCHEMAS, UPDATES, allowed_of, node, option
+from rlvr_exp.config.options import ANSWERS, JUDGES, LEARNS, SCHEMAS, UPDATES, Stage, allowed_of, node, option
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.config.roles import Role
 from rlvr_exp.config.run import Evaluation, Run
@@ -21,10 +23,7 @@ from rlvr_exp.config.solutions import Collect, SelfPlay, Solutions
 from rlvr_exp.config.stage_options import Compare, Evaluate, Infer, Prepare, Report, Rescore, Validate, Verify
 from rlvr_exp.config.study import Chain, Executor, Study
 from rlvr_exp.config.verifier import Cache, Sandbox, Verifier
-from rlvr_exp.core.domains import domains, load
-
-for _domain in domains().values():
-    load(_domain.schemas)
+from rlvr_exp.core.domains import Domain, domains, load, register
 
 
 @dataclass
@@ -80,49 +79,8 @@ class CoreConfig:
     """Only under +stage=report."""
 
 
-def _schemas(nodes: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, type]]:
-    return ((name, load(path)) for of_domain in nodes for name, path in of_domain.items())
-
-
-if TYPE_CHECKING:
-    Config = CoreConfig
-else:
-    _added = list(domains().values())
-    Config = make_dataclass(
-        "Config",
-        [
-            *((name, schema, field(default_factory=schema)) for name, schema in _schemas(one.nodes for one in _added)),
-            *((name, schema | None, None) for name, schema in _schemas(one.stage_nodes for one in _added)),
-        ],
-        bases=(CoreConfig,),
-        namespace={"__module__": __name__, "__doc__": "Everything that decides a run."},
-    )
-
-
 ALWAYS = ("stage", "seed", "run", "parallel")
 """Read by every stage."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """All that is special about a stage. Its own options, where it has any, are the node of its name."""
-
-    about: str
-    reads: tuple[str, ...] = ()
-    """Nodes that it reads besides its own."""
-    algorithm: type | None = None
-    """What the schema of its `algorithm` node derives from, for a stage that trains."""
-    module: str = ""
-    """Module below rlvr_exp.stages that runs it; empty: the one of its name."""
-    shared: bool = False
-    """Several processes share its work."""
-    inherits: tuple[str, ...] = ()
-    """Nodes that it inherits, with the seed, from the run named by its option `run`."""
-    resumes: bool = False
-    """It trains nothing itself, and goes on where it was stopped, or begins again."""
-    reported: bool = True
-    """Its own run has a report; else it writes that of the run named by its option `run`, and needs no directory that
-    stays."""
 
 
 STAGES: dict[str, Stage] = {
@@ -147,20 +105,6 @@ STAGES: dict[str, Stage] = {
         "train a policy by the similarity of its actions to a teacher's (SRL)",
         (*LEARNS, "environment", "roles"),
         algorithm=GroupMethod,
-        module="reinforcement",
-        shared=True,
-    ),
-    "cascade": Stage(
-        "train a writer and an annotator of Dafny programs together",
-        (*LEARNS, "roles"),
-        algorithm=GroupMethod,
-        module="reinforcement",
-        shared=True,
-    ),
-    "adversarial": Stage(
-        "train a solver of coding problems against a test writer",
-        (*ANSWERS, *UPDATES, "curriculum", "environment", "roles", "schedule"),
-        algorithm=ReinforcementLearning,
         module="reinforcement",
         shared=True,
     ),
@@ -196,13 +140,51 @@ STAGES: dict[str, Stage] = {
     "benchmark": Stage("measure speed, memory and verdicts against common alternatives", resumes=True),
 }
 
-_OWN = {spec.name: allowed_of(spec).node for spec in fields(Config) if spec.name in STAGES}
 OWN_BATCH = ("infer", "collect")
 """Stages with a batch size of their own; the others take that of `evaluation`."""
-STAGE_GROUPS = tuple(name for name, chosen in _OWN.items() if chosen)
+STAGE_GROUPS = tuple(spec.name for spec in fields(CoreConfig) if spec.name in STAGES and allowed_of(spec).node)
 """Stages whose own node is chosen in a group of their name; under other stages it is there, unread."""
-STAGE_NODES = frozenset(_OWN) - frozenset(STAGE_GROUPS)
-"""Nodes that exist only under the stage of their name."""
+Config = CoreConfig
+"""The configuration with the nodes of all domains. `extend` replaces it, so code that needs the class reads `schema.Config`."""
+
+
+def extend(added: Iterable[Domain]) -> None:
+    """Add the schemas, stages, nodes and options of domains."""
+    for one in added:
+        if one.schemas:
+            load(one.schemas)
+        STAGES.update(load(one.stages) if one.stages else {})
+    own: list[tuple[str, Any, Any]] = []
+    further: dict[str, list[type]] = {}
+    for one in domains().values():
+        own += [(name, load(path), field(default_factory=load(path))) for name, path in one.nodes.items()]
+        own += [(name, load(path) | None, None) for name, path in one.stage_nodes.items()]
+        for name, path in one.options.items():
+            further.setdefault(name, []).append(load(path))
+    for name, schemas in further.items():
+        wide = f"{schemas[0].__mro__[1].__name__}WithDomains"  # In this module, so that instances can be pickled.
+        namespace = {"__module__": __name__, "__doc__": schemas[0].__mro__[1].__doc__}
+        globals()[wide] = make_dataclass(wide, [], bases=tuple(schemas), namespace=namespace)
+        own.append((name, globals()[wide] | None, None))
+    namespace = {"__module__": __name__, "__doc__": "Everything that decides a run."}
+    globals()["Config"] = make_dataclass("Config", own, bases=(CoreConfig,), namespace=namespace)
+
+
+def add_folder(folder: Path) -> None:
+    """Add a user's folder to Python's path, and its domains to the configuration.
+
+    Raises:
+        InputError: a domain of the folder cannot be used.
+    """
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    if new := register(folder):
+        extend(new)
+
+
+def stage_nodes() -> frozenset[str]:
+    """Nodes that exist only under the stage of their name."""
+    return frozenset({spec.name for spec in fields(Config)} & STAGES.keys()) - {*STAGE_GROUPS}
 
 
 def reads(of: str | Config, node: str) -> bool:
@@ -249,3 +231,6 @@ def nodes(stage: str, choice: Any = None) -> frozenset[str]:
     """The nodes that a stage reads; `choice` is the target of its own group, whose schema says what it reads besides."""
     chosen = getattr(SCHEMAS.get(str(choice)), "reads", ())
     return frozenset((*ALWAYS, stage, *STAGES[stage].reads, *chosen))
+
+
+extend(domains().values())

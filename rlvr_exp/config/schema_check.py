@@ -17,6 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic_core import SchemaValidator, ValidationError, core_schema
 
+from rlvr_exp.config import schema
 from rlvr_exp.config.cross_checks import cross_check
 from rlvr_exp.config.names import LIKELY, OTHER_TRAINERS, SURE, framework_key, suggest, trl_fields
 from rlvr_exp.config.options import (
@@ -29,7 +30,7 @@ from rlvr_exp.config.options import (
     find_schema,
     is_schema,
 )
-from rlvr_exp.config.schema import STAGE_NODES, STAGES, Config, nodes, reads
+from rlvr_exp.config.schema import STAGES, Config, nodes, reads, stage_nodes
 from rlvr_exp.config.suited import Setting
 from rlvr_exp.config.tree import Path, Tree, conf_directory, dotted
 from rlvr_exp.core.errors import InputProblem
@@ -89,10 +90,10 @@ class SchemaMatcher:
 
     def root(self, present: set[str]) -> SchemaNode:
         """The root, with those of its nodes that are present."""
-        node = SchemaNode(Config, ())
+        node = SchemaNode(schema.Config, ())
         self._keys(node, self.tree.values)
-        for spec in dataclasses.fields(Config):
-            if is_schema(field_types(Config)[spec.name]) or allowed_of(spec).node:
+        for spec in dataclasses.fields(schema.Config):
+            if is_schema(field_types(schema.Config)[spec.name]) or allowed_of(spec).node:
                 if spec.name not in present:
                     node.nodes[spec.name] = None
                 elif spec.name not in node.nodes:
@@ -191,7 +192,7 @@ def foreign(name: str, root: SchemaNode) -> str:
 def option_named(name: str, root: SchemaNode) -> str:
     """The full paths of the options that a name without its node may mean: of that very name in any node, else the nearest;
     empty where none is near."""
-    paths, nodes = _paths_by_name(root), [spec.name for spec in dataclasses.fields(Config)]
+    paths, nodes = _paths_by_name(root), [spec.name for spec in dataclasses.fields(schema.Config)]
     if exact := paths.get(name):
         return name if name in exact else " or ".join(exact)
     if other := foreign(name, root):
@@ -260,7 +261,7 @@ def present_nodes(stage: Any, choice: Any = None) -> set[str]:
     Args:
         choice: the target of the stage's own group.
     """
-    names = {spec.name for spec in fields(Config)}
+    names = {spec.name for spec in fields(schema.Config)}
     return names - STAGES.keys() if stage not in STAGES else names & nodes(stage, choice)
 
 
@@ -269,7 +270,7 @@ def _foreign_nodes(tree: Tree, stage: Any) -> list[InputProblem]:
     return [
         InputProblem(name, what.format(name), tree.shown((name,)), "", "", f"+stage={name}, or drop it")
         for name in tree.values
-        if name in STAGE_NODES and name != stage
+        if name in stage_nodes() and name != stage
     ]
 
 

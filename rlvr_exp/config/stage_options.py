@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from rlvr_exp.config.algorithm import Drawing
 from rlvr_exp.config.data import SINGLE_TURN
+from rlvr_exp.config.model import EMBEDDED
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem
@@ -53,9 +54,6 @@ class Infer(Drawing):
     max_attempts: int = option(1, low=1)
     """Attempts at a task: one that did not pass is retried with its answer and the verifier's feedback, up to so
     often."""
-    cascade: str = ""
-    """A checkpoint of +stage=cascade: its writer and its annotator solve the data's tasks together; model: both roles by
-    the model node's own weights; empty: one policy alone. `max_attempts` are then the annotator's."""
     batch_size: int = option(64, low=1)
     """Completions sampled at once. Answers are written after each batch. If a preset sets a smaller evaluation.batch_size, that
     is the default."""
@@ -77,18 +75,7 @@ class Infer(Drawing):
             *self._of_judging(),
             *self._of_vote(),
             *self._of_files(),
-            *self._of_cascade(),
         ]
-
-    def _of_cascade(self) -> list[InputProblem]:
-        found = []
-        if self.cascade and self.input:
-            what, remedy = "a cascade solves programs of the data", "data=dafny data.path=PROGRAMS, and no infer.input"
-            found.append(InputProblem("input", what, self.input, "empty", "", remedy))
-        if self.cascade and self.decoding == "beam":
-            what = "the roles of a cascade are sampled or greedy"
-            found.append(InputProblem("decoding", what, "beam", "greedy, sample", "", "infer.decoding=greedy"))
-        return found
 
     def _of_decoding(self) -> list[InputProblem]:
         found = []
@@ -161,7 +148,7 @@ ALLOWED = {
     SINGLE_TURN: "single_turn",
 }
 """Environments whose answers it searches for."""
-OF_THE_DATA = {"input": "", "max_attempts": 1, "vote": 0, "cascade": ""}
+OF_THE_DATA = {"input": "", "max_attempts": 1, "vote": 0}
 """Options without a meaning for tasks of the data in several turns, with what they are where they have none."""
 
 
@@ -243,20 +230,20 @@ class Rows(Prepare):
     """Mutants of each gold."""
 
 
-@configures("rlvr_exp.corpora.policy.make")
+@configures("rlvr_exp.corpora.models.embed")
 @dataclass
 class EmbeddedPolicy(Prepare):
     """The files of an embedded policy: tokenizer and architecture, or a checkpoint's weights."""
 
-    name: str = option("tiny", choices=("tiny", "tiny_dafny", "tiny_edits", "tiny_solver", "tiny_tester"))
-    """Which policy: of grid puzzles, of Dafny methods, of edits by ast-grep, of coding problems, or of their tests."""
+    name: str = option("tiny", choices=EMBEDDED)
+    """The embedded model that is made."""
     path: str = ""
     """Checkpoint whose weights are written; empty: tokenizer and architecture are, from the embedded train split."""
     output: str = ""
     """Folder; empty: of the policy's name in the run directory."""
 
 
-@configures("rlvr_exp.corpora.merge.make")
+@configures("rlvr_exp.corpora.models.merge")
 @dataclass
 class Merge(FromPath):
     """An adapter, such as RUN/checkpoints/best, merged with its base into a full checkpoint."""
@@ -271,7 +258,7 @@ class Merge(FromPath):
     """Take the base's weights as stored, not as quantized in training."""
 
 
-@configures("rlvr_exp.models.gguf.make")
+@configures("rlvr_exp.models.quantization.make")
 @dataclass
 class Gguf(FromPath):
     """A GGUF file of a supported architecture converted to a folder for model.path."""
@@ -288,25 +275,6 @@ class Evaluate:
 
     baseline: str = ""
     """Run directory to compare with, paired by task; empty: none."""
-    cascade: str = ""
-    """A checkpoint of +stage=cascade, whose writer and annotator are measured together; model: both roles by the model
-    node's own weights; empty: one policy alone."""
-    attempts: int = option(1, low=1, high=8)
-    """With a cascade: attempts to annotate a body, each after the first with the feedback on the previous attempt."""
-
-    def problems(self) -> list[InputProblem]:
-        if self.attempts == 1 or self.cascade:
-            return []
-        return [
-            InputProblem(
-                "attempts",
-                "are those of a cascade's annotator",
-                str(self.attempts),
-                "1",
-                "",
-                "evaluate.cascade=CHECKPOINT",
-            )
-        ]
 
 
 @dataclass

@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path as File
 from typing import Any
 
+from rlvr_exp.config import schema
 from rlvr_exp.config.algorithm import SFT, SGD
 from rlvr_exp.config.architecture import Architecture
 from rlvr_exp.config.checkpoint_files import CheckpointFacts, read_facts, tokenizer_folder
@@ -120,7 +121,7 @@ def follow_batch(tree: Tree) -> None:
     source, own = ("evaluation", "batch_size"), (str(stage), "batch_size")
     most = _given(tree, source)
     if stage in OWN_BATCH and isinstance(most, int) and not tree.origin(own):
-        usual: int = field_types(Config)[stage].batch_size
+        usual: int = field_types(schema.Config)[stage].batch_size
         tree.put(own, min(most, usual), tree.origin(source))
 
 

@@ -9,7 +9,7 @@ from rlvr_exp.config.options import configures, node, option
 from rlvr_exp.core.errors import InputProblem
 
 LEVELS = ("strict", "namespaces", "user", "process")
-"""Levels of isolation, strongest first, defined in rlvr_exp/sandbox/isolation/isolate.py."""
+"""Levels of isolation, strongest first, defined in rlvr_exp/sandbox/isolation/jail.py."""
 
 
 @dataclass
@@ -160,7 +160,7 @@ class Severity(Term):
     weight: float = 0.1
 
 
-@configures("rlvr_exp.rewards.partial.Parses")
+@configures("rlvr_exp.rewards.terms.Parses")
 @dataclass
 class Parses(Term):
     """1 when the tool parsed the answer, else 0."""
@@ -168,7 +168,7 @@ class Parses(Term):
     weight: float = 0.05
 
 
-@configures("rlvr_exp.rewards.partial.Resolves")
+@configures("rlvr_exp.rewards.terms.Resolves")
 @dataclass
 class Resolves(Term):
     """1 when names and types of the answer were resolved, else 0."""
@@ -176,7 +176,7 @@ class Resolves(Term):
     weight: float = 0.1
 
 
-@configures("rlvr_exp.rewards.partial.Obligations")
+@configures("rlvr_exp.rewards.terms.Obligations")
 @dataclass
 class Obligations(Term):
     """Share of the proof obligations that were proved, in [0, 1]."""
@@ -184,19 +184,19 @@ class Obligations(Term):
     weight: float = 0.25
 
 
-@configures("rlvr_exp.rewards.normalize.Identity")
+@configures("rlvr_exp.rewards.compose.Identity")
 @dataclass
 class Identity:
     """Rewards as they are."""
 
 
-@configures("rlvr_exp.rewards.normalize.PerTask")
+@configures("rlvr_exp.rewards.compose.PerTask")
 @dataclass
 class PerTask(Identity):
     """Rewards less the mean of their task in the batch, divided by its deviation."""
 
 
-@configures("rlvr_exp.rewards.normalize.RunningScale")
+@configures("rlvr_exp.rewards.compose.RunningScale")
 @dataclass
 class RunningScale:
     """Rewards divided by their running deviation; its state is part of a checkpoint."""

@@ -4,7 +4,6 @@ A word that cannot be read is answered with the word that can.
 """
 
 import dataclasses
-import sys
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,10 +14,11 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
 from hydra.errors import HydraException
 
+from rlvr_exp.config import schema
 from rlvr_exp.config.options import NoSchema, allowed_of, field_types, find_schema, is_schema
-from rlvr_exp.config.schema import STAGE_NODES, STAGES, Config, nodes
+from rlvr_exp.config.schema import STAGES, nodes, stage_nodes
 from rlvr_exp.config.tree import Path, Tree, dotted
-from rlvr_exp.core.errors import InputProblem
+from rlvr_exp.core.errors import InputError, InputProblem
 
 EXPERIMENT = "+experiment="
 EMPTY = "\"''\""
@@ -107,8 +107,10 @@ def _hydra(parsed: ParsedOverrides, override: Override) -> None:
             )
             continue
         parsed.searchpath.append(path)
-        if str(path) not in sys.path:
-            sys.path.append(str(path))
+        try:
+            schema.add_folder(path)
+        except InputError as fault:
+            parsed.problems += fault.problems
 
 
 def one_experiment(words: Sequence[str]) -> tuple[str, ...]:
@@ -159,7 +161,7 @@ def _lay(tree: Tree, path: Path, word: str, override: Override) -> InputProblem 
 
 def _shape_problem(path: Path, word: str, override: Override) -> InputProblem | None:
     if override.package is not None or "/" in path[0]:
-        return InputProblem(word, "no such group", "", ", ".join(field_types(Config)))
+        return InputProblem(word, "no such group", "", ", ".join(field_types(schema.Config)))
     if path == ("run", "searchpath"):
         return InputProblem(word, "follows from hydra.searchpath", "", "", "", "hydra.searchpath=[DIR,...]")
     if path == ("stage",):
@@ -183,7 +185,7 @@ def _open_problem(tree: Tree, path: Path, word: str, override: Override) -> Inpu
 
 def _parents(tree: Tree, path: Path) -> list[Any]:
     """What each node on the way to a path is: a schema, MAPPING, or None where nothing is known."""
-    kinds: list[Any] = [Config]
+    kinds: list[Any] = [schema.Config]
     for depth, part in enumerate(path[:-1]):
         kinds.append(_below(kinds[-1], part, tree, path[: depth + 1]))
     return kinds
@@ -219,7 +221,7 @@ def no_effect(overrides: Sequence[Override], stage: Any, choice: Any = None) -> 
     if stage not in STAGES:
         return []
     read = nodes(stage, choice)
-    readable = ", ".join(name for name in field_types(Config) if name in read)
+    readable = ", ".join(name for name in field_types(schema.Config) if name in read)
     unread = () if "optimizer" in read else OF_UPDATES
     allowed = f"options of {readable}" + f", but for {', '.join(unread)}" * bool(unread)
     return [
@@ -239,4 +241,4 @@ def no_effect(overrides: Sequence[Override], stage: Any, choice: Any = None) -> 
 def _node(override: Override) -> str:
     """The node that a word is about; that of every stage where there is none, or it exists under one stage alone."""
     node = override.key_or_group.split(".")[0].split("/")[0]
-    return node if node in field_types(Config) and node not in STAGE_NODES else "run"
+    return node if node in field_types(schema.Config) and node not in stage_nodes() else "run"

@@ -1,7 +1,8 @@
 """The registry of domains. The core asks it, and never imports a domain.
 
-A domain is a folder of rlvr_exp/domains with a file domain.py, whose DOMAIN lists what it adds. Modules and functions are import
-paths, `package.module` or `package.module:name`, which are imported when they are needed. The program works without the folder.
+A domain is a folder with a file domain.py, whose DOMAIN lists what it adds: below rlvr_exp/domains, or below a folder of a user that
+`hydra.searchpath` names. Modules and functions are import paths, `package.module` or `package.module:name`, which are imported when
+they are needed. The program works without any of the folders.
 """
 
 import pkgutil
@@ -9,7 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
+
+from rlvr_exp.core.errors import InputError, InputProblem
 
 PACKAGE = "rlvr_exp.domains"
 
@@ -19,8 +23,15 @@ class Domain:
     """What a domain adds to the core."""
 
     name: str
-    schemas: str
-    """Module with the schemas of its options. It imports nothing heavy."""
+    """The name of its folder."""
+    schemas: str = ""
+    """Module with the schemas of its options, which imports nothing heavy; empty: its classes are their own schemas."""
+    stages: str = ""
+    """Rows (Stage of rlvr_exp.config.options) by name of further stages."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Schemas that add options to the node of a stage, by the name of the node. They derive from the node's own schema."""
+    abilities: frozenset[str] = frozenset()
+    """What its tasks can do that those of other domains cannot: protocols of rlvr_exp.tasks.base by name."""
     rows: str = ""
     """RowReader (rlvr_exp.tasks.base) of rows of `infer.input`; empty: rows of its tasks are of one of the formats of verifiers."""
     picture: str = ""
@@ -54,15 +65,53 @@ class Domain:
 
     def owns(self, target: str) -> bool:
         """Whether the class at an import path is the domain's."""
-        return target.startswith(f"{PACKAGE}.{self.name}.")
+        return target.startswith((f"{PACKAGE}.{self.name}.", f"{self.name}."))
+
+
+_OF_USERS: dict[str, Domain] = {}
+
+
+def domains() -> Mapping[str, Domain]:
+    """All domains by name: those of the package, then those of users."""
+    return {**_of_package(), **_OF_USERS}
 
 
 @cache
-def domains() -> Mapping[str, Domain]:
-    """All domains by name."""
+def _of_package() -> Mapping[str, Domain]:
     package = import_module(PACKAGE)
     names = sorted(one.name for one in pkgutil.iter_modules(package.__path__) if one.ispkg)
     return {name: import_module(f"{PACKAGE}.{name}.domain").DOMAIN for name in names}
+
+
+def register(folder: Path) -> list[Domain]:
+    """Register the domains in the subfolders of a user's folder, which is on Python's path. Return those that are new.
+
+    Raises:
+        InputError: a file domain.py cannot be used.
+    """
+    new = []
+    for file in sorted(folder.glob("*/domain.py")):
+        name, remedy = file.parent.name, "see docs/extending.md"
+        try:
+            found = import_module(f"{name}.domain").DOMAIN
+        except Exception as fault:  # A user's module may fail in any way.
+            what = f"the domain cannot be imported: {type(fault).__name__}: {fault}"
+            raise InputError(InputProblem("hydra.searchpath", what, str(file), remedy=remedy)) from fault
+        if not isinstance(found, Domain) or found.name != name:
+            what, allowed = "DOMAIN is no domain of this folder's name", f"Domain(name={name!r}, ...)"
+            raise InputError(InputProblem("hydra.searchpath", what, str(file), allowed, remedy=remedy))
+        if name in _of_package():
+            what, allowed = "the package has a domain of this name", f"another name than {', '.join(_of_package())}"
+            raise InputError(InputProblem("hydra.searchpath", what, str(file), allowed))
+        if name not in _OF_USERS:
+            _OF_USERS[name] = found
+            new.append(found)
+    return new
+
+
+def able(ability: str) -> str:
+    """The choices of data whose tasks have an ability, in words."""
+    return " or ".join(f"data={one.name}" for one in domains().values() if ability in one.abilities) or "other data"
 
 
 def load(path: str) -> Any:

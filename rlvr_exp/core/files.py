@@ -3,7 +3,7 @@
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,16 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Strict JSON (no NaN), indented, keys in their given order."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_json_lines(path: Path, rows: Iterable[Any]) -> int:
+    """Write every row as a line of strict ASCII JSON, or no file if one of them fails; return their number."""
+    count = 0
+    with replacing(path) as temporary, open(temporary, "w", encoding="ascii", newline="") as out:
+        for row in rows:
+            out.write(json.dumps(row, allow_nan=False) + "\n")
+            count += 1
+    return count
 
 
 def json_of(path: Path) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from typing import Any
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.corpora.row_files import write_rows
+from rlvr_exp.core.files import write_json_lines
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.cases import is_json, written
@@ -28,7 +28,7 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
         raise InputError(InputProblem("data", "rows are made of tasks in Python", domain.name, "code, arc"))
     output = Path(options.output or context.directory / "rows.jsonl")
     rows = (row for task in tasks for row in rows_of(domain, task, options.candidates, options.mutants))
-    count, left_out = write_rows(output, rows), len(domain.left_out())
+    count, left_out = write_json_lines(output, rows), len(domain.left_out())
     text = f"{count} rows of {len(tasks)} tasks, {left_out} tasks left out: {output}"
     return text, {"rows": count, "tasks": len(tasks), "left_out": left_out}
 

@@ -14,8 +14,8 @@ import torch
 
 from rlvr_exp.algorithms.logprobs import token_logprobs
 from rlvr_exp.algorithms.packing import row_by_row
+from rlvr_exp.models.parameters import gathered_weights
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.models.zero3 import gathered_weights
 from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.tasks.base import Domain, Task
 

@@ -33,15 +33,13 @@ from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.engines.journaled import Journaled
 from rlvr_exp.rollouts.engines.local import LocalEngine
 from rlvr_exp.rollouts.kept_prefixes import NO_TURNS, Turns
-from rlvr_exp.rollouts.rollout_loop import generate_and_verify
-from rlvr_exp.rollouts.run_episodes import TOO_LONG, EpisodeRunner, Player
+from rlvr_exp.rollouts.run_episodes import TOO_LONG, EpisodeRunner, Player, generate_and_verify
 from rlvr_exp.rollouts.sampler import causal_model
 from rlvr_exp.rollouts.sampling_params import FinishedSample, SampleKey, SamplingParams
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.formats.fields import Fault, Fields
 from rlvr_exp.tasks.formats.rows import fault_of, laid_out
-from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier
-from rlvr_exp.verifiers.execution import executor_of
+from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier, executor_of
 
 
 @dataclass(frozen=True)

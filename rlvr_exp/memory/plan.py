@@ -11,8 +11,8 @@ from rlvr_exp.config.algorithm import SFT, Drawing, ReinforcementLearning
 from rlvr_exp.config.checkpoint_files import tokenizer_folder
 from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.engine import is_server
-from rlvr_exp.config.model import Model, base, has_adapter, is_converted
-from rlvr_exp.config.needs import EMBEDDED_MODELS, MissingArtifact, config_folder, loads_weights, weights_folder
+from rlvr_exp.config.model import EMBEDDED_MODELS, Model, base, has_adapter, is_converted
+from rlvr_exp.config.needs import MissingArtifact, config_folder, loads_weights, weights_folder
 from rlvr_exp.config.parallel import derive, micro_batches, pieces
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.run import Select, planned
@@ -21,8 +21,8 @@ from rlvr_exp.config.solutions import GROWS
 from rlvr_exp.config.stage_options import STDIN
 from rlvr_exp.config.suited import Setting, advice, facts_of
 from rlvr_exp.core.measures import counted
-from rlvr_exp.launch.data_check import left_out_warning, measured_tasks, splits_of
 from rlvr_exp.launch.inference_inputs import answered_tasks
+from rlvr_exp.launch.preflight import left_out_warning, measured_tasks, splits_of
 from rlvr_exp.launch.resume import directory_of, steps_of
 from rlvr_exp.memory.advice import memory
 

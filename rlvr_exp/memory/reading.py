@@ -19,13 +19,13 @@ from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
 from rlvr_exp.config.architecture import LEARNED, LEAST, Architecture, Scratch, read_architecture, scratch_shape
 from rlvr_exp.config.checkpoint_files import tokenizer_folder
 from rlvr_exp.config.data import SINGLE_TURN
-from rlvr_exp.config.model import Model, continued, described, has_adapter
-from rlvr_exp.config.needs import EMBEDDED_MODELS, config_folder, weights_folder
+from rlvr_exp.config.model import EMBEDDED_MODELS, Model, continued, described, has_adapter
+from rlvr_exp.config.needs import config_folder, weights_folder
 from rlvr_exp.config.parallel import Device, derive, device, planned
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.schema import Config, reads, sampling_node
-from rlvr_exp.launch.data_check import domain_of, rl_split
 from rlvr_exp.launch.inference_inputs import answered_tasks
+from rlvr_exp.launch.preflight import domain_of, rl_split
 from rlvr_exp.memory.workload import WIDTH, Adapter, SamplingBatch, Workload
 from rlvr_exp.tasks.base import Domain
 

@@ -22,8 +22,8 @@ from rlvr_exp.config.model import Adapter, Model, continued, recorded
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import derive
+from rlvr_exp.models.parameters import gathered_parameters
 from rlvr_exp.models.quantization import quantization_of
-from rlvr_exp.models.zero3 import gathered_parameters
 
 DEFAULT = "default"
 LINEAR = (nn.Linear, Conv1D)

@@ -2,18 +2,47 @@
 2305.14314) and LLM.int8() (Dettmers et al. 2022, arXiv 2208.07339). Embeddings, norms and the output head keep their type.
 
 Quantized weights are never trained and never written: a checkpoint holds only the adapter.
+
+Conversion of a GGUF file to a folder that plain `from_pretrained` loads: weights, configuration, tokenizer, chat template.
+
+    +stage=prepare prepare=gguf prepare.path=FILE prepare.output=DIR      any file of a supported architecture
+    python -m rlvr_exp.models.quantization PACKAGE                                the file in a package, into the user's cache
+
+Transformers dequantizes the weights. This file repairs what its conversion leaves wrong: the configuration still calls the
+weights quantized, and the tokenizer does not know the file's own end, padding and begin tokens.
 """
 
+import fcntl
 import logging
-from collections.abc import Iterator
-from functools import cache
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
+import gguf
 import torch
+from gguf import GGUFReader
 from torch import nn
-from transformers import AutoConfig, BitsAndBytesConfig, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    BitsAndBytesConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
 
-from rlvr_exp.config.model import Model
+from rlvr_exp.config.model import Model, converted_folder, gguf_file, is_converted, package_problem
+from rlvr_exp.config.schema import Config
+from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.sealed import seal
+from rlvr_exp.records.context import RunContext
 
 
 def quantizer(model: Model, origin: str) -> BitsAndBytesConfig | None:
@@ -100,3 +129,160 @@ def _scales(state: object) -> Iterator[torch.Tensor]:
         return
     yield from (value for value in vars(state).values() if isinstance(value, torch.Tensor))
     yield from _scales(getattr(state, "state2", None))
+
+
+PADDING = ("<|endoftext|>", "<pad>", "<|pad|>", "<|finetune_right_pad_id|>", "<unk>")
+"""Tokens that pad in public models, best first: used if the file has no padding token of its own."""
+
+
+def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
+    """Convert `prepare.path`."""
+    options = config.prepare
+    file, folder = Path(options.path), Path(options.output or context.directory / "model")
+    network = convert(file, folder, options.dtype, lambda line: context.progress(kind="note", text=line))
+    return f"converted {file.name} into {folder}", {"parameters": network.num_parameters()}
+
+
+def ensure_converted(package: str) -> Path:
+    """Return the folder of a package's converted weights; convert them if the folder is missing or damaged.
+
+    A folder with its final name is complete. Processes that need it at the same time wait for the first one.
+
+    Raises:
+        InputError: the package is not installed, or its file cannot be converted.
+    """
+    if is_converted(package):
+        return converted_folder(package)
+    folder = converted_folder(package)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.parent / ".lock", "a", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not is_converted(package):  # Another process may have converted it in the meantime.
+            _convert_package(package, folder)
+    return folder
+
+
+def _convert_package(package: str, folder: Path) -> None:
+    if problem := package_problem(package):
+        raise InputError(problem)
+    file = gguf_file(package)
+    assert file is not None
+    for leftover in folder.parent.glob(f".{folder.name}.*"):  # A conversion that was killed.
+        shutil.rmtree(leftover)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    convert(file, temporary, "float32", partial(print, flush=True), shown=folder)
+    seal(temporary, {"package": package, "file": file.name})
+    if folder.exists():
+        shutil.rmtree(folder)
+    temporary.chmod(0o755)
+    os.replace(temporary, folder)
+
+
+def convert(
+    file: Path, folder: Path, dtype: str, say: Callable[[str], None], shown: Path | None = None
+) -> PreTrainedModel:
+    """Write the model and its tokenizer to `folder`, and return the model.
+
+    Args:
+        dtype: type of the written weights, "float32" (the exact dequantized values) or "bfloat16".
+        say: receives one line with the size, before anything is written.
+        shown: the folder in that line, if `folder` is a temporary one.
+
+    Raises:
+        InputError: the file is damaged, its architecture is not supported, or weights are missing in it.
+    """
+    with _read_once():
+        return _convert(_read(file), file, folder, dtype, say, shown or folder)
+
+
+@contextmanager
+def _read_once() -> Iterator[None]:
+    """Cache the file and the map of tensor names inside the block. Transformers reads the file for each part of a model and
+    makes the map for each layer, which takes two thirds of the conversion."""
+    own = {name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")}
+    for name, made in own.items():
+        setattr(gguf, name, cache(made))
+    try:
+        yield
+    finally:
+        for name, made in own.items():
+            setattr(gguf, name, made)
+
+
+def _convert(
+    reader: GGUFReader, file: Path, folder: Path, dtype: str, say: Callable[[str], None], shown: Path
+) -> PreTrainedModel:
+    architecture = _value(reader, "general.architecture")
+    if architecture not in GGUF_SUPPORTED_ARCHITECTURES:
+        allowed = ", ".join(sorted(GGUF_SUPPORTED_ARCHITECTURES))
+        raise InputError(InputProblem("prepare.path", "unsupported architecture", str(architecture), allowed))
+    size = sum(int(tensor.n_elements) for tensor in reader.tensors) * getattr(torch, dtype).itemsize / 1e9
+    say(f"converting {file.name} to {dtype}: {size:.2f} GB in {shown}, once, about half a minute")
+    place = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name, "local_files_only": True}
+    network, report = AutoModelForCausalLM.from_pretrained(
+        **place, dtype=getattr(torch, dtype), output_loading_info=True
+    )
+    if missing := sorted(report["missing_keys"]):
+        raise InputError(InputProblem("prepare.path", "weights are missing in the file", ", ".join(missing[:3])))
+    tokenizer = AutoTokenizer.from_pretrained(**place)
+    _set_special_tokens(tokenizer, reader)
+    _mark_as_plain(network, tokenizer)
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return network
+
+
+def _read(file: Path) -> GGUFReader:
+    try:
+        return gguf.GGUFReader(str(file))
+    except (ValueError, OSError, IndexError) as fault:
+        got = f"{file}: {fault}"
+        raise InputError(InputProblem("prepare.path", "cannot be read as a GGUF file", got)) from fault
+
+
+def _value(reader: GGUFReader, name: str, default: Any = None) -> Any:
+    field = reader.get_field(name)
+    return default if field is None else field.contents()
+
+
+def _set_special_tokens(tokenizer: PreTrainedTokenizerBase, reader: GGUFReader) -> None:
+    """Take the end, begin and padding tokens from the file.
+
+    The begin token stays only if the model was trained with one before each text: the file says so, or (SentencePiece) it
+    is llama.cpp's default, or the chat template writes it. A padding token that also ends answers would hide their end
+    from the loss, so it is replaced by another special token if the vocabulary has one.
+    """
+
+    def token(kind: str) -> str | None:
+        number = _value(reader, f"tokenizer.ggml.{kind}_token_id")
+        tokens = reader.get_field("tokenizer.ggml.tokens")
+        return None if number is None or tokens is None else tokens.contents(number)
+
+    template = _value(reader, "tokenizer.chat_template", "")
+    by_default = _value(reader, "tokenizer.ggml.model") == "llama" or "bos_token" in template
+    begins = _value(reader, "tokenizer.ggml.add_bos_token", by_default)
+    tokenizer.eos_token = token("eos")
+    tokenizer.bos_token = token("bos") if begins else None
+    known = tokenizer.get_vocab().keys() - {tokenizer.eos_token}
+    tokenizer.pad_token = next((one for one in (token("padding"), *PADDING) if one in known), tokenizer.eos_token)
+    tokenizer.clean_up_tokenization_spaces = False  # It would remove blanks before punctuation in code.
+
+
+def _mark_as_plain(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """The weights are no longer quantized, and the special tokens are the tokenizer's: `save_pretrained` refuses a model
+    whose configuration says otherwise."""
+    if hasattr(network.config, "quantization_config"):
+        del network.config.quantization_config
+    network.hf_quantizer, network.is_quantized = None, False
+    tokenizer.model_max_length = getattr(network.config, "max_position_embeddings", tokenizer.model_max_length)
+    for settings in (network.config, network.generation_config):
+        settings.bos_token_id = tokenizer.bos_token_id
+        settings.eos_token_id = tokenizer.eos_token_id
+        settings.pad_token_id = tokenizer.pad_token_id
+
+
+if __name__ == "__main__":
+    try:
+        ensure_converted(sys.argv[1])
+    except InputError as fault:
+        sys.exit(str(fault))

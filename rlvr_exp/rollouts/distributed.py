@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import torch.distributed as dist
 
-from rlvr_exp.models.zero3 import gathered_weights
+from rlvr_exp.models.parameters import gathered_weights
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -3,7 +3,7 @@
 A guess costs a row of the pass and decides nothing: each position is drawn from its own logits and its own random number,
 and a guess counts where it is what was drawn (speculative decoding, Leviathan et al. 2023, with the draws of plain sampling
 in place of its rejection step). So tokens and log-probabilities are those of sampling without guesses, bit for bit where
-the pass computes a token alike in any company (rlvr_exp.rollouts.exactness).
+the pass computes a token alike in any company (rlvr_exp.rollouts.shared_prefix_decoder).
 
 Guesses are looked up by the tokens before (n-grams): first among those of the same prompt and its other completions, then
 among all that this model has sampled in this process. Which guesses a pass takes follows from what passes cost and from how many

@@ -18,12 +18,18 @@ from transformers import PreTrainedModel
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.rollouts.drafts import REACH, Drafts, Guesses
-from rlvr_exp.rollouts.draw import Logits, TokenDraw, draw
-from rlvr_exp.rollouts.exactness import is_exact
 from rlvr_exp.rollouts.kept_prefixes import NO_TURNS, KeptPrefix, Turns
 from rlvr_exp.rollouts.sampler_rows import RowDecoder
-from rlvr_exp.rollouts.sampling_params import FinishedSample, SampleKey, SamplingParams, StopStringMatcher
-from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder, supports_shared_prefix
+from rlvr_exp.rollouts.sampling_params import (
+    FinishedSample,
+    Logits,
+    SampleKey,
+    SamplingParams,
+    StopStringMatcher,
+    TokenDraw,
+    draw,
+)
+from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder, is_exact, supports_shared_prefix
 
 
 def sample_groups(

@@ -9,7 +9,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 
 from rlvr_exp.models.onednn_linear import onednn_inference
-from rlvr_exp.rollouts.draw import Logits
+from rlvr_exp.rollouts.sampling_params import Logits
 
 
 class RowDecoder:

@@ -1,4 +1,11 @@
-"""How completions are sampled and when they end.
+"""Logits of the next tokens, and from them and one random number per row to a token, its log-probability and the tokens that it was drawn from.
+
+Filters act in Transformers' order: temperature, top-k, top-p, min-p, each on the tokens that the filter before it kept,
+renormalised. (vLLM applies min-p before top-k and top-p; with min-p and top-p both set its sets may be smaller.) The
+log-probability is that of the distribution after all filters. A draw inverts the cumulative distribution in the order of
+the vocabulary: no generator is read, and a row's token depends on that row alone.
+
+How completions are sampled and when they end.
 
 Besides the end token, stop strings and a domain's check end a completion. Stop strings are searched in the decoded text, so that it does not matter how a text is cut into tokens.
 
@@ -7,17 +14,159 @@ a completion is decoded from a few tokens before the new token, and the added te
 the text before it: the cost of a token does not grow with the completion.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+import torch
+from torch.nn.functional import pad
+
 from rlvr_exp.config.algorithm import Drawing
+from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.core.seeds import Key
 from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.drafts import MOST
-from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.tasks.base import Domain
+
+PART = 256
+"""Columns of a part of a large vocabulary."""
+SMALL = 1024
+"""Tokens up to which a vocabulary is one part."""
+
+
+@dataclass(frozen=True)
+class LogitFilters:
+    """Which part of a distribution to draw from; the options are documented in rlvr_exp.config.algorithm."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+
+    @property
+    def narrow(self) -> bool:
+        """Whether some tokens are excluded."""
+        return self.top_k > 0 or self.top_p < 1.0 or self.min_p > 0.0
+
+
+@dataclass(frozen=True)
+class TokenDraw:
+    """Drawn tokens."""
+
+    ids: torch.Tensor
+    """(tokens,)"""
+    logprobs: torch.Tensor
+    """(tokens,) float32"""
+    kept: torch.Tensor | None
+    """(tokens, vocabulary) what could be drawn; None: all."""
+    entropies: torch.Tensor
+    """(tokens,) float32, of the distributions, in nats"""
+
+    def kept_token_ids(self) -> list[tuple[int, ...]] | None:
+        """The ids of `kept`, a tuple for each token."""
+        if self.kept is None:
+            return None
+        counts = self.kept.sum(1).tolist()
+        parts = self.kept.nonzero()[:, 1].split(counts)
+        return [tuple(part.tolist()) for part in parts]
+
+
+def draw(
+    logits: torch.Tensor, uniforms: torch.Tensor, filters: LogitFilters, rows: torch.Tensor | None = None
+) -> TokenDraw:
+    """Draw one token for each random number.
+
+    Args:
+        logits: (rows, vocabulary)
+        uniforms: (tokens,) float64 in [0, 1); NaN selects the likeliest token, whose log-probability counts as 0.
+        rows: (tokens,) the row of logits that each token is drawn from.
+
+    Raises:
+        GuardStop: a row has no distribution because its logits are not finite.
+    """
+    scores = logits.float()
+    if filters.temperature != 1.0:
+        scores = scores / filters.temperature
+    kept = filter_mask(scores, filters) if filters.narrow else None
+    if kept is not None:
+        scores = scores.masked_fill(~kept, -torch.inf)
+    logs = scores.log_softmax(-1)
+    chances = logs.exp()
+    parts = _parts(chances)
+    sums = parts.sum(-1)
+    if not bool(sums.isfinite().all()):
+        raise GuardStop(
+            "the policy's logits are no numbers: its weights, or its activations on a prompt, exceed the range of their "
+            "type. Lower optimizer.lr and resume from the last checkpoint, or load finite weights"
+        )
+    rows = torch.arange(len(logits), device=logits.device) if rows is None else rows
+    greedy = uniforms.isnan()
+    part, rest = _search(sums[rows], uniforms.nan_to_num(0.0))
+    ids = part * parts.shape[-1] + _search(parts[rows, part], rest)[0]
+    if bool(greedy.any()):
+        ids[greedy] = scores[rows[greedy]].argmax(-1)
+    logprobs = logs[rows, ids].masked_fill_(greedy, 0.0)
+    # A token without a chance adds nothing to the entropy.
+    terms = chances.mul_(logs if kept is None else logs.masked_fill_(~kept, 0.0))
+    entropies = _parts(terms).sum(-1).sum(-1).neg_()
+    return TokenDraw(ids, logprobs, None if kept is None else kept[rows], entropies[rows])
+
+
+def _parts(x: torch.Tensor) -> torch.Tensor:
+    """(rows, parts, columns) of (rows, vocabulary), zeros behind its end: sums part by part are several times as fast as one
+    running sum over a large vocabulary, and their bits do not depend on the number of threads."""
+    size = x.shape[-1]
+    part = size if size <= SMALL else PART
+    return pad(x, (0, -size % part)).unflatten(-1, (-1, part)) if size % part else x.unflatten(-1, (-1, part))
+
+
+def _search(weights: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """(rows,) the first column up to which weights (rows, columns) add up to more than the row's target, and what is left of the
+    target before that column. Columns without weight are never found."""
+    cumulative = weights.cumsum(-1, dtype=torch.float64)
+    total = cumulative[:, -1]
+    # Below the total even after rounding.
+    targets = torch.minimum(targets, total.nextafter(total.new_zeros(())))
+    found = torch.searchsorted(cumulative, targets[:, None], right=True)
+    before = (cumulative - weights).gather(-1, found)
+    return found[:, 0], (targets - before[:, 0]).clamp_(min=0.0)
+
+
+def filter_mask(scores: torch.Tensor, filters: LogitFilters) -> torch.Tensor:
+    """(rows, vocabulary) which tokens may be drawn, from scores after temperature. The likeliest is always kept."""
+    kept = torch.ones_like(scores, dtype=torch.bool)
+    if filters.top_k:
+        least = scores.topk(min(filters.top_k, scores.shape[-1]), dim=-1).values[:, -1:]
+        kept = scores >= least
+    if filters.top_p < 1.0:
+        ordered, places = scores.masked_fill(~kept, -torch.inf).sort(dim=-1, descending=True, stable=True)
+        shares = ordered.softmax(-1)
+        likelier = shares.cumsum(-1) - shares
+        likelier[:, 0] = 0.0
+        kept = kept & torch.zeros_like(kept).scatter(-1, places, likelier < filters.top_p)
+    if filters.min_p > 0.0:
+        kept = kept & (scores >= scores.amax(-1, keepdim=True) + math.log(filters.min_p))
+    return kept
+
+
+@dataclass(frozen=True)
+class Logits:
+    """Of the next token behind each of some tokens of completions, one completion after the other."""
+
+    values: torch.Tensor
+    """(rows, vocabulary)"""
+    rows: np.ndarray
+    """(tokens,) the row of each token"""
+    sequences: int
+    """How many different completions the rows belong to."""
+
+    def of_tokens(self) -> torch.Tensor:
+        """(tokens, vocabulary)"""
+        return self.values.index_select(0, torch.from_numpy(self.rows).to(self.values.device))
+
 
 Decode = Callable[[Sequence[int]], str]
 

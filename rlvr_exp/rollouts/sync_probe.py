@@ -16,7 +16,7 @@ from torch import nn
 
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.models.adapters import adapters_off
-from rlvr_exp.models.zero3 import gathered_parameters, gathered_weights
+from rlvr_exp.models.parameters import gathered_parameters, gathered_weights
 from rlvr_exp.rollouts.sampler import causal_model, score
 
 COMPLETIONS, TOKENS, PROMPT = 4, 12, 256

@@ -25,9 +25,8 @@ from rlvr_exp.records.context import COMPLETED, RunContext, StageResult, read_su
 from rlvr_exp.records.resumable_jsonl import FOLDER as JOURNALS
 from rlvr_exp.report.page import ABSENT, differences
 from rlvr_exp.runs.executors import Local
-from rlvr_exp.runs.jobs import Job, Place, Run
 from rlvr_exp.runs.schedule import Runs, stop_of
-from rlvr_exp.runs.study import Rounds
+from rlvr_exp.runs.study import Job, Place, Rounds, Run
 
 STATE, PAGE = "chain.json", "chain.md"
 LESSONS = "## Lessons"

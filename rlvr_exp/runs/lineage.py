@@ -11,12 +11,12 @@ from pathlib import Path
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build, load
-from rlvr_exp.config.model import CORPUS_OF, Model, base, continued
-from rlvr_exp.config.needs import EMBEDDED_MODELS
+from rlvr_exp.config.model import EMBEDDED_MODELS, Model, base, continued
 from rlvr_exp.config.schema import Config, imitates, trains
+from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.leakage import apart
-from rlvr_exp.launch.data_check import HELD_OUT, rl_split
+from rlvr_exp.launch.preflight import HELD_OUT, rl_split
 from rlvr_exp.records import manifest
 from rlvr_exp.tasks.base import Domain, Task
 
@@ -109,12 +109,15 @@ def _before(model: Model) -> Iterator[Training | Unknown]:
 def _embedded_in(folder: str) -> str | None:
     """The embedded model in a folder, such as the base of an adapter on one."""
     path = Path(folder).resolve()
-    return path.name if path.parent == EMBEDDED_MODELS.resolve() and path.name in CORPUS_OF else None
+    return path.name if path.parent == EMBEDDED_MODELS.resolve() else None
 
 
-def _corpus(name: str) -> Training:
-    """What an embedded model has imitated."""
-    domain = build(compose(["+stage=evaluate", f"data={CORPUS_OF[name]}"]).config.data)
+def _corpus(name: str) -> Training | Unknown:
+    """What an embedded model has imitated: the train split of the corpus of its domain."""
+    corpus = next((one.name for one in domains().values() if name in one.embedded), None)
+    if corpus is None:
+        return Unknown(str(EMBEDDED_MODELS / name))
+    domain = build(compose(["+stage=evaluate", f"data={corpus}"]).config.data)
     return Training(f"model={name}", domain, [*domain.splits()["train"]])
 
 

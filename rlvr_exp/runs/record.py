@@ -19,14 +19,13 @@ import yaml
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.core.measures import scale_of
 from rlvr_exp.evaluation.arms import Arm, arms, arms_table, rows_of
-from rlvr_exp.records.fingerprint import flat
+from rlvr_exp.records.manifest import flat
 from rlvr_exp.records.tracking import Row, read_metrics
-from rlvr_exp.report.curves import curves
+from rlvr_exp.report.charts import curves
 from rlvr_exp.report.outcome import changed, rated, title, track_of
 from rlvr_exp.report.page import document
 from rlvr_exp.report.plots import Drawing
-from rlvr_exp.runs.jobs import Run
-from rlvr_exp.runs.study import Findings
+from rlvr_exp.runs.study import Findings, Run
 
 FACTS = ("status", "steps", "seconds")
 NO_DIFFERENCE = ("seed", "evaluation.remember")

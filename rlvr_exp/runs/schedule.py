@@ -35,9 +35,8 @@ from rlvr_exp.launch.resume import directory_of
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import STATUS, RunContext, StageResult, read_summary
 from rlvr_exp.runs.executors import Command, Feed
-from rlvr_exp.runs.jobs import Job, Place, Run, check, places
 from rlvr_exp.runs.record import write_record
-from rlvr_exp.runs.study import Findings, Rounds, Study
+from rlvr_exp.runs.study import Findings, Job, Place, Rounds, Run, Study, check, places
 
 PAGE = "| page |\n| --- |\n| [study.html](study.html) |\n"
 MEASURED, PRINTED = "measured", "printed"

@@ -14,8 +14,7 @@ from typing import Any
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.self_play.found import Found, found, solving
 from rlvr_exp.tasks.base import Candidate, Domain, RelabelsTasks, Task
-from rlvr_exp.verifiers.base import Request
-from rlvr_exp.verifiers.execution import Executor
+from rlvr_exp.verifiers.base import Executor, Request
 
 LEAK, KNOWN = "leak", "known"
 """Why a task is not kept: a part of it is in a held-out one; it was made before."""

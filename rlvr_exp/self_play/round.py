@@ -20,18 +20,14 @@ from rlvr_exp.models.policy import Policy
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.rollouts.engines.base import RolloutRequest, SamplingEngine
-from rlvr_exp.rollouts.rollout_loop import generate_and_verify
+from rlvr_exp.rollouts.run_episodes import generate_and_verify
 from rlvr_exp.rollouts.sampling_params import SampleKey, SamplingParams
-from rlvr_exp.self_play.found import Found, found
-from rlvr_exp.self_play.imitation import Limits, chosen
-from rlvr_exp.self_play.refine import candidates, corrections
-from rlvr_exp.self_play.refine import chosen as chosen_to_refine
-from rlvr_exp.self_play.relabel import Hindsight, Transfer, deterministic, relabelled
+from rlvr_exp.self_play.found import Found, Hindsight, Transfer, deterministic, found, relabelled
+from rlvr_exp.self_play.imitation import Limits, candidates, chosen, chosen_to_refine, corrections
 from rlvr_exp.solutions.syntax import syntax_of
 from rlvr_exp.tasks.base import Domain, RelabelsTasks, Task
 from rlvr_exp.tasks.formats.python_io import expected_of
-from rlvr_exp.verifiers.base import Verdict, Verifier
-from rlvr_exp.verifiers.execution import Executor
+from rlvr_exp.verifiers.base import Executor, Verdict, Verifier
 
 Progress = Callable[[int, int], None]
 """Called with (prompts sampled, all prompts)."""
@@ -48,7 +44,7 @@ class RoundSampler:
     """Samples and verifies the prompts of a round; verdicts carry what each program returned.
 
     Args:
-        verifier: keeps outputs (rlvr_exp.verifiers.execution.KeepsOutputs).
+        verifier: keeps outputs (rlvr_exp.verifiers.base.KeepsOutputs).
         max_prompt_tokens: longer prompts are not sampled.
     """
 

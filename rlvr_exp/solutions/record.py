@@ -1,18 +1,22 @@
-"""A solution: a program for a task, how it was judged, what it does on the task's inputs, and where it came from.
+"""A solution: a program for a task with its verdict, its outputs on the task's inputs, and its origin; and its JSON lines.
 
-Its behaviour is the hash of its outputs on all inputs of the task, in their order: an exact key of novelty. Runs no
-program: whoever did brings the outputs, as `output_hash` names them.
+The behaviour of a solution is the hash of its outputs on all inputs of the task, in their order: an exact key of novelty.
+This module runs no program: the caller brings the outputs as `output_hash` names them.
 """
 
+import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, get_args
 
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.solutions.syntax import Syntax, syntax_of
+from rlvr_exp.tasks.rows import RowLine, lines
 from rlvr_exp.verifiers.base import Verdict
 
 Operator = Literal["sampled", "refined", "relabelled", "gold"]
@@ -21,10 +25,10 @@ _HASH = re.compile("[0-9a-f]{32}")
 
 
 def output_hash(output: Any) -> str:
-    """The name of what a program returned on one input; None stands for no output, as after an error.
+    """The name of a program's output on one input. None stands for no output, as after an error.
 
-    A list equals a tuple; 1, 1.0 and true differ. What has no canonical form, such as a set or a number of thousands of
-    digits, has the name of its kind: no task can be made of it.
+    A list equals a tuple; 1, 1.0 and true differ. A value without a canonical form, such as a set or a number of thousands
+    of digits, has the name of its type: no task can be made of it.
     """
     try:
         return content_hash(output)
@@ -34,7 +38,7 @@ def output_hash(output: Any) -> str:
 
 @dataclass(frozen=True)
 class Solution:
-    """One program. Raises ValueError where a field holds what no solution has."""
+    """One program. Raises ValueError for fields that no solution can have."""
 
     task: str
     program: str
@@ -93,10 +97,10 @@ class Solution:
 
 
 JUDGED = ("outcome", "bucket", "rule", "passed", "total", "seconds")
-"""What is kept of a verdict."""
+"""The fields of a verdict that are kept."""
 OWN = tuple(spec.name for spec in fields(Solution) if spec.name != "verdict")
 DERIVED = ("key", "behaviour", "syntax", "size")
-"""What a row shows to readers and never decides when it is read back."""
+"""Fields of a row for its readers, which are not read back."""
 
 
 def to_row(solution: Solution) -> dict[str, Any]:
@@ -108,7 +112,7 @@ def to_row(solution: Solution) -> dict[str, Any]:
 
 
 def from_row(row: Mapping[str, Any]) -> Solution:
-    """From JSON. Raises ValueError, in words, where it is no solution."""
+    """From JSON. Raises ValueError with the reason if it is no solution."""
     for name, kinds in _KINDS.items():
         if name in row and (not isinstance(row[name], kinds) or isinstance(row[name], bool)):
             raise ValueError(f"{name}: got {type(row[name]).__name__}")
@@ -131,3 +135,39 @@ _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("difficulty", "seconds"), _NUMBER),
     "outputs": (list,),
 }
+
+
+OPTION = "solutions.input"
+LONGEST = 64 << 20
+"""Bytes of a line."""
+SHOWN = 20
+"""Faults that are named."""
+
+
+def checked_rows(path: Path) -> int:
+    """The number of rows. Raises InputError that names the lines that are no solutions."""
+    count, faults = 0, []
+    for line in lines(path, LONGEST, OPTION):
+        count += 1
+        try:
+            _solution(line)
+        except (ValueError, TypeError, RecursionError) as fault:
+            faults.append(InputProblem(OPTION, f"line {line.number} is no solution: {fault}", str(path)))
+    if len(faults) > SHOWN:
+        more = f"{len(faults) - SHOWN} further lines are none"
+        faults = [*faults[:SHOWN], InputProblem(OPTION, more, str(path), "", "", "correct these first")]
+    if faults:
+        raise InputError(*faults)
+    return count
+
+
+def read_rows(path: Path) -> Iterator[Solution]:
+    """The solutions of a file that `checked_rows` accepted."""
+    return map(_solution, lines(path, LONGEST, OPTION))
+
+
+def _solution(line: RowLine) -> Solution:
+    row = json.loads(line.text) if line.text is not None else None
+    if not isinstance(row, dict):
+        raise ValueError(f"longer than {LONGEST >> 20} MB" if line.text is None else "not a JSON object")
+    return from_row(row)

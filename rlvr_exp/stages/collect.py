@@ -51,8 +51,7 @@ from rlvr_exp.stages.shared.data_and_verifier import (
 )
 from rlvr_exp.stages.shared.start import check_shown, collected_tasks, in_steps
 from rlvr_exp.tasks.base import ContinuesEdits, Task
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier
-from rlvr_exp.verifiers.execution import KeepsOutputs
+from rlvr_exp.verifiers.base import KeepsOutputs, Request, Verdict, Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 SHOWN = 300
@@ -176,7 +175,7 @@ def gold_trajectories(domain: ContinuesEdits, verifier: Verifier, tasks: Sequenc
     text ends there.
 
     Args:
-        verifier: keeps outputs (rlvr_exp.verifiers.execution.KeepsOutputs).
+        verifier: keeps outputs (rlvr_exp.verifiers.base.KeepsOutputs).
     """
     answers = {task.id: iter(domain.gold_steps(task)) for task in tasks}
     steps: dict[str, list[Step]] = {task.id: [] for task in tasks}

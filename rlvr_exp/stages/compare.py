@@ -20,7 +20,7 @@ from rlvr_exp.evaluation.arms import Arm, arms, arms_table, rows_of, table
 from rlvr_exp.evaluation.metrics import METRICS, task_values
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.fingerprint import flat
+from rlvr_exp.records.manifest import flat
 from rlvr_exp.records.rollout_files import evaluation_path, read_evaluation
 
 NEEDED = ("config.yaml", "summary.json")

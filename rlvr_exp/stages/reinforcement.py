@@ -17,15 +17,15 @@ from rlvr_exp.config.schema import reads
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.curriculum.base import Observation
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
-from rlvr_exp.launch.data_check import rl_split
-from rlvr_exp.models.role_policies import acting
+from rlvr_exp.launch.preflight import rl_split
+from rlvr_exp.models.policy import acting
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts
 from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.collect import Collector, RoleRules, Rollouts
 from rlvr_exp.rollouts.distributed import all_reduce_counters
-from rlvr_exp.rollouts.engines.shown import Shown
+from rlvr_exp.rollouts.engines.journaled import Shown
 from rlvr_exp.rollouts.groups import Groups
 from rlvr_exp.stages.shared.components import (
     RunComponents,
@@ -47,9 +47,8 @@ from rlvr_exp.stages.shared.training import (
     open_tracker,
 )
 from rlvr_exp.stages.shared.trial import on_trial
-from rlvr_exp.training.resource_use import StepClock
-from rlvr_exp.training.rl_learner import RLLearner
-from rlvr_exp.training.step_log import rollout_rows
+from rlvr_exp.training.learner import RLLearner
+from rlvr_exp.training.step_log import StepClock, rollout_rows
 from rlvr_exp.verifiers.base import Verifier
 
 

@@ -42,9 +42,8 @@ from rlvr_exp.stages.shared.data_and_verifier import (
 from rlvr_exp.stages.shared.start import check_rescored
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.verifiers.base import BUCKETS, Request, Verdict, Verifier
-from rlvr_exp.verifiers.futures import completed_future
+from rlvr_exp.verifiers.futures import OrderedFutures, Pending, completed_future
 from rlvr_exp.verifiers.guarded import NoVerdictRate
-from rlvr_exp.verifiers.ordered_futures import OrderedFutures, Pending
 
 KEYS = ("id", "step", "task", "waited", "old", "new", "changed", "log")
 

@@ -12,9 +12,8 @@ from typing import Any
 
 from datasets import Dataset
 
-from rlvr_exp.algorithms.examples import Example, Examples, example
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
-from rlvr_exp.algorithms.sft import ImitationTrainer
+from rlvr_exp.algorithms.gradients import NonFiniteGuard
+from rlvr_exp.algorithms.sft import Example, Examples, ImitationTrainer, example
 from rlvr_exp.config.load import build
 from rlvr_exp.config.solutions import KINDS, SelfPlay
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem, Interrupted
@@ -39,10 +38,9 @@ from rlvr_exp.stages.shared.training import Training, curriculum_of, example_ord
 from rlvr_exp.stages.shared.trial import on_trial
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.training.example_order import Mixture, Order, Pool
-from rlvr_exp.training.learner import Learner
-from rlvr_exp.training.resource_use import StepClock
-from rlvr_exp.training.sft_learner import SFTLearner
-from rlvr_exp.verifiers.execution import KeepsOutputs, executor_of
+from rlvr_exp.training.learner import Learner, SFTLearner
+from rlvr_exp.training.step_log import StepClock
+from rlvr_exp.verifiers.base import KeepsOutputs, executor_of
 
 GOLD = "gold"
 

@@ -7,10 +7,9 @@ from tempfile import TemporaryDirectory
 
 from trl import SFTConfig
 
-from rlvr_exp.algorithms.arguments import shared_arguments
-from rlvr_exp.algorithms.examples import Examples
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
-from rlvr_exp.algorithms.sft import SFT, ImitationTrainer
+from rlvr_exp.algorithms.base import shared_arguments
+from rlvr_exp.algorithms.gradients import NonFiniteGuard
+from rlvr_exp.algorithms.sft import SFT, Examples, ImitationTrainer
 from rlvr_exp.config.load import build
 from rlvr_exp.config.parallel import Batches, derive
 from rlvr_exp.episodes.episode import POLICY
@@ -30,9 +29,9 @@ from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, 
 from rlvr_exp.stages.shared.training import Training, example_order, fit, open_tracker
 from rlvr_exp.stages.shared.trial import on_trial
 from rlvr_exp.tasks.base import Task
+from rlvr_exp.training.learner import GoldFeed, SFTLearner
 from rlvr_exp.training.loop import Measurement
-from rlvr_exp.training.resource_use import StepClock
-from rlvr_exp.training.sft_learner import GoldFeed, SFTLearner
+from rlvr_exp.training.step_log import StepClock
 
 
 def run(config, context: RunContext) -> StageResult:

@@ -11,14 +11,11 @@ from typing import Any
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
-from rlvr_exp.core.files import write_text
+from rlvr_exp.core.files import write_json_lines, write_text
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import RolloutRow, RunReader
-from rlvr_exp.solutions.check import faults
-from rlvr_exp.solutions.record import Solution, output_hash
-from rlvr_exp.solutions.rows import checked_rows, read_rows, write_rows
-from rlvr_exp.solutions.store import BATCH, Query, SolutionStore
-from rlvr_exp.solutions.summary import as_text, keeping_of, query_of
+from rlvr_exp.solutions.record import Solution, checked_rows, output_hash, read_rows, to_row
+from rlvr_exp.solutions.store import BATCH, Query, SolutionStore, as_text, faults, keeping_of, query_of
 from rlvr_exp.stages.shared.start import check_export
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.formats.python_io import PythonProblem, expected_of
@@ -52,7 +49,7 @@ def export(config: Config, context: RunContext) -> Done:
     if options.form == "sft":
         return _export_sft(config, context, found)
     target = Path(options.output or context.directory / "solutions.jsonl")
-    count = write_rows(target, found)
+    count = write_json_lines(target, map(to_row, found))
     return f"{count} solutions: {target}", {"rows": count}
 
 
@@ -133,7 +130,14 @@ ACTIONS: dict[str, Callable[[Config, RunContext], Any]] = {
 
 
 def solved(reader: RunReader, domain: Domain) -> Iterator[Solution | None]:
-    """For every rollout its solution, or None. Raises InputError where the data are not the run's, or no Python on cases."""
+    """For every rollout its solution, or None.
+
+    The outputs of an answer that passed are known without running it: it returned the expected value of every case. Outputs of
+    other answers are not known, so they are left out, as are tasks with hidden test outputs.
+
+    Raises:
+        InputError: the data are not the run's, or are not Python judged on cases.
+    """
     tasks = {task.id: task for found in domain.splits().values() for task in found}
     if not all(isinstance(task.problem, PythonProblem) for task in tasks.values()):
         what = "what a program returned is known of functions judged on cases"

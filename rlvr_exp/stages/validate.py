@@ -24,7 +24,7 @@ from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.episodes.types import TRUNCATED
 from rlvr_exp.evaluation.data_quality import CandidateResult, report, shares
 from rlvr_exp.evaluation.metrics import Rate
-from rlvr_exp.launch.data_check import left_out_text
+from rlvr_exp.launch.preflight import left_out_text
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.stages.shared.data_and_verifier import (

@@ -24,9 +24,8 @@ from rlvr_exp.stages.shared.data_and_verifier import build_verifier, checked_des
 from rlvr_exp.tasks.formats.rows import FORMATS, Malformed, read_row
 from rlvr_exp.tasks.rows import RowLine, fingerprint, lines
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
-from rlvr_exp.verifiers.futures import completed_future
+from rlvr_exp.verifiers.futures import OrderedFutures, Pending, completed_future
 from rlvr_exp.verifiers.guarded import NoVerdictRate
-from rlvr_exp.verifiers.ordered_futures import OrderedFutures, Pending
 
 EVERY_S = 0.5
 """Seconds between messages of progress."""

@@ -31,8 +31,8 @@ from rlvr_exp.core.files import write_json
 from rlvr_exp.core.phase import CHECKPOINT, phase
 from rlvr_exp.core.sealed import OTHER, STEP, check_if_ours, check_sound, seal
 from rlvr_exp.models.adapters import DEFAULT, base_record
+from rlvr_exp.models.parameters import gathered_weights, unsharded_loading
 from rlvr_exp.models.policy import Policies, Policy
-from rlvr_exp.models.zero3 import gathered_weights, unsharded_loading
 from rlvr_exp.records.directory import writing
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.training.learner import Learner, Stateful
@@ -86,7 +86,7 @@ class Checkpoints:
 
     Args:
         settings: the `run.checkpoint` node.
-        about: what the manifest records about the run in addition to the step (rlvr_exp.records.fingerprint).
+        about: what the manifest records about the run in addition to the step (rlvr_exp.records.manifest).
         ends_phase: whether a checkpoint is due after so many steps besides.
     """
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Protocol
 
-from rlvr_exp.algorithms.examples import Example
+from rlvr_exp.algorithms.sft import Example
 from rlvr_exp.core.seeds import Key, stream
 from rlvr_exp.core.shares import Quota
 

@@ -16,9 +16,9 @@ from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.rollouts.distributed import any_rank
 from rlvr_exp.training.checkpoints import Checkpoints, Contents
 from rlvr_exp.training.learner import Learner
-from rlvr_exp.training.resource_use import MEASURING, SAVING, UPDATING, ResourceTrends, StepClock
 from rlvr_exp.training.row_log import RowLog
 from rlvr_exp.training.selection import Selection
+from rlvr_exp.training.step_log import MEASURING, SAVING, UPDATING, ResourceTrends, StepClock
 
 
 class Feed(Protocol):

@@ -6,9 +6,9 @@ import torch
 from tiny_step import EVERYTHING, experience, flat, trainer
 from updating import updated
 
-from rlvr_exp.algorithms.arguments import parallel_arguments
+from rlvr_exp.algorithms.base import parallel_arguments
 from rlvr_exp.config.parallel import Parallel
-from rlvr_exp.models.zero3 import gathered_weights
+from rlvr_exp.models.parameters import gathered_weights
 from rlvr_exp.rollouts.distributed import rank
 from rlvr_exp.training.learner import Learner
 

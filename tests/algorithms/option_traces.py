@@ -16,12 +16,12 @@ from trl import GRPOConfig
 from updating import updated
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
+from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.load import build
 from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.core.seeds import uniform
-from rlvr_exp.curriculum.static import Ordered
+from rlvr_exp.curriculum.base import Ordered
 from rlvr_exp.episodes.environments.single_turn import SingleTurn
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.models.policy import Policy

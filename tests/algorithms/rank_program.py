@@ -16,13 +16,13 @@ from roles_in_turn import trained
 from tiny_step import EVERYTHING, experience, flat, trainer
 from updating import updated
 
-from rlvr_exp.algorithms.arguments import parallel_arguments
+from rlvr_exp.algorithms.base import parallel_arguments
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.launch.children import hold_lifeline
-from rlvr_exp.models.zero3 import gathered_weights
+from rlvr_exp.models.parameters import gathered_weights
 from rlvr_exp.rollouts.distributed import all_reduce_counters, any_rank, broadcast_object, data_parallel, rank
-from rlvr_exp.rollouts.rollout_loop import RolloutResult
+from rlvr_exp.rollouts.run_episodes import RolloutResult
 from rlvr_exp.training.torch_distributed import joined
 
 STEPS = 5

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import torch
 from tiny_step import EVERYTHING, experience, policy, trainer
 
-from rlvr_exp.algorithms.arguments import parallel_arguments
+from rlvr_exp.algorithms.base import parallel_arguments
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.config.model import Adapter
 from rlvr_exp.config.parallel import Parallel

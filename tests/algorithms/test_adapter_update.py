@@ -9,8 +9,8 @@ import torch
 from trl import GRPOConfig
 from updating import updated
 
+from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.loss import EntropyControl
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.model import Adapter, Model

@@ -3,7 +3,6 @@
 import math
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -59,24 +58,18 @@ def test_clipping_bounds_the_norm_and_keeps_the_direction(scale: float, limit: f
         assert float(after.norm()) == pytest.approx(limit, rel=1e-4)
 
 
-def holding(norm: float, limit: float) -> SimpleNamespace:
-    """A trainer whose gradient has this norm."""
-    model = torch.nn.Linear(1, 1, bias=False).double()
-    model.weight.grad = torch.full_like(model.weight, norm)
-    return SimpleNamespace(
-        args=SimpleNamespace(max_grad_norm=limit),
-        model_wrapped=model,
-        under_deepspeed=False,
-        _clip_grad_norm=lambda _: torch.nn.utils.clip_grad_norm_(model.parameters(), limit),
-    )
+def clipped(counted: Clipping, model: torch.nn.Module, limit: float) -> float:
+    return counted.clip(model, lambda _: torch.nn.utils.clip_grad_norm_(model.parameters(), limit), limit, False)
 
 
 @pytest.mark.property(47)
 @given(norms=st.lists(st.floats(0, 10), min_size=1, max_size=20), limit=st.floats(0.1, 10))
 def test_a_row_speaks_of_every_step_since_the_last_one(norms: list[float], limit: float) -> None:
     counted = Clipping()
+    model = torch.nn.Linear(1, 1, bias=False).double()
     for norm in norms:
-        assert counted.clip(holding(norm, limit)) == pytest.approx(norm)
+        model.weight.grad = torch.full_like(model.weight, norm)
+        assert clipped(counted, model, limit) == pytest.approx(norm)
     row = counted.metrics()
     assert row["grad_norm/clipped"] == sum(norm > limit for norm in norms) / len(norms)
     assert math.isclose(row["grad_norm"], math.fsum(norms) / len(norms), abs_tol=1e-12)
@@ -100,14 +93,8 @@ def test_norms_by_layer_add_up_to_the_norm_before_clipping() -> None:
     ).double()
     for number, value in enumerate(model.parameters(), 1):
         value.grad = torch.full_like(value, number)
-    counted, limit = Clipping(), 1e-3
-    stand_in = SimpleNamespace(
-        args=SimpleNamespace(max_grad_norm=limit),
-        model_wrapped=model,
-        under_deepspeed=False,
-        _clip_grad_norm=lambda _: torch.nn.utils.clip_grad_norm_(model.parameters(), limit),
-    )
-    total = counted.clip(stand_in)
+    counted = Clipping()
+    total = clipped(counted, model, 1e-3)
     resumed = Clipping()
     resumed.load_state_dict(counted.state_dict())
     row = counted.metrics()

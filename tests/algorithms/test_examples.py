@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlvr_exp.algorithms.examples import IGNORED, Examples
+from rlvr_exp.algorithms.sft import IGNORED, Examples
 from rlvr_exp.tasks.base import Task
 
 POLICY = SimpleNamespace(

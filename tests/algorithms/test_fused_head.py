@@ -8,9 +8,8 @@ from thinning import tries
 from torch import nn
 from transformers import Gemma2Config, Gemma2ForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from rlvr_exp.algorithms import fused_head
-from rlvr_exp.algorithms.fused_head import Drawn, plain_head, scoring
-from rlvr_exp.algorithms.logprobs import token_logprobs
+from rlvr_exp.algorithms import logprobs as scores
+from rlvr_exp.algorithms.logprobs import Drawn, plain_head, scoring, token_logprobs
 
 SHAPE = dict(vocab_size=40, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2)
 
@@ -60,11 +59,11 @@ def test_log_probabilities_entropies_and_gradients_are_those_of_plain_logits(cas
 
 def test_rows_that_do_not_fit_are_computed_in_parts(monkeypatch):
     whole, _ = both(50, 0.9, True, True, True, 3)
-    monkeypatch.setattr(fused_head, "HELD", 37 * 11)
-    monkeypatch.setattr(fused_head, "_NEAR", 37 * 4)
+    monkeypatch.setattr(scores, "FUSED_HELD", 37 * 11)
+    monkeypatch.setattr(scores, "_NEAR", 37 * 4)
     products = []
-    own = fused_head.product
-    monkeypatch.setattr(fused_head, "product", lambda x, *more: products.append(len(x)) or own(x, *more))
+    own = scores.product
+    monkeypatch.setattr(scores, "product", lambda x, *more: products.append(len(x)) or own(x, *more))
     cut, _ = both(50, 0.9, True, True, True, 3)
     assert len(products) == 3 * 5, "forward, again in the backward pass, and the gradient of hidden states"
     for one, other in zip(whole, cut, strict=True):

@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 from own_models import own_tokenizer
 
-from rlvr_exp.algorithms.examples import IGNORED
+from rlvr_exp.algorithms.sft import IGNORED
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.models.policy import Policy

@@ -12,7 +12,7 @@ import torch
 from tokenizers import pre_tokenizers
 from updating import driven
 
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
+from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.sft import ImitationTrainer
 from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.compose import compose
@@ -20,7 +20,7 @@ from rlvr_exp.config.load import build
 from rlvr_exp.stages.sft import batch_plan, trainer_arguments
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.training.example_order import Passes
-from rlvr_exp.training.sft_learner import GoldFeed, SFTLearner
+from rlvr_exp.training.learner import GoldFeed, SFTLearner
 
 SMALL = {
     "max_steps": 3,

@@ -5,9 +5,8 @@ import json
 import pytest
 import torch
 
-from rlvr_exp.algorithms.examples import IGNORED
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
-from rlvr_exp.algorithms.sft import ImitationTrainer
+from rlvr_exp.algorithms.gradients import NonFiniteGuard
+from rlvr_exp.algorithms.sft import IGNORED, ImitationTrainer
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.models.policy import load_policy

@@ -14,7 +14,7 @@ from thinning import thinned
 from tiny_update import Bowl, tiny_language_model, trainer
 from updating import updated
 
-from rlvr_exp.algorithms.nonfinite_guard import CAUSES, NonFiniteGuard
+from rlvr_exp.algorithms.gradients import CAUSES, NonFiniteGuard
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.training.learner import Learner

@@ -13,17 +13,16 @@ from hypothesis import strategies as st
 from thinning import tries
 from updating import Gradients, driven
 
-from rlvr_exp.algorithms.examples import IGNORED, Example
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
-from rlvr_exp.algorithms.packing_probe import Choice
-from rlvr_exp.algorithms.sft import ImitationTrainer
+from rlvr_exp.algorithms.gradients import NonFiniteGuard
+from rlvr_exp.algorithms.packed_layers import Choice
+from rlvr_exp.algorithms.sft import IGNORED, Example, ImitationTrainer
 from rlvr_exp.config.architecture import Scratch
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.config.model import Model
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.stages.sft import batch_plan, trainer_arguments
-from rlvr_exp.training.sft_learner import SFTLearner
+from rlvr_exp.training.learner import SFTLearner
 
 TOKENS = st.lists(st.integers(2, 19), min_size=2, max_size=12)
 

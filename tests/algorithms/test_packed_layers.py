@@ -8,8 +8,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from rlvr_exp.algorithms import packed_layers as subject
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packed_layers import differs, packed_layers, plain_layers
-from rlvr_exp.algorithms.packing import packed
-from rlvr_exp.algorithms.packing_attention import SDPA_PACKED, CannotPack, attending
+from rlvr_exp.algorithms.packing import SDPA_PACKED, CannotPack, attending, packed
 
 SHAPE = {
     "vocab_size": 64,

@@ -11,10 +11,19 @@ from torch.nn.attention.flex_attention import create_mask
 from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl.trainer.utils import add_fused_lm_head
 
-from rlvr_exp.algorithms import logprobs, packing_attention
+from rlvr_exp.algorithms import logprobs, packing
 from rlvr_exp.algorithms.logprobs import score
-from rlvr_exp.algorithms.packing import filled, packed, row_by_row
-from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED, CannotPack, attending, block_mask, segment_mask
+from rlvr_exp.algorithms.packing import (
+    FLEX,
+    SDPA_PACKED,
+    CannotPack,
+    attending,
+    block_mask,
+    filled,
+    packed,
+    row_by_row,
+    segment_mask,
+)
 
 VOCABULARY = 40
 
@@ -124,12 +133,12 @@ def test_tiled_head_and_held_logits_agree(monkeypatch):
 
 
 def test_segments_of_other_lengths_are_attended_to_in_calls_of_their_own(monkeypatch):
-    monkeypatch.setattr(packing_attention, "_SMALL", 0)
-    monkeypatch.setattr(packing_attention, "_WORTH", 0)
-    assert list(packing_attention._alike((9, 1, 1, 1, 8, 9))) == [(9,), (1, 1, 1), (8, 9)]
+    monkeypatch.setattr(packing, "_SMALL", 0)
+    monkeypatch.setattr(packing, "_WORTH", 0)
+    assert list(packing._alike((9, 1, 1, 1, 8, 9))) == [(9,), (1, 1, 1), (8, 9)]
     prompts, answers, owners, width = batch([(5, [4, 12, 1, 1, 2, 11, 12]), (1, [3]), (1, [2, 9])])
     rows = packed(prompts, answers, owners, width)
-    calls = packing_attention._batches(rows.layout, torch.float32)
+    calls = packing._batches(rows.layout, torch.float32)
     assert [one.lengths for one in calls[:5]] == [(8,), (12,), (1, 1, 2), (11, 12), (3,)]
     wanted = learned(tiny(), row_by_row(prompts, answers, width))
     for one, other in zip(learned(tiny(), rows), wanted, strict=True):
@@ -138,7 +147,7 @@ def test_segments_of_other_lengths_are_attended_to_in_calls_of_their_own(monkeyp
 
 def test_short_segments_share_a_long_prefix_under_one_mask():
     prompts, answers, owners, _ = batch([(60, [3, 2, 4, 3]), (4, [30, 30, 30, 30])])
-    calls = packing_attention._batches(packed(prompts, answers, owners, 30).layout, torch.float32)
+    calls = packing._batches(packed(prompts, answers, owners, 30).layout, torch.float32)
     assert [one.lengths for one in calls] == [(62,), (9,), (33,), (30, 30, 30)]
 
 

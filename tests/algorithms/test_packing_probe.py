@@ -5,10 +5,10 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 from trl.trainer.utils import add_fused_lm_head
 
-from rlvr_exp.algorithms import fused_head, packing_probe
+from rlvr_exp.algorithms import logprobs, packed_layers
 from rlvr_exp.algorithms.logprobs import score
+from rlvr_exp.algorithms.packed_layers import Choice, choose, for_all
 from rlvr_exp.algorithms.packing import row_by_row
-from rlvr_exp.algorithms.packing_probe import Choice, choose, for_all
 
 LONGEST = 40
 COMMON = {
@@ -63,16 +63,16 @@ def test_one_completion_per_row_scores_as_the_model_alone(name):
 
 def test_rounding_of_many_layers_is_no_difference(monkeypatch):
     model = made("llama").to(torch.bfloat16)
-    own = packing_probe._scores
+    own = packed_layers._scores
 
     def rounded(model, rows, *others, **more):
         """Packed rows are off by 0.05; another way of attention, by 0.03."""
         off = 0.05 if rows.layout else 0.03 if model.config._attn_implementation == "eager" else 0.0
         return own(model, rows, *others, **more) + off
 
-    monkeypatch.setattr(packing_probe, "_scores", rounded)
+    monkeypatch.setattr(packed_layers, "_scores", rounded)
     assert choose(model, LONGEST, torch.device("cpu"), torch.bfloat16).implementation == "sdpa_packed"
-    monkeypatch.setattr(packing_probe, "ROUNDING", 1.0)
+    monkeypatch.setattr(packed_layers, "ROUNDING", 1.0)
     assert "differ by" in choose(model, LONGEST, torch.device("cpu"), torch.bfloat16).reasons[0]
 
 
@@ -81,10 +81,10 @@ def test_layers_and_heads_of_our_own_are_used_only_where_a_trial_agrees(monkeypa
         return choose(made(name), LONGEST, torch.device("cpu"), torch.float32)
 
     assert chosen() == Choice("sdpa_packed", (), fused=True) and not chosen("gemma2").fused
-    own = fused_head._exponentiate
-    monkeypatch.setattr(fused_head, "_exponentiate", lambda part, *more: own(part.mul_(1.1), *more))
+    own = logprobs._exponentiate
+    monkeypatch.setattr(logprobs, "_exponentiate", lambda part, *more: own(part.mul_(1.1), *more))
     assert not chosen().fused and "log-probabilities differ by" in chosen().reasons[0]
-    monkeypatch.setattr(packing_probe, "differs", lambda model: "values differ")
+    monkeypatch.setattr(packed_layers, "differs", lambda model: "values differ")
     assert chosen() == Choice("sdpa_packed", ("layers and head are computed by the library: values differ",))
 
 
@@ -92,7 +92,7 @@ def test_memory_that_runs_out_is_no_reason_to_try_another_way(monkeypatch):
     def full(*_, **__):
         raise torch.OutOfMemoryError("full")
 
-    monkeypatch.setattr(packing_probe, "score", full)
+    monkeypatch.setattr(packed_layers, "score", full)
     with pytest.raises(torch.OutOfMemoryError):
         choose(made("llama"), LONGEST, torch.device("cpu"), torch.float32)
 

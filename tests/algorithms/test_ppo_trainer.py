@@ -11,8 +11,7 @@ from thinning import tries
 from tiny_ppo import ANSWER, EVERYTHING, GROUPS, ONCE, SIZE, algorithm, batch, groups, policy, trained, trainer, weights
 
 from rlvr_exp.algorithms.optimizers import AdamW, Muon
-from rlvr_exp.algorithms.ppo import add_value_weights
-from rlvr_exp.algorithms.trajectories import collected, estimated
+from rlvr_exp.algorithms.ppo import add_value_weights, collected, estimated
 from rlvr_exp.config.model import Adapter
 from rlvr_exp.models.adapters import new_adapter
 from rlvr_exp.models.value_head import OWN, SHARED, with_value

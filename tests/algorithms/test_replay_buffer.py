@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.algorithms.ppo_trainer import ReplayBuffer
+from rlvr_exp.algorithms.ppo import ReplayBuffer
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.rewards.compose import RewardBreakdown

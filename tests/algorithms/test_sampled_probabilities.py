@@ -8,9 +8,8 @@ from trl.trainer.utils import add_fused_lm_head
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import packed, row_by_row
 from rlvr_exp.algorithms.training_batch import collate_kept_token_ids
-from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import sample_groups
-from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 
 GROUP = 3
 FILTERS = {

@@ -11,8 +11,8 @@ from torch.nn.functional import linear
 from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 from updating import updated
 
-from rlvr_exp.algorithms import packing_attention, packing_probe
-from rlvr_exp.algorithms.packing_probe import Choice
+from rlvr_exp.algorithms import packed_layers, packing
+from rlvr_exp.algorithms.packed_layers import Choice
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.models.policy import Policy
@@ -118,13 +118,13 @@ def test_row_by_row_gives_the_same_gradient(tmp_path, tokens, monkeypatch):
 
 
 def test_a_model_that_other_log_probabilities_come_from_is_trained_row_by_row(tmp_path, monkeypatch, caplog):
-    own = packing_attention._batches
+    own = packing._batches
 
     def everybody_sees_all(layout, dtype):
         found = own(layout, dtype)
         return [one if one.mask is None else replace(one, mask=torch.zeros_like(one.mask)) for one in found]
 
-    monkeypatch.setattr(packing_attention, "_batches", everybody_sees_all)
+    monkeypatch.setattr(packing, "_batches", everybody_sees_all)
     wanted, got = by_hand(experience()), gradient(tmp_path, experience(), EVERYTHING)
     assert (got - wanted).norm() <= 1e-5 * wanted.norm()
     assert caplog.text.count("one by one") == 1 and "differ by" in caplog.text
@@ -133,7 +133,7 @@ def test_a_model_that_other_log_probabilities_come_from_is_trained_row_by_row(tm
 def test_a_window_that_training_can_pass_is_found_before_it_is(monkeypatch):
     who = policy().model
     who.config.sliding_window, who.config.use_sliding_window = 64, True
-    near, far = (packing_probe.choose(who, longest, torch.device("cpu"), who.dtype) for longest in (64, 65))
+    near, far = (packed_layers.choose(who, longest, torch.device("cpu"), who.dtype) for longest in (64, 65))
     assert near.implementation == "sdpa_packed"
     assert far.implementation is None and "64 tokens" in far.reasons[0]
 

@@ -9,10 +9,8 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig
 from updating import updated
 
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
-from rlvr_exp.algorithms.ppo import PPO
-from rlvr_exp.algorithms.ppo_trainer import PPOTrainer
-from rlvr_exp.algorithms.trajectories import Trajectories, collected
+from rlvr_exp.algorithms.gradients import NonFiniteGuard
+from rlvr_exp.algorithms.ppo import PPO, PPOTrainer, Trajectories, collected
 from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
 from rlvr_exp.models.policy import Policy

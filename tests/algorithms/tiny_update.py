@@ -9,8 +9,8 @@ from torch import nn
 from transformers import Trainer, TrainingArguments
 from updating import updated
 
-from rlvr_exp.algorithms.arguments import shared_arguments
-from rlvr_exp.algorithms.nonfinite_guard import NonFiniteGuard
+from rlvr_exp.algorithms.base import shared_arguments
+from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.stepped import Stepped
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build

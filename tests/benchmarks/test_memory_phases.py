@@ -11,8 +11,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from trl.kernels.chunked_logprob import TOKEN_CHUNK_SIZE
 from trl.trainer.utils import _CHUNKED_LOGPROB_CHUNK_SIZE
 
-from rlvr_exp.algorithms import fused_head, logprobs, packing_attention
-from rlvr_exp.algorithms.packing_attention import SDPA_PACKED
+from rlvr_exp.algorithms import logprobs, packing
+from rlvr_exp.algorithms.packing import SDPA_PACKED
 from rlvr_exp.benchmarks import memory
 from rlvr_exp.benchmarks.memory import Peak
 from rlvr_exp.config.compose import compose
@@ -23,7 +23,7 @@ from rlvr_exp.rollouts.shared_prefix_decoder import PREFILL_TOKENS
 
 def test_the_plan_has_the_constants_of_the_code() -> None:
     assert counts.HELD == logprobs.HELD
-    assert (counts.FUSED_HELD, counts.FUSED_NEAR) == (fused_head.HELD, 8 * fused_head._NEAR)
+    assert (counts.FUSED_HELD, counts.FUSED_NEAR) == (logprobs.FUSED_HELD, 8 * logprobs._NEAR)
     assert counts.PREFILL == PREFILL_TOKENS
     assert (TOKEN_CHUNK_SIZE, _CHUNKED_LOGPROB_CHUNK_SIZE) == (counts.TILE_TOKENS, counts.TILE_VOCABULARY)
 
@@ -46,7 +46,7 @@ def shapes_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Peak]:
         return made.setdefault(layout, [torch.empty(size, dtype=dtype) for size in sizes])
 
     monkeypatch.setattr(nn.Module, "to", lambda self, *_, **__: self)
-    monkeypatch.setattr(packing_attention, "segment_masks", masks)
+    monkeypatch.setattr(packing, "segment_masks", masks)
     with FakeTensorMode(allow_non_fake_inputs=True), Peak() as peak:
         yield peak
 

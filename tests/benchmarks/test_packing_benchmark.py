@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from functions import measured
 
-from rlvr_exp.algorithms.packing import ModelRows, packed
-from rlvr_exp.algorithms.packing_attention import SDPA_PACKED
+from rlvr_exp.algorithms.packing import SDPA_PACKED, ModelRows, packed
 from rlvr_exp.benchmarks import packing
 from rlvr_exp.benchmarks.memory import required_workload
 from rlvr_exp.config.compose import compose

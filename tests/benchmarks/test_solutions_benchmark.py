@@ -6,8 +6,7 @@ import pytest
 from functions import measured
 
 from rlvr_exp.benchmarks.solutions import SINGLE, synthetic_solutions
-from rlvr_exp.solutions.check import faults
-from rlvr_exp.solutions.store import BATCH, SolutionStore
+from rlvr_exp.solutions.store import BATCH, SolutionStore, faults
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 
 from rlvr_exp.config.checkpoint_files import INDEX
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.needs import EMBEDDED_MODEL
+from rlvr_exp.config.model import EMBEDDED_MODELS
 from rlvr_exp.launch.preflight import preflight_problems
 
 FIRST = "model-00001-of-00002.safetensors"
@@ -47,7 +47,7 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], str, str]] = {
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_plan_refuses_what_cannot_be_loaded(tmp_path: Path, name: str) -> None:
-    folder = Path(shutil.copytree(EMBEDDED_MODEL, tmp_path / "model"))
+    folder = Path(shutil.copytree(EMBEDDED_MODELS / "tiny", tmp_path / "model"))
     config = compose(["+stage=grpo", f"model.path={folder}"]).config
     assert list(preflight_problems(config, fetchable=True)) == []
     spoil, got, what = MISTAKES[name]
@@ -57,7 +57,7 @@ def test_a_plan_refuses_what_cannot_be_loaded(tmp_path: Path, name: str) -> None
 
 
 def test_a_template_that_is_not_there_is_known_before(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(EMBEDDED_MODEL, tmp_path / "model"))
+    folder = Path(shutil.copytree(EMBEDDED_MODELS / "tiny", tmp_path / "model"))
     config = compose(["+stage=grpo", f"model.path={folder}", "model.chat_template=always"]).config
     (problem,) = preflight_problems(config, fetchable=True)
     assert problem.where == "model.chat_template"

@@ -81,7 +81,8 @@ def has_reader(path: str, schema: type, spec: dataclasses.Field) -> bool:
             return spec.name in read_anywhere() or spec.name in reads(Path(inspect.getfile(schema))).own
         by_itself = any(spec.name in reads(file).own for file in files_of(cls))
         return by_itself or spec.name in read_anywhere()
-    inside = reads(Path(inspect.getfile(schema))).own
+    ours = {part.__module__ for part in schema.__mro__ if part.__module__.startswith("rlvr_exp.")}
+    inside = {name for module in ours for name in reads(Path(inspect.getfile(importlib.import_module(module)))).own}
     return spec.name in read_anywhere() or spec.name in inside or spec.name in READ_BY_NAME
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_exp.algorithms.arguments import deepspeed_settings
+from rlvr_exp.algorithms.base import deepspeed_settings
 from rlvr_exp.config.compose import compose_lenient
 
 

@@ -1,12 +1,15 @@
 """An embedded corpus as shipped: the rows of its splits, and the manifest beside them."""
 
+import hashlib
 import json
 import lzma
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.corpora.splits import fingerprint
+
+def fingerprint(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 class Shipped:

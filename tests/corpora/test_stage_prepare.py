@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from program import ENVIRONMENT, PROGRAM
+from shipped import fingerprint
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.tree import PACKAGE, conf_directory
-from rlvr_exp.corpora.splits import fingerprint
 from rlvr_exp.domains.arc.generator import corpus
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.main import main

@@ -11,7 +11,7 @@ from pretend import KINDS, SPREAD, observed, tasks, walk
 from thinning import tries
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.curriculum.static import Uniform
+from rlvr_exp.curriculum.base import Uniform
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.curriculum.base import Observation
+from rlvr_exp.curriculum.base import Mixed, Observation, Ordered, Uniform
 from rlvr_exp.curriculum.difficulty_bands import Manual, Staged
-from rlvr_exp.curriculum.static import Mixed, Ordered, Uniform
 from rlvr_exp.curriculum.success_rate import Band, Families, Learnability
 
 names = st.integers(1, 20).map(lambda count: [f"task{index}" for index in range(count)])

@@ -11,7 +11,7 @@ from thinning import tries
 from rlvr_exp.algorithms.advantages import group_advantages
 from rlvr_exp.algorithms.grpo import GRPO
 from rlvr_exp.algorithms.training_batch import members_of, prompt_sizes, rewards_of
-from rlvr_exp.curriculum.static import Uniform
+from rlvr_exp.curriculum.base import Uniform
 from rlvr_exp.episodes.environments.retry import Retry
 from rlvr_exp.episodes.episode import POLICY, Draws
 from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
@@ -19,8 +19,7 @@ from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed
 from rlvr_exp.rollouts.collect import BatchPlan, Collector, RoleRules
 from rlvr_exp.rollouts.groups import GroupFilter
-from rlvr_exp.rollouts.rollout_loop import RolloutResult
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, RolloutResult
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.training.step_log import StepLog, rollout_rows
 from rlvr_exp.verifiers.base import Verdict

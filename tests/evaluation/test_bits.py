@@ -19,7 +19,7 @@ from rlvr_exp.evaluation.metrics import rates_from, task_values
 from rlvr_exp.evaluation.paired import difference_over_seeds, paired
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.models.policy import load_policy
-from rlvr_exp.models.tokenizer_training import build_tokenizer
+from rlvr_exp.models.random_weights import build_tokenizer
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
 
 SMALL = {"layers": 1, "hidden": 32, "heads": 2, "head_dim": 16}

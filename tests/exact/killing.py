@@ -55,17 +55,17 @@ def _after(function: Any) -> Any:
 
 
 def _generation() -> None:
-    from rlvr_exp.rollouts import rollout_loop
+    from rlvr_exp.rollouts import run_episodes
 
-    _replace(rollout_loop, "Completion", _after)
+    _replace(run_episodes, "Completion", _after)
 
 
 def _verification() -> None:
     from rlvr_exp.episodes.types import TRUNCATED
-    from rlvr_exp.rollouts import rollout_loop
+    from rlvr_exp.rollouts import run_episodes
 
     _replace(
-        rollout_loop._RolloutLoop,
+        run_episodes._RolloutLoop,
         "record_verdict",
         lambda old: _before(old, lambda self, place, verdict: verdict is not TRUNCATED),
     )

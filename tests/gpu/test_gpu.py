@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from rlvr_exp.algorithms.packing_attention import FLEX, SDPA_PACKED
-from rlvr_exp.algorithms.packing_probe import choose
+from rlvr_exp.algorithms.packed_layers import choose
+from rlvr_exp.algorithms.packing import FLEX, SDPA_PACKED
 from rlvr_exp.benchmarks import packing
 from rlvr_exp.benchmarks.memory import random_model, required_workload, roll_out
 from rlvr_exp.config.compose import compose
-from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import sample_groups, score
-from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU is here")]
 

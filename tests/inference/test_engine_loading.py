@@ -7,7 +7,7 @@ from input_rows import puzzle
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import to_yaml
-from rlvr_exp.config.needs import EMBEDDED_MODEL
+from rlvr_exp.config.model import EMBEDDED_MODELS
 from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.sealed import seal
@@ -26,7 +26,7 @@ class Silent(Direct):
 
 @pytest.mark.slow
 def test_a_plain_folder_answers_as_the_embedded_policy(tmp_path):
-    shutil.copytree(EMBEDDED_MODEL, tmp_path / "copy")
+    shutil.copytree(EMBEDDED_MODELS / "tiny", tmp_path / "copy")
     asked = puzzle("a")
     assert load(tmp_path / "copy", model=compose(["+stage=infer"]).config.model).solve(asked) == load().solve(asked)
     assert load(tmp_path / "copy").solve(asked).text
@@ -35,7 +35,7 @@ def test_a_plain_folder_answers_as_the_embedded_policy(tmp_path):
 def test_a_checkpoint_of_a_run_is_loaded_as_the_run_had_it(tmp_path):
     (tmp_path / "config.yaml").write_text(to_yaml(compose(["+stage=sft", "model.max_completion_tokens=7"])))
     folder = tmp_path / "checkpoints" / "last"
-    shutil.copytree(EMBEDDED_MODEL, folder)
+    shutil.copytree(EMBEDDED_MODELS / "tiny", folder)
     found = load(folder).solve(puzzle("a"))
     assert found.completion.tokens <= 7
 
@@ -56,7 +56,7 @@ def test_what_cannot_work_is_refused(path, options, told):
 
 def test_a_damaged_checkpoint_is_named_and_refused(tmp_path):
     folder = tmp_path / "step_000001"
-    shutil.copytree(EMBEDDED_MODEL, folder)
+    shutil.copytree(EMBEDDED_MODELS / "tiny", folder)
     seal(folder, {"step": 1})
     assert load(folder).solve(puzzle("a")).text
     weights = min(folder.glob("*.safetensors"))

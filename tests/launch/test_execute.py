@@ -15,8 +15,7 @@ from rlvr_exp.launch import execute as module
 from rlvr_exp.launch.children import Ended
 from rlvr_exp.launch.execute import Outcome, execute
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.records.fingerprint import initial_weights
-from rlvr_exp.records.manifest import update
+from rlvr_exp.records.manifest import initial_weights, update
 
 ROOT = Path(__file__).parents[2]
 STAGE = """

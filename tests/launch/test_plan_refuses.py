@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rlvr_exp.main
-from rlvr_exp.config.needs import EMBEDDED_MODEL
+from rlvr_exp.config.model import EMBEDDED_MODELS
 from rlvr_exp.main import main
 
 TEMPLATE = "{% for one in messages %}<{{ one.role }}>{{ one.content }}{% endfor %}"
@@ -17,7 +17,7 @@ ROW = {"id": "a", "prompt": "Add.", "tests": "from solution import f\ndef test()
 
 def model(folder: Path, template: str | None = None, **changed: object) -> str:
     """A copy of the embedded model with another template or other values in its config.json."""
-    shutil.copytree(EMBEDDED_MODEL, folder / "model", ignore=shutil.ignore_patterns("manifest*", "*.sums"))
+    shutil.copytree(EMBEDDED_MODELS / "tiny", folder / "model", ignore=shutil.ignore_patterns("manifest*", "*.sums"))
     config = folder / "model" / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | changed))
     if template is not None:

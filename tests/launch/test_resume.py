@@ -10,7 +10,7 @@ import pytest
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build, resolved, to_yaml
-from rlvr_exp.config.needs import EMBEDDED_MODEL
+from rlvr_exp.config.model import EMBEDDED_MODELS
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
 from rlvr_exp.core.sealed import READ_AT, seal
@@ -18,7 +18,7 @@ from rlvr_exp.launch.execute import execute
 from rlvr_exp.launch.resume import Start, begin, continuing, directory_of, newest_sound, prepare, problem_before
 from rlvr_exp.main import main
 from rlvr_exp.records import manifest
-from rlvr_exp.records.fingerprint import initial_weights, run_fingerprint, trajectory_options
+from rlvr_exp.records.manifest import initial_weights, run_fingerprint, trajectory_options
 
 WORDS = ["+stage=grpo", "data.limit=3", "algorithm.max_steps=6"]
 
@@ -146,7 +146,7 @@ def test_other_data_under_the_same_options_is_refused(tmp_path: Path) -> None:
 
 
 def test_another_start_model_under_the_same_path_is_refused_by_its_file(tmp_path: Path) -> None:
-    start = shutil.copytree(EMBEDDED_MODEL, tmp_path / "start")
+    start = shutil.copytree(EMBEDDED_MODELS / "tiny", tmp_path / "start")
     words = [f"model.path={start}"]
     root = run(tmp_path / "run", *words)
     assert begin(checked_options(root, *words), root).step == 4

@@ -7,7 +7,7 @@ import pytest
 
 from rlvr_exp.config.architecture import Architecture, read_architecture
 from rlvr_exp.config.compose import compose
-from rlvr_exp.config.needs import EMBEDDED_MODEL
+from rlvr_exp.config.model import EMBEDDED_MODELS
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.memory import counts
 from rlvr_exp.memory.advice import memory, nearest, room
@@ -55,9 +55,9 @@ def test_what_is_frozen_has_no_gradient() -> None:
 
 
 def test_a_checkpoints_own_file_comes_before_the_preset(tmp_path: Path) -> None:
-    tiny, dtype = read_architecture(EMBEDDED_MODEL)
+    tiny, dtype = read_architecture(EMBEDDED_MODELS / "tiny")
     assert (tiny.layers, tiny.parameters, dtype) == (5, 1_115_840, "bfloat16")
-    (tmp_path / "config.json").write_text((EMBEDDED_MODEL / "config.json").read_text())
+    (tmp_path / "config.json").write_text((EMBEDDED_MODELS / "tiny" / "config.json").read_text())
     config = compose(["+stage=grpo", "model=qwen14b", f"model.path={tmp_path}"]).config
     assert shape_of(config.model) == (tiny, "bfloat16")
     (tmp_path / "config.json").write_text('{"model_type": "mamba"}')

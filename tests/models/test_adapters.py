@@ -9,9 +9,8 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.models.adapters import activate, adapter_metrics, adapter_parameters, adapters_off
 from rlvr_exp.models.parameters import parameters
 from rlvr_exp.models.policy import add_adapter
-from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import sample_groups
-from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 
 LORA = Adapter(kind="lora", rank=4)
 KINDS = [LORA, Adapter(kind="dora", rank=4)]

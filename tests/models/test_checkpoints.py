@@ -15,9 +15,8 @@ from rlvr_exp.config.model import Adapter
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.models.policy import Policy, add_adapter
-from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import sample_groups
-from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 from rlvr_exp.training.checkpoints import restore
 
 LORA = {"adapter": Adapter(kind="lora", rank=4)}

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from thinning import tries
 from transformers import AutoTokenizer
 
-from rlvr_exp.config.model import Model
-from rlvr_exp.config.needs import EMBEDDED_MODELS
+from rlvr_exp.config.model import EMBEDDED_MODELS, Model
 from rlvr_exp.models.policy import load_policy
 
 TOKENIZERS = {name: AutoTokenizer.from_pretrained(EMBEDDED_MODELS / name) for name in ("tiny", "tiny_dafny")}

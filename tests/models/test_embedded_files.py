@@ -2,7 +2,7 @@
 
 import fnmatch
 
-from rlvr_exp.config.needs import EMBEDDED_MODELS
+from rlvr_exp.config.model import EMBEDDED_MODELS
 
 FILES = ("config.json", "generation_config.json", "model*.safetensors*", "tokenizer.json", "tokenizer_config.json")
 

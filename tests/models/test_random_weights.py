@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from rlvr_exp.algorithms import packing_probe
+from rlvr_exp.algorithms import packed_layers
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import packed_examples
 from rlvr_exp.config.architecture import Architecture, Scratch
@@ -135,7 +135,7 @@ def test_it_samples_by_the_probabilities_of_a_plain_pass(built) -> None:
 
 def test_packed_examples_have_the_log_probabilities_of_their_own_rows_or_are_not_packed(built) -> None:
     name, policy = built
-    choice = packing_probe.choose(policy.model, 256, torch.device("cpu"), torch.float32)
+    choice = packed_layers.choose(policy.model, 256, torch.device("cpu"), torch.float32)
     assert (choice.implementation is not None) == (name in PACKED), choice.reasons
     if choice.implementation is not None:
         rows = packed_examples([(ids, ids) for ids in PROMPTS])
@@ -148,7 +148,7 @@ def test_a_model_without_exchangeable_attention_is_not_packed_even_where_a_trial
     with torch.no_grad():
         for value in policy.model.parameters():
             value.zero_()
-    choice = packing_probe.choose(policy.model, 256, torch.device("cpu"), torch.float32)
+    choice = packed_layers.choose(policy.model, 256, torch.device("cpu"), torch.float32)
     assert choice.implementation is None
 
 

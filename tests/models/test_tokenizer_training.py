@@ -12,7 +12,7 @@ from rlvr_exp.config.architecture import Scratch
 from rlvr_exp.config.model import Model
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.models.policy import load_policy
-from rlvr_exp.models.tokenizer_training import EOS, PAD, build_tokenizer
+from rlvr_exp.models.random_weights import EOS, PAD, build_tokenizer
 
 TEXTS = ["I\n012\n345\nO\n012\nP\ndef solve(grid):\n    return [row[::-1] for row in grid]\n", "return grid é\n" * 3]
 KINDS = {

@@ -8,7 +8,7 @@ import pytest
 from own_models import own_model, own_tokenizer
 from tokenizers.processors import TemplateProcessing
 
-from rlvr_exp.algorithms.examples import IGNORED, example
+from rlvr_exp.algorithms.sft import IGNORED, example
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.model import Model
 from rlvr_exp.core.errors import InputError

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import torch
 from torch import nn
 
-from rlvr_exp.models.zero3 import _no_new_step
+from rlvr_exp.models.parameters import _no_new_step
 
 
 def engine(module: nn.Module, called: list[str]) -> SimpleNamespace:

@@ -13,8 +13,8 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.episodes.types import Completion, TokenCount
-from rlvr_exp.runs.jobs import Run
 from rlvr_exp.runs.record import write_record
+from rlvr_exp.runs.study import Run
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
 

@@ -15,7 +15,7 @@ from rlvr_exp.core.measures import BITS
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.report import answers, plots, tasks, write_report
-from rlvr_exp.report.curves import curve_charts, other_charts
+from rlvr_exp.report.charts import curve_charts, other_charts
 from rlvr_exp.report.data import read_run
 from rlvr_exp.report.evidence import evidence
 from rlvr_exp.report.outcome import changed, rated, track_of
@@ -67,7 +67,7 @@ def test_options_that_differ_are_shown_with_their_defaults():
     given = {
         "stage": "grpo",
         "seed": 3,
-        "algorithm": {"_target_": "rlvr_exp.algorithms.dapo.DAPO", "clip_high": 0.3, "clip_low": 0.2},
+        "algorithm": {"_target_": "rlvr_exp.algorithms.grpo.DAPO", "clip_high": 0.3, "clip_low": 0.2},
     }
     found = differences(given)
     assert found["seed"] == (3, 0) and found["algorithm.clip_high"] == (0.3, 0.28)

@@ -9,8 +9,7 @@ from verified_samples import CORRECT, TOTAL, WRONG, failed, passed, rejected, un
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.rewards.base import Term
-from rlvr_exp.rewards.compose import Reward
-from rlvr_exp.rewards.normalize import Identity, RunningScale
+from rlvr_exp.rewards.compose import Identity, Reward, RunningScale
 from rlvr_exp.rewards.terms import AllPassed, CasesPassed, Length, Severity, Syntax
 
 WEIGHTS = st.tuples(*[st.sampled_from([0.0]) | st.floats(-1, 2).map(lambda w: round(w, 3))] * 5)

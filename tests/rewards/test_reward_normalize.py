@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from verified_samples import failed, passed, unknown
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.rewards.compose import Reward
-from rlvr_exp.rewards.normalize import Identity, PerTask, RunningScale
+from rlvr_exp.rewards.compose import Identity, PerTask, Reward, RunningScale
 from rlvr_exp.rewards.terms import AllPassed
 
 TOTALS = st.lists(st.floats(-5, 5).map(lambda value: round(value, 6)), min_size=1, max_size=30)

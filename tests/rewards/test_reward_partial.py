@@ -9,8 +9,7 @@ from verified_samples import TOTAL, answer, failed, passed, rejected, unknown
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.rewards.compose import Reward
-from rlvr_exp.rewards.partial import Obligations, Parses, Resolves
-from rlvr_exp.rewards.terms import AllPassed
+from rlvr_exp.rewards.terms import AllPassed, Obligations, Parses, Resolves
 from rlvr_exp.verifiers.base import BUCKETS, Verdict
 
 WEIGHT = st.floats(1e-3, 1.0)

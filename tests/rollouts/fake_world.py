@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 from rlvr_exp.core.seeds import uniform
-from rlvr_exp.curriculum.base import Curriculum
-from rlvr_exp.curriculum.static import Uniform
+from rlvr_exp.curriculum.base import Curriculum, Uniform
 from rlvr_exp.episodes.environments.single_turn import SingleTurn
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.episodes.types import Completion, TokenSample
@@ -13,8 +12,7 @@ from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed
 from rlvr_exp.rollouts.collect import BatchPlan, Collector, RoleRules
 from rlvr_exp.rollouts.groups import GroupFilter
-from rlvr_exp.rollouts.rollout_loop import RolloutRequest, RolloutResult
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, RolloutRequest, RolloutResult
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from rlvr_exp.rollouts.exactness import is_exact
+from rlvr_exp.rollouts.shared_prefix_decoder import is_exact
 
 PAD, EOS, VOCABULARY = 0, 1, 30
 

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thinning import tries
 
-from rlvr_exp.curriculum.base import Curriculum, Observation
+from rlvr_exp.curriculum.base import Curriculum, Observation, Uniform
 from rlvr_exp.curriculum.difficulty_bands import Manual, Staged
-from rlvr_exp.curriculum.static import Uniform
 from rlvr_exp.curriculum.success_rate import Band, Families, Learnability
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.rollouts.collect import BatchPlan, Collector

@@ -13,11 +13,9 @@ from rlvr_exp.config.model import Model
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.rollouts.drafts import REACH, Drafts, Pace
-from rlvr_exp.rollouts.draw import LogitFilters
-from rlvr_exp.rollouts.exactness import is_exact
 from rlvr_exp.rollouts.sampler import sample_groups
-from rlvr_exp.rollouts.sampling_params import SamplingParams
-from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
+from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder, is_exact
 
 
 @pytest.fixture(scope="module")

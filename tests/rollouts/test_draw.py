@@ -8,7 +8,7 @@ from thinning import tries
 from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.rollouts.draw import PART, LogitFilters, draw, filter_mask
+from rlvr_exp.rollouts.sampling_params import PART, LogitFilters, draw, filter_mask
 
 ROWS, VOCABULARY = 6, 50
 EACH = torch.arange(ROWS)

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from rollout_models import EOS, keys, plain_logits, prompts, tiny_model
 
 from rlvr_exp.episodes.types import TokenSample
-from rlvr_exp.rollouts.draw import LogitFilters, draw
 from rlvr_exp.rollouts.sampler import sample_groups
-from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams, draw
 from rlvr_exp.training.step_log import _entropy
 
 FILTERS = st.builds(LogitFilters, temperature=st.floats(0.3, 3.0), top_k=st.integers(0, 8), top_p=st.floats(0.3, 1.0))

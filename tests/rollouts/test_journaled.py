@@ -10,12 +10,11 @@ from rollout_models import EOS, keys, prompts, tiny_model
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.episodes.types import TokenCount
 from rlvr_exp.records.resumable_jsonl import CompletionJournal
-from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.engines import journaled
 from rlvr_exp.rollouts.engines.base import Drawn, RolloutRequest
 from rlvr_exp.rollouts.engines.journaled import Journaled
 from rlvr_exp.rollouts.engines.local import LocalEngine, own_stream
-from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 from rlvr_exp.verifiers.base import Verdict
 
 SAMPLING = SamplingParams(LogitFilters(top_k=7), 30, (EOS,), batch_size=9)

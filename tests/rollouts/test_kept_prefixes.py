@@ -11,13 +11,11 @@ from thinning import tries
 
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.episode import Draws
-from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.engines.local import LocalEngine
 from rlvr_exp.rollouts.kept_prefixes import KeptPrefixes, Turns
-from rlvr_exp.rollouts.rollout_loop import generate_and_verify
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, generate_and_verify
 from rlvr_exp.rollouts.sampler import sample_groups
-from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Direct, Verdict

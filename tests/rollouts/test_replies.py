@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.rollouts.engines.replies import Nonsense, reply_of
+from rlvr_exp.rollouts.engines.client import Nonsense, reply_of
 
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

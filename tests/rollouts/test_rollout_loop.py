@@ -9,13 +9,12 @@ import torch
 from rollout_models import EOS, keys, prompts, tiny_model
 
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.engines import local
 from rlvr_exp.rollouts.engines.base import RolloutRequest
 from rlvr_exp.rollouts.engines.local import batches
-from rlvr_exp.rollouts.rollout_loop import generate_and_verify
+from rlvr_exp.rollouts.run_episodes import generate_and_verify
 from rlvr_exp.rollouts.sampler import sample_groups
-from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Direct, Request, Verdict, Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard

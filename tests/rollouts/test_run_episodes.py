@@ -13,8 +13,7 @@ from rlvr_exp.episodes.environments.single_turn import SingleTurn
 from rlvr_exp.episodes.episode import POLICY, Draws, Judge
 from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.models.adapters import adapter_parameters
-from rlvr_exp.rollouts.rollout_loop import RolloutResult
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, RolloutResult
 from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Direct, Verdict

@@ -8,9 +8,8 @@ from rollout_models import EOS, VOCABULARY, exact_model, keys, plain_logits, pro
 from thinning import tries
 from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM
 
-from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.sampler import sample_groups, stream
-from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 
 FILTERS = st.builds(
     LogitFilters,

@@ -14,16 +14,13 @@ from hypothesis import strategies as st
 from thinning import tries
 from torch import nn
 
-from rlvr_exp.config.model import Model
-from rlvr_exp.config.needs import EMBEDDED_MODEL
+from rlvr_exp.config.model import EMBEDDED_MODELS, Model
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
-from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.engines.base import RolloutRequest
 from rlvr_exp.rollouts.engines.probe import HONOURED, IGNORED, KEPT, REMOVED
-from rlvr_exp.rollouts.engines.served_policy import ServedPolicy, served_policy
-from rlvr_exp.rollouts.engines.server import ServerEngine
-from rlvr_exp.rollouts.rollout_loop import generate_and_verify
-from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.rollouts.engines.server import ServedPolicy, ServerEngine, served_policy
+from rlvr_exp.rollouts.run_episodes import generate_and_verify
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Direct, Verdict
 
@@ -310,12 +307,15 @@ def test_without_messages_the_system_message_is_the_first_paragraph():
     with serving(Endpoint()) as endpoint:
         drawn(begun(endpoint, api="completions", system="Be brief."), requests(1))
     assert all(body["prompt"].startswith("Be brief.\n\n") for _, body, _ in endpoint.seen[1:])
-    policy = served_policy(Model(tokenizer=str(EMBEDDED_MODEL), system="Be brief."), chat=False)
+    policy = served_policy(Model(tokenizer=str(EMBEDDED_MODELS / "tiny"), system="Be brief."), chat=False)
     assert policy.tokenizer.decode(policy.encode_prompt("x")).endswith("Be brief.\n\nx")
 
 
 def test_lengths_come_from_the_tokenizer_where_one_is_named():
-    known, unknown = served_policy(Model(tokenizer=str(EMBEDDED_MODEL)), chat=True), served_policy(Model(), chat=True)
+    known, unknown = (
+        served_policy(Model(tokenizer=str(EMBEDDED_MODELS / "tiny")), chat=True),
+        served_policy(Model(), chat=True),
+    )
     assert len(known.encode_prompt("def solve(g):")) > 1 and unknown.encode_prompt("def solve(g):") == []
     with serving(Endpoint(seed=False, usage=False)) as endpoint:
         engine = begun(endpoint)

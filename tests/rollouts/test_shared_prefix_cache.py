@@ -18,14 +18,12 @@ from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralFo
 
 from rlvr_exp.models import onednn_linear
 from rlvr_exp.models.onednn_linear import padded_rows
-from rlvr_exp.rollouts import exact_products, prefix_block
-from rlvr_exp.rollouts.draw import LogitFilters
-from rlvr_exp.rollouts.exactness import is_exact
+from rlvr_exp.rollouts import shared_prefix_cache
 from rlvr_exp.rollouts.plain_forward import is_plain
 from rlvr_exp.rollouts.sampler import sample_groups
 from rlvr_exp.rollouts.sampler_rows import RowDecoder
-from rlvr_exp.rollouts.sampling_params import SamplingParams
-from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
+from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder, is_exact
 
 
 class LibraryDecoder(SharedPrefixDecoder):
@@ -102,9 +100,9 @@ def fed(decoder, owner, tokens, most) -> list[torch.Tensor]:
 def test_cached_steps_equal_plain_passes(model, kind, ahead, batch):
     prompts, owner, tokens, most = batch
     with pytest.MonkeyPatch.context() as patch, torch.inference_mode():
-        patch.setattr(prefix_block, "AHEAD", ahead)
-        patch.setattr(prefix_block, "RUN", 16)
-        for module in (exact_products, prefix_block):  # widths that these small cases go beyond
+        patch.setattr(shared_prefix_cache, "AHEAD", ahead)
+        patch.setattr(shared_prefix_cache, "RUN", 16)
+        for module in (shared_prefix_cache,):  # widths that these small cases go beyond
             patch.setattr(module, "EXACT", 8)
         patch.setattr("rlvr_exp.rollouts.shared_prefix_decoder.PREFILL_TOKENS", 10)
         patch.setattr("rlvr_exp.rollouts.shared_prefix_cache.EXACT", 8)
@@ -281,5 +279,5 @@ def test_weights_are_those_of_the_batch(model):
 
 def test_bits_that_depend_on_the_company_are_found(monkeypatch):
     exact_model()
-    monkeypatch.setattr(exact_products, "ROWS", 1)  # libraries multiply fewer than four rows in another order
+    monkeypatch.setattr(shared_prefix_cache, "ROWS", 1)  # libraries multiply fewer than four rows in another order
     assert not is_exact(tiny_model())

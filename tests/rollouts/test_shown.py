@@ -5,12 +5,11 @@ from types import SimpleNamespace
 import pytest
 from rollout_models import EOS, keys, prompts, tiny_model
 
-from rlvr_exp.rollouts.draw import LogitFilters
-from rlvr_exp.rollouts.engines import shown
+from rlvr_exp.rollouts.engines import journaled
 from rlvr_exp.rollouts.engines.base import RolloutRequest
+from rlvr_exp.rollouts.engines.journaled import Shown
 from rlvr_exp.rollouts.engines.local import LocalEngine
-from rlvr_exp.rollouts.engines.shown import Shown
-from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 
 SAMPLING = SamplingParams(LogitFilters(), 30, (EOS,), batch_size=9)
 POLICY = SimpleNamespace(model=tiny_model(), decode=lambda ids: " ".join(map(str, ids)))
@@ -27,8 +26,8 @@ def reports_and_tokens():
 
 
 def test_long_rollouts_show_completions_and_tokens_per_second(monkeypatch):
-    monkeypatch.setattr(shown, "SHOWN_AFTER_S", 0.0)
-    monkeypatch.setattr(shown, "EVERY_S", 0.0)
+    monkeypatch.setattr(journaled, "SHOWN_AFTER_S", 0.0)
+    monkeypatch.setattr(journaled, "SHOWN_EVERY_S", 0.0)
     reports, tokens = reports_and_tokens()
     done, totals, rates, worked = zip(*reports, strict=True)
     assert sorted(done) == list(done) and done[0] == 0 and done[-1] == 20

@@ -8,12 +8,11 @@ from rollout_models import EOS, keys, prompts, tiny_model
 from thinning import tries
 from transformers import AutoTokenizer
 
-from rlvr_exp.config.needs import EMBEDDED_MODEL
-from rlvr_exp.rollouts.draw import LogitFilters
+from rlvr_exp.config.model import EMBEDDED_MODELS
 from rlvr_exp.rollouts.sampler import sample_groups
-from rlvr_exp.rollouts.sampling_params import CompletionCheck, SamplingParams, StopStringMatcher
+from rlvr_exp.rollouts.sampling_params import CompletionCheck, LogitFilters, SamplingParams, StopStringMatcher
 
-TOKENIZER = AutoTokenizer.from_pretrained(EMBEDDED_MODEL)
+TOKENIZER = AutoTokenizer.from_pretrained(EMBEDDED_MODELS / "tiny")
 BYTES = [
     TOKENIZER.convert_tokens_to_ids(token)
     for token in TOKENIZER.backend_tokenizer.pre_tokenizer.pre_tokenize_str("é→")[0][0]

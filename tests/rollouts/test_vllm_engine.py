@@ -9,9 +9,8 @@ from peft import LoraConfig, get_peft_model
 from rollout_models import tiny_model
 
 from rlvr_exp.core.errors import GuardStop, InputError
-from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.engines.vllm import VLLMEngine, adapter_rank, sample_of
-from rlvr_exp.rollouts.sampling_params import CompletionCheck, SamplingParams
+from rlvr_exp.rollouts.sampling_params import CompletionCheck, LogitFilters, SamplingParams
 from rlvr_exp.rollouts.sync_probe import Sequences, SyncProbe
 
 CONFIG = SimpleNamespace(model=SimpleNamespace(max_prompt_tokens=10, max_completion_tokens=10))

@@ -14,10 +14,10 @@ from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.launch.resume import data_fingerprints
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.records.fingerprint import initial_weights
+from rlvr_exp.records.manifest import initial_weights
 from rlvr_exp.records.rollout_files import EvalSample, When
 from rlvr_exp.runs.executors import Command, Feed, Local
-from rlvr_exp.runs.jobs import Job, Run
+from rlvr_exp.runs.study import Job, Run
 
 TASKS = 60
 

@@ -11,7 +11,7 @@ from planted import Planter, context_of
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.runs import jobs as places
+from rlvr_exp.runs import study as places
 from rlvr_exp.runs.schedule import run_study, study_plan
 
 SPACE = "study.space.optimizer.lr={uniform:[1e-4,1e-3]}"

@@ -9,7 +9,7 @@ from planted import Planter, context_of
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.records import manifest
-from rlvr_exp.runs import jobs as places
+from rlvr_exp.runs import study as places
 from rlvr_exp.runs.executors import Local
 from rlvr_exp.runs.schedule import run_study, study_plan
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rlvr_exp.algorithms.examples import IGNORED, example
+from rlvr_exp.algorithms.sft import IGNORED, example
 from rlvr_exp.config.architecture import Scratch
 from rlvr_exp.config.model import Model
 from rlvr_exp.core.statistics import rank_correlation

@@ -8,7 +8,7 @@ import pytest
 from playing import FLIP, MIRROR, failed, flipped, passed, task
 from scipy.stats import beta
 
-from rlvr_exp.self_play.refine import candidates, chosen, corrections, drawn
+from rlvr_exp.self_play.imitation import candidates, chosen_to_refine, corrections, drawn
 
 HOST = task()
 
@@ -24,7 +24,7 @@ def test_the_draw_is_from_the_posterior_of_rex(accuracy: float, refined: int) ->
 def picks(refined: dict[str, int], exploit: float = 20.0) -> Counter[str]:
     answers = [failed(HOST, "a = 1", flipped(HOST), 0), failed(HOST, "b = 1", flipped(HOST), 2)]
     rng = Random(1)
-    return Counter(chosen(answers, refined, exploit, rng).solution.program for _ in range(500))
+    return Counter(chosen_to_refine(answers, refined, exploit, rng).solution.program for _ in range(500))
 
 
 def test_an_answer_with_more_pairs_right_is_refined_first_until_it_was_refined_often() -> None:

@@ -8,8 +8,18 @@ import pytest
 from playing import DOMAIN, FLIP, LIMITS, failed, flipped, task
 
 from rlvr_exp.domains.arc.variants import CONSTANT
-from rlvr_exp.self_play.found import from_line, solving, to_line
-from rlvr_exp.self_play.relabel import KNOWN, LEAK, UNSTABLE, Hindsight, Transfer, deterministic, relabelled
+from rlvr_exp.self_play.found import (
+    KNOWN,
+    LEAK,
+    UNSTABLE,
+    Hindsight,
+    Transfer,
+    deterministic,
+    from_line,
+    relabelled,
+    solving,
+    to_line,
+)
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Request
 from rlvr_exp.verifiers.python_io import PythonIO

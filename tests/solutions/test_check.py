@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 from solution_samples import solution
 
-from rlvr_exp.solutions.check import faults
-from rlvr_exp.solutions.keep import Keeping
-from rlvr_exp.solutions.store import SolutionStore
+from rlvr_exp.solutions.store import Keeping, SolutionStore, faults
 
 TWICE = "INSERT INTO solutions SELECT number + 100, 'other', task, family, difficulty, program, outcome, bucket, rule, "
 TWICE += "passed, total, seconds, outputs, behaviour, syntax, size, operator, parent, run, step, policy FROM solutions"

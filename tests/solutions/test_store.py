@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 from solution_samples import solution, solutions
 from thinning import tries
 
+from rlvr_exp.config.solutions import QUALITY as ALLOWED
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.sandbox.wire import Bag, Pairs
-from rlvr_exp.solutions.file import create
-from rlvr_exp.solutions.keep import Keeping, distance, kept
-from rlvr_exp.solutions.ranking import ALLOWED
 from rlvr_exp.solutions.record import Solution, from_row, output_hash, to_row
-from rlvr_exp.solutions.store import Added, Query, SolutionStore
+from rlvr_exp.solutions.store import Added, Keeping, Query, SolutionStore, create, distance, kept
 
 ROOMY = Keeping(per_task=1000)
 MANY = st.lists(solutions(), max_size=12)

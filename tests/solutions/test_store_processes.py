@@ -17,10 +17,8 @@ from program import ENVIRONMENT
 from solution_samples import solutions
 from thinning import tries
 
-from rlvr_exp.solutions.check import faults
-from rlvr_exp.solutions.keep import Keeping
 from rlvr_exp.solutions.record import Solution
-from rlvr_exp.solutions.store import Query, SolutionStore
+from rlvr_exp.solutions.store import Keeping, Query, SolutionStore, faults
 
 BATCH, PER_TASK = 20, 10_000
 HERE = Path(__file__).parent

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from solution_samples import solution
 
-from rlvr_exp.solutions.keep import Keeping
-from rlvr_exp.solutions.store import SolutionStore
+from rlvr_exp.solutions.store import Keeping, SolutionStore
 
 if __name__ == "__main__":
     path, name, *numbers = sys.argv[1:]

@@ -23,10 +23,9 @@ from rlvr_exp.models.policy import load_policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.rollout_files import read_evaluation
-from rlvr_exp.rollouts.draw import LogitFilters
 from rlvr_exp.rollouts.engines import journaled, local
 from rlvr_exp.rollouts.sampler import sample_groups
-from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 from rlvr_exp.stages import collect, evaluate, infer, sft
 
 SMALL = ["model.max_completion_tokens=24", "sandbox.workers=1"]

@@ -87,16 +87,16 @@ def test_training_changed_the_weights_and_they_load_plainly(run):
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from rlvr_exp.config.needs import EMBEDDED_MODEL
+    from rlvr_exp.config.model import EMBEDDED_MODELS
 
     latest = run / "checkpoints" / "latest"
     assert latest.resolve().name == "step_000003"
     trained = AutoModelForCausalLM.from_pretrained(latest, dtype=torch.float32).state_dict()
-    base = AutoModelForCausalLM.from_pretrained(EMBEDDED_MODEL, dtype=torch.float32).state_dict()
+    base = AutoModelForCausalLM.from_pretrained(EMBEDDED_MODELS / "tiny", dtype=torch.float32).state_dict()
     assert any(not torch.equal(trained[name], base[name]) for name in base)
     assert (
         AutoTokenizer.from_pretrained(latest)("I\n1\n").input_ids
-        == AutoTokenizer.from_pretrained(EMBEDDED_MODEL)("I\n1\n").input_ids
+        == AutoTokenizer.from_pretrained(EMBEDDED_MODELS / "tiny")("I\n1\n").input_ids
     )
 
 

@@ -11,8 +11,7 @@ from program import ENVIRONMENT, PROGRAM
 from rlvr_exp.domains.arc.tasks import Arc, row_of
 from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
 from rlvr_exp.self_play.found import read_rows
-from rlvr_exp.solutions.check import faults
-from rlvr_exp.solutions.store import Query, SolutionStore
+from rlvr_exp.solutions.store import Query, SolutionStore, faults
 
 SMALL = ["data.limit=400", "evaluation.tasks=2", "evaluation.samples=2", "run.select.tasks=2"]
 EVERY_KIND = ["self_play.refine=1", "self_play.refined=0.2", "self_play.correct=0.2"]

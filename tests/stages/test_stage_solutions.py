@@ -20,9 +20,8 @@ from rlvr_exp.main import main
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import RolloutRow, RunReader, write_rollouts
 from rlvr_exp.solutions import store as store_module
-from rlvr_exp.solutions.keep import Keeping
 from rlvr_exp.solutions.record import Solution, output_hash, to_row
-from rlvr_exp.solutions.store import Query, SolutionStore
+from rlvr_exp.solutions.store import Keeping, Query, SolutionStore
 from rlvr_exp.stages import solutions as stage
 from rlvr_exp.stages.solutions import solved
 from rlvr_exp.tasks.base import Candidate, Task

@@ -23,8 +23,7 @@ from rlvr_exp.domains.dafny.tasks import DafnyDomain
 from rlvr_exp.domains.edits.options import EditPrompt
 from rlvr_exp.domains.edits.tasks import answer_in
 from rlvr_exp.domains.problems.options import ReasoningStage
-from rlvr_exp.domains.problems.prompts import approves
-from rlvr_exp.domains.problems.tasks import Problems
+from rlvr_exp.domains.problems.tasks import Problems, approves
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.calls import line_of, read_tests
 from rlvr_exp.tasks.completion import block_closes, defines, extract, whole_program, without_thoughts

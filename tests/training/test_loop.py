@@ -15,9 +15,9 @@ from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.training.checkpoints import Checkpoints, Contents
 from rlvr_exp.training.loop import Loop, Measurement
-from rlvr_exp.training.resource_use import ResourceTrends, StepClock
 from rlvr_exp.training.row_log import RowLog
 from rlvr_exp.training.selection import Selection
+from rlvr_exp.training.step_log import ResourceTrends, StepClock
 
 METRIC = "reward/mean"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.training.resource_use import (
+from rlvr_exp.training.step_log import (
     FEWEST,
     SAVING,
     UPDATING,

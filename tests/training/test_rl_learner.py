@@ -15,7 +15,7 @@ from rlvr_exp.config.model import Adapter
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.models.adapters import activate, adapter_parameters
 from rlvr_exp.models.policy import add_adapter
-from rlvr_exp.training.rl_learner import PeriodicProbe, RLLearner, Rollouts
+from rlvr_exp.training.learner import PeriodicProbe, RLLearner, Rollouts
 
 ROLES = ("writer", "annotator")
 WORDS = ["+stage=grpo", "algorithm.prompts_per_step=3", "algorithm.group_size=3", "algorithm.iterations=2"]

@@ -6,8 +6,7 @@ from fake_training import FakeLearner, FakeTracker
 
 from rlvr_exp.launch.console import FIGURES
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.training.learner import Learner
-from rlvr_exp.training.rl_learner import RLLearner
+from rlvr_exp.training.learner import Learner, RLLearner
 from rlvr_exp.training.row_log import SHARED, RowLog
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rlvr_exp.rollouts import distributed
 from rlvr_exp.training.example_order import Passes
-from rlvr_exp.training.sft_learner import GoldFeed
+from rlvr_exp.training.learner import GoldFeed
 
 EXAMPLES, BATCHES, SEEDS = st.integers(1, 20), st.integers(1, 12), st.integers(0, 9)
 

@@ -12,7 +12,7 @@ from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.domains.edits.action import parse_action
 from rlvr_exp.domains.edits.problem import AstGrepProblem
-from rlvr_exp.domains.edits.reading import ENDINGS
+from rlvr_exp.domains.edits.schema import ENDINGS
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem

@@ -6,7 +6,6 @@ training and judging: `hidden`, whose test outputs are not given, and `overlap`,
 """
 
 import gc
-import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from typing import Any, TypeVar
 
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop, InputError
-from rlvr_exp.core.files import replacing
+from rlvr_exp.core.files import write_json_lines
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.domains.arc import options
@@ -150,8 +149,7 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
         held_out = [name for name in SPLITS if name in splits and name != "train"]
         own = {name: [row_of(task, task.id, task.gold) for task in splits[name]] for name in held_out}
         for name, of_split in {**own, "train": rows}.items():
-            with replacing(folder / f"{name}.jsonl") as temporary, open(temporary, "w", encoding="ascii") as out:
-                out.writelines(json.dumps(row) + "\n" for row in of_split)
+            write_json_lines(folder / f"{name}.jsonl", of_split)
         return {"rows": len(rows), "tasks": len(numbers), "left_out": left_out}
 
     def kin(self, task: Task) -> Hashable:

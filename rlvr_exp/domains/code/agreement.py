@@ -8,7 +8,7 @@ Python runs them without a sandbox.
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -48,7 +48,7 @@ class _Pair:
     wrong: str
     calls: tuple[tuple[Any, Any], ...]
     instead: Any
-    """The expected value where the honest program gives none."""
+    """The expected value if the honest program gives none."""
 
 
 def python_io_pairs(count: int, seed: int) -> list[ComparedProgram]:
@@ -78,24 +78,21 @@ def pytest_pairs(count: int, seed: int) -> list[ComparedProgram]:
 def with_verdicts(pairs: Sequence[ComparedProgram], verifier: Verifier) -> list[ComparedProgram]:
     """The pairs with the verifier's verdicts."""
     verdicts = verifier.verify([one.request for one in pairs])
-    return [
-        ComparedProgram(one.number, one.kind, one.request, one.plain, verdict.outcome, verdict.log)
-        for one, verdict in zip(pairs, verdicts, strict=True)
-    ]
+    return [replace(one, outcome=each.outcome, log=each.log) for one, each in zip(pairs, verdicts, strict=True)]
 
 
 def _run(count: int, seed: int) -> list[tuple[int, _Pair, Any, Any]]:
-    pairs = [_pair(random.Random(f"{seed} {number}"), f"{seed} {number}") for number in range(count)]
+    """Number, pair, and the results of the honest and of the wrong program under plain Python."""
+    pairs = []
+    for number in range(count):
+        name = f"{seed} {number}"
+        draw = random.Random(name)
+        text = function(draw)
+        wrong = chosen(text, 1, name)[0].code
+        calls = tuple((value(draw), value(draw)) for _ in range(draw.randint(1, 4)))
+        pairs.append(_Pair(HEAD + text, HEAD + wrong, calls, value(draw)))
     both = list(naive.ask("functions", chain.from_iterable(([p.honest, p.calls], [p.wrong, p.calls]) for p in pairs)))
     return list(zip(range(count), pairs, both[::2], both[1::2], strict=True))
-
-
-def _pair(draw: random.Random, name: str) -> _Pair:
-    text = function(draw)
-    honest = HEAD + text
-    wrong = HEAD + chosen(text, 1, name)[0].code
-    calls = tuple((value(draw), value(draw)) for _ in range(draw.randint(1, 4)))
-    return _Pair(honest, wrong, calls, value(draw))
 
 
 def _suite(draw: random.Random, pair: _Pair, honest: Sequence[Any]) -> str:
@@ -130,62 +127,32 @@ SHOWN = 20
 
 
 def measure(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
-    """The counts. Raises InputError for another verifier, GuardStop where a verdict differs."""
+    """The counts. Raises InputError for another verifier, GuardStop if a verdict differs."""
     kinds = {"python_io": python_io_pairs, "pytest": pytest_pairs}
     with build(config.verifier, sandbox=config.sandbox, cache=config.cache) as verifier:
         if verifier.name not in kinds:
             raise InputError(InputProblem("verifier", "judges no Python", verifier.name, ", ".join(kinds)))
         found = with_verdicts(kinds[verifier.name](config.benchmark.pairs, config.seed), verifier)
-    text, differing = "\n".join(_report(found, config.seed)), sum(not one.agrees for one in found)
-    if differing:
-        raise GuardStop(text)
-    return text, {"programs": len(found), "disagreements": differing}
-
-
-def _report(found: Sequence[ComparedProgram], seed: int) -> list[str]:
-    lines = []
-    for one in [one for one in found if not one.agrees][:SHOWN]:
-        word, where = "passes" if one.plain else "fails", f"seed {seed}, pair {one.number}, {one.kind}"
-        lines.append(f"{where}: {word} under plain Python, {one.outcome}: {one.log[:300]}")
+    differing = [one for one in found if not one.agrees]
+    lines = [
+        f"seed {config.seed}, pair {one.number}, {one.kind}: {'passes' if one.plain else 'fails'} under plain Python, "
+        f"{one.outcome}: {one.log[:300]}"
+        for one in differing[:SHOWN]
+    ]
     for kind in ("honest", "wrong"):
         of_kind = [one for one in found if one.kind == kind]
         passed, agreed = sum(one.plain for one in of_kind), sum(one.agrees for one in of_kind)
         lines.append(f"{kind}: {len(of_kind)} programs, {passed} pass under plain Python, {agreed} judged alike")
-    return [*lines, f"{sum(not one.agrees for one in found)} disagreements"]
+    text = "\n".join([*lines, f"{len(differing)} disagreements"])
+    if differing:
+        raise GuardStop(text)
+    return text, {"programs": len(found), "disagreements": len(differing)}
 
 
 _ATOMS: tuple[Any, ...] = (
-    None,
-    True,
-    False,
-    0,
-    1,
-    -1,
-    2**31,
-    2**64 + 1,
-    -(10**40),
-    0.0,
-    -0.0,
-    0.1 + 0.2,
-    1e308,
-    5e-324,
-    float("inf"),
-    float("nan"),
-    3.0,
-    1j,
-    complex(0.0, float("nan")),
-    "",
-    "a",
-    "A b\n",
-    "é",
-    "\U0001f600",
-    "\ud83d\ude00",
-    "\udc80",
-    "0",
-    "None",
-    b"",
-    b"a",
-    b"\xff\x00",
+    *(None, True, False, 0, 1, -1, 2**31, 2**64 + 1, -(10**40)),
+    *(0.0, -0.0, 0.1 + 0.2, 1e308, 5e-324, float("inf"), float("nan"), 3.0, 1j, complex(0.0, float("nan"))),
+    *("", "a", "A b\n", "é", "\U0001f600", "\ud83d\ude00", "\udc80", "0", "None", b"", b"a", b"\xff\x00"),
 )
 _HASHABLE = tuple(atom for atom in _ATOMS if atom == atom)
 _DEPTH = 3

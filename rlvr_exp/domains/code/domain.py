@@ -6,11 +6,11 @@ DOMAIN = Domain(
     name="code",
     schemas="rlvr_exp.domains.code.options",
     code_sets=(
-        "rlvr_exp.domains.code.human_eval:HUMAN_EVAL",
-        "rlvr_exp.domains.code.human_eval:HUMAN_EVAL_PLUS",
-        "rlvr_exp.domains.code.mbpp:MBPP",
-        "rlvr_exp.domains.code.mbpp:MBPP_PLUS",
-        "rlvr_exp.domains.code.human_eval:HUMANEVALPACK",
+        "rlvr_exp.domains.code.sets:HUMAN_EVAL",
+        "rlvr_exp.domains.code.sets:HUMAN_EVAL_PLUS",
+        "rlvr_exp.domains.code.sets:MBPP",
+        "rlvr_exp.domains.code.sets:MBPP_PLUS",
+        "rlvr_exp.domains.code.sets:HUMANEVALPACK",
     ),
     programs="rlvr_exp.domains.code.tasks:programs_at",
 )

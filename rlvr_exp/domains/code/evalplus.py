@@ -13,7 +13,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,38 +53,22 @@ class Program:
 
     @property
     def code(self) -> str:
-        """What EvalPlus is given: an answer without a program is an empty one."""
+        """The text for EvalPlus: an answer without a program is an empty one."""
         return self.candidate.text or ""
 
 
 @dataclass(frozen=True)
 class Status:
-    """What EvalPlus says of a program: `pass`, `fail` or `timeout`, on its base and on its further inputs."""
+    """EvalPlus's result for a program: `pass`, `fail` or `timeout`, on its base and on its further inputs."""
 
     base: str
     plus: str
     failing: tuple[str, ...]
-    """Inputs that failed, as text; EvalPlus stops at the first."""
+    """Inputs that failed, as text. EvalPlus stops at the first."""
 
     @property
     def passed(self) -> bool:
         return self.base == self.plus == "pass"
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A program that passes on one side alone."""
-
-    task: str
-    kind: str
-    reason: str
-    outcome: str
-    bucket: str
-    log: str
-    base: str
-    plus: str
-    failing: tuple[str, ...]
-    code: str
 
 
 def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
@@ -102,8 +86,7 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
     if not compared or len({name.partition("/")[0] for name in compared} & DATASETS.keys()) != 1:
         allowed = "data=code with HumanEval+ or MBPP+, and benchmark.path with EvalPlus's file of the same set"
         raise InputError(InputProblem("benchmark.path", "has no task of data.path", options.path, allowed))
-    left_out = domain.left_out()
-    programs = [*_own(compared, domain, options.mutants), *_completions(options, domain, compared, left_out)]
+    programs = [*_own(compared, domain, options.mutants), *_completions(options, domain, compared)]
     judged = list(dict.fromkeys((one.task, one.candidate) for one in programs))
     context.progress(kind="note", text=f"{len(programs)} programs of {len(compared)} tasks, {len(judged)} different")
     context.progress(kind="phase", name="verdicts", done=0, total=2)
@@ -112,16 +95,25 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
     ours = dict(zip(judged, verdicts, strict=True))
     context.progress(kind="phase", name="EvalPlus", done=1, total=2)
     texts = list(dict.fromkeys((one.task, one.code) for one in programs))
-    theirs = statuses(
-        options, {name: rows[name] for name in compared}, texts, context.directory, config.sandbox.workers
-    )
+    theirs = statuses(options, rows, texts, context.directory, config.sandbox.workers)
     found = [(one, ours[one.task, one.candidate], theirs[one.task, one.code]) for one in programs]
     differences = [
-        _difference(one, verdict, status, compared[one.task], rows[one.task])
+        {
+            "task": one.task,
+            "kind": one.kind,
+            "reason": _reason(verdict, status, compared[one.task], rows[one.task]),
+            "outcome": verdict.outcome,
+            "bucket": verdict.bucket or "",
+            "log": verdict.log,
+            "base": status.base,
+            "plus": status.plus,
+            "failing": [text[:200] for text in status.failing],
+            "code": one.code,
+        }
         for one, verdict, status in found
         if verdict.outcome != "no_verdict" and (verdict.outcome == "passed") != status.passed
     ]
-    lines = "".join(json.dumps(asdict(one)) + "\n" for one in differences)
+    lines = "".join(json.dumps(one) + "\n" for one in differences)
     write_text(context.directory / "differences.jsonl", lines)
     text, counts = _report(found, differences, options.version(), len(rows) - len(compared))
     if counts["agreement"] < options.require:
@@ -139,10 +131,9 @@ def _own(tasks: Mapping[str, Task], domain: Domain, mutants: int) -> Iterator[Pr
                 yield Program(name, "mutant", Candidate(one.code))
 
 
-def _completions(
-    options: EvalPlus, domain: Domain, tasks: Mapping[str, Task], left_out: Mapping[str, str]
-) -> Iterator[Program]:
-    """The programs of all completions, but of those to tasks that the verifier's form leaves out."""
+def _completions(options: EvalPlus, domain: Domain, tasks: Mapping[str, Task]) -> Iterator[Program]:
+    """The programs of all completions, except those of tasks that the verifier's form leaves out."""
+    left_out = domain.left_out()
     for name in options.completions:
         path = evaluation_path(Path(name), "after") if Path(name).is_dir() else Path(name)
         for row in read_rows(path):
@@ -161,9 +152,9 @@ def statuses(
     folder: Path,
     workers: int,
 ) -> dict[tuple[str, str], Status]:
-    """What EvalPlus says of each (task, program). Raises InputError if it does not run.
+    """EvalPlus's result for each (task, program). Raises InputError if EvalPlus does not run.
 
-    EvalPlus wants a program of every task of its data file: the file holds the tasks of the programs alone.
+    EvalPlus requires a program of every task of its data file, so the file holds the tasks of the programs alone.
     """
     dataset, variable = DATASETS[texts[0][0].partition("/")[0]]
     folder = (folder / "evalplus").resolve()
@@ -186,26 +177,17 @@ def statuses(
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         what = f"evalplus ended with exit code {done.returncode}"
         raise InputError(InputProblem("benchmark.python", what, last, remedy=f"see {folder / 'log.txt'}"))
-    found = json.loads(results.read_text(encoding="utf-8"))["eval"]
-    return {(name, one["solution"]): _status(one) for name, each in found.items() for one in each}
-
-
-def _status(row: Mapping[str, Any]) -> Status:
-    failing = [*(row["base_fail_tests"] or []), *(row["plus_fail_tests"] or [])]
-    return Status(row["base_status"], row["plus_status"], tuple(repr(given)[1:-1] for given in failing))
-
-
-def _difference(one: Program, verdict: Verdict, status: Status, task: Task, row: Mapping[str, Any]) -> Difference:
-    reason = _reason(verdict, status, task, row)
-    outcome, bucket = verdict.outcome, verdict.bucket or ""
-    failing = tuple(text[:200] for text in status.failing)
-    return Difference(
-        one.task, one.kind, reason, outcome, bucket, verdict.log, status.base, status.plus, failing, one.code
-    )
+    found = {}
+    for name, each in json.loads(results.read_text(encoding="utf-8"))["eval"].items():
+        for one in each:
+            failing = [*(one["base_fail_tests"] or []), *(one["plus_fail_tests"] or [])]
+            shown = tuple(repr(given)[1:-1] for given in failing)
+            found[name, one["solution"]] = Status(one["base_status"], one["plus_status"], shown)
+    return found
 
 
 def _reason(verdict: Verdict, status: Status, task: Task, row: Mapping[str, Any]) -> str:
-    """The class of a difference, from what both sides report."""
+    """The class of a difference, from the reports of both sides."""
     if verdict.bucket in LIMITS:
         return "limit of the verifier"
     if "timeout" in (status.base, status.plus):
@@ -214,16 +196,14 @@ def _reason(verdict: Verdict, status: Status, task: Task, row: Mapping[str, Any]
         return "EvalPlus passes no program of this task"
     if row["entry_point"] in ORACLES:
         return "further answers that EvalPlus accepts"
-    if status.failing and all(_plain(text) not in _inputs(task.problem) for text in status.failing):
+    inputs, problem = "", task.problem
+    if isinstance(problem, PythonProblem):
+        inputs = "\n".join(repr(case.args)[1:-1] for case in problem.cases if isinstance(case, Case))
+    elif isinstance(problem, PytestProblem):
+        inputs = problem.tests
+    if status.failing and all(_plain(text) not in _plain(inputs) for text in status.failing):
         return "input that the tests of the data lack"
     return "comparison of values" if verdict.bucket in ("wrong_answer", None) else f"execution: {verdict.bucket}"
-
-
-def _inputs(problem: Any) -> str:
-    """The inputs of a problem in one text."""
-    if isinstance(problem, PythonProblem):
-        return _plain("\n".join(repr(case.args)[1:-1] for case in problem.cases if isinstance(case, Case)))
-    return _plain(problem.tests) if isinstance(problem, PytestProblem) else ""
 
 
 def _plain(text: str) -> str:
@@ -232,39 +212,33 @@ def _plain(text: str) -> str:
 
 
 def _report(
-    found: Sequence[tuple[Program, Verdict, Status]], differences: Sequence[Difference], version: str, absent: int
+    found: Sequence[tuple[Program, Verdict, Status]], differences: Sequence[dict[str, Any]], version: str, absent: int
 ) -> tuple[str, dict[str, Any]]:
     lines = ["| programs | number | pass both | pass ours alone | pass EvalPlus alone | agreement (95% interval) |"]
     lines.append("| --- | --- | --- | --- | --- | --- |")
-    counts: dict[str, Any] = {"evalplus": version}
+    unknown = sum(verdict.outcome == "no_verdict" for _, verdict, _ in found)
+    counts: dict[str, Any] = {"evalplus": version, "no_verdict": unknown}
     for kind in (*KINDS, "all"):
-        of_kind = [
-            (v.outcome == "passed", s.passed)
-            for one, v, s in found
-            if v.outcome != "no_verdict" and kind in (one.kind, "all")
-        ]
-        if of_kind:
-            cell = Counter(of_kind)
-            share = wilson(cell[True, True] + cell[False, False], len(of_kind))
-            cells = [kind, len(of_kind), cell[True, True], cell[True, False], cell[False, True]]
+        cell = Counter(
+            (verdict.outcome == "passed", status.passed)
+            for one, verdict, status in found
+            if verdict.outcome != "no_verdict" and kind in (one.kind, "all")
+        )
+        if cell:
+            share = wilson(cell[True, True] + cell[False, False], cell.total())
             shown = f"{share.value:.2%} [{share.low:.2%}, {share.high:.2%}]"
-            lines.append(f"| {' | '.join(map(str, [*cells, shown]))} |")
-            counts |= {
-                kind: len(of_kind),
-                f"{kind}/ours_alone": cell[True, False],
-                f"{kind}/evalplus_alone": cell[False, True],
-            }
+            cells = [kind, cell.total(), cell[True, True], cell[True, False], cell[False, True], shown]
+            lines.append(f"| {' | '.join(map(str, cells))} |")
+            counts[kind] = cell.total()
+            counts[f"{kind}/ours_alone"], counts[f"{kind}/evalplus_alone"] = cell[True, False], cell[False, True]
             counts["agreement"] = share.value
-    unknown = sum(v.outcome == "no_verdict" for _, v, _ in found)
-    counts |= {"no_verdict": unknown}
     lines.append(
         f"\nevalplus {version}; {unknown} programs without a verdict; {absent} tasks of benchmark.path are not compared"
     )
-    for reason, number in Counter(one.reason for one in differences).most_common():
+    for reason, number in Counter(one["reason"] for one in differences).most_common():
         lines.append(f"{number} differ: {reason}")
     for one in differences[:SHOWN]:
-        ours = f"{one.outcome} {one.bucket}".strip()
-        lines.append(
-            f"{one.task} {one.kind}: {ours}, EvalPlus {one.base}/{one.plus}: {one.reason}: {(one.log or ' '.join(one.failing))[:200]}"
-        )
+        ours, said = f"{one['outcome']} {one['bucket']}".strip(), one["log"] or " ".join(one["failing"])
+        theirs = f"EvalPlus {one['base']}/{one['plus']}"
+        lines.append(f"{one['task']} {one['kind']}: {ours}, {theirs}: {one['reason']}: {said[:200]}")
     return "\n".join(lines), counts

@@ -21,7 +21,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import pairwise
 
-from rlvr_exp.domains.dafny.example import DafnyExample
+from rlvr_exp.domains.dafny.problem import DafnyExample
 from rlvr_exp.domains.dafny.syntax import Declaration, Unreadable, parse
 from rlvr_exp.domains.dafny.tokens import Unbalanced, Walker, is_name, partners, pieces, places, plain, tokens
 

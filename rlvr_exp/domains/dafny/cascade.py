@@ -21,14 +21,21 @@ The writer is credited with
   annotator with b, and the difficulty of the task. It is a difference reward (Wolpert and Tumer 2001, "Optimal Payoff
   Functions for Members of Collectives", section 3): the team's reward less its reward had this member acted otherwise,
   here as its own policy acts, which is COMA's baseline estimated from the group.
+
+`CascadePlay` brings the cascade into the stages: its environments, the engine of +stage=infer, and the sections of an evaluation
+(rates by role and by length of the reference body, failures by role and kind, similarity of the writer's bodies to the references).
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
+from rlvr_exp.config.load import build
+from rlvr_exp.config.model import Model
+from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.domains.dafny.guards import body_violation
 from rlvr_exp.domains.dafny.options import ANNOTATOR, ROLES, WRITER
 from rlvr_exp.domains.dafny.tasks import TwoStage
@@ -36,9 +43,18 @@ from rlvr_exp.episodes.environment import Environment, Run
 from rlvr_exp.episodes.environments.retry import AGAIN, feedback, follows, too_long
 from rlvr_exp.episodes.episode import Episode, Judge, Sample, SampleKey, Turn
 from rlvr_exp.episodes.types import PENDING, Completion, RewardBreakdown, TokenCount
-from rlvr_exp.tasks.base import Domain
+from rlvr_exp.evaluation.metrics import METRICS, of_role, rates_from
+from rlvr_exp.evaluation.text_similarity import metrics_by_role
+from rlvr_exp.inference.engine import Engine
+from rlvr_exp.inference.solution import Attempt
+from rlvr_exp.models.policy import Policy, acting
+from rlvr_exp.records.rollout_files import EvalSample
+from rlvr_exp.rollouts.engines.base import SamplingEngine
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner
+from rlvr_exp.stages.shared.components import Play
+from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.completion import without_thoughts
-from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict, Verifier
 
 OptionalReward = float | None
 """None: no verdict."""
@@ -54,14 +70,13 @@ GOLD = "annotator of gold"
 
 @dataclass(frozen=True)
 class Widths:
-    """How an episode branches; the bodies are as many as the episode has samples, and without samples the gold's body is
-    annotated.
+    """How an episode branches. It has as many bodies as samples; without samples the gold's body is annotated.
 
     Args:
-        annotations: sampled of each body.
+        annotations: samples for each body.
         attempts: the most attempts at an annotation, each after the first with the feedback on the previous one.
         resamples: annotations of each body that no role learns from, for the writer's credit.
-        graft_all: bodies that an annotation proves are judged with the gold's annotations as well.
+        graft_all: also judge bodies that an annotation proves with the gold's annotations.
     """
 
     annotations: int = 1
@@ -72,12 +87,11 @@ class Widths:
 
 @dataclass(frozen=True)
 class WrittenBody:
-    """What the environment knows of a writer's turn."""
+    """The environment's note on a writer's turn: the body in its completion, if any. A faulty one cannot be annotated."""
 
     text: str | None
-    """The body in its completion; None where there is none."""
     faulty: bool
-    """It cannot be annotated; the turn's verdict says why."""
+    """The turn's verdict has the reason."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +99,10 @@ class Body:
     """A body of an episode with its annotations."""
 
     index: int
-    """Of its turn; -1: the gold's, which has none."""
+    """Index of its turn; -1: the gold's body, which has none."""
     turn: Turn | None
     text: str
-    """Empty where the turn has none."""
+    """Empty if the turn has no body."""
     chains: tuple[tuple[int, ...], ...]
     """Turns of each annotation of it, or of an equal body: one for each attempt."""
     others: tuple[tuple[int, ...], ...]
@@ -100,7 +114,7 @@ class Body:
 
     @property
     def fault(self) -> Verdict | None:
-        """Why there is nothing to annotate."""
+        """The verdict on a body that cannot be annotated."""
         if self.turn is None:
             return None if self.chains else TOO_LONG
         return self.turn.completion.verdict if self.turn.note.faulty else None
@@ -109,8 +123,8 @@ class Body:
 class Cascade(Environment):
     """
     Args:
-        counterfactual: the writer is credited with the difference that its body makes under another annotator, otherwise
-            with the mean reward of the cascades that it is part of.
+        counterfactual: credit the writer with the difference that its body makes under another annotator, otherwise
+            with the mean reward of its cascades.
     """
 
     name = "cascade"
@@ -197,10 +211,10 @@ class Cascade(Environment):
             if written and written.verdict == PENDING and (self._widths.graft_all or not body.proved):
                 yield Judge(WRITER, written.task, written.candidate, body.index)
 
-    # What an episode comes to.
+    # Results.
 
     def bodies(self, episode: Episode) -> list[Body]:
-        """The bodies of an episode, in the order of their turns; without a writer the gold's alone."""
+        """The bodies of an episode, in the order of their turns; without a writer only the gold's."""
         written = [index for index, turn in enumerate(episode.turns) if turn.role == WRITER]
         if not written:
             return [self._body(episode, -1, -1)] if episode.turns else []
@@ -245,10 +259,10 @@ class Cascade(Environment):
             "lines": self._domain.gold_body(episode.task).strip().count("\n") + 1,
         }
 
-    # Who learns from what.
+    # Learning.
 
     def supplement(self, episodes: Sequence[Episode]) -> Sequence[Episode]:
-        """Annotations of the golds' bodies, where no body of the step can be annotated."""
+        """Annotations of the golds' bodies, if no body of the step can be annotated."""
         if any(turn.role == ANNOTATOR and not _too_long(turn) for episode in episodes for turn in episode.turns):
             return ()
         return [Episode(episode.task, episode.draws, samples=()) for episode in episodes]
@@ -260,8 +274,8 @@ class Cascade(Environment):
         return [group for group in written + annotated if group]
 
     def rewarded(self, episode: Episode) -> Sequence[int]:
-        """Annotations, at their first and last attempt, and bodies that nothing was annotated of, or that are compared
-        under the gold's annotations."""
+        """Annotations, at their first and last attempt, and bodies without annotations, or that are compared under the gold's
+        annotations."""
         found: dict[int, None] = {}
         for body in self.bodies(episode):
             alone = [] if body.turn is None else [body.index]
@@ -272,7 +286,7 @@ class Cascade(Environment):
         return list(found)
 
     def _other(self, body: Body) -> list[int]:
-        """Turns whose rewards say what a body is worth under the other annotator."""
+        """Turns whose rewards are those of a body under the other annotator."""
         if not self._counterfactual or body.turn is None:
             return []
         return [chain[-1] for chain in body.others] or [body.index]
@@ -312,7 +326,10 @@ class Cascade(Environment):
         place = next(number for number, chain in enumerate(body.chains) if chain[0] == index)
         written = {"written": body.turn.completion.text} if body.turn else {}
         found = {"role": ANNOTATOR, "body": body.text, **written, "failed_by": failed_by(episode, body, place)}
-        again = [_attempt(episode.turns[other].completion) for other in body.chains[place][1:]]
+        retries = [episode.turns[other].completion for other in body.chains[place][1:]]
+        again = [
+            {"completion": one.text, "outcome": one.verdict.outcome, "bucket": one.verdict.bucket} for one in retries
+        ]
         return {**found, "failure": failure(_result(episode, body, place))} | ({"again": again} if again else {})
 
     def metrics(self, episodes: Sequence[Episode]) -> dict[str, float]:
@@ -335,14 +352,14 @@ class Cascade(Environment):
 
 
 def failure(verdict: Verdict) -> str | None:
-    """syntax, timeout or semantic; otherwise the bucket, `rejected` or `no_verdict`; None for a proof."""
+    """Return syntax, timeout or semantic; otherwise the bucket, `rejected` or `no_verdict`; None for a proof."""
     if verdict.outcome == "passed":
         return None
     return FAILURES.get(verdict.bucket or "", verdict.bucket or verdict.outcome)
 
 
 def failed_by(episode: Episode, body: Body, place: int) -> str | None:
-    """The role at fault in a cascade; None for a proof, and where there is no verdict.
+    """The role at fault in a cascade; None for a proof and for no verdict.
 
     A body that cannot be annotated, or that is not valid Dafny by itself, is the writer's fault. So is a body that stays
     unproved and that the gold's annotations do not prove either, as far as these can show: another algorithm may need
@@ -395,7 +412,7 @@ def _result(episode: Episode, body: Body, place: int) -> Verdict:
 
 
 def _text(body: Body) -> str | None:
-    """The body as files have it: null where there is none."""
+    """The body for files, or None."""
     return body.text if body.turn is None else body.turn.note.text
 
 
@@ -413,6 +430,127 @@ def _too_long(turn: Turn) -> bool:
     return too_long(turn.completion)
 
 
-def _attempt(completion: Completion) -> dict[str, Any]:
-    verdict = completion.verdict
-    return {"completion": completion.text, "outcome": verdict.outcome, "bucket": verdict.bucket}
+ROLE_METRICS = tuple(f"{role}/{metric}" for role in ROLES for metric in ("pass_at_1", "pass_at_1_greedy"))
+CASCADE_METRICS = (*METRICS, *ROLE_METRICS)
+LENGTHS = (3, 6, 12)
+"""Upper limits of the groups by length: lines of a gold's body."""
+
+
+def cascade_sections(writer: Domain, results: Sequence[EvalSample]) -> dict[str, Any]:
+    """Sections of an evaluation's file, as plain data."""
+    by_lines: dict[int, list[EvalSample]] = defaultdict(list)
+    failures: Counter[str] = Counter()
+    for row in results:
+        about = _about(row)
+        by_lines[next((most for most in LENGTHS if about["lines"] <= most), 0)].append(row)
+        if about.get("failed_by") is not None:
+            failures[f"{about['failed_by']}/{about['failure']}"] += 1
+    lengths = {
+        f"up to {most} lines" if most else f"more than {LENGTHS[-1]} lines": {
+            metric: rate.to_dict() for metric, rate in rates_from(by_lines[most]).items()
+        }
+        for most in (*LENGTHS, 0)
+        if most in by_lines
+    }
+    bodies = [
+        replace(one, completion=replace(one.completion, text=_about(one)["written"]))
+        for one in of_role(results, "writer")
+    ]
+    return {
+        "lengths": lengths,
+        "blame": dict(sorted(failures.items())),
+        "roles": metrics_by_role(writer, bodies),
+    }
+
+
+def _about(row: EvalSample) -> Mapping[str, Any]:
+    assert row.about is not None, "the cascade's environment describes each sample"
+    return row.about
+
+
+class CascadeEngine(Engine):
+    """An `Engine` whose answers are annotated programs; `samples` bodies are written, each annotated once, with as many
+    further attempts as the options have. A body that cannot be annotated is an answer that fails.
+
+    Args:
+        policies: by role, as are their limits.
+        domain: both roles' view of the tasks.
+    """
+
+    def __init__(
+        self,
+        policies: Mapping[str, Policy],
+        options: Infer,
+        limits: Mapping[str, Model],
+        verifier: Verifier | None,
+        domain: TwoStage,
+        seed: int = 0,
+        engine: SamplingEngine | None = None,
+    ):
+        super().__init__(policies[ANNOTATOR], options, limits[ANNOTATOR], verifier, domain.writer, seed, engine)
+        self._policies, self._limits_of = policies, limits
+        self._environment = Cascade(domain, Widths(attempts=options.max_attempts))
+
+    def _runner(self, domain: Domain) -> EpisodeRunner:
+        players = {
+            role: self._player(one, self._environment.domain(role), self._limits_of[role])
+            for role, one in self._policies.items()
+        }
+        return EpisodeRunner(self._environment, players, self._verifier, self._generate)
+
+    def _attempts(self, episode: Episode) -> list[Attempt]:
+        found: list[Attempt] = []
+        for body in self._environment.bodies(episode):
+            chains = body.chains or ((body.index,),)
+            turns = [[episode.turns[place] for place in chain] for chain in chains]
+            found += [
+                Attempt(place, one.prompt_ids, one.completion) for chain in turns for place, one in enumerate(chain, 1)
+            ]
+        return found
+
+    def _logprob(self, attempt: Attempt) -> float | None:
+        with acting(self._policies, ANNOTATOR):
+            return super()._logprob(attempt)
+
+
+class CascadePlay(Play):
+    metrics = CASCADE_METRICS
+
+    def __init__(self, config: Config, build_domain: Callable[[Config], Domain]):
+        writer, annotator = (replace(config.data, role=role) for role in ROLES)
+        self.stages = TwoStage(build_domain(replace(config, data=writer)), build(annotator))
+        self.domain = self.stages.writer
+
+    def training(self, config: Any) -> Cascade:
+        options = config.cascade
+        counterfactual = options.credit == "counterfactual"
+        by_gold = counterfactual and options.counterfactual == "gold"
+        resamples = options.resamples if counterfactual and not by_gold else 0
+        widths = Widths(options.annotations, options.attempts, resamples, graft_all=by_gold)
+        return Cascade(self.stages, widths, counterfactual)
+
+    def evaluation(self, config: Any) -> Cascade:
+        return Cascade(self.stages, Widths(attempts=(config.cascade or config.evaluate).attempts))
+
+    def prompts(self, role: str, tasks: Sequence[Task]) -> list[str]:
+        two = self.stages
+        if role == ANNOTATOR:
+            return [two.annotator.task_prompt(two.annotation(task, two.gold_body(task), None)) for task in tasks]
+        return [two.writer.task_prompt(task) for task in tasks]
+
+    def gold(self, task: Task) -> str:
+        return self.stages.example(task).annotated_body
+
+    def sections(self, results: Sequence[EvalSample]) -> dict[str, Any]:
+        return cascade_sections(self.domain, results)
+
+    def engine(
+        self,
+        config: Config,
+        policies: Mapping[str, Policy],
+        limits: Mapping[str, Model],
+        verifier: Verifier | None,
+        sampler: SamplingEngine,
+    ) -> CascadeEngine:
+        assert config.infer is not None, "of +stage=infer"
+        return CascadeEngine(policies, config.infer, limits, verifier, self.stages, config.seed, sampler)

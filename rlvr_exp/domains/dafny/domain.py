@@ -7,6 +7,11 @@ DOMAIN = Domain(
     schemas="rlvr_exp.domains.dafny.options",
     embedded={"tiny_dafny": "rlvr_exp.domains.dafny.tasks:of_tiny"},
     formats={"dafny": "rlvr_exp.domains.dafny.problem:Dafny"},
+    stages="rlvr_exp.domains.dafny.options:STAGES",
+    options={
+        "evaluate": "rlvr_exp.domains.dafny.options:CascadeEvaluate",
+        "infer": "rlvr_exp.domains.dafny.options:CascadeInfer",
+    },
     stage_nodes={"cascade": "rlvr_exp.domains.dafny.options:Cascade"},
     team="rlvr_exp.domains.dafny.options:TEAM",
     contests={"dafny": "rlvr_exp.domains.dafny.contest"},

@@ -34,7 +34,7 @@ from typing import Any
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.dafny import annotations as erase
 from rlvr_exp.domains.dafny.annotations import erased, hollow
-from rlvr_exp.domains.dafny.example import DafnyExample
+from rlvr_exp.domains.dafny.problem import DafnyExample
 from rlvr_exp.domains.dafny.syntax import Method, Split, Unreadable, split
 from rlvr_exp.domains.dafny.tokens import Unbalanced, plain, tokens
 

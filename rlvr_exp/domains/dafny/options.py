@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.algorithm import queues, without_queues
+from rlvr_exp.config.algorithm import GroupMethod, queues, without_queues
 from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.benchmark import FromPath as BenchmarkFromPath
-from rlvr_exp.config.data import Data, fraction_problems
-from rlvr_exp.config.options import JUDGES, configures, option
+from rlvr_exp.config.data import SINGLE_TURN, Data, fraction_problems
+from rlvr_exp.config.options import JUDGES, LEARNS, Stage, configures, option
 from rlvr_exp.config.roles import Team
-from rlvr_exp.config.stage_options import FromPath
+from rlvr_exp.config.stage_options import Evaluate, FromPath, Infer
 from rlvr_exp.config.verifier import Verifier
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox.containers import find_image
@@ -136,7 +136,7 @@ class DafnyDataOptions(Data):
             yield InputProblem("data.usable", "proves golds with Dafny", "check", allowed, "", remedy)
 
 
-@configures("rlvr_exp.domains.dafny.prepare.make_check")
+@configures("rlvr_exp.domains.dafny.usable.make_check")
 @dataclass
 class DafnyCheck(FromPath):
     """Dafny data checked before a run: programs are cut and reassembled, pairs counted with what is left out."""
@@ -335,4 +335,59 @@ def cascade_problems(config: Any) -> Iterator[InputProblem]:
         yield InputProblem(f"roles.{WRITER}.reward", what, "", "", "", "roles.annotator.reward, or reward")
 
 
-TEAM = Team("cascade", ROLES, "rlvr_exp.domains.dafny.cascade_run:CascadePlay", cascade_problems)
+TEAM = Team("cascade", ROLES, "rlvr_exp.domains.dafny.cascade:CascadePlay", cascade_problems)
+
+STAGES = {
+    "cascade": Stage(
+        "train a writer and an annotator of Dafny programs together",
+        (*LEARNS, "roles"),
+        algorithm=GroupMethod,
+        module="reinforcement",
+        shared=True,
+    )
+}
+
+
+@dataclass
+class CascadeEvaluate(Evaluate):
+    """Options of +stage=evaluate for a cascade."""
+
+    cascade: str = ""
+    """A checkpoint of +stage=cascade. Its writer and annotator are measured together. model: both roles have the model node's own
+    weights. Empty: one policy is measured."""
+    attempts: int = option(1, low=1, high=8)
+    """With a cascade: attempts to annotate a body. Each attempt after the first sees the feedback on the previous one."""
+
+    def problems(self) -> list[InputProblem]:
+        if self.attempts == 1 or self.cascade:
+            return []
+        what, got, remedy = (
+            "a cascade has attempts, one policy has none",
+            str(self.attempts),
+            "evaluate.cascade=CHECKPOINT",
+        )
+        return [InputProblem("attempts", what, got, "1", "", remedy)]
+
+
+@dataclass
+class CascadeInfer(Infer):
+    """Options of +stage=infer for a cascade."""
+
+    cascade: str = ""
+    """A checkpoint of +stage=cascade. Its writer and annotator solve the tasks together, and `max_attempts` are the annotator's.
+    model: both roles have the model node's own weights. Empty: one policy answers."""
+
+    def problems(self) -> list[InputProblem]:
+        found = super().problems()
+        if self.cascade and self.input:
+            what, remedy = "a cascade solves programs of the data", "data=dafny data.path=PROGRAMS, and no infer.input"
+            found.append(InputProblem("input", what, self.input, "empty", "", remedy))
+        if self.cascade and self.decoding == "beam":
+            what = "the roles of a cascade are sampled or greedy"
+            found.append(InputProblem("decoding", what, "beam", "greedy, sample", "", "infer.decoding=greedy"))
+        return found
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        if self.cascade and getattr(config.environment, "_target_", SINGLE_TURN) != SINGLE_TURN:
+            what, remedy = "a cascade is an environment of its own", "environment=single_turn"
+            yield InputProblem("infer.cascade", what, self.cascade, "''", "", remedy)

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.domains.dafny.example import DafnyExample, RoleExample
 from rlvr_exp.domains.dafny.options import DafnyPrompt as Wording
+from rlvr_exp.domains.dafny.problem import DafnyExample, RoleExample
 from rlvr_exp.domains.dafny.syntax import parse
 from rlvr_exp.domains.dafny.tokens import CLAUSES, DECLARES, Walker, pieces, plain
 from rlvr_exp.tasks.base import Candidate
@@ -95,7 +95,7 @@ def _bare(part: RoleExample, context: str) -> str:
 
 def _worded(part: RoleExample, options: Wording) -> str:
     """One task in words: the request, the program, the form of the answer."""
-    words = {"title": f"`{part.title}`", "what": WHAT[part.role]}
+    words = {"title": f"`{part.example.title}`", "what": WHAT[part.role]}
     program = plain(part.example.program(part.given or HOLE)).strip(NEWLINE)
     lead, form = HEADS[part.role].format(**words), ASKS[options.answer].format(**words)
     return f"{lead}\n\n```dafny\n{program}\n```\n\n{form}"

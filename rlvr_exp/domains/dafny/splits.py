@@ -16,7 +16,7 @@ from itertools import pairwise
 from math import ceil
 
 from rlvr_exp.core.hashing import content_hash
-from rlvr_exp.domains.dafny.example import DafnyExample
+from rlvr_exp.domains.dafny.problem import DafnyExample
 from rlvr_exp.domains.dafny.tokens import CLAUSES, DECLARES, MODIFIERS, STATEMENTS, is_name, plain, tokens
 from rlvr_exp.tasks.splits import Item, split, tied
 

@@ -17,15 +17,13 @@ from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.domains.dafny import prompt as wording
 from rlvr_exp.domains.dafny.annotations import grafted
-from rlvr_exp.domains.dafny.example import ROLES, DafnyExample, Role, RoleExample
 from rlvr_exp.domains.dafny.load import survey
 from rlvr_exp.domains.dafny.options import DafnyDataOptions
-from rlvr_exp.domains.dafny.pairs import fault_of
-from rlvr_exp.domains.dafny.problem import DafnyProblem
+from rlvr_exp.domains.dafny.problem import ROLES, DafnyExample, DafnyProblem, Role, RoleExample
 from rlvr_exp.domains.dafny.prompt import body_of, closed
 from rlvr_exp.domains.dafny.splits import LENGTHS, band, items_of, renamed, split_examples
 from rlvr_exp.domains.dafny.tokens import tokens
-from rlvr_exp.domains.dafny.usable import golds
+from rlvr_exp.domains.dafny.usable import fault_of, golds
 from rlvr_exp.tasks.base import Candidate, Domain, Golds, ProvesGolds, Task
 from rlvr_exp.tasks.completion import block_closes
 from rlvr_exp.tasks.rows import OTHER_NAMES

@@ -18,9 +18,8 @@ from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.domains.dafny import guards
-from rlvr_exp.domains.dafny.example import ROLES
 from rlvr_exp.domains.dafny.guards import labelled, read_declarations
-from rlvr_exp.domains.dafny.problem import DafnyProblem
+from rlvr_exp.domains.dafny.problem import ROLES, DafnyProblem
 from rlvr_exp.domains.dafny.syntax import Unreadable, parse
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
 from rlvr_exp.domains.dafny.tokens import pieces, plain, printed

@@ -1,29 +1,36 @@
-"""Whether an example of a data set can be trained on, according to Dafny.
+"""Examples that can be trained on, judged by their text and by Dafny, and the reasons why others cannot.
 
-It can where its program is proved, the guards accept it as an answer to the program with a hole (an annotator's also to
-the program with the body), and the program with the body alone resolves.
+By text (`fault_of`): no text is empty, the parts are one method of a readable program, and the body equals the annotated body
+without annotations. By Dafny (`UsableCheck`): the program is proved, the guards accept it as an answer to the program with a hole
+(an annotator's also to the program with the body), and the program with the body alone resolves.
 
-`prepare=dafny_usable` also checks their texts (rlvr_exp/domains/dafny/pairs.py). Verdicts are cached, so a second run takes
-seconds. A row of `reasons.jsonl` is an example: {"id", "writer", "annotator"}, each the reason why not, or empty.
+`prepare=dafny_check` reads all of the data, cuts every program into its methods, reassembles each, splits, and counts examples by
+their texts, with reasons. It proves nothing.
+
+`prepare=dafny_usable` also asks Dafny. Verdicts are cached, so a second run takes seconds. A row of `reasons.jsonl` is an example:
+{"id", "writer", "annotator"}, each the reason against it, or empty.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
-from rlvr_exp.core.errors import RlvrError
-from rlvr_exp.corpora.row_files import write_rows
-from rlvr_exp.domains.dafny import guards
-from rlvr_exp.domains.dafny.example import DafnyExample, Role, RoleExample
-from rlvr_exp.domains.dafny.guards import Protect, read_declarations
-from rlvr_exp.domains.dafny.load import row_of, survey
-from rlvr_exp.domains.dafny.pairs import Pairings, build_pairings_for_annotator, build_pairings_for_writer
-from rlvr_exp.domains.dafny.problem import DafnyProblem
+from rlvr_exp.core.errors import GuardStop, RlvrError
+from rlvr_exp.core.files import write_json_lines
+from rlvr_exp.domains.dafny import annotations, guards
+from rlvr_exp.domains.dafny.guards import read_declarations
+from rlvr_exp.domains.dafny.load import Program, Survey, row_of, survey
+from rlvr_exp.domains.dafny.problem import ROLES, DafnyExample, DafnyProblem, Protect, Role, RoleExample
 from rlvr_exp.domains.dafny.soundness import without_limits
-from rlvr_exp.domains.dafny.syntax import Unreadable
-from rlvr_exp.domains.dafny.tokens import plain
+from rlvr_exp.domains.dafny.splits import alike, construct, split_examples
+from rlvr_exp.domains.dafny.syntax import CALLABLES, Method, Split, Unreadable, qualified, split
+from rlvr_exp.domains.dafny.tokens import ERROR, Unbalanced, plain, tokens
 from rlvr_exp.domains.dafny.tool import Resolver
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier
 from rlvr_exp.records.context import RunContext
@@ -31,12 +38,159 @@ from rlvr_exp.sandbox.tools import Lost
 from rlvr_exp.tasks.base import Candidate, Domain, Golds
 from rlvr_exp.verifiers.base import Request, Verdict
 
-_WORDS = {"parse": "does not parse", "resolve": "does not resolve", "verify": "is not proved"}
+EMPTY_HEADER, EMPTY_BODY = "empty header", "empty body"
+UNREADABLE, NOT_ONE_METHOD = "cannot be read", "the parts are not one method with its body"
+ALL_PROOF, NO_PROMISE = "a lemma or ghost method: no code to write", "no ensures: every body would do"
+OTHER_CODE = "the body is not the annotated one without annotations"
+_BUCKETS = {"parse": "does not parse", "resolve": "does not resolve", "verify": "is not proved"}
+_SHOWN = 20
+Check = Callable[[DafnyExample, Role], str]
+"""Return why an example is of no use to a role, or an empty text."""
+
+
+def fault_of(example: DafnyExample, role: Role) -> str:
+    """Return why an example is of no use to a role, judged by its text, or an empty text."""
+    if not example.header.strip():
+        return EMPTY_HEADER
+    body, annotated = tokens(plain(example.body)), tokens(plain(example.annotated_body))
+    ghost = {"lemma", "colemma", "ghost"} & set(tokens(plain(example.header))[:3])
+    if not body or len(annotated) <= 2 or (role == "writer" and len(body) <= 2 and not ghost):
+        return EMPTY_BODY
+    try:
+        whole = _split(example.gold)
+        method = target(example, whole)
+        if method is None:
+            return NOT_ONE_METHOD
+        if role == "writer" and method.ghost:
+            return ALL_PROOF
+        promises = any(clause.word == "ensures" for clause in method.declaration.clauses)
+        if role == "writer" and method.kind != "function" and not promises:
+            return NO_PROMISE
+        if method.body != example.annotated_body:
+            return NOT_ONE_METHOD
+        written = target(example, split(example.program(example.body)))
+        if written is None or written.body != example.body:
+            return NOT_ONE_METHOD
+        if method.ghost:
+            return ""
+        same = annotations.method_body(body, whole.proofs) == annotations.method_body(annotated, whole.proofs)
+        return "" if same else OTHER_CODE
+    except (Unreadable, Unbalanced) as fault:
+        return f"{UNREADABLE}: {fault}"
+
+
+@lru_cache(maxsize=256)
+def _split(text: str) -> Split:
+    return split(text)
+
+
+def target(example: DafnyExample, whole: Split) -> Method | None:
+    """The method of the program that the example is cut at."""
+    cut = (example.before, example.header + example.spec)
+    return next((one for one in whole.methods if (one.before, one.header + one.spec) == cut), None)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Training pairs of a role: the usable examples in their order, and the reasons against the others by id."""
+
+    role: Role
+    examples: tuple[DafnyExample, ...]
+    left_out: Mapping[str, str]
+
+    def reasons(self) -> dict[str, int]:
+        """Counts of the reasons, most first; of a reason with details the part before the colon."""
+        return dict(Counter(reason.partition(":")[0] for reason in self.left_out.values()).most_common())
+
+    def summary(self, note: str = "") -> str:
+        left = "".join(f"\n    {count} {reason}" for reason, count in self.reasons().items())
+        return f"{self.role} pairs: {len(self.examples)}{note}, left out: {len(self.left_out)}{left}"
+
+
+def pairs_of(examples: Iterable[DafnyExample], role: Role, check: Check | None = None) -> Pairs:
+    """The pairs of a role: the writer goes from the specification to the body, the annotator from the body to the annotated
+    body, which may be equal: it also has to learn when nothing is missing.
+
+    Args:
+        check: a further check of well-formed examples.
+    """
+    found, left_out = [], {}
+    for example in examples:
+        fault = fault_of(example, role) or (check(example, role) if check is not None else "")
+        if fault:
+            left_out[example.id] = fault
+        else:
+            found.append(example)
+    return Pairs(role, tuple(found), left_out)
+
+
+def make_check(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
+    """The counts. Raises InputError for faults of the data, GuardStop if a reassembled program is another."""
+    path = config.prepare.path
+    found = survey(path)
+    lost = [*changed(found), *other_text(found)]
+    reasons = Counter(reason.partition(":")[0] for reason in found.left_out.values())
+    lexed = sum(not any(one[0] == ERROR for one in tokens(plain(program.text))) for program in found.programs)
+    declared = [one for _, whole in _splits(found) for _, one in qualified(whole.declarations)]
+    kinds = Counter(one.kind for one in declared if one.kind in CALLABLES and one.body is not None)
+    examples = found.examples
+    writer, annotator = (pairs_of(examples, role) for role in ROLES)
+    same = sum(one.body == one.annotated_body for one in annotator.examples)
+    lines = [
+        f"path: {path}",
+        f"set: {found.set}",
+        f"programs: {len(found.programs)}, that lex: {lexed}, without an example: {_counted(reasons)}",
+        f"put together otherwise than given: {len(lost)}" + "".join(f"\n    {name}" for name in lost[:_SHOWN]),
+        f"declared with a body: {_counted(kinds)}",
+        f"examples: {len(examples)}, by first construct: {_counted(Counter(map(construct, examples)))}",
+        writer.summary(),
+        annotator.summary(f" ({same} with nothing to add)"),
+    ]
+    if examples:
+        groups = Counter(alike(examples).values())
+        parts = split_examples(examples)
+        lines += [f"groups that stay together: {len(groups)}, the largest of {max(groups.values())}"]
+        lines += ["splits: " + " ".join(f"{name}={len(members)}" for name, members in parts.items())]
+    text = "\n".join(lines)
+    if lost:
+        raise GuardStop(text)
+    return text, {"programs": len(found.programs), "examples": len(examples)}
+
+
+def _splits(found: Survey) -> Iterator[tuple[Program, Split]]:
+    """The readable programs."""
+    for program in found.programs:
+        try:
+            yield program, split(program.text)
+        except Unreadable:
+            continue
+
+
+def changed(found: Survey) -> list[str]:
+    """Programs that differ from one of their methods reassembled from its parts."""
+    return [
+        program.id
+        for program, whole in _splits(found)
+        if any(one.before + one.header + one.spec + one.body + one.after != program.text for one in whole.methods)
+    ]
+
+
+def other_text(found: Survey) -> list[str]:
+    """Examples whose texts are not their program's."""
+    texts = {program.text for program in found.programs}
+    return [example.id for example in found.examples if texts and example.gold not in texts]
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common()) or "none"
 
 
 class UsableCheck:
-    """Says why an example is of no use to a role: a `pairs.Check`. Each program is proved once, whatever the number of
-    its methods. `proved` is told how many programs have their verdict, and of how many."""
+    """A `Check` by Dafny. Each program is proved once, whatever the number of its methods.
+
+    Args:
+        proved: called with the number of programs that have their verdict, and the number of all.
+    """
 
     def __init__(
         self, verifier: DafnyVerifier, resolver: Resolver, proved: Callable[[int, int], None] = lambda done, total: None
@@ -56,8 +210,13 @@ class UsableCheck:
     def __call__(self, example: DafnyExample, role: Role) -> str:
         self.ask([example.gold])
         verdict = self._verdicts[example.gold]
+        if verdict.outcome == "rejected":
+            return f"the guards refuse the program, {verdict.rule}: {verdict.log[:200]}"
+        if verdict.outcome == "no_verdict":
+            return f"no verdict: {verdict.log[:200]}"
         if verdict.outcome != "passed":
-            return _reason(verdict)
+            what = _BUCKETS.get(verdict.bucket or "", f"ends with {verdict.bucket}")
+            return f"the program {what}: {verdict.log[:200]}"
         refused = _refused(example.program(None), example.gold, "specification")
         if role == "annotator" and not refused:
             refused = _refused(example.program(example.body), example.gold, "program")
@@ -67,17 +226,8 @@ class UsableCheck:
         return f"the body alone does not resolve: {reason}" if reason else ""
 
 
-def _reason(verdict: Verdict) -> str:
-    if verdict.outcome == "rejected":
-        return f"the guards refuse the program, {verdict.rule}: {verdict.log[:200]}"
-    if verdict.outcome == "no_verdict":
-        return f"no verdict: {verdict.log[:200]}"
-    what = _WORDS.get(verdict.bucket or "", f"ends with {verdict.bucket}")
-    return f"the program {what}: {verdict.log[:200]}"
-
-
 def _refused(given: str, gold: str, protect: Protect) -> str:
-    """The rule by which the gold is no answer to the given program; empty where it is an answer."""
+    """The rule by which the gold is no answer to the given program, or an empty text."""
     early = guards.before_parsing(plain(given), plain(gold))
     if early is not None:
         return early.rule
@@ -89,41 +239,36 @@ def _refused(given: str, gold: str, protect: Protect) -> str:
     return violation.rule if violation is not None else ""
 
 
-def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
-    """Write the usable examples as rows that `data.path` takes, and `reasons.jsonl` into the run directory.
-
-    Raises:
-        RlvrError: Dafny broke down; what is proved by then is cached.
-    """
-    options, found = config.prepare, survey(config.prepare.path)
-    try:
-        pairings = _pairings(found.examples, config)
-    except Lost as fault:
-        raise RlvrError(f"{fault}: run the command again, what is proved by now is cached") from fault
-    reasons = ({of.role: of.left_out.get(one.id, "") for of in pairings} for one in found.examples)
-    rows = ({"id": one.id, **why} for one, why in zip(found.examples, reasons, strict=True))
-    write_rows(context.directory / "reasons.jsonl", rows)
-    unfit = {name for of in pairings if options.role in (of.role, "both") for name in of.left_out}
-    output = Path(options.output or context.directory / "examples.jsonl")
-    usable = write_rows(output, (row_of(one) for one in found.examples if one.id not in unfit))
-    head = f"path: {options.path}\nprograms: {len(found.programs)}, examples: {len(found.examples)}"
-    counts = {"examples": len(found.examples), "usable": usable}
-    return "\n".join([head, *map(_summary, pairings)]), counts | {of.role: len(of) for of in pairings}
-
-
-def _pairings(examples: Sequence[DafnyExample], config: Config) -> list[Pairings]:
+@contextmanager
+def _usable_check(config: Any, proved: Callable[[int, int], None] = lambda done, total: None) -> Iterator[UsableCheck]:
     with (
         build(config.verifier, sandbox=config.sandbox, cache=config.cache) as verifier,
         Resolver(config.verifier.path, config.verifier.image) as resolver,
     ):
-        usable = UsableCheck(verifier, resolver)
-        usable.ask(example.gold for example in examples)
-        return [pair(examples, usable) for pair in (build_pairings_for_writer, build_pairings_for_annotator)]
+        yield UsableCheck(verifier, resolver, proved)
 
 
-def _summary(pairings: Pairings) -> str:
-    left = "".join(f"\n    {count} {reason}" for reason, count in pairings.reasons().items())
-    return f"usable {pairings.role} pairs: {len(pairings)}, left out: {len(pairings.left_out)}{left}"
+def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
+    """Write the usable examples as rows that `data.path` takes, and `reasons.jsonl` into the run directory.
+
+    Raises:
+        RlvrError: Dafny broke down; the verdicts until then are cached.
+    """
+    options, found = config.prepare, survey(config.prepare.path)
+    try:
+        with _usable_check(config) as usable:
+            usable.ask(example.gold for example in found.examples)
+            pairs = [pairs_of(found.examples, role, usable) for role in ROLES]
+    except Lost as fault:
+        raise RlvrError(f"{fault}: run the command again, what is proved by now is cached") from fault
+    reasons = ({"id": one.id, **{of.role: of.left_out.get(one.id, "") for of in pairs}} for one in found.examples)
+    write_json_lines(context.directory / "reasons.jsonl", reasons)
+    unfit = {name for of in pairs if options.role in (of.role, "both") for name in of.left_out}
+    output = Path(options.output or context.directory / "examples.jsonl")
+    usable_rows = write_json_lines(output, (row_of(one) for one in found.examples if one.id not in unfit))
+    head = f"path: {options.path}\nprograms: {len(found.programs)}, examples: {len(found.examples)}"
+    counts = {"examples": len(found.examples), "usable": usable_rows} | {of.role: len(of.examples) for of in pairs}
+    return "\n".join([head, *(f"usable {of.summary()}" for of in pairs)]), counts
 
 
 def golds(
@@ -137,11 +282,7 @@ def golds(
         checked: makes the domain whose golds pass a check.
     """
     known: dict[str, str] = {}
-    with (
-        build(config.verifier, sandbox=config.sandbox, cache=config.cache) as verifier,
-        Resolver(config.verifier.path, config.verifier.image) as resolver,
-    ):
-        usable = UsableCheck(verifier, resolver, proved)
+    with _usable_check(config, proved) as usable:
 
         def check(parts: Sequence[RoleExample]) -> list[str]:
             usable.ask(part.example.gold for part in parts)

@@ -21,17 +21,19 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.domains.edits.reading import (
+from rlvr_exp.domains.edits.schema import (
+    ACTING,
+    SILENT,
     ActionFault,
     NotJson,
     cheat,
     check_value,
+    normal_rule,
     read_json,
     read_yaml,
     short,
     unknown,
 )
-from rlvr_exp.domains.edits.schema import ACTING, SILENT, normal_rule
 
 FORMS = ("rule_yaml", "rule", "pattern", "cli")
 DONE = "done"

@@ -19,7 +19,7 @@ from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.core.files import write_text
 from rlvr_exp.domains.edits import schema
 from rlvr_exp.domains.edits.problem import AstGrepProblem
-from rlvr_exp.domains.edits.reading import ENDINGS, LANGUAGES, ActionFault, read_yaml
+from rlvr_exp.domains.edits.schema import ENDINGS, LANGUAGES, ActionFault, read_yaml
 from rlvr_exp.domains.edits.verifier import AstGrep
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Candidate

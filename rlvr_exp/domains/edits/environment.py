@@ -23,8 +23,7 @@ from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner
 from rlvr_exp.tasks.base import ContinuesEdits, Domain
-from rlvr_exp.verifiers.base import Verifier
-from rlvr_exp.verifiers.execution import KeepsOutputs
+from rlvr_exp.verifiers.base import KeepsOutputs, Verifier
 
 
 class Edits(Environment, options.EditSteps):

@@ -31,15 +31,15 @@ from typing import Any
 
 from ast_grep_py import SgNode, SgRoot
 
-from rlvr_exp.domains.edits import inline, program
-from rlvr_exp.domains.edits.program import RuleFault
+from rlvr_exp.domains.edits import engines
+from rlvr_exp.domains.edits.engines import RuleFault
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.isolation import root
+from rlvr_exp.sandbox.isolation import files
 
-_PROGRAM = program.find_program()
+_PROGRAM = engines.find_program()
 if _PROGRAM is not None:
     # A worker imports its harness before it seals its root, which otherwise shows no program but a shell.
-    root.show(_PROGRAM)
+    files.show(_PROGRAM)
 
 Send = Callable[[bytes], None]
 _AS_WRITTEN = re.compile(r"string|str_|char|regex|scalar|template|heredoc|text|inline|comment|raw")
@@ -91,12 +91,12 @@ def _apply_all(job: dict[str, Any]) -> tuple[str, int]:
 def _apply(text: str, language: str, ending: str, configs: list[str], job: dict[str, Any]) -> tuple[str, int]:
     rules, engine = [json.loads(config) for config in configs], job["engine"]
     if engine != "program" and len(rules) == 1:
-        edited = inline.apply(text, language, rules[0], job["max_kb"] << 10)
+        edited = engines.apply_in_process(text, language, rules[0], job["max_kb"] << 10)
         if edited is not None:
             return edited
     if engine == "inline":
         raise RuleFault("engine", "this step is not one for the in-process engine")
-    return program.apply(text, language, ending, rules, job["program"])
+    return engines.apply_by_program(text, language, ending, rules, job["program"])
 
 
 class _Unread(Exception):

@@ -20,7 +20,7 @@ from rapidfuzz.distance import Indel, Postfix, Prefix
 
 from rlvr_exp.domains.edits.action import DONE, Action, parse_action
 from rlvr_exp.domains.edits.problem import AstGrepProblem
-from rlvr_exp.domains.edits.reading import language_of
+from rlvr_exp.domains.edits.schema import language_of
 from rlvr_exp.tasks.python_syntax import bound_names, tree
 from rlvr_exp.verifiers.base import Verdict
 

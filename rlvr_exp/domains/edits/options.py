@@ -138,7 +138,7 @@ SETS = ("commitpackft", "editpackft", "smelly_code", "edit_eval", "opencodeedit"
 """Raw sets of edits that are read."""
 
 
-@configures("rlvr_exp.domains.edits.ingest.build.make")
+@configures("rlvr_exp.domains.edits.ingest.make")
 @dataclass
 class EditSets(FromPath):
     """Raw sets of edits as normalized rows in splits, for data=edits. Continued where a run of the same options was cut off."""
@@ -196,7 +196,7 @@ class EditSets(FromPath):
         return found
 
 
-@configures("rlvr_exp.domains.edits.derive.build.make")
+@configures("rlvr_exp.domains.edits.derive.make")
 @dataclass
 class EditActions(FromPath):
     """Rows of edits with ast-grep actions of one to three rules, derived from the texts before and after, and proved by ast-grep."""
@@ -217,7 +217,7 @@ class EditActions(FromPath):
         return {"set": self.set, "max_characters": self.max_characters, "max_share": self.max_share}
 
 
-@configures("rlvr_exp.domains.edits.derive.build.make_trajectories")
+@configures("rlvr_exp.domains.edits.derive.make_trajectories")
 @dataclass
 class Trajectories(FromPath):
     """Steps of trajectories as rows of edits: what a teacher was shown, its action, proved by ast-grep, and what came of it."""

@@ -1,13 +1,16 @@
 """Texts to edit, by an ast-grep action or by writing the edited text itself."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
-from rlvr_exp.domains.edits.action import parse_action
-from rlvr_exp.domains.edits.reading import ActionFault
+from rlvr_exp.domains.edits.action import DONE, parse_action
+from rlvr_exp.domains.edits.schema import ActionFault, language_of
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.base import Format
 from rlvr_exp.tasks.formats.fields import Fault, Fields, Limits, limits_of, optional_text, text_of, wrong
+from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 
 _ASKS = {
     "action": (
@@ -48,7 +51,7 @@ class AstGrep(Format):
     keys = ("language", "before")
     candidate_key = answer = "action"
     languages = ("json", "yaml", "yml")
-    fixed_answers = "rlvr_exp.domains.edits.universal:fixed_answers"
+    fixed_answers = "rlvr_exp.domains.edits.problem:fixed_answers"
 
     def read_problem(self, fields: Fields) -> AstGrepProblem:
         tests = optional_text(fields, "tests") or ""
@@ -102,3 +105,72 @@ class AstGrep(Format):
 def _holds_text(fields: Fields) -> bool:
     """Whether the row's candidate is an edited text; of a row with an action, `text` is a key of its own data."""
     return "text" in fields and "action" not in fields
+
+
+_ROOTS = {
+    "bash": "program",
+    "c": "translation_unit",
+    "cpp": "translation_unit",
+    "csharp": "compilation_unit",
+    "css": "stylesheet",
+    "dart": "source_file",
+    "elixir": "source",
+    "go": "source_file",
+    "haskell": "haskell",
+    "hcl": "config_file",
+    "html": "document",
+    "java": "program",
+    "javascript": "program",
+    "json": "document",
+    "kotlin": "source_file",
+    "lua": "chunk",
+    "markdown": "document",
+    "nix": "source_code",
+    "php": "program",
+    "python": "module",
+    "ruby": "program",
+    "rust": "source_file",
+    "scala": "compilation_unit",
+    "solidity": "source_file",
+    "swift": "source_file",
+    "typescript": "program",
+    "tsx": "program",
+    "yaml": "stream",
+    "zig": "source_file",
+}
+"""Kind of the node that is the whole text, by language. ast-grep refuses a rule that names no kind of node."""
+
+
+def replacing_text(language: str, fix: str, **more: Any) -> str:
+    """The action that replaces a text as a whole. `fix` names a variable where `more` defines one."""
+    rule = {"kind": _ROOTS[language_of(language)], **more}
+    return json.dumps({"language": language, "rule": rule, "fix": fix})
+
+
+def fixed_answers(edit: AstGrepProblem, kind: str) -> Iterator[tuple[str, str]]:
+    """(name, text) of each fixed answer to an edit: actions that know nothing of the wanted edit, only its language. With tests,
+    the programs of Python are edited texts, too."""
+    from rlvr_exp.verifiers.universal import (
+        fixed_answers as programs,  # It imports the formats of problems, this one too.
+    )
+
+    language, root = edit.language, {"kind": _ROOTS[language_of(edit.language)]}
+
+    def action(**parts: Any) -> str:
+        return json.dumps({"language": language, **parts})
+
+    yield "no_text", ""
+    yield "no_rule", "[]"
+    yield "empty_object", "{}"
+    yield "null", "null"
+    yield "done", DONE
+    yield "changes_nothing", replacing_text(language, "$X", pattern="$X")
+    yield "matches_nothing", action(pattern="nobody_writes_this_name", rewrite="x")
+    yield "without_a_fix", action(rule=root)
+    yield "deletes_everything", replacing_text(language, "")
+    yield "leaves_what_no_parser_reads", replacing_text(language, "<?php ((( }}} $ ' \" <<< '")
+    yield "opens_a_comment", replacing_text(language, "/*")
+    yield "reads_a_file", action(cli="ast-grep run -p '$X' -r '$X' /etc/passwd")
+    if edit.tests:
+        for name, program in programs(PytestProblem(edit.tests), kind):
+            yield f"program_{name}", program if edit.answer == "text" else replacing_text(language, program)

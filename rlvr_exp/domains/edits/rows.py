@@ -13,7 +13,7 @@ from typing import Any
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json
 from rlvr_exp.domains.edits.action import parse_action
-from rlvr_exp.domains.edits.reading import ActionFault
+from rlvr_exp.domains.edits.schema import ActionFault
 from rlvr_exp.tasks.code_records import CodeRecord
 from rlvr_exp.tasks.code_sets import load as load_set
 from rlvr_exp.tasks.formats.base import CodeInputs
@@ -29,7 +29,7 @@ class NormalizedRecord:
     source: str
     """Name of the set that it comes from."""
     language: str
-    """As rlvr_exp.domains.edits.reading names it."""
+    """As rlvr_exp.domains.edits.schema names it."""
     instruction: str
     before: str
     after: str | None

@@ -25,7 +25,7 @@ from rlvr_exp.domains.edits.action import DONE, ended_as, is_done, lines_as
 from rlvr_exp.domains.edits.options import EDIT_SETS, EditPrompt, FieldSimilarity, StringSimilarity
 from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.domains.edits.rows import EditRow, load, published
-from rlvr_exp.launch.data_check import TRAINED
+from rlvr_exp.launch.preflight import TRAINED
 from rlvr_exp.tasks.base import Candidate, ContinuesEdits, Domain, EditWithTests, HasEditTests, Task
 from rlvr_exp.tasks.code_sets import evaluation_only
 from rlvr_exp.tasks.completion import answer_text, block_closes, fenced, without_thoughts

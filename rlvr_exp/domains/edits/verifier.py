@@ -32,6 +32,7 @@ from rlvr_exp.core.errors import InputError, InputProblem, RlvrError
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.domains.edits import options
 from rlvr_exp.domains.edits.action import DONE, Action, edited_line_ends, parse_action
+from rlvr_exp.domains.edits.engines import find_program
 from rlvr_exp.domains.edits.measures import (
     APPLIED,
     READ,
@@ -43,16 +44,14 @@ from rlvr_exp.domains.edits.measures import (
     measured,
 )
 from rlvr_exp.domains.edits.problem import AstGrepProblem
-from rlvr_exp.domains.edits.program import find_program
-from rlvr_exp.domains.edits.reading import ENDINGS, ActionFault, language_of
+from rlvr_exp.domains.edits.schema import ENDINGS, ActionFault, language_of
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits, JobResult, frames
-from rlvr_exp.sandbox.pool.pool import Pool
+from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult, frames
+from rlvr_exp.sandbox.pool import Pool
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.base import Execution, Executor, Request, Verdict, Verifier
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
-from rlvr_exp.verifiers.execution import Execution, Executor
 from rlvr_exp.verifiers.futures import completed_future, then
 from rlvr_exp.verifiers.suite.verifier import PytestSuite, suite_tool
 

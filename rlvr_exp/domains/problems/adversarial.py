@@ -3,7 +3,7 @@ other does.
 
 Every set of tests runs against every program of the problem, first against the reference: a test that the reference fails is invalid.
 A program is wrong, as far as anybody here knows, where a valid test catches it; the hidden tests decide success and enter no
-credit. Credits are in [0, 1] (rlvr_exp.domains.problems.matrix): a program has that of the tests, every output before it the mean of the
+credit. Credits are in [0, 1] (rlvr_exp.domains.problems.tested): a program has that of the tests, every output before it the mean of the
 programs that follow from it, a critique whether it agrees with the tests.
 
 Under a schedule a step is spent on one stage of reasoning: what comes before its outputs is sampled once for a problem, or for each of
@@ -17,11 +17,19 @@ from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.problems import options
-from rlvr_exp.domains.problems.matrix import Matrix, solver_reward, tester_reward
-from rlvr_exp.domains.problems.measures import curves, measures
-from rlvr_exp.domains.problems.options import Schedule
+from rlvr_exp.domains.problems.options import SOLVER, TESTER, Schedule
 from rlvr_exp.domains.problems.reasoning import with_equal_tasks
-from rlvr_exp.domains.problems.tested import OLD_TESTS, SHOWN_TESTS, SOLVER, TESTER, Attempts, Given
+from rlvr_exp.domains.problems.tested import (
+    OLD_TESTS,
+    SHOWN_TESTS,
+    Attempts,
+    Given,
+    Matrix,
+    curves,
+    measures,
+    solver_reward,
+    tester_reward,
+)
 from rlvr_exp.episodes.environment import Run
 from rlvr_exp.episodes.environments.retry import too_long
 from rlvr_exp.episodes.episode import Draws, Episode, Judge, Sample

@@ -5,6 +5,7 @@ from rlvr_exp.core.domains import Domain
 DOMAIN = Domain(
     name="problems",
     schemas="rlvr_exp.domains.problems.options",
+    stages="rlvr_exp.domains.problems.options:STAGES",
     nodes={"schedule": "rlvr_exp.domains.problems.options:Schedule"},
     engines=dict.fromkeys(
         ("rlvr_exp.domains.problems.reasoning.Reasoning", "rlvr_exp.domains.problems.adversarial.Adversarial"),

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rlvr_exp.config.algorithm import ReinforcementLearning
 from rlvr_exp.config.data import Data, fraction_problems
-from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.options import ANSWERS, UPDATES, Stage, configures, option
 from rlvr_exp.config.roles import role_names
 from rlvr_exp.config.stage_options import OF_THE_DATA, Infer, of_beams, unread
 from rlvr_exp.core.errors import InputProblem
@@ -158,7 +159,7 @@ class Adversarial(InStages):
     """Attempts per problem. A later prompt of the solver lists the valid tests that failed. A later prompt of the tester lists its
     tests that were invalid, repeated others or caught nothing."""
     reward: str = option("gated", choices=VARIANTS)
-    """Reward of the roles (rlvr_exp.domains.problems.matrix): gated is ours; seed, utrl, code_a1 and cure are published methods."""
+    """Reward of the roles (rlvr_exp.domains.problems.tested): gated is ours; seed, utrl, code_a1 and cure are published methods."""
     power: float = option(1.0, low=1)
     """Reward gated: exponent of the pass rate. Above 1, partial success earns less."""
     penalty: float = option(0.1, low=0, high=1)
@@ -284,3 +285,14 @@ class Schedule:
     def ends_stage(self, step: int) -> bool:
         """Whether a stage of reasoning is over after so many steps."""
         return self.mode == "n_n_k" and step % self.steps_of_stage() == 0
+
+
+STAGES = {
+    "adversarial": Stage(
+        "train a solver of coding problems against a test writer",
+        (*ANSWERS, *UPDATES, "curriculum", "environment", "roles", "schedule"),
+        algorithm=ReinforcementLearning,
+        module="reinforcement",
+        shared=True,
+    )
+}

@@ -4,9 +4,13 @@ A task is a problem whose last stage is asked for; `at_stage` is the same proble
 code is judged, by tests that no prompt shows.
 """
 
+import ast
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from rlvr_exp.config.compose import compose
@@ -14,8 +18,7 @@ from rlvr_exp.config.load import build
 from rlvr_exp.core.hashing import checksum, content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.domains.problems import options
-from rlvr_exp.domains.problems import prompts as roles
-from rlvr_exp.domains.problems.options import SOLVER, TESTER
+from rlvr_exp.domains.problems.options import SOLVER, TESTER, ReasoningStage
 from rlvr_exp.domains.problems.rows import (
     EMBEDDED,
     ERRORS,
@@ -30,10 +33,31 @@ from rlvr_exp.domains.problems.rows import (
 from rlvr_exp.tasks.base import Candidate, Task, WritesTests
 from rlvr_exp.tasks.calls import CallsProblem, line_of, read_tests
 from rlvr_exp.tasks.cases import WEAK
-from rlvr_exp.tasks.completion import block_closes, defines, fenced, whole_program, without_thoughts
+from rlvr_exp.tasks.completion import (
+    block_closes,
+    defines,
+    fenced,
+    fenced_blocks,
+    tree,
+    whole_program,
+    without_thoughts,
+)
 from rlvr_exp.tasks.content import text_key
+from rlvr_exp.tasks.mutants import chosen
 from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots
 from rlvr_exp.tasks.sources import embedded_content, embedded_sizes
+
+TESTS = "tests"
+"""The stage at which tests are asked for."""
+FITS, MISSES = "ok", "wrong: "
+LAST_CODE, LAST_TESTS = "last code", "last tests"
+"""Headings of what was given before, where it is told what was wrong with it."""
+FAILED = "failed tests"
+TESTS_IN_WORDS = (
+    "Write tests of the function, a line each: a call with literal arguments and the value that it has to return, such as `f(2) == 4`."
+    " Good tests fail where a program is wrong."
+)
+_FIRST_WORD = re.compile(r"(?:[^\w]|_)*(?:\d+[.)]\s+(?:[^\w]|_)*)?([^\W_]+(?:['\u2019]\w+)?)")
 
 
 @dataclass(frozen=True)
@@ -131,8 +155,8 @@ class Problems(WritesTests, options.Problems):
     ) -> Task:
         row = task.inputs.row
         wanted = CallsProblem(row.entry_point, row.solution, tuple(programs))
-        inputs = StageInputs(row, roles.TESTS, {self.stages[-1]: attempt, **(earlier or {})})
-        return replace(task, inputs=inputs, problem=wanted, gold=roles.good_tests(row), negatives=())
+        inputs = StageInputs(row, TESTS, {self.stages[-1]: attempt, **(earlier or {})})
+        return replace(task, inputs=inputs, problem=wanted, gold=good_tests(row), negatives=())
 
     def together(self, task: Task, texts: Sequence[str]) -> Task:
         return replace(task, problem=replace(task.problem, together=tuple(texts)))
@@ -141,13 +165,13 @@ class Problems(WritesTests, options.Problems):
         return replace(task, problem=CallsProblem(task.inputs.row.entry_point, program), negatives=())
 
     def names(self, task: Task) -> Sequence[str]:
-        return roles.names_of(task.inputs.row)
+        return names_of(task.inputs.row)
 
     def critique(self, task: Task, stage: str, output: str) -> Task:
         return self._critique(task, stage, output, "")
 
     def approves(self, critique: str) -> bool | None:
-        return roles.approves(critique)
+        return approves(critique)
 
     def tests_in(self, text: str, task: Task) -> Sequence[str]:
         name = task.inputs.row.entry_point
@@ -160,10 +184,10 @@ class Problems(WritesTests, options.Problems):
         return [call_text(task.inputs.row.entry_point, case) for case in task.inputs.row.shown]
 
     def failure_feedback(self, program: str, failed: Sequence[str]) -> Mapping[str, str]:
-        return roles.feedback(roles.LAST_CODE, program, {roles.FAILED: failed})
+        return feedback(LAST_CODE, program, {FAILED: failed})
 
     def tests_feedback(self, text: str, faults: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
-        return roles.feedback(roles.LAST_TESTS, without_thoughts(text), faults)
+        return feedback(LAST_TESTS, without_thoughts(text), faults)
 
     def demonstrations(self, task: Task) -> Sequence[Task]:
         """A solver's: the problem at each stage whose output is known, after the good outputs of those before it. A tester's: the
@@ -176,14 +200,14 @@ class Problems(WritesTests, options.Problems):
     def task_prompt(self, task: Task) -> str:
         inputs = task.inputs
         if self.role == TESTER:
-            return roles.write_tester(inputs.row, inputs.stage, self.reasoning, inputs.chain, self.prompt.style)
+            return write_tester(inputs.row, inputs.stage, self.reasoning, inputs.chain, self.prompt.style)
         return after_examples(self._worded(task), self._examples(task), self.prompt.style == "instruct")
 
     def _worded(self, task: Task) -> str:
         inputs = task.inputs
-        seen = (*self.shown_to(inputs.stage), roles.LAST_CODE, roles.FAILED)
+        seen = (*self.shown_to(inputs.stage), LAST_CODE, FAILED)
         shown = {name: inputs.chain[name] for name in seen if name in inputs.chain}
-        return roles.write(inputs.row, inputs.stage, self.reasoning[inputs.stage], shown, self.prompt.style)
+        return write(inputs.row, inputs.stage, self.reasoning[inputs.stage], shown, self.prompt.style)
 
     def _examples(self, task: Task) -> list[tuple[str, str]]:
         """Other problems at the task's stage, each with a good output, after good outputs of the stages that the task has one
@@ -218,7 +242,7 @@ class Problems(WritesTests, options.Problems):
 
     def gold_completion(self, task: Task) -> str | None:
         if self.role == TESTER:
-            return task.inputs.critique or roles.good_tests(task.inputs.row)
+            return task.inputs.critique or good_tests(task.inputs.row)
         text = self._outputs(task.inputs.row).get(task.inputs.stage)
         if text is None or self.prompt.style == "bare" or not self.is_code(task.inputs.stage):
             return text
@@ -232,18 +256,18 @@ class Problems(WritesTests, options.Problems):
         """Of the output of one stage and, where the family has another problem, of that one's at a stage; by the row's id."""
         row = task.inputs.row
         stage = _drawn(list(known), "fits", row)
-        found = [self._critique(task, stage, known[stage], roles.FITS)]
-        other = roles.sibling(row, self._families[row.split, row.family])
+        found = [self._critique(task, stage, known[stage], FITS)]
+        other = sibling(row, self._families[row.split, row.family])
         if other is None:
             return found
-        texts = {name: roles.in_names_of(row, other, text) for name, text in self._outputs(other).items()}
+        texts = {name: in_names_of(row, other, text) for name, text in self._outputs(other).items()}
         if unlike := [name for name in known if name in texts and texts[name] != known[name]]:
             stage = _drawn(unlike, "misses", row)
-            found.append(self._critique(task, stage, texts[stage], roles.MISSES + roles.missed(row, other)))
+            found.append(self._critique(task, stage, texts[stage], MISSES + missed(row, other)))
         return found
 
     def _critique(self, task: Task, stage: str, text: str, gold: str) -> Task:
-        asked = replace(task.inputs, stage=roles.critique_of(stage), chain={stage: text}, critique=gold)
+        asked = replace(task.inputs, stage=critique_of(stage), chain={stage: text}, critique=gold)
         return replace(task, inputs=asked)
 
     @cached_property
@@ -282,8 +306,8 @@ class Problems(WritesTests, options.Problems):
         code = self.stages[-1]
         if self.role == TESTER:
             wanted = CallsProblem(row.entry_point, row.solution, row.wrong)
-            inputs = StageInputs(row, roles.TESTS, {code: roles.attempt(row)})
-            return Task(row.id, row.family, row.difficulty, inputs, wanted, roles.good_tests(row))
+            inputs = StageInputs(row, TESTS, {code: attempt(row)})
+            return Task(row.id, row.family, row.difficulty, inputs, wanted, good_tests(row))
         inputs = StageInputs(row, code)
         return Task(row.id, row.family, row.difficulty, inputs, row.tests, row.solution, row.wrong)
 
@@ -312,3 +336,105 @@ def of_tiny_solver() -> tuple[Problems, str]:
 def of_tiny_tester() -> tuple[Problems, str]:
     """Likewise of `tiny_tester`."""
     return replace(of_tiny_solver()[0], role=TESTER), "code"
+
+
+def write(row: ProblemRow, stage: str, options: ReasoningStage, chain: Mapping[str, str], style: str) -> str:
+    """The prompt of a solver's stage. `chain`: the earlier outputs that it is shown, by stage."""
+    if style == "bare":
+        return _bare(row, stage, chain)
+    answer = "Answer with one Python code block." if options.form == "code" else "Answer with nothing else."
+    purpose = f"Next is the {stage}: {options.purpose.strip()}. " if options.purpose else ""
+    return f"{_in_words(row, chain)}{purpose}{options.solver.strip()} {answer}\n"
+
+
+def write_tester(
+    row: ProblemRow, stage: str, stages: Mapping[str, ReasoningStage], about: Mapping[str, str], style: str
+) -> str:
+    """The prompt for a critique of an output, or for tests. `about`: the output, by its stage."""
+    if style == "bare":
+        return _bare(row, stage, about)
+    asked = TESTS_IN_WORDS if stage == TESTS else " ".join(stages[name].tester.strip() for name in about)
+    return f"{_in_words(row, about)}{asked} Answer with nothing else.\n"
+
+
+def _bare(row: ProblemRow, stage: str, chain: Mapping[str, str]) -> str:
+    earlier = [line for name, text in chain.items() for line in (f"[{name}]", text.strip("\n"))]
+    return "\n".join([row.text.strip("\n"), *_calls(row), *earlier, f"[{stage}]", ""])
+
+
+def _in_words(row: ProblemRow, chain: Mapping[str, str]) -> str:
+    calls = "\n".join(_calls(row))
+    shown = f"Examples:\n\n{fenced(calls, 'python')}\n\n" if calls else ""
+    earlier = "".join(f"## {name}\n\n{text.strip(chr(10))}\n\n" for name, text in chain.items())
+    return f"{row.text.strip(chr(10))}\n\nThe function is `{row.entry_point}`.\n\n{shown}{earlier}"
+
+
+def _calls(row: ProblemRow) -> list[str]:
+    return [call_text(row.entry_point, case) for case in row.shown]
+
+
+def critique_of(stage: str) -> str:
+    """The name of the stage at which a critique of another is asked for."""
+    return f"{stage}?"
+
+
+def good_tests(row: ProblemRow) -> str | None:
+    """The tests that a good tester writes, a line each; None where none are known."""
+    return "\n".join(call_text(row.entry_point, case) for case in row.good_tests) or None
+
+
+def approves(text: str) -> bool | None:
+    """Whether a critique says that the output fits, by its first word; None: it says neither.
+
+    Case, punctuation and Markdown do not count, nor do thoughts before it and a fence around it.
+    """
+    said = without_thoughts(text)
+    blocks = fenced_blocks(said)
+    first = min(blocks, key=lambda block: block.start, default=None)
+    if first and not any(line.strip() for line in said.split("\n")[: first.start - 1]):
+        said = first.text
+    word = _FIRST_WORD.match(said)
+    return {"ok": True, "wrong": False}.get(word[1].lower()) if word else None
+
+
+def feedback(heading: str, text: str, faults: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """A text that was given before, and lines by what is wrong with them, each under its heading."""
+    return {heading: text.strip("\n"), **{name: "\n".join(lines) for name, lines in faults.items() if lines}}
+
+
+def attempt(row: ProblemRow) -> str:
+    """A program that a tester is shown: a wrong one of the data, else the reference or a mutant of it, by the row's id."""
+    if row.wrong:
+        return row.wrong[0].strip("\n")
+    mutants = chosen(row.solution, 1, row.id) if uniform("attempt", row.id) < 0.5 else []
+    return (mutants[0].code if mutants else row.solution).strip("\n")
+
+
+def sibling(row: ProblemRow, family: Sequence[ProblemRow]) -> ProblemRow | None:
+    """Another problem of the family with other words: the first from a place that the row's id draws; None where there is none."""
+    first = int(uniform("sibling", row.id) * len(family))
+    turned = chain(family[first:], family[:first])
+    return next((one for one in turned if one.id != row.id and missed(row, one)), None)
+
+
+def missed(row: ProblemRow, other: ProblemRow) -> str:
+    """The words of a problem that another of its family, in the same names, does not have, with the word after them."""
+    own, its = row.text.split(), in_names_of(row, other, other.text).split()
+    parts = SequenceMatcher(None, own, its, autojunk=False).get_opcodes()
+    changed = [(first, last) for kind, first, last, _, _ in parts if kind != "equal"]
+    return " ".join(own[changed[0][0] : changed[-1][1] + 1]).rstrip(".,") if changed else ""
+
+
+def in_names_of(row: ProblemRow, other: ProblemRow, text: str) -> str:
+    """A text about another problem with this one's names of the function and its arguments."""
+    names: Mapping[str, str] = dict(zip(names_of(other), names_of(row), strict=False))
+    if not names:
+        return text
+    return re.sub(rf"\b({'|'.join(map(re.escape, names))})\b", lambda match: names[match[1]], text)
+
+
+def names_of(row: ProblemRow) -> list[str]:
+    """The function and its arguments."""
+    functions = [node for node in tree(row.solution).body if isinstance(node, ast.FunctionDef)]
+    found = next((node for node in functions if node.name == row.entry_point), None)
+    return [] if found is None else [found.name, *(one.arg for one in found.args.args)]

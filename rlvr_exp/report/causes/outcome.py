@@ -172,7 +172,7 @@ def _note(onset: int = 0, **facts: Any) -> Sign:
 
 
 def _running_out(seen: Evidence) -> Sign | None:
-    """The run's own forecasts, step by step (rlvr_exp.training.resource_use)."""
+    """The run's own forecasts, step by step (rlvr_exp.training.step_log)."""
     found = {name: seen.column(name) for row in seen.metrics for name in row if "system/steps_left/" in name}
     if not found:
         return None

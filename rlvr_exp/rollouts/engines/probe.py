@@ -12,8 +12,7 @@ from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.policy import plain_prompt
-from rlvr_exp.rollouts.engines.client import Client, PromptTooLong, Refused, Unanswered
-from rlvr_exp.rollouts.engines.replies import Reply
+from rlvr_exp.rollouts.engines.client import Client, PromptTooLong, Refused, Reply, Unanswered
 
 PROMPT = "Write a line about a river, and another about the sea."
 FEW = 16

@@ -1,33 +1,133 @@
-"""Completions from an OpenAI-compatible endpoint, which holds the weights.
+"""A coroutine in a thread of its own, whose results are iterated over while it goes on.
+
+Where a completion ends that was drawn elsewhere: at the same texts that end one of our own sampler.
+
+Completions from an OpenAI-compatible endpoint, which holds the weights.
 
 Choices are counted, never assumed: what a server leaves out of an answer is asked for again. A completion that was never
 answered is `no_verdict`, by no fault of the policy; past a rate they stop the run. A prompt that the server refuses for its
 length is a failure, `prompt_too_long`. Loads no weights.
+
+A policy whose weights an endpoint holds: what prompts and their lengths need of it, and nothing more.
 """
 
 import asyncio
+import queue
+import sys
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
+
+from torch import nn
 
 from rlvr_exp.config import engine as options
-from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.config.model import Model
+from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.episodes.types import TokenCount
-from rlvr_exp.models.policy import Policy
+from rlvr_exp.models.policy import Policy, load_tokenizer
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
-from rlvr_exp.rollouts.engines.background import results_of
 from rlvr_exp.rollouts.engines.base import Drawn, RolloutRequest
-from rlvr_exp.rollouts.engines.client import Client, PromptTooLong, Refused, Unanswered
-from rlvr_exp.rollouts.engines.ending import ended_at
+from rlvr_exp.rollouts.engines.client import Choice, Client, PromptTooLong, Refused, Reply, Unanswered
 from rlvr_exp.rollouts.engines.probe import HONOURED, Features, probe, request_body, wanted_logprobs
-from rlvr_exp.rollouts.engines.replies import Choice, Reply
 from rlvr_exp.rollouts.sampling_params import SampleKey, SamplingParams
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
 from rlvr_exp.verifiers.guarded import MIN_VERDICTS
+
+Result = TypeVar("Result")
+POLL_S = 0.2
+"""How soon a requested stop is seen."""
+_END = object()
+
+
+def results_of(
+    work: Callable[[Callable[[Result], None]], Coroutine[Any, Any, None]], interrupted: Callable[[], bool]
+) -> Iterator[Result]:
+    """Yield what the coroutine emits, as it comes. Where the iterator is left early, the coroutine is cancelled and has
+    ended before that returns.
+
+    Args:
+        work: given what it emits a result with, the coroutine.
+
+    Raises:
+        Interrupted: a stop was requested. Whatever the coroutine raises, after all that it had emitted.
+    """
+    found: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    loop, faults = asyncio.new_event_loop(), []
+
+    async def worked() -> None:
+        await work(found.put)
+
+    task = loop.create_task(worked())
+
+    def run() -> None:
+        try:
+            loop.run_until_complete(task)
+        except asyncio.CancelledError:
+            pass
+        except BaseException as fault:  # Raised where the results are awaited.
+            faults.append(fault)
+        finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+            found.put(_END)
+
+    thread = threading.Thread(target=run, name="engine", daemon=True)
+    thread.start()
+    try:
+        yield from _until_end(found, interrupted)
+    finally:
+        if thread.is_alive():
+            _cancel(loop, task)
+        thread.join()
+    if faults:
+        raise faults[0]
+
+
+def _until_end(found: "queue.SimpleQueue[Any]", interrupted: Callable[[], bool]) -> Iterator[Any]:
+    while True:
+        if interrupted():
+            raise Interrupted("stopped while the engine was asked for completions")
+        try:
+            one = found.get(timeout=POLL_S)
+        except queue.Empty:
+            continue
+        if one is _END:
+            return
+        yield one
+
+
+def _cancel(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[None]") -> None:
+    try:
+        loop.call_soon_threadsafe(task.cancel)
+    except RuntimeError:  # The loop has just closed by itself.
+        pass
+
+
+def ended_at(text: str, stops: Sequence[str], domain: Domain) -> int | None:
+    """The length of the text up to where a stop string, which stays part of it, or the domain ends it; None: nothing in
+    it does."""
+    found = [text.find(stop) + len(stop) for stop in stops if stop in text]
+    first = min(found, default=None)
+    for end in _places(text, domain.stop_text):
+        if first is not None and end >= first:
+            break
+        if domain.is_complete(text[:end]):
+            return end
+    return first
+
+
+def _places(text: str, part: str) -> Iterator[int]:
+    """Where each occurrence of a part ends."""
+    start = text.find(part) if part else -1
+    while start >= 0:
+        yield start + len(part)
+        start = text.find(part, start + 1)
+
 
 SEEDS = 2**31
 """Seeds that every server takes."""
@@ -216,3 +316,28 @@ def _tokens(reply: Reply, policy: Policy) -> list[int]:
         return [len(policy.tokenizer(one.text, add_special_tokens=False).input_ids) for one in reply.choices]
     each, rest = divmod(reply.completion_tokens or 0, count)
     return [each + (place < rest) for place in range(count)]
+
+
+@dataclass(frozen=True)
+class ServedPolicy(Policy):
+    """`model` has no parameters; `tokenizer` is that of `model.tokenizer`, or None: lengths are then the server's matter."""
+
+    def encode_prompt(self, text: str) -> list[int]:
+        """No ids without a tokenizer."""
+        return [] if self.tokenizer is None else super().encode_prompt(text)
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """None: the endpoint renders prompts and ends answers itself."""
+        return iter(())
+
+
+def served_policy(model: Model, chat: bool) -> ServedPolicy:
+    """
+    Args:
+        model: the `model` node.
+        chat: prompts go as messages.
+    """
+    tokenizer = load_tokenizer(model) if model.tokenizer else None
+    worded = chat and tokenizer is not None and tokenizer.chat_template is not None
+    return ServedPolicy(nn.Module(), tokenizer, (), worded, False, sys.maxsize, model.system)

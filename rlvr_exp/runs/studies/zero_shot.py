@@ -15,7 +15,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.arms import AFTER, BEFORE
 from rlvr_exp.evaluation.leakage import KINDS, Common, common, material
 from rlvr_exp.records import manifest
-from rlvr_exp.records.fingerprint import initial_weights
+from rlvr_exp.records.manifest import initial_weights
 from rlvr_exp.records.rollout_files import read_evaluation
 from rlvr_exp.report.plots import intervals
 from rlvr_exp.runs.comparison import (
@@ -28,9 +28,8 @@ from rlvr_exp.runs.comparison import (
     points,
     undecidable,
 )
-from rlvr_exp.runs.jobs import Job, Run, check
 from rlvr_exp.runs.lineage import Training, Unknown, check_same_data, domain_of, shown, trained_by
-from rlvr_exp.runs.study import Findings, MeasuredStudy, Rounds
+from rlvr_exp.runs.study import Findings, Job, MeasuredStudy, Rounds, Run, check
 from rlvr_exp.tasks.base import Domain, Task
 
 TRAINED, BASE, TARGET = "trained", "base_on_target", "trained_on_target"

@@ -23,20 +23,18 @@ from rlvr_exp.episodes.environments.single_turn import SingleTurn
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.leakage import apart, check_leakage
 from rlvr_exp.inference.engine import Engine
-from rlvr_exp.launch.data_check import HELD_OUT, no_split, not_for_training, reasons, vote_problems
+from rlvr_exp.launch.preflight import HELD_OUT, no_split, not_for_training, reasons, vote_problems
 from rlvr_exp.models.parameters import parameters, weights_hash
-from rlvr_exp.models.policy import Policies, Policy, load_policy
-from rlvr_exp.models.role_policies import load_roles
-from rlvr_exp.models.tokenizer_training import build_tokenizer, training_texts
+from rlvr_exp.models.policy import Policies, Policy, load_policy, load_roles
+from rlvr_exp.models.random_weights import build_tokenizer, training_texts
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.engines.local import LocalEngine
-from rlvr_exp.rollouts.engines.served_policy import served_policy
-from rlvr_exp.rollouts.rollout_loop import generate_and_verify
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.engines.server import served_policy
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, generate_and_verify
 from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.stages.shared.data_and_verifier import (
     all_tasks,
@@ -48,8 +46,7 @@ from rlvr_exp.stages.shared.data_and_verifier import (
 from rlvr_exp.stages.shared.reference_checks import check_golds, check_references, unfit
 from rlvr_exp.stages.shared.start import check_skip
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.verifiers.base import Verifier
-from rlvr_exp.verifiers.execution import KeepsOutputs, executor_of
+from rlvr_exp.verifiers.base import KeepsOutputs, Verifier, executor_of
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 Found = TypeVar("Found")

@@ -10,7 +10,7 @@ from rlvr_exp.config.load import build
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem, RlvrError
-from rlvr_exp.launch.data_check import problem_formats, verifier_mismatch
+from rlvr_exp.launch.preflight import problem_formats, verifier_mismatch
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.sandbox.tools import Lost

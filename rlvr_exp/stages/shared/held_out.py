@@ -22,8 +22,8 @@ from rlvr_exp.evaluation.metrics import METRICS, Rate, rates_from, strata_rates
 from rlvr_exp.evaluation.saved import measurement, recall, remember, save, saved_rates
 from rlvr_exp.evaluation.text_similarity import metrics_by_role
 from rlvr_exp.evaluation.vote import EvaluationVote
-from rlvr_exp.launch.data_check import excess_problems, no_vote
-from rlvr_exp.models.zero3 import gathered_weights
+from rlvr_exp.launch.preflight import excess_problems, no_vote
+from rlvr_exp.models.parameters import gathered_weights
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.resumable_jsonl import FOLDER, CompletionJournal
@@ -34,8 +34,7 @@ from rlvr_exp.rollouts.engines.journaled import Journaled
 from rlvr_exp.stages.shared.components import RunComponents, evaluation_runner, held_out_tasks, sampled_weights
 from rlvr_exp.tasks.base import HasEditTests, HoldsBackCases, Task
 from rlvr_exp.training.loop import Measurement
-from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
-from rlvr_exp.verifiers.execution import executor_of
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, executor_of
 from rlvr_exp.verifiers.line_coverage import LineCoverageRunner
 
 UNIT = "completions"

@@ -15,9 +15,9 @@ from rlvr_exp.tasks.base import Candidate, Domain, Task, WritesTests
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.rows import as_program
 from rlvr_exp.tasks.mutants import stub_programs
-from rlvr_exp.verifiers.base import WINDOW, Request, Verdict, Verifier
+from rlvr_exp.verifiers.base import Execution, Executor, Request, Verdict, Verifier
 from rlvr_exp.verifiers.compare import equal
-from rlvr_exp.verifiers.execution import Execution, Executor
+from rlvr_exp.verifiers.futures import WINDOW
 
 SHOWN = 5
 """Number of failures shown in full."""

@@ -28,9 +28,15 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.measures import FEW, counted, detectable
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.evaluation.leakage import apart, check_leakage, check_selection
-from rlvr_exp.launch.data_check import HELD_OUT, domain_of, measured_tasks, rl_split
 from rlvr_exp.launch.inference_inputs import input_problems
-from rlvr_exp.launch.preflight import missing_problems, preflight_problems
+from rlvr_exp.launch.preflight import (
+    HELD_OUT,
+    domain_of,
+    measured_tasks,
+    missing_problems,
+    preflight_problems,
+    rl_split,
+)
 from rlvr_exp.launch.resume import directory_of
 from rlvr_exp.records import manifest
 from rlvr_exp.records.rollout_files import RunReader
@@ -73,7 +79,7 @@ def _of_links(config: Config, fetchable: bool) -> Iterator[InputProblem]:
 def _of_jobs(config: Config, fetchable: bool) -> Iterator[InputProblem]:
     """Problems of a study's runs. Runs of an arm differ by their seeds alone, so the first of each arm is checked; embedded data
     need no look, which takes long if they are cut into folds."""
-    from rlvr_exp.runs.jobs import check
+    from rlvr_exp.runs.study import check
 
     study = build(config.study)
     try:
@@ -154,7 +160,7 @@ def _of_solutions(config: Config) -> None:
     """The file that solutions are imported from."""
     options = config.solutions
     if options is not None and options.action == "import" and Path(options.input).is_file():
-        from rlvr_exp.solutions.rows import checked_rows
+        from rlvr_exp.solutions.record import checked_rows
 
         checked_rows(Path(options.input))
 

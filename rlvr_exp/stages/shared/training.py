@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.examples import Examples
+from rlvr_exp.algorithms.sft import Examples
 from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role, team_node
 from rlvr_exp.config.run import Select
@@ -16,12 +16,10 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import STEP
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.core.shares import normalized
-from rlvr_exp.curriculum.base import Curriculum
-from rlvr_exp.curriculum.static import Mixed
-from rlvr_exp.models.zero3 import gathered_weights
+from rlvr_exp.curriculum.base import Curriculum, Mixed
+from rlvr_exp.models.parameters import gathered_weights
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.records.fingerprint import run_fingerprint
-from rlvr_exp.records.manifest import resumed_from
+from rlvr_exp.records.manifest import resumed_from, run_fingerprint
 from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.sources import by_source
@@ -29,9 +27,9 @@ from rlvr_exp.training.checkpoints import Checkpoints, Contents, Policies, place
 from rlvr_exp.training.example_order import MixedPasses, Order, Passes
 from rlvr_exp.training.learner import Learner
 from rlvr_exp.training.loop import Feed, Loop, Measurement
-from rlvr_exp.training.resource_use import ResourceTrends, StepClock
 from rlvr_exp.training.row_log import RowLog
 from rlvr_exp.training.selection import Selection
+from rlvr_exp.training.step_log import ResourceTrends, StepClock
 
 
 def mixed_tasks(config, tasks: Sequence[Task]) -> list[Task]:

@@ -4,7 +4,6 @@ import pytest
 from thinning import thinned
 
 from rlvr_exp.core import seeds
-from rlvr_exp.corpora.splits import text_of
 from rlvr_exp.domains.arc.generator import corpus
 from rlvr_exp.domains.arc.generator.corpus import (
     EMBEDDED,
@@ -16,6 +15,7 @@ from rlvr_exp.domains.arc.generator.corpus import (
     render,
     shape,
     size_names,
+    text_of,
     unambiguous,
 )
 from rlvr_exp.domains.arc.generator.families import FAMILIES

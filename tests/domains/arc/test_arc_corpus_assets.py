@@ -8,9 +8,8 @@ from itertools import combinations
 from random import Random
 
 import pytest
-from shipped import Shipped
+from shipped import Shipped, fingerprint
 
-from rlvr_exp.corpora.splits import fingerprint
 from rlvr_exp.domains.arc.generator import corpus
 from rlvr_exp.domains.arc.generator.corpus import load
 from rlvr_exp.domains.arc.tasks import EMBEDDED
@@ -19,11 +18,11 @@ SHIPPED = Shipped(EMBEDDED)
 content, rows, manifest = SHIPPED.content, SHIPPED.rows, SHIPPED.splits
 
 REBUILD = """
-from rlvr_exp.corpora import splits
+import hashlib
 from rlvr_exp.domains.arc.generator import corpus
 sizes = {name: size for name, size in corpus.SPLITS.items() if name != "train"}
 for name, rows in corpus.build_splits(sizes).items():
-    print(name, splits.fingerprint(splits.text_of(rows).encode()))
+    print(name, hashlib.sha256(corpus.text_of(rows).encode()).hexdigest())
 """
 
 

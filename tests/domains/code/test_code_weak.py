@@ -9,7 +9,7 @@ import pytest
 from code_samples import MBPP, MBPP_PLUS, write_set
 
 from rlvr_exp.config.compose import compose
-from rlvr_exp.domains.code.mbpp import mended
+from rlvr_exp.domains.code.sets import corrected
 from rlvr_exp.domains.code.tasks import Code
 from rlvr_exp.tasks.cases import fixed_answer
 from rlvr_exp.tasks.edit_sets import _test_file
@@ -129,7 +129,7 @@ def _passes(task: Any, text: str) -> bool:
 
 def test_what_needs_no_mending_stays_as_it_is() -> None:
     usual = "def assertion(out, exp, atol):\n    exact_match = exp == (out is not None)\n    assert exact_match\n"
-    assert mended(usual) == usual and mended("assert f(1) == 2") == "assert f(1) == 2"
+    assert corrected(usual) == usual and corrected("assert f(1) == 2") == "assert f(1) == 2"
 
 
 def test_an_approximate_answer_of_quixbugs_is_a_number() -> None:

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from rlvr_exp.domains.dafny.example import DafnyExample
+from rlvr_exp.domains.dafny.problem import DafnyExample
 
 MAX = DafnyExample(
     "max",

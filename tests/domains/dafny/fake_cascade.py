@@ -5,18 +5,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
-from rlvr_exp.curriculum.static import Uniform
-from rlvr_exp.domains.dafny.cascade import ROLES, Cascade, Widths
-from rlvr_exp.domains.dafny.cascade_run import TwoStage
-from rlvr_exp.domains.dafny.tasks import DafnyDomain
+from rlvr_exp.curriculum.base import Uniform
+from rlvr_exp.domains.dafny.cascade import Cascade, Widths
+from rlvr_exp.domains.dafny.options import ROLES
+from rlvr_exp.domains.dafny.tasks import DafnyDomain, TwoStage
 from rlvr_exp.episodes.episode import Draws, Episode
 from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed
 from rlvr_exp.rollouts.collect import BatchPlan, Collector, RoleRules
+from rlvr_exp.rollouts.engines.base import RolloutRequest
 from rlvr_exp.rollouts.groups import GroupFilter
-from rlvr_exp.rollouts.rollout_loop import RolloutRequest, RolloutResult
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, RolloutResult
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.verifiers.base import Verdict
 

@@ -2,9 +2,9 @@
 
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.stage_options import Infer
-from rlvr_exp.domains.dafny.cascade import ROLES
-from rlvr_exp.domains.dafny.cascade_run import CascadeEngine, TwoStage
-from rlvr_exp.domains.dafny.tasks import DafnyDomain
+from rlvr_exp.domains.dafny.cascade import CascadeEngine
+from rlvr_exp.domains.dafny.options import ROLES
+from rlvr_exp.domains.dafny.tasks import DafnyDomain, TwoStage
 from rlvr_exp.launch.inference_inputs import tasks_of_domain
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.rollouts.engines.local import LocalEngine

@@ -8,7 +8,7 @@ from makers import made
 from surface_programs import GHOSTS, MAX, SUM
 
 from rlvr_exp.core.errors import GuardStop, InputError
-from rlvr_exp.domains.dafny import prepare as check
+from rlvr_exp.domains.dafny import usable as check
 from rlvr_exp.domains.dafny.load import survey
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from surface_programs import BY_METHOD, MAX, SUM
 
-from rlvr_exp.domains.dafny.example import DafnyExample
 from rlvr_exp.domains.dafny.load import Program, examples
+from rlvr_exp.domains.dafny.problem import DafnyExample
 from rlvr_exp.domains.dafny.splits import alike, band, constructs, split_examples
 
 OPERATORS = ("+", "-", "*", "==", "<", ">", "<=", ">=")

@@ -4,12 +4,11 @@ false."""
 import pytest
 
 from rlvr_exp.config.verifier import Sandbox
-from rlvr_exp.domains.dafny.acceptance import Proof, contract_probe, probed
 from rlvr_exp.domains.dafny.guards import Facts, Violation, read_declarations
 from rlvr_exp.domains.dafny.logs import read_23
 from rlvr_exp.domains.dafny.problem import DafnyProblem
 from rlvr_exp.domains.dafny.tool import Run, RunLimits, Tool
-from rlvr_exp.domains.dafny.verifier import DafnyVerifier
+from rlvr_exp.domains.dafny.verifier import DafnyVerifier, Proof, contract_probe, probed
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Request, Verdict
 

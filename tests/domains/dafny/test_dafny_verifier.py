@@ -7,10 +7,9 @@ from thinning import thinned
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.dafny.acceptance import probed
 from rlvr_exp.domains.dafny.problem import DafnyProblem
 from rlvr_exp.domains.dafny.tool import Tool, find
-from rlvr_exp.domains.dafny.verifier import DafnyVerifier
+from rlvr_exp.domains.dafny.verifier import DafnyVerifier, probed
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.python_io import PythonProblem

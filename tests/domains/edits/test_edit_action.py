@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rlvr_exp.domains.edits.action import MAX_RULES, Action, EditRule, parse_action
-from rlvr_exp.domains.edits.reading import ENDINGS, LANGUAGES, ActionFault
+from rlvr_exp.domains.edits.schema import ENDINGS, LANGUAGES, ActionFault
 
 RENAME = Action(((EditRule("python", '{"fix":"g($A)","rule":{"pattern":"f($A)"}}'),),))
 YAML = "id: rename\nlanguage: Python\nmessage: use g\nseverity: warning\nrule:\n  pattern: f($A)\nfix: g($A)\n"

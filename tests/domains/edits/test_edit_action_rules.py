@@ -13,11 +13,11 @@ from thinning import thinned, tries
 pytest.importorskip("ast_grep_py")
 
 from rlvr_exp.config.verifier import Sandbox
-from rlvr_exp.domains.edits.derive.search import AMBIGUOUS, LARGE, MANY_CHANGES, MANY_RULES, Search
-from rlvr_exp.domains.edits.derive.trees import applied, hunks_of, is_part, parse
-from rlvr_exp.domains.edits.ingest.normalize import TOO_LONG, Dropped
+from rlvr_exp.domains.edits.normalize import TOO_LONG, Dropped
 from rlvr_exp.domains.edits.problem import AstGrepProblem
+from rlvr_exp.domains.edits.rules import AMBIGUOUS, LARGE, MANY_CHANGES, MANY_RULES, Search
 from rlvr_exp.domains.edits.tasks import EMBEDDED
+from rlvr_exp.domains.edits.trees import applied, hunks_of, is_part, parse
 from rlvr_exp.domains.edits.verifier import AstGrep
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Request

@@ -18,12 +18,11 @@ pytest.importorskip("ast_grep_py")
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError, RlvrError
 from rlvr_exp.core.hashing import checksum
-from rlvr_exp.domains.edits.derive import build
-from rlvr_exp.domains.edits.derive.build import OTHER_TEXT, REFUSED
-from rlvr_exp.domains.edits.derive.readers import NO_AFTER, NO_RULE, NO_TEXTS
-from rlvr_exp.domains.edits.derive.search import LARGE
-from rlvr_exp.domains.edits.ingest.normalize import INCOMPLETE, NO_INSTRUCTION, NO_TEXT, UNCHANGED, UNKNOWN, UNREADABLE
+from rlvr_exp.domains.edits import derive as build
+from rlvr_exp.domains.edits.derive import NO_AFTER, NO_RULE, NO_TEXTS, OTHER_TEXT, REFUSED
+from rlvr_exp.domains.edits.normalize import INCOMPLETE, NO_INSTRUCTION, NO_TEXT, UNCHANGED, UNKNOWN, UNREADABLE
 from rlvr_exp.domains.edits.rows import load
+from rlvr_exp.domains.edits.rules import LARGE
 from rlvr_exp.domains.edits.tasks import Edits
 from rlvr_exp.domains.edits.verifier import AstGrep
 from rlvr_exp.tasks.base import Candidate

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rlvr_exp.domains.edits import harness as rewrites
 from rlvr_exp.domains.edits.harness import digest
-from rlvr_exp.domains.edits.reading import ENDINGS
+from rlvr_exp.domains.edits.schema import ENDINGS
 from rlvr_exp.domains.edits.verifier import find_tools, pack
 from rlvr_exp.sandbox import wire
 

@@ -18,10 +18,8 @@ from raw_edits import commit, dropped, edit, ingest, program, reasons, records, 
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.edits.ingest.alike import signature
-from rlvr_exp.domains.edits.ingest.lines import Line
-from rlvr_exp.domains.edits.ingest.normalize import Dropped, Place, normalize
-from rlvr_exp.domains.edits.ingest.sets import READERS
+from rlvr_exp.domains.edits.alike import signature
+from rlvr_exp.domains.edits.normalize import READERS, Dropped, Line, Place, normalize
 from rlvr_exp.domains.edits.options import EditSets
 from rlvr_exp.domains.edits.tasks import Edits
 from rlvr_exp.tasks.edit_sets import CANITEDIT

@@ -15,10 +15,9 @@ from synthetic_commits import LANGUAGES, write
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError, Interrupted
-from rlvr_exp.domains.edits.ingest import build
-from rlvr_exp.domains.edits.ingest.build import make
-from rlvr_exp.domains.edits.ingest.index import FOLDER, Index
-from rlvr_exp.domains.edits.ingest.lines import LONGEST, Line, read_lines
+from rlvr_exp.domains.edits import ingest as build
+from rlvr_exp.domains.edits.ingest import FOLDER, Index, make
+from rlvr_exp.domains.edits.normalize import LONGEST, Line, read_lines
 from rlvr_exp.records.context import RunContext
 
 

@@ -14,8 +14,8 @@ from makers import made
 from raw_edits import commit, dropped, edit, ingest, program, reasons, records, write_lines
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.edits.ingest import alike as groups
-from rlvr_exp.domains.edits.ingest.alike import (
+from rlvr_exp.domains.edits import alike as groups
+from rlvr_exp.domains.edits.alike import (
     ALIKE,
     HELD_OUT,
     PERMUTATIONS,
@@ -27,7 +27,7 @@ from rlvr_exp.domains.edits.ingest.alike import (
     likeness,
     signature,
 )
-from rlvr_exp.domains.edits.ingest.normalize import (
+from rlvr_exp.domains.edits.normalize import (
     NO_TRAINING,
     Dropped,
     canonical,

@@ -20,11 +20,9 @@ from rlvr_exp.domains.edits.tasks import Edits
 from rlvr_exp.domains.edits.verifier import AstGrep
 from rlvr_exp.episodes.episode import POLICY, Draws, Episode
 from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
-from rlvr_exp.rollouts.rollout_loop import RolloutResult
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, RolloutResult
 from rlvr_exp.tasks.base import Domain
-from rlvr_exp.verifiers.base import Request
-from rlvr_exp.verifiers.execution import KeepsOutputs
+from rlvr_exp.verifiers.base import KeepsOutputs, Request
 
 ROW = {"id": "t", "instruction": "b, then d", "before": "a = c\n", "after": "b = d\n", "split": "train"}
 

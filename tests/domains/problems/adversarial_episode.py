@@ -3,13 +3,11 @@
 from types import SimpleNamespace
 
 from rlvr_exp.domains.problems.adversarial import Adversarial
-from rlvr_exp.domains.problems.options import ReasoningStage
+from rlvr_exp.domains.problems.options import SOLVER, TESTER, ReasoningStage
 from rlvr_exp.domains.problems.tasks import Problems
-from rlvr_exp.domains.problems.tested import SOLVER, TESTER
 from rlvr_exp.episodes.episode import Draws, Episode
 from rlvr_exp.episodes.types import PENDING, TRUNCATED, Completion, TokenSample
-from rlvr_exp.rollouts.rollout_loop import DeferredVerifier, RolloutResult
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.run_episodes import DeferredVerifier, EpisodeRunner, Player, RolloutResult
 from rlvr_exp.verifiers.base import Request, Verdict
 
 RIGHT, NEGATIVE, ZERO = (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
-from rlvr_exp.domains.problems.measures import agreement, by_stage, checkable
+from rlvr_exp.domains.problems.tested import agreement, by_stage, checkable
 
 NAMES = ("size", "x")
 

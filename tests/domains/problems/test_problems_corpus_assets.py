@@ -8,12 +8,11 @@ from itertools import combinations
 from random import Random
 
 import pytest
-from shipped import Shipped
+from shipped import Shipped, fingerprint
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.config.verifier import Sandbox
-from rlvr_exp.corpora.splits import fingerprint
 from rlvr_exp.domains.problems.rows import ERRORS
 from rlvr_exp.domains.problems.tasks import EMBEDDED
 from rlvr_exp.tasks.base import Candidate

@@ -9,7 +9,7 @@ from fake_solver import BARE, CUT, NEGATIVE, RIGHT, ROW, ZERO, engine_in
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.problems import options
-from rlvr_exp.domains.problems.solution import WrittenTest
+from rlvr_exp.domains.problems.engine import WrittenTest
 from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.python_tests import PythonTests
 

@@ -10,9 +10,8 @@ from rlvr_exp.config.load import to_yaml
 from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.problems import reasoning
-from rlvr_exp.domains.problems.engine import from_checkpoint
+from rlvr_exp.domains.problems.engine import Solving, from_checkpoint
 from rlvr_exp.domains.problems.options import Adversarial, Reasoning
-from rlvr_exp.domains.problems.solving import Solving
 
 SOLVER = Path(__file__).parents[3] / "rlvr_exp" / "assets" / "models" / "tiny_solver"
 ROW = {"text": "Write size(x). It returns x without its sign.", "entry_point": "size"}

@@ -8,7 +8,7 @@ from own_problems import ROW, STAGES, written
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
-from rlvr_exp.domains.problems import prompts as roles
+from rlvr_exp.domains.problems import tasks as roles
 from rlvr_exp.domains.problems.options import ProblemPrompt
 from rlvr_exp.domains.problems.rows import ProblemRow
 from rlvr_exp.domains.problems.tasks import Problems

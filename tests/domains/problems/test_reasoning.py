@@ -13,8 +13,7 @@ from rlvr_exp.domains.problems.reasoning import Reasoning
 from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.episodes.episode import POLICY, Draws, Episode
 from rlvr_exp.episodes.types import PENDING, TRUNCATED, Completion, RewardBreakdown, TokenSample
-from rlvr_exp.rollouts.rollout_loop import DeferredVerifier, RolloutResult
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.run_episodes import DeferredVerifier, EpisodeRunner, Player, RolloutResult
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.python_io import PythonIO
 

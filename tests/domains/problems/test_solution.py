@@ -3,7 +3,7 @@
 import pytest
 from problem_row import row, sample
 
-from rlvr_exp.domains.problems.solution import WIDTH, Choices, readable_problem
+from rlvr_exp.domains.problems.engine import WIDTH, Choices, readable_problem
 
 
 def counted(*rows, by_tests=True):

@@ -5,10 +5,10 @@ from test_adversarial import NEGATIVE, RIGHT, ROW, STAGES, ZERO, played
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.files import write_json
-from rlvr_exp.domains.problems.solving import Solving
+from rlvr_exp.domains.problems.engine import Solving
+from rlvr_exp.domains.problems.options import TESTER
 from rlvr_exp.domains.problems.tasks import Problems
-from rlvr_exp.domains.problems.tested import TESTER
-from rlvr_exp.verifiers.execution import KeepsOutputs
+from rlvr_exp.verifiers.base import KeepsOutputs
 from rlvr_exp.verifiers.python_tests import PythonTests
 
 

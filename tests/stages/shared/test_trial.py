@@ -14,7 +14,7 @@ from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.tracking import Files
 from rlvr_exp.stages.shared.training import open_tracker
 from rlvr_exp.stages.shared.trial import cost_of, energy_line, spell, token_lines
-from rlvr_exp.training.resource_use import MEASURING, SAVING, UPDATING, StepClock
+from rlvr_exp.training.step_log import MEASURING, SAVING, UPDATING, StepClock
 
 
 def measured(**seconds: list[float]) -> StepClock:

@@ -4,7 +4,11 @@ A draw that fails a check gives None, and the builder retries. A family whose st
 small splits are drawn first, `train` last, and no grid, input or output, is in two splits.
 """
 
+import hashlib
+import json
+import lzma
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -14,8 +18,7 @@ from random import Random
 from typing import Any
 
 from rlvr_exp.config.schema import Config
-from rlvr_exp.core import seeds
-from rlvr_exp.corpora.splits import Row, sizes, tally, write
+from rlvr_exp.core import files, seeds
 from rlvr_exp.domains.arc.generator.families import FAMILIES
 from rlvr_exp.domains.arc.generator.family import Bodies, Draw, Grid, GridFamily, Palette, Source
 from rlvr_exp.records.context import RunContext
@@ -280,19 +283,41 @@ def _programs(bodies: Sequence[Bodies], pairs: Sequence[Trace]) -> dict[str, str
 
 # Splits.
 
+Row = dict[str, Any]
 Steps = tuple[str, ...]
 
 
 def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
-    """Draw the splits and write them."""
-    folder = Path(config.prepare.output or context.directory / "arc")
-    grids = between(*config.prepare.sides) if config.prepare.sides else EMBEDDED
-    splits = build_splits(sizes(config.prepare, SPLITS), grids)
+    """Draw the splits and write each compressed, with a manifest of counts and fingerprints.
 
-    def counts(rows: Sequence[Row]) -> dict[str, Any]:
-        return {"tasks": len(rows), "styles": tally(rows, "style"), "families": tally(rows, "family")}
+    The manifest is next to the folder and not in it: every file in the folder is a split. The fingerprint of the content
+    outlives a change of the compressor's version.
+    """
+    options = config.prepare
+    folder = Path(options.output or context.directory / "arc")
+    grids = between(*options.sides) if options.sides else EMBEDDED
+    manifest, counts = {}, {}
+    for split, rows in build_splits(
+        {name: min(size, options.rows or size) for name, size in SPLITS.items()}, grids
+    ).items():
+        text = text_of(rows).encode()
+        packed = lzma.compress(text, preset=6)
+        with files.replacing(folder / f"{split}.jsonl.xz") as temporary:
+            temporary.write_bytes(packed)
+        manifest[split] = {
+            "file_sha256": hashlib.sha256(packed).hexdigest(),
+            "content_sha256": hashlib.sha256(text).hexdigest(),
+            "tasks": len(rows),
+            "styles": dict(sorted(Counter(row["style"] for row in rows).items())),
+            "families": dict(sorted(Counter(row["family"] for row in rows).items())),
+        }
+        counts[f"rows/{split}"] = len(rows)
+    files.write_json(folder.with_suffix(".manifest.json"), {"seed": SEED, "splits": manifest})
+    return "\n".join([f"written: {folder}", *(f"{name}: {count}" for name, count in counts.items())]), counts
 
-    return write(folder, splits, counts, preset=6, seed=SEED)
+
+def text_of(rows: Sequence[Row]) -> str:
+    return "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
 
 
 def build_splits(sizes: Mapping[str, int], grids: Sizes = EMBEDDED) -> dict[str, list[Row]]:

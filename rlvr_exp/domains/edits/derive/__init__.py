@@ -1,1 +1,0 @@
-"""Rows of edits that get an ast-grep action, for `+stage=prepare prepare=edit_actions`."""

@@ -1,1 +1,0 @@
-"""Raw sets of code edits turned into normalized rows with splits, for `+stage=prepare prepare=edits`."""
