@@ -95,11 +95,7 @@ class Edits(Environment, options.EditSteps):
 
 
 def engine_of(
-    config: Config,
-    policies: Mapping[str, Policy],
-    verifier: Verifier | None,
-    domain: Domain,
-    sampler: SamplingEngine,
+    config: Config, policies: Mapping[str, Policy], verifier: Verifier | None, domain: Domain, sampler: SamplingEngine
 ) -> "StepsEngine":
     """Raises InputError if the environment does not fit the data, or needs another verifier."""
     options = config.infer
