@@ -16,8 +16,7 @@ from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import RolloutRow, RunReader
 from rlvr_exp.solutions.record import Solution, checked_rows, output_hash, read_rows, to_row
 from rlvr_exp.solutions.store import BATCH, Query, SolutionStore, as_text, faults, keeping_of, query_of
-from rlvr_exp.stages.shared.start import check_export
-from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.base import Domain, ExportsSolutions, Task
 from rlvr_exp.tasks.formats.python_io import PythonProblem, expected_of
 
 LISTED = 20
@@ -62,6 +61,14 @@ def _export_sft(config: Config, context: RunContext, found: list[Solution]) -> D
         f"{counts['rows']} programs of {counts['tasks']} train tasks, {counts['left_out']} solutions left out: {target}"
     )
     return f"{text}\nimitated by +stage=sft data.path={target}", dict(counts)
+
+
+def check_export(domain: Domain) -> ExportsSolutions:
+    """The domain. Raises InputError if solutions cannot be exported as rows for imitation."""
+    if not isinstance(domain, ExportsSolutions):
+        what = "the domain does not say how solutions become rows for imitation"
+        raise InputError(InputProblem("data", what, domain.name, "data=arc"))
+    return domain
 
 
 def check(config: Config, context: RunContext) -> Done:

@@ -40,7 +40,7 @@ from rlvr_exp.launch.preflight import (
 from rlvr_exp.launch.resume import directory_of
 from rlvr_exp.records import manifest
 from rlvr_exp.records.rollout_files import RunReader
-from rlvr_exp.tasks.base import ContinuesEdits, Domain, ExportsSolutions, RelabelsTasks, Task
+from rlvr_exp.tasks.base import ContinuesEdits, Domain, RelabelsTasks, Task
 
 WITH_RUN_DATA = "data.path=DIR, data.limit=0"
 
@@ -259,15 +259,9 @@ def _of_answers(config: Config, domain: Domain) -> None:
 
 def _of_export(config: Config, domain: Domain) -> None:
     if config.solutions is not None and (config.solutions.action, config.solutions.form) == ("export", "sft"):
+        from rlvr_exp.stages.solutions import check_export
+
         check_export(domain)
-
-
-def check_export(domain: Domain) -> ExportsSolutions:
-    """The domain. Raises InputError if solutions cannot be exported as rows for imitation."""
-    if not isinstance(domain, ExportsSolutions):
-        what = "the domain does not say how solutions become rows for imitation"
-        raise InputError(InputProblem("data", what, domain.name, "data=arc"))
-    return domain
 
 
 def _of_rollouts(config: Config, domain: Domain) -> None:
