@@ -14,7 +14,7 @@ from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.inference.engine import Engine, EpisodeEngine
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.base import SamplingEngine
-from rlvr_exp.stages.shared.play import Play
+from rlvr_exp.stages.shared.components import Play
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.verifiers.base import Verifier
 
