@@ -17,8 +17,7 @@ from markupsafe import Markup
 
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.core.measures import scale_of
-from rlvr_exp.evaluation.arms import Arm, arms
-from rlvr_exp.evaluation.tables import arms_table, rows_of
+from rlvr_exp.evaluation.arms import Arm, arms, arms_table, rows_of
 from rlvr_exp.records.manifest import flat
 from rlvr_exp.records.tracking import Row, read_metrics
 from rlvr_exp.report.charts import curves

@@ -1,7 +1,7 @@
 """External programs that read untrusted text (a proof checker and its solver): started confined, measured, ended.
 
-A program runs in its own session under a small supervisor, which ends all its processes when the program or the caller
-is gone, and, where the kernel allows it, in its own network, ipc and pid namespaces. The caller names its environment.
+A program runs in its own session under a small supervisor. That ends all its processes when the program or the caller
+is gone. If the kernel allows it, the program has its own network, ipc and pid namespaces. The caller names its environment.
 The caller reads time and memory of the process tree from /proc, since address-space limits break runtimes that reserve
 much and use little. Not isolated: files that the user may read. Never judges a program's output.
 """
@@ -33,7 +33,7 @@ _NO_STREAMS: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subpr
 
 @dataclass(frozen=True)
 class Usage:
-    """What a program and all its processes have used."""
+    """The usage of a program and all its processes."""
 
     cpu_s: float
     memory_mb: float
@@ -51,8 +51,8 @@ class Supervised:
         environment: the complete environment.
         folder: the private folder, its working directory, removed at the end.
         trusted: it has the caller's rights: an engine that itself confines what it starts.
-        cleanup: a command that the supervisor runs where the caller is gone.
-        errors: where its error stream goes; dropped by default.
+        cleanup: a command that the supervisor runs if the caller is gone.
+        errors: the target of its error stream; dropped by default.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Supervised:
         return usage_of(_below(self.pid))
 
     def send(self, data: bytes) -> None:
-        """Write all of it to its input. Raises OSError where its end of the pipe is gone."""
+        """Write all of it to its input. Raises OSError if its end of the pipe is gone."""
         left = memoryview(data)
         while left:
             left = left[self.input.write(left) :]
@@ -128,7 +128,7 @@ class Program(Supervised):
         super().__init__(command, {**environment, **own}, folder)
 
     def isolated(self) -> list[str]:
-        """What this program is isolated from, as reported by the kernel; known after its first output."""
+        """The kinds of isolation of this program, as the kernel reports them; known after its first output."""
         try:
             return json.loads((self.folder / _FACTS).read_text())
         except OSError:  # not started yet
@@ -173,7 +173,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on; empty where it is gone."""
+    """The fields of /proc/PID/stat from the state on; empty if it is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -27,8 +27,7 @@ from rlvr_exp.self_play.imitation import Limits, candidates, chosen, chosen_to_r
 from rlvr_exp.solutions.syntax import syntax_of
 from rlvr_exp.tasks.base import Domain, RelabelsTasks, Task
 from rlvr_exp.tasks.formats.python_io import expected_of
-from rlvr_exp.verifiers.base import Verdict, Verifier
-from rlvr_exp.verifiers.execution import Executor
+from rlvr_exp.verifiers.base import Executor, Verdict, Verifier
 
 Progress = Callable[[int, int], None]
 """Called with (prompts sampled, all prompts)."""
@@ -45,7 +44,7 @@ class RoundSampler:
     """Samples and verifies the prompts of a round; verdicts carry what each program returned.
 
     Args:
-        verifier: keeps outputs (rlvr_exp.verifiers.execution.KeepsOutputs).
+        verifier: keeps outputs (rlvr_exp.verifiers.base.KeepsOutputs).
         max_prompt_tokens: longer prompts are not sampled.
     """
 

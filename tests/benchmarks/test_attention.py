@@ -8,8 +8,8 @@ import pytest
 import torch
 from functions import measured
 
-from rlvr_exp.benchmarks import attention
-from rlvr_exp.benchmarks.attention import same_cells
+from rlvr_exp.benchmarks import networks
+from rlvr_exp.benchmarks.networks import same_cells
 from rlvr_exp.core.errors import InputError
 
 PROMPT = "I\n012\n345\nO\n543\n210\nI\n1\nO\n11\nT\n77\nP\n"
@@ -41,7 +41,7 @@ def planted(policy, ids) -> torch.Tensor:
 
 
 def test_heads_of_known_behaviour_are_told_apart(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(attention, "_attention", planted)
+    monkeypatch.setattr(networks, "_attention", planted)
     text, scores = measured(tmp_path, "attention", "benchmark.tasks=3", "benchmark.sequences=3")
     assert scores["previous/layer_0_head_0"]["value"] == 1.0
     assert scores["induction/layer_0_head_1"]["value"] > 0.9 > 0.1 > scores["induction/layer_0_head_0"]["value"]

@@ -27,8 +27,8 @@ from pools import (
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.sandbox.isolation.process_tree import Processes
-from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits
-from rlvr_exp.sandbox.pool.pool import Pool
+from rlvr_exp.sandbox.jobs import Job, JobLimits
+from rlvr_exp.sandbox.pool import Pool
 
 
 @pytest.fixture(autouse=True)
@@ -313,8 +313,8 @@ def test_without_workers_jobs_are_unavailable_not_failed(monkeypatch):
 @pytest.mark.parametrize("forked", [False, True], ids=["alone", "while a fork of it holds the queue"])
 def test_workers_end_within_seconds_of_a_killed_parent(forked):
     code = (
-        "import os, time; from rlvr_exp.sandbox.pool.pool import Pool\n"
-        "from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits\n"
+        "import os, time; from rlvr_exp.sandbox.pool import Pool\n"
+        "from rlvr_exp.sandbox.jobs import Job, JobLimits\n"
         f"pool = Pool(2, {HARNESS!r}); pool.run([Job(b'time.sleep(0.2)')] * 4)\n"
         f"fork = os.fork() if {forked} else os.getpid()\n"
         "if fork == 0: time.sleep(30); os._exit(0)\n"
@@ -350,7 +350,7 @@ def start(code: str) -> subprocess.Popen:
 )
 def test_the_interpreter_ends_though_nobody_closed_the_pool(last):
     code = (
-        "from rlvr_exp.sandbox.pool.pool import Pool\nfrom rlvr_exp.sandbox.pool.job_queue import Job\n"
+        "from rlvr_exp.sandbox.pool import Pool\nfrom rlvr_exp.sandbox.jobs import Job\n"
         f"pool = Pool(2, {HARNESS!r})\n{last}\nprint('end', flush=True)"
     )
     process = start(code)

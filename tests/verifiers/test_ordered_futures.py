@@ -7,9 +7,9 @@ from concurrent.futures import Future
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.verifiers import ordered_futures
-from rlvr_exp.verifiers.base import WINDOW, Verdict
-from rlvr_exp.verifiers.ordered_futures import OrderedFutures
+from rlvr_exp.verifiers import futures as ordered_futures
+from rlvr_exp.verifiers.base import Verdict
+from rlvr_exp.verifiers.futures import WINDOW, OrderedFutures
 
 
 def in_flight(count: int, size: int = 1) -> tuple[OrderedFutures, list[Future]]:

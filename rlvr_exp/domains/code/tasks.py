@@ -2,11 +2,11 @@
 
 A task's problem takes the form that the chosen verifier judges: a test file, or cases. Tasks that a set does not have
 in that form are left out and listed, and so are tasks that a fixed answer passes. There is no embedded corpus: `path`
-says where a set is.
+is required.
 
-The split that a set or a row names stands; splits that are not there are drawn by content. A set of one split only, or
-without any, is drawn from in full; else `test` and `dev` come from `train` where they are missing. Records with a content
-in common stay together. MBPP+ has the tasks of MBPP and takes its splits.
+The splits of a set or a row are kept, and missing splits are drawn by content. A set of one split, or of none, is drawn
+from in full; otherwise a missing `test` or `dev` is drawn from `train`. Records with a content in common stay together.
+MBPP+ has the tasks of MBPP and takes its splits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ def place(
     """Every record under its split, in the given order.
 
     Args:
-        fractions: the share of each split that is drawn where it is missing; None: none is drawn.
+        fractions: the share of each split if it is missing; None: draw no split.
     """
     names = {record.split for record in records}
     if fractions is not None and records and all(record.drawn for record in records):
@@ -92,7 +92,7 @@ def _band(record: CodeRecord) -> int:
 
 
 HARDEST = 60
-"""Statements of a solution from which on a task counts as hardest."""
+"""Statements of a solution at which a task counts as hardest."""
 
 
 @dataclass
@@ -148,23 +148,22 @@ class Code(HasEditTests, options.Code):
 
     @cached_property
     def _entry_points(self) -> dict[str, str]:
-        """By task, as far as they were asked for."""
         return {}
 
     def gold_completion(self, task: Task) -> str | None:
         return None if task.gold is None else fenced(task.gold, "python")
 
     def is_complete(self, text: str) -> bool:
-        """With the fence that closes a block with what some task asks for: another block may be a helper, before the answer."""
+        """True at the fence that closes a block with a wanted name. Another block may be a helper before the answer."""
         return block_closes(text, lambda block: defines(block, self._names))
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        """What tasks ask for, the empty name among them if the data do not say it."""
+        """The wanted names of all tasks; the empty name if the data do not name it."""
         return frozenset(self._entry_point(record).partition(".")[0] for record in self._records)
 
     def entry_point(self, task: Task) -> str:
-        """The function that a task asks for: the set says it, or its tests and its gold do; empty where nothing does."""
+        """The wanted function of a task: from the set, or from its tests and its reference solution; else empty."""
         return self._entry_point(self._record_of[task.id])
 
     @staticmethod
@@ -179,11 +178,11 @@ class Code(HasEditTests, options.Code):
         )
 
     def strata(self, task: Task) -> Mapping[str, str]:
-        """The style of the instruction, where the data hold two."""
+        """The style of the instruction, if the data have two."""
         return {"instruction": self._record_of[task.id].style} if self.instruction == "both" else {}
 
     def edit_with_tests(self, task: Task, program: str) -> EditWithTests | None:
-        """With the line end between the two that CanItEdit's runner puts there, in place of the program's last."""
+        """As CanItEdit's runner joins them: one line end between program and tests, in place of the program's last."""
         record, after = self._record_of[task.id], program.removesuffix("\n")
         if not record.script or not isinstance(record.inputs, CodeInputs):
             return None
@@ -225,14 +224,14 @@ class Code(HasEditTests, options.Code):
         )
 
     def _why_not(self, record: CodeRecord) -> str:
-        """Why a record is no task here; empty where it is one."""
+        """The reason for which a record is left out; empty if it is a task."""
         if (why := self._formless(record)) or record.cases is None:
             return why
         answer = "" if self.weak else fixed_answer(record.cases, self._form)
         return f"{WEAK}: {answer}" if answer else ""
 
     def _formless(self, record: CodeRecord) -> str:
-        """Why a record has no problem that the verifier takes."""
+        """The reason for which a record has no problem in the verifier's form."""
         if self._form == "pytest" or (self._form == EITHER and record.cases is None):
             return record.why_no_tests if record.tests is None else ""
         return record.why_no_cases if record.cases is None else ""
@@ -252,10 +251,10 @@ class Code(HasEditTests, options.Code):
 
 
 def programs_at(path: Path, judge: str, **options: Any) -> Code | None:
-    """The set at a path, with its splits; None if rows of `data=problems` are there, or nothing that can be read.
+    """The set at a path, with its splits; None if the path has rows of `data=problems` or no readable set.
 
     Args:
-        judge: as the option, and `options` likewise.
+        judge: the option of this name, like `options`.
     """
     found = sets_at(path)
     own = found.get(OWN_ROWS.name, ())

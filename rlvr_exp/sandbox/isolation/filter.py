@@ -1,6 +1,6 @@
-"""Seccomp: the filter through which a candidate's system calls pass; every container lets a process add one.
+"""Seccomp: the filter of a candidate's system calls; every container lets a process add one.
 
-Calls outside an allow-list fail with EPERM, so that code which only tries continues; calls newer than the list
+Calls outside an allow-list fail with EPERM, so that code that only tries continues; calls newer than the list
 fail with ENOSYS, so that libraries use the older call. Calls of another machine's table end the process. Standard
 library only.
 """

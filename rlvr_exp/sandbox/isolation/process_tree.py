@@ -1,4 +1,4 @@
-"""Process trees, read from /proc: the processes below this process, what they use, and their end. Standard library
+"""Process trees, read from /proc: the processes below this process, their usage, and their end. Standard library
 only."""
 
 import os
@@ -14,7 +14,7 @@ _UNTOLD_S = 1e-5
 
 @dataclass(frozen=True)
 class Usage:
-    """The usage of a tree. Memory is what its processes hold besides pages of files."""
+    """The usage of a tree. Memory is the memory that its processes hold besides pages of files."""
 
     tasks: int
     """Threads and processes."""
@@ -64,7 +64,7 @@ class Processes:
         return Usage(tasks, len(pids), cpu / _TICKS, memory_kb)
 
     def waited_s(self, pidfd: int, cpu_s: float) -> float | None:
-        """How long the threads of a process have waited for a core. None where that is unknown: one of them runs,
+        """How long the threads of a process have waited for a core. None if that is unknown: one of them runs,
         is about to or waits for a disk, the kernel keeps no such account, or a thread that has ended took its share
         of `cpu_s`, all that the process used, with it."""
         ran = waited = 0

@@ -1,7 +1,8 @@
-"""The tests that a suite's text promises, and its uses of the solution, read from its syntax tree by the trusted parent: none of it is executed.
+"""The tests that a suite's text promises, and its uses of the solution, read by the trusted parent from its syntax tree.
 
-`shape_of` lists the tests. A run must report every test promised here; so no solution can remove tests from a suite. Skips and expected failures
-that the text itself decides, independently of the solution, are not counted; all others are tests that did not pass.
+None of it is executed. `shape_of` lists the tests. A run must report every test promised here; so no solution can remove
+tests from a suite. Skips and expected failures that the text itself decides, independently of the solution, are not
+counted; all others are tests that did not pass.
 
 `uses_of` lists the names that the suite takes from its solution, the classes among them, and the state that both sides
 must share. A name means a class if the text treats it as a class (isinstance, deriving, an attribute of the class, an
@@ -38,7 +39,7 @@ class Test:
 
     name: str
     counted: bool
-    """False where its own marks skip it or expect it to fail, whatever the solution is."""
+    """False if its own marks skip it or expect it to fail, whatever the solution is."""
     marked_parameters: bool
     """Some of its parameters have their own marks."""
 
@@ -213,7 +214,7 @@ class Uses:
     classes: tuple[str, ...]
     """Classes whose instances it compares with plain data."""
     stars: tuple[str, ...]
-    """Names that it reads and does not bind: what a star import may define."""
+    """Names that it reads and does not bind: a star import may define them."""
     words: tuple[str, ...]
     """Its words of `ambient.VOCABULARY`."""
     threads: bool
@@ -222,18 +223,19 @@ class Uses:
 
 @lru_cache(256)
 def uses_of(texts: tuple[str, ...]) -> Uses:
-    """The uses of all files of a suite. Raises SyntaxError, ValueError for what is no Python."""
+    """The uses of all files of a suite. Raises SyntaxError, ValueError for a text that is no Python."""
     trees = [ast.parse(text) for text in texts]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    bound = {name for node in nodes for name in _bound(node)}
+    bound = {name for node in nodes for name in bound_names(node)}
     words = {word for text in texts for word in WORD.findall(text)} & VOCABULARY
     threads = any(_THREADS.search(text) for text in texts)
     classes = sorted(set(_classes(nodes)))
     return Uses(tuple(classes), tuple(sorted(read - bound - set(dir(builtins)))), tuple(sorted(words)), threads)
 
 
-def _bound(node: ast.AST) -> Iterator[str]:
+def bound_names(node: ast.AST) -> Iterator[str]:
+    """Names that a node binds by itself."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         yield node.name
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -291,7 +293,7 @@ def _named(node: ast.AST) -> Iterator[str]:
 
 def _as_objects(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.Call]:
     """Calls of capitalised names whose results are used as no plain result is: by an attribute of their own, in a
-    sum or an order with something else, as a container, compared with each other or with what they were built from."""
+    sum or an order with something else, as a container, compared with each other or with their own arguments."""
     if isinstance(node, ast.Attribute):
         call = _construction(node.value, variables)
         if call and node.attr not in _OF_PLAIN:
@@ -328,7 +330,7 @@ def _operands(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.Cal
 def _compared_to(
     node: ast.Compare, variables: dict[str, ast.Call]
 ) -> Iterator[tuple[ast.Call | None, list[ast.expr], ast.cmpop]]:
-    """(instance, what it is compared with, operator before it) of each side."""
+    """(instance, the other sides, operator before it) of each side."""
     sides = [node.left, *node.comparators]
     for at, side in enumerate(sides):
         operator = node.ops[at - 1] if at else node.ops[0] if isinstance(node.ops[0], _ORDERS) else ast.Eq()

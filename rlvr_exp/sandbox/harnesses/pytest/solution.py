@@ -14,7 +14,7 @@ from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.pytest.ambient import Ambient
 from rlvr_exp.sandbox.harnesses.pytest.peer import Channel, Gone, Peer
 from rlvr_exp.sandbox.harnesses.pytest.rules import Trusting
-from rlvr_exp.sandbox.harnesses.pytest.support_files import settle
+from rlvr_exp.sandbox.harnesses.pytest.texts import settle
 
 NAME = "solution"
 _OWN = frozenset((NAME, "__main__"))

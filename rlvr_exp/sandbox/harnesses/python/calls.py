@@ -1,4 +1,4 @@
-"""The harness of `python_io`: what runs inside a candidate's own process. Reports data, judges nothing.
+"""The harness of `python_io`: it runs inside a candidate's own process. Reports data, judges nothing.
 
 The candidate is compiled once and executed freshly for each case: as the module `candidate` whose entry point is
 called, or, without an entry point, as a complete program (programs.py). A case's record is sent as soon as it is known,
@@ -59,7 +59,7 @@ def pack(code: str, entry_point: str, cases: Sequence[bytes], limit: int, cap: i
 
 
 def run(payload: bytes, send: Send) -> None:
-    """Called once in a fresh fork, which ends right after."""
+    """Called once in a fresh fork that ends right after."""
     head, *cases = _unpack(payload)
     source, entry_point, limit, shown, case_cpu_s = wire.decode_native(head)
     source = source.removeprefix("\ufeff")
@@ -78,12 +78,12 @@ def run(payload: bytes, send: Send) -> None:
             break
     else:
         reporter.done()
-    os._exit = _exit  # even where the candidate replaced it: this process must end
+    os._exit = _exit  # even if the candidate replaced it: this process must end
 
 
 def rehearse() -> None:
-    """In the zygote, before any fork: run sample candidates and keep spare parts, so that a fork shares what it would
-    otherwise create or adapt itself. The kernel copies each page that a fork writes to, which is most of its cost."""
+    """In the zygote, before any fork: run sample candidates and keep spare parts, so that a fork shares the objects that
+    it would otherwise create or adapt itself. Most of a fork's cost is the kernel's copies of pages that it writes to."""
     before = [sys.modules.get(name) for name in _REPLACED]
     cases = [pack_case((number, [float(number), "x", None, True])) for number in range(4)]
     for code in _REHEARSED:
@@ -255,7 +255,7 @@ def has_side_effects(code: CodeType) -> bool:
     """Whether the compiled code can change its process: an import, a written attribute or global, a name that begins with
     an underscore, a builtin that does more than compute. Conservative.
 
-    A wrong "no" would keep state for the next case of the same candidate, which does not affect the verdict
+    A wrong "no" would keep state for the next case of the same candidate, without effect on the verdict
     (state_reset explains why): this decides speed alone.
     """
     if _WRITES & set(code.co_code[::2]):

@@ -56,7 +56,11 @@ class Program:
         module = state_reset.new_module("__main__")
         sys.modules["builtins"].open = _open  # the candidate's own, of this case
         try:
-            self._report(index, self._run(module.__dict__), output)
+            if code := self._run(module.__dict__):
+                self._reporter.error(index, "exception", f"exit code {code}")
+            else:
+                data = os.pread(output, os.fstat(output).st_size, 0)
+                self._reporter.value(index, _decoded(data))
         except CaseTimeout:
             raise
         except wire.TooLarge:
@@ -68,7 +72,11 @@ class Program:
                 self._reporter.fault(index, fault)
         finally:
             module.__dict__.clear()
-            self._close_streams(output)
+            # Streams that still hold text are flushed, so that it does not reach the next case's output.
+            sys.stdin = sys.__stdin__ = _OWN_STDIN
+            sys.stdout = sys.__stdout__ = self._stdout
+            gc.collect()
+            os.close(output)
         return True
 
     def _run(self, names: dict[str, Any]) -> int:
@@ -85,22 +93,8 @@ class Program:
         atexit._run_exitfuncs()
         _flush(sys.stdout, original)
         _end(names, sys.stdout, original)
-        _flush(original)  # another object may need what is gone now
+        _flush(original)  # another object may need an object that is gone now
         return code
-
-    def _report(self, index: int, code: int, output: int) -> None:
-        if code:
-            self._reporter.error(index, "exception", f"exit code {code}")
-            return
-        data = os.pread(output, os.fstat(output).st_size, 0)
-        self._reporter.value(index, _decoded(data))
-
-    def _close_streams(self, output: int) -> None:
-        """Flush streams that still hold text, so that it does not reach the next case's output."""
-        sys.stdin = sys.__stdin__ = _OWN_STDIN
-        sys.stdout = sys.__stdout__ = self._stdout
-        gc.collect()
-        os.close(output)
 
 
 def _decoded(data: bytes) -> str | bytes:
@@ -118,8 +112,8 @@ def _flush(*streams: Any) -> None:
 
 
 def _end(names: dict[str, Any], *streams: Any) -> None:
-    """The module's end: finalizers run while what they use is still there, and a file that nobody closed is flushed."""
-    for name in [name for name, value in names.items() if _has_finalizer(value)]:
+    """The module's end: finalizers run while the objects that they use exist, and a file that nobody closed is flushed."""
+    for name in [name for name, value in names.items() if hasattr(type(value), "__del__")]:
         del names[name]
     gc.collect()
     _flush(*streams)
@@ -128,10 +122,6 @@ def _end(names: dict[str, Any], *streams: Any) -> None:
     gc.collect()
     names.clear()
     gc.collect()
-
-
-def _has_finalizer(value: Any) -> bool:
-    return hasattr(type(value), "__del__")
 
 
 def _open_streams(stdin: bytes) -> int:
@@ -151,7 +141,7 @@ def _open_streams(stdin: bytes) -> int:
 
 
 def _nameless_file() -> int:
-    """A file in the scratch without a name; not one of the standard descriptors, where the case before closed them."""
+    """A file in the scratch without a name; not one of the standard descriptors, if the case before closed them."""
     low = _open_descriptor(_STREAM, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     os.unlink(_STREAM)
     high = fcntl.fcntl(low, fcntl.F_DUPFD, 3)

@@ -67,7 +67,7 @@ calls.run(calls.pack(code, "f", [calls.pack_case((n,)) for n in range(6)], 1 << 
 sys.stdout.flush()
 out.write(json.dumps(sent))
 """
-ROOT = str(Path(__file__).resolve().parents[2])
+ROOT = str(Path(__file__).resolve().parents[4])
 
 
 def rehearsal(how: str, home: Path) -> tuple[str, list[str]]:

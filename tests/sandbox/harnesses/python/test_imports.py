@@ -6,7 +6,7 @@ from importlib import _bootstrap, import_module, invalidate_caches
 
 import pytest
 
-from rlvr_exp.sandbox.harnesses.python.imports import Imports
+from rlvr_exp.sandbox.harnesses.python.state_reset import Imports
 
 LAZY = """
 import sys
