@@ -50,7 +50,7 @@ def test_the_program_that_passes_most_valid_tests_is_chosen_and_its_chain_alone_
     assert found.stages == {"plan": "1. plan 2", "code": RIGHT}
     assert found.critiques == {"plan": "ok 1. plan", "code": "ok def siz"}
     assert engine.says.asked == {"plan": 4, "code": 4, "tests": 2, "plan?": 1, "code?": 1}
-    assert found.drawn == {"solver": 16, "tester": 8} and found.seconds > 0
+    assert found.drawn == {"solver": 16, "tester": 8}
 
 
 def test_hidden_tests_choose_nothing(verifier, tmp_path) -> None:
