@@ -64,11 +64,19 @@ def run(payload: bytes, send: Send) -> None:
     source, entry_point, limit, shown, case_cpu_s = wire.decode_native(head)
     source = source.removeprefix("\ufeff")
     reporter = Reporter(send, limit, source)
-    code = _compile(source, reporter)
-    if code is None:
+    try:
+        code = compile(source, SOURCE, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as fault:
+        # The parser reports its own full stack as MemoryError.
+        reporter.error(LOADING, "parse", reporter.describe(fault))
         return
     state_reset.begin(source)
-    cap = _output_cap(shown)
+    if _spare_cap:
+        cap = _spare_cap.pop()
+        cap.limit = shown
+    else:
+        cap = OutputCap(shown)
+        cap.open()
     one = _Function(code, entry_point, reporter) if entry_point else programs.Program(code, reporter)
     baseline = state_reset.Baseline(cap) if len(cases) > 1 and has_side_effects(code) else None
     for index, case in enumerate(cases):
@@ -98,17 +106,6 @@ def rehearse() -> None:
     _spare_cap[0].open()
 
 
-def _output_cap(shown: int) -> OutputCap:
-    """An open output cap: the spare, or a new one."""
-    if _spare_cap:
-        cap = _spare_cap.pop()
-        cap.limit = shown
-    else:
-        cap = OutputCap(shown)
-        cap.open()
-    return cap
-
-
 def _unpack(payload: bytes) -> list[bytes]:
     parts, at = [], 0
     while at < len(payload):
@@ -116,15 +113,6 @@ def _unpack(payload: bytes) -> list[bytes]:
         parts.append(payload[at + 4 : end])
         at = end
     return parts
-
-
-def _compile(source: str, reporter: Reporter) -> CodeType | None:
-    try:
-        return compile(source, SOURCE, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as fault:
-        # The parser reports its own full stack as MemoryError.
-        reporter.error(LOADING, "parse", reporter.describe(fault))
-        return None
 
 
 def _timed(case_cpu_s: float, one: Callable[[int, Any], bool], index: int, given: Any, reporter: Reporter) -> bool:
@@ -190,7 +178,10 @@ class _Function:
         reporter, returned = self._reporter, None
         try:
             returned = function(*args)
-            self._report(index, returned)
+            try:
+                reporter.value(index, returned)
+            except wire.NotPlain:
+                reporter.value(index, _to_plain(returned))
         except CaseTimeout:
             raise
         except wire.TooLarge as fault:
@@ -199,12 +190,6 @@ class _Function:
             reporter.error(index, "type", not_plain(returned, str(fault)))
         except BaseException as fault:  # as above
             reporter.fault(index, fault)
-
-    def _report(self, index: int, returned: Any) -> None:
-        try:
-            self._reporter.value(index, returned)
-        except wire.NotPlain:
-            self._reporter.value(index, _to_plain(returned))
 
 
 _SEQUENCES = (list, tuple, set, frozenset)
