@@ -45,7 +45,7 @@ def test_it_is_full_by_the_size_of_its_rows():
 
 
 def test_it_is_full_of_verdicts_that_wait_for_one_before_them(monkeypatch):
-    monkeypatch.setattr(ordered_futures, "MOST_WAITING", 5)
+    monkeypatch.setattr(futures_module, "MOST_WAITING", 5)
     flight, futures = in_flight(5)
     for future in futures[1:]:
         future.set_result(Verdict("passed"))
