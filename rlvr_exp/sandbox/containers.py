@@ -37,7 +37,7 @@ class Image:
     """The path of podman or docker."""
     name: str
     id: str
-    """Its content, by which it is started: a tag that moves during a run changes nothing."""
+    """Digest of its content. Containers start by it: a tag that moves during a run changes nothing."""
 
 
 def find_image(name: str, build: str) -> Image:

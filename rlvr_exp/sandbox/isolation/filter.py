@@ -201,7 +201,7 @@ METADATA = (
 )
 """Changes of a file that need only its owner's id, without the right to write it."""
 GROUPS = ("setsid", "setpgid")
-"""Calls by which a process leaves the group that ends with its candidate."""
+"""Calls that take a process out of the group that ends with its candidate."""
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """Column of a machine's numbers, and its name for the kernel."""
 

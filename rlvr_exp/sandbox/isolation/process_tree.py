@@ -9,7 +9,7 @@ from dataclasses import dataclass
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ASLEEP = "STt"
 _UNTOLD_S = 1e-5
-"""CPU time by which all threads together may fall short of their process: no thread that ended took less."""
+"""Most CPU time that all threads together may lack of their process's: no thread that ended took less."""
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ _REHEARSED = (
     "def solve(a, b:\n",
 )
 _TURNS = 16
-"""Number of calls after which Python's interpreter adapts a function to its argument types."""
+"""Number of calls until Python's interpreter adapts a function to its argument types."""
 _spare_cap: list[OutputCap] = []
 
 
@@ -361,7 +361,7 @@ def _nameless_file() -> int:
 
 
 def _open(file: Any, *args: Any, **options: Any) -> Any:
-    """The builtin, for programs that name their streams as files: these lead through /proc, which is closed."""
+    """The builtin, for programs that name their streams as files: these lead through /proc, and that is closed."""
     stream = _stream_of(file)
     return _open_file(file if stream is None else os.dup(stream), *args, **options)
 
