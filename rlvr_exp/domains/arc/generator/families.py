@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from rlvr_exp.domains.arc.generator.family import (
     DENSE,
@@ -44,7 +45,7 @@ def family(
     source: Source = DENSE,
     fits: Fits = lambda h, w: True,
     most_cells: int = 0,
-    **draws: How,
+    **draws: Any,
 ) -> None:
     """Register a family.
 
@@ -80,7 +81,7 @@ def _open(h: int, w: int) -> bool:
 # Colour: repaint by a cell's colour, or by how common colours are.
 
 
-def each(name: str, rule: str, source: Source = DENSE, **draws: How) -> None:
+def each(name: str, rule: str, source: Source = DENSE, **draws: Any) -> None:
     """Register a family of a rule over the cell, which the rule writes as `#`."""
     family(name, cells(rule.replace("#", "v")), grid(rule.replace("#", "g[r][c]")), source, **draws)
 
@@ -328,7 +329,7 @@ family(
 # Patterns: draw by position: lines, frames, checkers, triangles, symmetry, and halves laid over each other.
 
 
-def paint(name: str, rule: str, fits: Fits = _open, **draws: How) -> None:
+def paint(name: str, rule: str, fits: Fits = _open, **draws: Any) -> None:
     """Register a family that paints the cells of a rule over `r` and `c`. A rule with `h` or `w` has no short form."""
     short = "" if re.search(r"\b[hw]\b", rule) else numbered(f"A if {rule} else v")
     family(name, short, grid(f"A if {rule} else g[r][c]"), DENSE, fits, **draws, A=PAINT)
