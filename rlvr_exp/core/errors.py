@@ -1,7 +1,7 @@
-"""Failures that a person can act on, each with the exit code it ends the process with.
+"""Failures that a person can act on, each with the exit code of the process.
 
-Every message names what went wrong, where, what was found, what is allowed and what to do. A failure of any other class
-is a bug in this package: it keeps its traceback and ends with exit code 1.
+Every message names the fault, its place, the value, the allowed values and a remedy. A failure of any other class is a
+bug in this package: it keeps its traceback and ends with exit code 1.
 """
 
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ class RlvrError(Exception):
 
 @dataclass(frozen=True)
 class InputProblem:
-    """One thing wrong with what a person gave us: a configuration key, a file, a missing component."""
+    """One problem of the user's input: a configuration key, a file, a missing component."""
 
     where: str
     """The key's path, the file, or the command-line word."""
     what: str
-    """What is wrong, as a short clause."""
+    """The fault, as a short clause."""
     got: str = ""
     allowed: str = ""
     suggestion: str = ""

@@ -161,7 +161,6 @@ RESUME_MUTABLE = (
     "evaluation.batch_size",
     "evaluation.remember",
     "engine.memory_share",
-    "engine.drafts",
     "curriculum.override",
     "algorithm.max_steps",
     "algorithm.rollout_batch_size",

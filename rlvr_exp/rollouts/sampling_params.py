@@ -28,7 +28,6 @@ from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.core.seeds import Key
 from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.drafts import MOST
 from rlvr_exp.tasks.base import Domain
 
 PART = 256
@@ -160,8 +159,6 @@ class Logits:
     """(rows, vocabulary)"""
     rows: np.ndarray
     """(tokens,) the row of each token"""
-    sequences: int
-    """How many different completions the rows belong to."""
 
     def of_tokens(self) -> torch.Tensor:
         """(tokens, vocabulary)"""
@@ -251,8 +248,6 @@ class SamplingParams:
     """The most completions sampled at once; the completions of a prompt stay together."""
     completion_check: CompletionCheck | None = None
     """Ends a completion that the domain calls complete; it needs `decode`."""
-    drafts: int = MOST
-    """The most tokens of a completion that are guessed for one pass (rlvr_exp.rollouts.drafts); what is sampled is the same."""
     watch: Watch | None = None
 
     def completes(self, ids: Sequence[int]) -> bool:

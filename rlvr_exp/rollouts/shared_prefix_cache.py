@@ -511,10 +511,6 @@ class SharedPrefixCache:
         positions = np.repeat(self._lengths[self._owner[rows]] + used, counts_of) + offset
         return fed[first][fed[first] >= 0], positions, begins[row]
 
-    def forget(self, live: np.ndarray, counts: np.ndarray) -> None:
-        """The last `counts[i]` tokens of each completion are no part of it."""
-        self._used[live] -= counts
-
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float
     ) -> torch.Tensor:

@@ -1,9 +1,12 @@
-"""`benchmark=attention`: what each attention head of a policy looks at.
+"""Inside a network, on prompts of the data: the attention of its heads, and the embedding of tasks.
 
-Over prompts of the data: the token before (previous), and in grid puzzles, from a cell of an output grid, the same cell of
-its input grid, where both have one shape (same cell). Over random tokens that are repeated once, in the second half: the
-token behind the earlier occurrence (induction, the prefix-matching score of Olsson et al. 2022, arXiv:2209.11895) and that
-occurrence itself (copy). A score is the mean attention paid there, over prompts or sequences.
+`benchmark=attention`. Over prompts of the data: the token before (previous), and in grid puzzles, from a cell of an output
+grid, the same cell of its input grid if both have one shape (same cell). Over random tokens that are repeated once, in the
+second half: the token behind the earlier occurrence (induction, the prefix-matching score of Olsson et al. 2022,
+arXiv:2209.11895) and that occurrence itself (copy). A score is the mean attention paid there, over prompts or sequences.
+
+`benchmark=embedding`. A prompt's embedding is the last layer's output at its last token, from which the answer's first
+token is drawn. Its mean measures the likeness of groups of tasks.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,8 +34,8 @@ Scores = Mapping[str, Sequence[torch.Tensor]]
 """By measure, of each prompt or sequence: (layers + 1, heads), the last of a uniform head."""
 
 
-def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
-    """A table of heads, and each score with its interval; a picture of them is written beside.
+def attention(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
+    """A table of heads, and each score with its interval. Draws the table as a picture, too.
 
     Raises:
         InputError: the policy words prompts as chat, or the split has no tasks.
@@ -47,11 +50,24 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
     policy.model.eval()
     scores = {**_of_sequences(policy, config), **_of_prompts(policy, config, context)}
     means = {name: torch.stack([*found]).mean(0) for name, found in scores.items()}
-    drawing = dots(
-        "Attention of heads: the larger a dot, the more", {name: mean[:-1].tolist() for name, mean in means.items()}
-    )
-    drawing.write(context.directory / "benchmark")
-    return _table(means), dict(_metrics(scores))
+    shown = {name: mean[:-1].tolist() for name, mean in means.items()}
+    dots("Attention of heads: the larger a dot, the more", shown).write(context.directory / "benchmark")
+    rows, heads = next(iter(means.values())).shape
+    places = [(layer, head) for layer in range(rows - 1) for head in range(heads)]
+    lines = [f"| layer, head | {' | '.join(means)} |", f"|{' --- |' * (len(means) + 1)}"]
+    for layer, head in places:
+        lines.append(
+            f"| {layer}, {head} | {' | '.join(f'{float(mean[layer, head]):.3f}' for mean in means.values())} |"
+        )
+    lines.append(f"| {UNIFORM} | {' | '.join(f'{fmean(mean[-1].tolist()):.3f}' for mean in means.values())} |")
+    metrics: dict[str, Any] = {}
+    for name, found in scores.items():
+        values = torch.stack([*found])
+        for layer, head in places:
+            estimate = Estimate(*mean_interval(values[:, layer, head].tolist()))
+            metrics[f"{name}/layer_{layer}_head_{head}"] = estimate._asdict()
+        metrics[f"{name}/{UNIFORM}"] = Estimate(*mean_interval(values[:, -1, 0].tolist()))._asdict()
+    return "\n".join(lines), metrics
 
 
 def _of_sequences(policy: Policy, config: Config) -> Scores:
@@ -122,25 +138,26 @@ def _paid(heads: torch.Tensor, places: Places) -> torch.Tensor:
     return heads[:, :, later, earlier].mean(-1)
 
 
-def _metrics(scores: Scores) -> Iterator[tuple[str, dict[str, float]]]:
-    for name, found in scores.items():
-        values = torch.stack([*found])
-        for layer, head in _heads(values[0]):
-            estimate = Estimate(*mean_interval(values[:, layer, head].tolist()))
-            yield f"{name}/layer_{layer}_head_{head}", estimate._asdict()
-        yield f"{name}/{UNIFORM}", Estimate(*mean_interval(values[:, -1, 0].tolist()))._asdict()
+@torch.no_grad()
+def embedding(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
+    """The mean embedding of the first prompts of a split, a number for each unit of the hidden state.
 
-
-def _heads(of_one: torch.Tensor) -> Iterator[tuple[int, int]]:
-    layers, heads = of_one.shape
-    return ((layer, head) for layer in range(layers - 1) for head in range(heads))
-
-
-def _table(means: Mapping[str, torch.Tensor]) -> str:
-    first = next(iter(means.values()))
-    lines = [f"| layer, head | {' | '.join(means)} |", f"|{' --- |' * (len(means) + 1)}"]
-    for layer, head in _heads(first):
-        values = " | ".join(f"{float(mean[layer, head]):.3f}" for mean in means.values())
-        lines.append(f"| {layer}, {head} | {values} |")
-    uniform = " | ".join(f"{fmean(mean[-1].tolist()):.3f}" for mean in means.values())
-    return "\n".join([*lines, f"| {UNIFORM} | {uniform} |"])
+    Raises:
+        InputError: the split has no task whose prompt fits.
+    """
+    policy, domain, options = load_policy(config.model, config.seed), build(config.data), config.benchmark
+    tasks = domain.splits().get(options.split, ())[: options.tasks]
+    policy.model.eval()
+    found: list[torch.Tensor] = []
+    for done, task in enumerate(tasks):
+        context.progress(kind="phase", name="prompts", done=done, total=len(tasks))
+        ids = policy.encode_prompt(domain.task_prompt(task))
+        if len(ids) <= min(policy.max_tokens, config.model.max_prompt_tokens):
+            given = torch.tensor([ids], device=policy.model.device)
+            states = policy.model(input_ids=given, output_hidden_states=True, use_cache=False).hidden_states
+            found.append(states[-1][0, -1].double().cpu())
+    if not found:
+        what, sizes = "no task with a prompt that fits", ", ".join(domain.sizes())
+        raise InputError(InputProblem("benchmark.split", what, options.split, sizes, "", "model.max_prompt_tokens=N"))
+    mean = torch.stack(found).mean(0).tolist()
+    return f"mean embedding of {len(found)} prompts: {len(mean)} numbers", {"prompts": len(found), "mean": mean}
