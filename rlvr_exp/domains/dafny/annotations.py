@@ -250,12 +250,12 @@ _BLANKS, _ENDS = " \t", "\r\n"
 Span = tuple[int, int]
 
 
-def erased(body: str, proofs: Collection[str], goes: Callable[[str], bool] | None = None) -> str:
+def erased(body: str, proofs: Collection[str], goes: Callable[[str], bool] = lambda comment: False) -> str:
     """A method's body without annotations, braces included.
 
     Args:
         proofs: names of the program's lemmas and ghost methods.
-        goes: decides by the text of a comment whether it is part of annotations; no comment is if not given.
+        goes: decides by the text of a comment whether it is part of annotations.
 
     Raises:
         Unbalanced: brackets do not match.
@@ -263,7 +263,7 @@ def erased(body: str, proofs: Collection[str], goes: Callable[[str], bool] | Non
     found = places(body)
     spans = [(found[a][0], found[b - 1][1]) for a, b in annotations(tokens(plain(body)), proofs)]
     at = 0
-    for piece in pieces(body) if goes is not None else ():
+    for piece in pieces(body):
         comment = piece.text.rstrip()
         within = any(start <= at < stop for start, stop in spans)
         if not piece.token and piece.text[0] == "/" and not within and goes(comment):

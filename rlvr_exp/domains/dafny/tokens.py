@@ -10,7 +10,7 @@ set. Bars, comprehensions, `match` and let-expressions are followed as far as ne
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 ERROR = "\x00"
@@ -135,6 +135,19 @@ def places(text: str) -> list[tuple[int, int]]:
         offsets = [*inside, len(text)]
     found, starts = tokens_with_starts(plain(text))
     return [(offsets[at], offsets[at + len(token)]) for token, at in zip(found, starts, strict=True)]
+
+
+def with_inserted(text: str, before: Mapping[int, str], left_out: Collection[int] = ()) -> str:
+    """The text with words inserted before some of its tokens, by their index, and without others."""
+    parts: list[str] = []
+    index = 0
+    for piece in pieces(text):
+        if piece.token:
+            parts.append(before.get(index, ""))
+            index += 1
+        if not piece.token or index - 1 not in left_out:
+            parts.append(piece.text)
+    return "".join([*parts, before.get(index, "")])
 
 
 def _comment_end(text: str, at: int) -> int:
