@@ -5,14 +5,15 @@ item moves at most a few others, all of its own family. Folds depend on the item
 seed matters. Items of one group, such as near-duplicates, are never separated.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import floor
 from typing import Protocol, TypeVar
 
 from rlvr_exp.config.names import suggest
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import stream, uniform
 from rlvr_exp.tasks.rows import SPLITS
 
@@ -68,6 +69,47 @@ def tied(contents: Mapping[str, Sequence[str]]) -> dict[str, str]:
             low, high = sorted((root(own[0]), root(content)))
             parent[high] = low
     return {key: root(own[0]) for key, own in contents.items()}
+
+
+class Placed(Protocol):
+    """A row that may say its split."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def family(self) -> str: ...
+    @property
+    def split(self) -> str: ...
+
+
+PlacedRow = TypeVar("PlacedRow", bound=Placed)
+
+
+def placed(
+    rows: Sequence[PlacedRow],
+    contents: Callable[[PlacedRow], Sequence[str]],
+    key: Callable[[PlacedRow], Sequence[str]],
+    fractions: tuple[float, float],
+    seed: int,
+) -> dict[str, list[PlacedRow]]:
+    """Every row under its split, with the split in it: its own, or one that is drawn.
+
+    Args:
+        rows: dataclasses; of one that says no split, `split` is empty.
+        contents: rows that share a content are drawn together.
+        key: the texts whose hash decides the draw.
+        fractions: shares of test and dev in the rows that are drawn.
+    """
+    free = {row.id: row for row in rows if not row.split}
+    groups = tied({name: contents(row) for name, row in free.items()})
+    keys = {name: content_hash(key(row)) for name, row in free.items()}
+    items = [Item(keys[name], groups[name], row.family) for name, row in free.items()]
+    parts = split(items, fractions, seed) if items else {}
+    found: dict[str, list[PlacedRow]] = {name: [] for name in SPLITS}
+    for row in rows:
+        name = row.split or ("test", "dev", "train")[parts[keys[row.id]]]
+        found[name].append(replace(row, split=name))  # type: ignore[type-var]  # A protocol cannot name dataclasses.
+    return {name: kept for name, kept in found.items() if kept}
 
 
 def _family(heads: Sequence[Item], fractions: Sequence[float], seed: int) -> dict[str, int]:

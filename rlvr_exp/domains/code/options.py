@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlvr_exp.config.benchmark import Benchmark, FromPath
-from rlvr_exp.config.data import Data, fraction_problems
+from rlvr_exp.config.data import SplitData
 from rlvr_exp.config.names import near_path
 from rlvr_exp.config.options import JUDGES, configures, option
 from rlvr_exp.core.errors import InputProblem
@@ -36,7 +36,7 @@ class CodePrompt:
 
 @configures("rlvr_exp.domains.code.tasks.Code")
 @dataclass
-class Code(Data):
+class Code(SplitData):
     """Programs to write, to repair and to edit, from public sets in their own formats or rows of your own; `path` is
     needed."""
 
@@ -49,13 +49,6 @@ class Code(Data):
     draw_splits: bool = True
     """Draw missing splits from the splits of the set. false: use only its own splits, so that a set of one split is all
     `test`."""
-    dev_fraction: float = option(0.1, low=0, high=1)
-    """Share of the tasks to draw from that becomes `dev`."""
-    test_fraction: float = option(0.1, low=0, high=1)
-    """Share of the tasks to draw from that becomes `test`."""
-    seed: int = option(0, low=0)
-    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
-    same tasks."""
     prompt: CodePrompt = field(default_factory=CodePrompt)
     """The wording of a task."""
     weak: bool = False
@@ -63,7 +56,7 @@ class Code(Data):
 
     def problems(self) -> list[InputProblem]:
         if self.path:
-            return [*super().problems(), *fraction_problems(self)]
+            return super().problems()
         remedy = "data.path=DIR, a folder or file of one of the sets in its own format, or of rows of your own (docs/own_problems.md)"
         remedy += "; data=problems has an embedded corpus"
         return [InputProblem("path", "no code set comes with rlvr_exp", "nothing", ", ".join(CODE_SETS), "", remedy)]
