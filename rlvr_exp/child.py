@@ -1,5 +1,5 @@
 """A child process of a run: `python -m rlvr_exp.child RUN_DIR PROGRESS_FD LIFE_FD`, started by the parent, once
-per rank (rlvr_exp.launch.process_environment).
+per rank (rlvr_exp.launch.children).
 
 Runs the stage of RUN_DIR/config.yaml, writes summary.json, and maps failures to exit codes. Knows no stage by name.
 """
@@ -24,12 +24,11 @@ from rlvr_exp.config.schema import STAGES, Config
 from rlvr_exp.core import hashing
 from rlvr_exp.core.errors import DONE, FAULT, InputError, RlvrError
 from rlvr_exp.core.secrets import Masking, masked
-from rlvr_exp.launch.children import hold_lifeline
-from rlvr_exp.launch.process_environment import hide_unused_packages, own_directory, rank
+from rlvr_exp.launch.children import hide_unused_packages, hold_lifeline, own_directory, rank
 from rlvr_exp.launch.watchdog import watched
 from rlvr_exp.records.context import RunContext, StageResult, write_summary
 from rlvr_exp.records.directory import unwritable
-from rlvr_exp.records.fingerprint import flat
+from rlvr_exp.records.manifest import flat
 from rlvr_exp.training.torch_distributed import joined
 
 FILES = "rlvr_exp.records.tracking.Files"

@@ -1,1 +1,1 @@
-"""How fast the project is, measured on the user's own machine: paired, interleaved, against what people use today."""
+"""Benchmarks on the user's own machine: speed in interleaved pairs against common tools, memory, and known results."""

@@ -175,7 +175,6 @@ def _timed(side: Side, candidates: Sequence[Any]) -> tuple[float, list[str]]:
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Markdown that reads well as text."""
     heads = ("contest", "against", "ours, verdicts/s", "theirs", "ratio [95%]", "floor", "disagree", "holds")
     rows = [
         (
@@ -190,11 +189,14 @@ def table(outcomes: Sequence[Outcome]) -> str:
         )
         for outcome in outcomes
     ]
-    widths = [max(len(row[column]) for row in (heads, *rows)) for column in range(len(heads))]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-        for row in (heads, *rows)
-    ]
-    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
     notes = [f"{outcome.name}: {outcome.note}" for outcome in outcomes if outcome.note]
-    return "\n".join([lines[0], rule, *lines[1:], *notes])
+    return "\n".join([*aligned([heads, *rows]), *notes])
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table, the first of which are the headings, that reads well as text."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
+    ]
+    return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]

@@ -1,4 +1,4 @@
-"""`benchmark=gradient_variance`: how far the gradients of one policy scatter from batch to batch, by REINFORCE's baseline.
+"""`benchmark=gradient_variance`: the scatter of one policy's gradients from batch to batch, by REINFORCE's baseline.
 
 The weights stay as they are. Every baseline's gradients are of the same completions, so that they differ in nothing else.
 The variance is the trace of the covariance of a batch's gradient, |g_i - mean|^2 summed over n - 1; the signal |E g|^2 is
@@ -17,7 +17,7 @@ import torch
 
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.trainer import PolicyTrainer
-from rlvr_exp.benchmarks.bench import Bench
+from rlvr_exp.benchmarks.sides import Bench
 from rlvr_exp.config import benchmark as options
 from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import GuardStop
@@ -27,14 +27,14 @@ from rlvr_exp.training.learner import Learner
 
 
 class GradientNoise(NamedTuple):
-    """Of the gradients of several batches."""
+    """Variance and signal of the gradients of several batches."""
 
     variance: float
     signal: float
 
     @property
     def scale(self) -> float | None:
-        """Batches; None where the signal is lost in the noise of its estimate."""
+        """Batches; None if the signal is lost in the noise of its estimate."""
         return self.variance / self.signal if self.signal > 0 else None
 
 

@@ -1,85 +1,257 @@
-"""`benchmark=landscape`: the loss of gold answers around a policy, and on the straight line to another one.
+"""`benchmark=landscape`: the loss of reference answers around a policy, and on the straight line to another one.
 
 Random slices in one and two dimensions, the line with its barrier, the plane through both, the largest eigenvalues of the
-Hessian, and statistics of the gradients of batches, as a table and as drawings. The weights stay as they are; everything
-depends on the seed and the tasks alone.
+Hessian, and statistics of the gradients of batches, as a table and as drawings. The policy's own weights never change;
+everything depends on the seed and the tasks alone.
+
+A task's loss is the mean negative log-likelihood of its answer's tokens, in nats; the loss is the mean over tasks. It is
+computed in 32 bits, and in attention's plain form, the one that can be differentiated twice.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from statistics import fmean
 from typing import Any
 
+import numpy
 import torch
+from scipy.sparse.linalg import LinearOperator, eigsh
+from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.utils.rnn import pad_sequence
 
 from rlvr_exp.algorithms.gradients import place_of
-from rlvr_exp.algorithms.sft import Examples
+from rlvr_exp.algorithms.sft import IGNORED, Example, Examples, length
 from rlvr_exp.benchmarks.gradient_variance import gradient_noise
-from rlvr_exp.benchmarks.landscape_loss import (
-    GoldLoss,
-    Weights,
-    barrier,
-    filter_normalised,
-    fixed_weights,
-    flat,
-    largest_eigenvalues,
-    moved,
-    places,
-    trained_weights,
-)
 from rlvr_exp.config import benchmark as options
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.seeds import derive
 from rlvr_exp.core.statistics import Estimate
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.report.plots import Curve, Drawing, curves, heat_map
 from rlvr_exp.tasks.base import Domain, Task
 
+Weights = Mapping[str, torch.Tensor]
+"""By parameter name: a point, or a direction, in the space of the trained weights."""
+
+
+def trained_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Copies of the trained weights, in 32 bits."""
+    return {name: value.detach().float().clone() for name, value in model.named_parameters() if value.requires_grad}
+
+
+def moved(weights: Weights, steps: Iterable[tuple[float, Weights]]) -> dict[str, torch.Tensor]:
+    """The point that is `size` times each direction away."""
+    found = dict(weights)
+    for size, direction in steps:
+        found = {name: value + size * direction[name] for name, value in found.items()}
+    return found
+
+
+def flat(weights: Weights) -> torch.Tensor:
+    """(size,)"""
+    return torch.cat([value.flatten() for value in weights.values()])
+
+
+def shaped(vector: torch.Tensor, like: Weights) -> dict[str, torch.Tensor]:
+    """The inverse of `flat`."""
+    parts = vector.split([value.numel() for value in like.values()])
+    return {name: part.view_as(value) for (name, value), part in zip(like.items(), parts, strict=True)}
+
+
+class GoldLoss:
+    """
+    Args:
+        examples: one a task, at least as many as there are batches.
+        batches: each has nearly equally many tasks, of all lengths.
+    """
+
+    def __init__(self, model: torch.nn.Module, examples: Sequence[Example], batches: int):
+        self._model = model.eval()
+        self._fixed = {name: value.float() for name, value in fixed_weights(model).items() if value.is_floating_point()}
+        device = next(model.parameters()).device
+        ordered = sorted(range(len(examples)), key=lambda place: length(examples[place]))
+        self._places = [ordered[start::batches] for start in range(batches)]
+        self._batches = [_batch([examples[place] for place in places], device) for places in self._places]
+        self.tasks = len(examples)
+
+    def __call__(self, weights: Weights) -> torch.Tensor:
+        """(tasks,) losses in the order of the examples, on the CPU."""
+        found = torch.zeros(self.tasks)
+        with torch.no_grad(), _twice_differentiable():
+            for places, batch in zip(self._places, self._batches, strict=True):
+                found[places] = self._losses(weights, batch).cpu()
+        return found
+
+    def gradients(self, weights: Weights) -> Iterator[dict[str, torch.Tensor]]:
+        """Of each batch's mean loss."""
+        for batch in self._batches:
+            leaves = _leaves(weights)
+            with _twice_differentiable():
+                loss = self._losses(leaves, batch).mean()
+                found = torch.autograd.grad(loss, [*leaves.values()], materialize_grads=True)
+            yield dict(zip(leaves, found, strict=True))
+
+    def hessian_product(self, weights: Weights) -> Callable[[torch.Tensor], torch.Tensor]:
+        """From a vector of the size of all weights to the Hessian's product with it, by differentiating the gradient's product
+        with it (Pearlmutter 1994)."""
+
+        def product(vector: torch.Tensor) -> torch.Tensor:
+            direction, total = shaped(vector, weights), torch.zeros_like(vector)
+            for batch in self._batches:
+                leaves = _leaves(weights)
+                inputs = [*leaves.values()]
+                with _twice_differentiable():
+                    loss = self._losses(leaves, batch).sum() / self.tasks
+                    slopes = torch.autograd.grad(loss, inputs, create_graph=True, materialize_grads=True)
+                    along = sum((slope * direction[name]).sum() for name, slope in zip(leaves, slopes, strict=True))
+                    found = torch.autograd.grad(along, inputs, materialize_grads=True)
+                total += torch.cat([part.flatten() for part in found])
+            return total
+
+        return product
+
+    def _losses(self, weights: Weights, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """(tasks of the batch,)"""
+        given = {"attention_mask": batch["attention_mask"], "use_cache": False}
+        logits = functional_call(self._model, {**self._fixed, **weights}, (batch["input_ids"],), given).logits
+        labels = batch["labels"][:, 1:]
+        each = torch.nn.functional.cross_entropy(
+            logits[:, :-1].float().transpose(1, 2), labels, ignore_index=IGNORED, reduction="none"
+        )
+        return each.sum(1) / (labels != IGNORED).sum(1)
+
+
+def fixed_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The weights and buffers that training does not change."""
+    frozen = {name: value.detach() for name, value in model.named_parameters() if not value.requires_grad}
+    return frozen | dict(model.named_buffers())
+
+
+def _leaves(weights: Weights) -> dict[str, torch.Tensor]:
+    return {name: value.detach().requires_grad_() for name, value in weights.items()}
+
+
+@contextmanager
+def _twice_differentiable() -> Iterator[None]:
+    with sdpa_kernel(SDPBackend.MATH):
+        yield
+
+
+def _batch(examples: Sequence[Example], device: torch.device) -> dict[str, torch.Tensor]:
+    def padded(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
+        return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=value).to(device)
+
+    ids = [one["input_ids"] for one in examples]
+    return {
+        "input_ids": padded(ids, 0),
+        "attention_mask": padded([[1] * len(row) for row in ids], 0),
+        "labels": padded([one["labels"] for one in examples], IGNORED),
+    }
+
+
+TOLERANCE = 1e-3
+"""Relative error of an eigenvalue that ends the iteration. Products are computed in 32 bits."""
+RESTARTS = 1000
+"""Limit of Lanczos. ARPACK's own limit grows with the weights and overflows."""
+
+
+def filter_normalised(weights: Weights, seed: int, name: str) -> dict[str, torch.Tensor]:
+    """A random direction, each of whose rows has the norm of the weights' own row; 0 for norms and biases (Li et al. 2018,
+    arXiv:1712.09913, section 4, whose filters are rows here)."""
+    draw, found = torch.Generator().manual_seed(derive(seed, "landscape", name)), {}
+    for key, value in weights.items():
+        if value.dim() < 2:
+            found[key] = torch.zeros_like(value)
+            continue
+        rows = value.flatten(1)
+        drawn = torch.randn(rows.shape, generator=draw).to(rows)
+        found[key] = (drawn * (rows.norm(dim=1) / drawn.norm(dim=1))[:, None]).view_as(value)
+    return found
+
+
+def places(points: int, low: float, high: float) -> list[float]:
+    """Equally far apart, both ends among them."""
+    return [low + (high - low) * place / (points - 1) for place in range(points)]
+
+
+def barrier(at: Sequence[float], losses: Sequence[float]) -> tuple[float, float]:
+    """The largest rise of the loss on the way from 0 to 1 above the straight line between its ends, and its place (Entezari
+    et al. 2022, arXiv:2110.06296, definition 2.1). At the ends the rise is 0, so it is never negative."""
+    first, last = losses[0], losses[-1]
+    above = [loss - ((1 - t) * first + t * last) for t, loss in zip(at, losses, strict=True)]
+    where = max(range(len(above)), key=above.__getitem__)
+    return above[where], at[where]
+
+
+def largest_eigenvalues(
+    product: Callable[[torch.Tensor], torch.Tensor], like: torch.Tensor, count: int, seed: int
+) -> list[float]:
+    """The largest eigenvalues of a symmetric matrix that is known by its products, in falling order, by the implicitly
+    restarted Lanczos method of ARPACK, which orthogonalises against all vectors that it keeps.
+
+    Args:
+        like: a vector as the products take it; more than `count` numbers.
+
+    Raises:
+        ArpackNoConvergence: not found within RESTARTS.
+    """
+
+    def of(vector: numpy.ndarray) -> numpy.ndarray:
+        return product(torch.from_numpy(vector.ravel()).to(like)).double().cpu().numpy()
+
+    size = like.numel()
+    start = torch.randn(size, generator=torch.Generator().manual_seed(derive(seed, "landscape", "lanczos")))
+    operator = LinearOperator((size, size), matvec=of, dtype=numpy.float64)
+    found = eigsh(
+        operator,
+        count,
+        which="LA",
+        v0=start.double().numpy(),
+        maxiter=RESTARTS,
+        tol=TOLERANCE,
+        return_eigenvectors=False,
+    )
+    return sorted((float(value) for value in found), reverse=True)
+
+
 ALL = "all"
 
 
 def gradient_statistics(gradients: Iterable[Weights]) -> dict[str, dict[str, float | None]]:
-    """Of each place of the model, and of all of it: `norm` of the mean gradient, `noise_scale` in batches (None where the
+    """For each place of the model, and for all of it: `norm` of the mean gradient, `noise_scale` in batches (None if the
     signal is lost in the noise of its estimate), and `cosine`, the mean over pairs of batches.
 
     Args:
         gradients: two or more.
     """
-    products = _products(gradients)
-    products[ALL] = torch.stack([*products.values()]).sum(0)
-    return {place: _statistics(products[place]) for place in sorted(products)}
-
-
-def _products(gradients: Iterable[Weights]) -> dict[str, torch.Tensor]:
-    """By place, the (batches, batches) products of all pairs."""
-    parts: dict[str, list[torch.Tensor]] = {}
+    rows: dict[str, list[torch.Tensor]] = {}
     for gradient in gradients:
-        for place, part in _by_place(gradient).items():
-            parts.setdefault(place, []).append(part)
-    return {place: (rows := torch.stack(each)) @ rows.T for place, each in parts.items()}
-
-
-def _by_place(gradient: Weights) -> Mapping[str, torch.Tensor]:
-    parts: dict[str, list[torch.Tensor]] = {}
-    for name, value in gradient.items():
-        parts.setdefault(place_of(name), []).append(value.double().flatten().cpu())
-    return {place: torch.cat(each) for place, each in parts.items()}
-
-
-def _statistics(products: torch.Tensor) -> dict[str, float | None]:
-    lengths = products.diagonal().sqrt()
-    cosines = products / (lengths[:, None] * lengths).clamp(min=torch.finfo(products.dtype).tiny)
-    others = ~torch.eye(len(products), dtype=torch.bool)
-    return {
-        "norm": float(products.mean().clamp(min=0).sqrt()),
-        "noise_scale": gradient_noise(products).scale,
-        "cosine": float(cosines[others].mean()),
-    }
+        parts: dict[str, list[torch.Tensor]] = {}
+        for name, value in gradient.items():
+            parts.setdefault(place_of(name), []).append(value.double().flatten().cpu())
+        for place, part in parts.items():
+            rows.setdefault(place, []).append(torch.cat(part))
+    # (batches, batches) products of all pairs.
+    products = {place: (stacked := torch.stack(each)) @ stacked.T for place, each in rows.items()}
+    products[ALL] = torch.stack([*products.values()]).sum(0)
+    found: dict[str, dict[str, float | None]] = {}
+    for place, each in sorted(products.items()):
+        lengths = each.diagonal().sqrt()
+        cosines = each / (lengths[:, None] * lengths).clamp(min=torch.finfo(each.dtype).tiny)
+        found[place] = {
+            "norm": float(each.mean().clamp(min=0).sqrt()),
+            "noise_scale": gradient_noise(each).scale,
+            "cosine": float(cosines[~torch.eye(len(each), dtype=torch.bool)].mean()),
+        }
+    return found
 
 
 DIRECTIONS = ("first", "second")
 BEYOND = (-0.5, 1.5)
-"""How far the plane through both policies reaches, in shares of the way between them."""
+"""Extent of the plane through both policies, in shares of the way between them."""
 Axis = tuple[Sequence[float], Weights]
-"""How many times a direction, and the direction."""
+"""Multiples of a direction, and the direction."""
 Progress = Callable[[str, int, int], None]
 
 
@@ -93,10 +265,10 @@ class Landscape(options.Landscape):
         seed: int,
         progress: Progress,
     ) -> dict[str, Any]:
-        """What was found, as `benchmark.json` has it.
+        """Measure the landscape; the result is `benchmark.json`.
 
         Args:
-            other: loads the policy of `benchmark.other`; called where one is given.
+            other: loads the policy of `benchmark.other`. Called only if that is set.
 
         Raises:
             InputError: fewer tasks with gold answers than batches, or the other policy has other weights.
@@ -125,7 +297,7 @@ class Landscape(options.Landscape):
         return found | {"eigenvalues": self._eigenvalues(loss, here, seed, progress)}
 
     def _line(self, loss: GoldLoss, here: Weights, there: Weights, progress: Progress) -> dict[str, Any]:
-        """Losses of all tasks at each point, so that whoever has several such lines can tell tasks from seeds."""
+        """Losses of all tasks at each point, so that several lines separate the spread of tasks from that of seeds."""
         at, losses = places(self.points, 0.0, 1.0), []
         for place, t in enumerate(at):
             progress("line", place, len(at))
@@ -166,31 +338,30 @@ def _plane(
 
 
 def _difference(here: torch.nn.Module, there: torch.nn.Module, path: str) -> dict[str, torch.Tensor]:
-    """From one model's trained weights to the other's. Raises InputError where they are not of one space, or one point."""
+    """From one model's trained weights to the other's. Raises InputError if their spaces differ or the points are equal."""
+
+    def refused(what: str) -> InputError:
+        return InputError(
+            InputProblem("benchmark.other", what, path, "another state of the trained weights of the policy")
+        )
+
     weights, others = trained_weights(here), trained_weights(there)
     shapes = [{name: tuple(value.shape) for name, value in one.items()} for one in (weights, others)]
     if shapes[0] != shapes[1]:
         names = sorted({name for name, _ in shapes[0].items() ^ shapes[1].items()})
-        raise _unlike(f"has other trained weights: {names[0]} and {len(names) - 1} more", path)
-    ours, theirs = fixed_weights(here), fixed_weights(there)
-    unequal = [name for name, value in ours.items() if not _equal(value, theirs.get(name))]
+        raise refused(f"has other trained weights: {names[0]} and {len(names) - 1} more")
+    theirs = fixed_weights(there)
+    unequal = [
+        name
+        for name, value in fixed_weights(here).items()
+        if name not in theirs or not torch.equal(value, theirs[name].to(value.device))
+    ]
     if unequal:
-        raise _unlike(
-            f"differs in weights that training does not change: {unequal[0]} and {len(unequal) - 1} more", path
-        )
+        raise refused(f"differs in weights that training does not change: {unequal[0]} and {len(unequal) - 1} more")
     found = {name: others[name].to(value.device) - value for name, value in weights.items()}
     if not any(value.any() for value in found.values()):
-        raise _unlike("has the same weights", path)
+        raise refused("has the same weights")
     return found
-
-
-def _equal(one: torch.Tensor, other: torch.Tensor | None) -> bool:
-    return other is not None and one.shape == other.shape and torch.equal(one, other.to(one.device))
-
-
-def _unlike(what: str, path: str) -> InputError:
-    allowed = "another state of the trained weights of the policy"
-    return InputError(InputProblem("benchmark.other", what, path, allowed))
 
 
 def metrics(found: Mapping[str, Any]) -> dict[str, float]:

@@ -1,10 +1,11 @@
-"""The limits of a machine: how fast it multiplies large matrices and reads memory, the arithmetic of an update, and the
-shortest time in which a batch can be sampled.
+"""The limits of a machine: its speed in products of large matrices and in reading memory, the arithmetic of an update, and
+the shortest time to sample a batch.
 """
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import nn
@@ -58,16 +59,15 @@ def matrix_flops(dtype: torch.dtype = torch.float32, device: str = "cpu") -> flo
     x, y = torch.randn((2, SIDE, SIDE), device=device).to(dtype)
     libraries = device == "cpu" and dtype == torch.float32 and torch.backends.mkldnn.is_available()
     ways = [torch.matmul, *([product] if libraries else [])]
-    fastest = min(_product_seconds(way, x, y) for _ in range(TRIES) for way in ways)
+    fastest = min(seconds_of(partial(way, x, y)) for _ in range(TRIES) for way in ways)
     return 2 * SIDE**3 / fastest
 
 
-def _product_seconds(
-    way: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], x: torch.Tensor, y: torch.Tensor
-) -> float:
+def seconds_of(work: Callable[[], object]) -> float:
+    """Seconds of one call, until the GPU has finished if there is one."""
     began = time.perf_counter()
-    way(x, y)
-    if x.is_cuda:
+    work()
+    if torch.cuda.is_available():
         torch.cuda.synchronize()
     return time.perf_counter() - began
 
@@ -78,7 +78,7 @@ READ = 2**28
 
 @dataclass(frozen=True)
 class MachineLimit:
-    """What the threads or the device of this process can do, in a model's number format."""
+    """Speeds of the threads or the device of this process, in a model's number format."""
 
     bytes_per_s: float
     """Memory read by a sum of many numbers."""
@@ -88,7 +88,8 @@ class MachineLimit:
     @classmethod
     def measured(cls, dtype: torch.dtype, device: str) -> "MachineLimit":
         numbers = torch.ones(READ // dtype.itemsize, dtype=dtype, device=device)
-        return cls(READ / _shortest(numbers.sum, device), matrix_flops(dtype, device))
+        seconds = min(seconds_of(numbers.sum) for _ in range(TRIES))
+        return cls(READ / seconds, matrix_flops(dtype, device))
 
     def seconds(self, work: "SamplingWork") -> float:
         """The greater of memory and compute time."""
@@ -119,17 +120,5 @@ class SamplingWork:
 
 
 def fastest(limits: Sequence[MachineLimit]) -> MachineLimit:
-    """The best of several measurements: what other processes take from some of them is no limit of the machine."""
+    """The best of several measurements: the load of other processes is no limit of the machine."""
     return MachineLimit(max(one.bytes_per_s for one in limits), max(one.flop_per_s for one in limits))
-
-
-def _shortest(work: Callable[[], object], device: str) -> float:
-    """Seconds of the fastest of several tries."""
-    found = []
-    for _ in range(TRIES):
-        began = time.perf_counter()
-        work()
-        if device == "cuda":
-            torch.cuda.synchronize()
-        found.append(time.perf_counter() - began)
-    return min(found)

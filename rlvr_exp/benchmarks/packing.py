@@ -8,7 +8,7 @@ Padded rows are cut into passes of at most as many tokens.
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +18,7 @@ from torch import nn
 
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import FLEX, SDPA_PACKED, ModelRows, attending, packed, row_by_row
-from rlvr_exp.benchmarks.contest import Ratio, of_rounds
+from rlvr_exp.benchmarks.contest import of_rounds
 from rlvr_exp.benchmarks.memory import measuring, random_model, required_workload
 from rlvr_exp.benchmarks.training import difference
 from rlvr_exp.config.schema import Config
@@ -28,9 +28,9 @@ from rlvr_exp.records.context import RunContext
 
 PADDED = "padded"
 ALIKE = 1e-4
-"""Difference of log-probabilities in nats, and of gradients over their norm, up to which two ways compute the same."""
+"""Largest difference of log-probabilities in nats, and of gradients over their norm, of two equal computations."""
 LAYERS = 2
-"""Layers on which the ways are compared in float32."""
+"""Layers of the model that compares the ways in float32."""
 SHORTEST = 0.25
 """The shortest completion, as a share of the longest."""
 
@@ -60,7 +60,7 @@ class Samples:
 
 
 def samples_of(workload: Workload, seed: int) -> Samples:
-    """Groups that fill a pass where every completion has its longest length; the lengths are then drawn."""
+    """Groups that fill a pass if every completion has its longest length. The lengths are then drawn."""
     draw, found = random.Random(seed), Samples([], [], [])
     shortest = max(1, int(SHORTEST * workload.completion))
     for group, (length, count) in enumerate(workload.groups):
@@ -117,17 +117,9 @@ def ways(device: str) -> tuple[str, ...]:
     return (FLEX, SDPA_PACKED) if torch.device(device).type == "cuda" else (SDPA_PACKED,)
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """How far a way is from padded rows: the largest difference of a log-probability, and that of the gradient over its
-    norm."""
-
-    logprobs: float
-    gradient: float
-
-
-def agreement(config: Config, workload: Workload, way: str, device: str) -> Agreement:
-    """On two layers of the shape in float32."""
+def agreement(config: Config, workload: Workload, way: str, device: str) -> tuple[float, float]:
+    """The largest difference of a log-probability between a way and padded rows, and the difference of their gradients over
+    the norm. Computed on two layers of the shape in float32."""
     shape = replace(workload.shape, layers=min(LAYERS, workload.shape.layers))
     small = replace(workload, shape=shape, dtype="float32", quantization="", checkpointing=False)
     model, samples = random_model(config, small, device), samples_of(small, config.seed)
@@ -138,38 +130,7 @@ def agreement(config: Config, workload: Workload, way: str, device: str) -> Agre
         found[one] = logprobs, torch.cat(gradients).clone()
         model.zero_grad()
     apart = (found[way][0] - found[PADDED][0]).abs().max()
-    return Agreement(float(apart), difference(found[way][1], found[PADDED][1]))
-
-
-@dataclass(frozen=True)
-class Contest:
-    """Seconds and peak bytes of padded rows over those of a way; the tokens learned from a second."""
-
-    speed: Ratio
-    memory: float
-    per_s: float
-
-
-def contest(model: nn.Module, workload: Workload, samples: Samples, way: str, device: str, rounds: int) -> Contest:
-    """Both timed in turns after a pass that is not counted."""
-    mixed = workload.width == 2
-    sides = {one: Learner(model, one, samples.passes(one, workload.limit), device, mixed) for one in (way, PADDED)}
-    with measuring(device) as measure:
-        peaks = {one: measure(_cleared(model, side)) for one, side in sides.items()}
-    seconds: dict[str, list[float]] = {way: [], PADDED: []}
-    for turn in range(rounds):
-        for one in (way, PADDED) if turn % 2 == 0 else (PADDED, way):
-            seconds[one].append(sides[one].timed())
-    speed = of_rounds(seconds[way], seconds[PADDED])
-    return Contest(speed, peaks[PADDED] / peaks[way], samples.tokens * rounds / sum(seconds[way]))
-
-
-def _cleared(model: nn.Module, side: Learner) -> Callable[[], object]:
-    def work() -> None:
-        side()
-        model.zero_grad()
-
-    return work
+    return float(apart), difference(found[way][1], found[PADDED][1])
 
 
 def measure(config: Config, context: RunContext) -> tuple[str, dict[str, float]]:
@@ -182,10 +143,10 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, float]]
     workload = required_workload(config)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     same = {way: agreement(config, workload, way, device) for way in ways(device)}
-    for way, apart in same.items():
-        if max(apart.logprobs, apart.gradient) > ALIKE:
+    for way, (logprobs, gradient) in same.items():
+        if max(logprobs, gradient) > ALIKE:
             raise GuardStop(
-                f"{way} differs from padded rows: {apart.logprobs:.2g} nats, {apart.gradient:.2g} of the gradient's norm, "
+                f"{way} differs from padded rows: {logprobs:.2g} nats, {gradient:.2g} of the gradient's norm, "
                 f"allowed {ALIKE:g}"
             )
     model, samples = random_model(config, workload, device), samples_of(workload, config.seed)
@@ -196,17 +157,21 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, float]]
         f"{'against padded rows':<20}{'faster [95%]':>22}{'memory':>9}{'tokens/s':>12}{'log-probs':>12}{'gradient':>11}",
     ]
     metrics: dict[str, float] = {}
-    for done, (way, apart) in enumerate(same.items()):
+    rounds, mixed = config.benchmark.rounds, workload.width == 2
+    for done, (way, (logprobs, gradient)) in enumerate(same.items()):
         context.progress(kind="phase", name=way, done=done, total=len(same))
-        found = contest(model, workload, samples, way, device, config.benchmark.rounds)
-        lines.append(
-            f"{way:<20}{found.speed!s:>22}{found.memory:>8.2f}x{found.per_s:>12,.0f}{apart.logprobs:>12.1e}{apart.gradient:>11.1e}"
-        )
-        metrics |= {f"faster/{way}": found.speed.value, f"memory/{way}": found.memory, f"per_s/{way}": found.per_s}
-    return "\n".join([*lines, f"peak {_peak(device)}"]), metrics
-
-
-def _peak(device: str) -> str:
-    return (
+        sides = {one: Learner(model, one, samples.passes(one, workload.limit), device, mixed) for one in (way, PADDED)}
+        with measuring(device) as peak_of:  # The first pass of each is not timed.
+            peaks = {one: peak_of(side.timed) for one, side in sides.items()}
+        seconds: dict[str, list[float]] = {way: [], PADDED: []}
+        for turn in range(rounds):
+            for one in (way, PADDED) if turn % 2 == 0 else (PADDED, way):
+                seconds[one].append(sides[one].timed())
+        faster, smaller = of_rounds(seconds[way], seconds[PADDED]), peaks[PADDED] / peaks[way]
+        per_s = samples.tokens * rounds / sum(seconds[way])
+        lines.append(f"{way:<20}{faster!s:>22}{smaller:>8.2f}x{per_s:>12,.0f}{logprobs:>12.1e}{gradient:>11.1e}")
+        metrics |= {f"faster/{way}": faster.value, f"memory/{way}": smaller, f"per_s/{way}": per_s}
+    on_cuda = (
         f"{torch.cuda.max_memory_allocated() / GIB:.2f} GiB" if device == "cuda" else "counted from torch's operations"
     )
+    return "\n".join([*lines, f"peak {on_cuda}"]), metrics

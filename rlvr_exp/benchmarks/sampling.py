@@ -1,18 +1,15 @@
 """`benchmark=sampling`: tokens a second of our sampler against `generate` of Transformers.
 
 Random weights of the configured model's shape, prompts and completions of the longest lengths, so that both draw exactly as
-many tokens; a real run, whose completions end at different lengths, gains more, since ours leave the batch as they end. Both
-are compared with the shortest time that the machine allows as well (rlvr_exp.benchmarks.machine_limit).
+many tokens. In a real run completions end at different lengths, and ours gains more: a completion leaves the batch as it
+ends. Both are also compared with the shortest time that the machine allows (rlvr_exp.benchmarks.machine_limit).
 """
-
-import time
-from collections.abc import Callable
 
 import torch
 from torch import nn
 
 from rlvr_exp.benchmarks.contest import of_rounds
-from rlvr_exp.benchmarks.machine_limit import MachineLimit, SamplingWork, fastest
+from rlvr_exp.benchmarks.machine_limit import MachineLimit, SamplingWork, fastest, seconds_of
 from rlvr_exp.benchmarks.memory import measuring, random_model, required_workload, roll_out
 from rlvr_exp.config.schema import Config
 from rlvr_exp.memory.workload import GIB, SamplingBatch
@@ -21,7 +18,7 @@ from rlvr_exp.rollouts.sampler import causal_model
 
 
 def generate(model: nn.Module, batch: SamplingBatch) -> torch.Tensor:
-    """The same completions by the library, (samples, prompt + completion): temperature 1, the whole vocabulary, no end."""
+    """The same completions by the library, (samples, prompt + completion): temperature 1, full vocabulary, no end."""
     inner = causal_model(model)
     prompts = torch.ones((batch.groups, batch.prompt), dtype=torch.long, device=inner.device)
     return inner.generate(
@@ -36,14 +33,6 @@ def generate(model: nn.Module, batch: SamplingBatch) -> torch.Tensor:
         pad_token_id=0,
         eos_token_id=-1,
     )
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter() - began
 
 
 def measure(config: Config, context: RunContext) -> tuple[str, dict[str, float]]:
@@ -65,7 +54,7 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, float]]
         for turn in range(rounds):
             context.progress(kind="phase", name="turn", done=turn, total=rounds)
             for name in list(sides) if turn % 2 == 0 else reversed(sides):
-                seconds[name].append(_seconds(sides[name]))
+                seconds[name].append(seconds_of(sides[name]))
             limits.append(MachineLimit.measured(dtype, device))
     limit, work = fastest(limits), SamplingWork.of(workload)
     shares = {name: limit.seconds(work) * rounds / sum(one) for name, one in seconds.items()}

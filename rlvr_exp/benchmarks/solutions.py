@@ -45,7 +45,7 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, float]]
 
 
 def synthetic_solutions(count: int, run: str = "first", tasks: int = 0) -> Iterator[Solution]:
-    """Solutions that are all different, in an order in which tasks take turns."""
+    """Solutions that are all different. Tasks take turns."""
     programs = [PROGRAM.format(number) for number in range(200)]
     tasks = tasks or -(-count // PER_TASK)
     for number in range(count):

@@ -1,12 +1,11 @@
 """`benchmark=theory`: known results on problems that are small enough to be computed exactly, against the functions that train
 policies. Needs no model and no data.
 
-A check compares a quantity that is known exactly with what was estimated or computed, and says whether chance explains the
-difference. The policy is a tree of completions of one or two tokens. The vocabulary is END, 1 and 2; a completion is END
+A check compares an exact quantity with its estimate, and tests whether chance explains the difference. The policy is a tree of completions of one or two tokens. The vocabulary is END, 1 and 2; a completion is END
 alone, or 1 or 2 and a second token. Parameters are the logits of the three states that a token is drawn in: before the first
 token, after 1, after 2.
 
-What a method's estimate is of the exact gradient g, on average:
+The mean of a method's estimate, as a multiple of the exact gradient g:
 - REINFORCE (Williams 1992), with any baseline that is independent of the sample: g.
 - less the mean of the group, the sample itself in it: (G-1)/G g (Kool et al. 2019, section 3). Dr. GRPO (arXiv:2503.20783)
   divides by the longest length besides.
@@ -41,7 +40,7 @@ HOLDS, OUTSIDE = "holds", "outside"
 
 @dataclass(frozen=True)
 class Check:
-    """Of several components, the first is the one that is shown; all have to hold."""
+    """An exact quantity and its draws. Of several components the first is shown; all have to hold."""
 
     name: str
     exact: Sequence[float]
@@ -52,7 +51,7 @@ class Check:
     """How far rounding may move a single draw."""
 
     def p_values(self) -> list[float]:
-        """Of each component having the exact mean; 0 or 1 of a single draw, and 0 of what is no number."""
+        """For each component, that its mean is exact. A single draw gives 0 or 1, a value that is no number gives 0."""
         if len(self.draws) == 1:
             off = [abs(float(one) - exact) for one, exact in zip(self.draws[0], self.exact, strict=True)]
             return [float(distance <= self.tolerance) for distance in off]
@@ -92,10 +91,14 @@ def rows_of(checks: Sequence[Check], level: float) -> list[Row]:
 
 END, VOCABULARY, LONGEST = 0, 3, 2
 COMPLETIONS = torch.tensor([[END, END], *([first, second] for first in (1, 2) for second in range(VOCABULARY))])
-"""(7, 2); what stands behind END is padding."""
+"""(7, 2), padded after END."""
 MASK = torch.tensor([[1, 0], *[[1, 1]] * 6])
 STATES = torch.stack([torch.zeros_like(COMPLETIONS[:, 0]), COMPLETIONS[:, 0]], 1)
-"""(7, 2): the state in which each token is drawn."""
+"""(7, 2): the state before each token."""
+
+
+def _generator(seed: int, name: str) -> torch.Generator:
+    return torch.Generator().manual_seed(derive(seed, "theory", name))
 
 
 class Tree:
@@ -122,7 +125,7 @@ class Tree:
         return float(self.chances @ self.rewards)
 
     def state_values(self) -> torch.Tensor:
-        """(7, 2): the mean reward from the state in which each token is drawn; 0 behind the end."""
+        """(7, 2): the mean reward from the state before each token; 0 after the end."""
         after = torch.zeros(VOCABULARY, dtype=torch.double)
         for first in (1, 2):
             own = COMPLETIONS[:, 0] == first
@@ -137,13 +140,12 @@ class Tree:
 
     def sample(self, draws: int, samples: int, seed: int, name: str) -> torch.Tensor:
         """(draws, samples) places of completions."""
-        draw = torch.Generator().manual_seed(derive(seed, "theory", name))
+        draw = _generator(seed, name)
         return torch.multinomial(self.chances, draws * samples, replacement=True, generator=draw).view(draws, samples)
 
 
 def random_tree(seed: int, rewards: torch.Tensor) -> Tree:
-    draw = torch.Generator().manual_seed(derive(seed, "theory", "tree"))
-    return Tree(torch.randn(3, VOCABULARY, generator=draw), rewards)
+    return Tree(torch.randn(3, VOCABULARY, generator=_generator(seed, "tree")), rewards)
 
 
 GROUPS, MEMBERS = 2, 4
@@ -159,20 +161,12 @@ def gradient_checks(draws: int, seed: int) -> list[Check]:
         _check(f"REINFORCE, baseline {name}", tree, 1.0, "sequence", _reinforce(name), draws, seed)
         for name in ("none", "group", "batch")
     ]
-    share = (MEMBERS - 1) / MEMBERS
+    share, factor = (MEMBERS - 1) / MEMBERS, deviation_factor(judged.value)
     return [
         *plain,
         _check("mean of the group, itself in it", tree, share, "sequence", _grouped("none"), draws, seed),
         _check("Dr. GRPO", tree, share / LONGEST, "dr_grpo", _grouped("none"), draws, seed),
-        _check(
-            "divided by the deviation",
-            judged,
-            deviation_factor(judged.value),
-            "sequence",
-            _grouped("group"),
-            draws,
-            seed,
-        ),
+        _check("divided by the deviation", judged, factor, "sequence", _grouped("group"), draws, seed),
         *_of_values(tree, draws, seed),
     ]
 
@@ -249,13 +243,9 @@ ROUNDING = 1e-9
 TOKENS = 8
 
 
-def _generator(seed: int, name: str) -> torch.Generator:
-    return torch.Generator().manual_seed(derive(seed, "theory", name))
-
-
 def clipping_checks(draws: int, seed: int) -> list[Check]:
     """Schulman et al. 2017 (PPO, arXiv:1707.06347), section 3: the clipped objective is a lower bound of the unclipped one, equals
-    it near the old policy, and has no gradient where it is clipped."""
+    it near the old policy, and has no gradient if it is clipped."""
     draw = _generator(seed, "clipping")
     old, new, advantages = (torch.randn(draws, generator=draw, dtype=torch.double) for _ in range(3))
     new = (old + 0.5 * new).requires_grad_()
@@ -292,7 +282,7 @@ def gae_checks(draws: int, seed: int) -> list[Check]:
         _computed(
             f"GAE with lambda {lam:.0f} less {named[lam]}",
             0.0,
-            _most(gae(rewards, values, mask, GAMMA, lam)[0] - exact),
+            (gae(rewards, values, mask, GAMMA, lam)[0] - exact).abs().max(),
         )
         for lam, exact in ends.items()
     ]
@@ -327,15 +317,11 @@ def _computed(name: str, exact: float, value: torch.Tensor) -> Check:
     return Check(name, [exact], value.detach().reshape(1, 1), ROUNDING)
 
 
-def _most(difference: torch.Tensor) -> torch.Tensor:
-    return difference.abs().max()
-
-
 def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
     """The table of all checks, and each by its name.
 
     Raises:
-        GuardStop: a check is outside of what chance explains.
+        GuardStop: chance does not explain the difference of a check.
     """
     draws, level = config.benchmark.draws, config.benchmark.level
     makers = (gradient_checks, clipping_checks, gae_checks, kl_checks)
@@ -353,10 +339,9 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
 def table(rows: Sequence[Row], draws: int) -> str:
     wide = max(len(row.name) for row in rows)
     head = f"{'quantity':<{wide}}{'exact':>11}  {'estimate [95%]':<32}{'p, Holm':>8}  verdict"
-    lines = [f"{row.name:<{wide}}{row.exact:>11.5g}  {_interval(row):<32}{row.p:>8.3g}  {row.verdict}" for row in rows]
+    lines = []
+    for row in rows:
+        value, low, high = row.estimate
+        shown = f"{value:.5g}" if low == high else f"{value:.5g} [{low:.5g}, {high:.5g}]"
+        lines.append(f"{row.name:<{wide}}{row.exact:>11.5g}  {shown:<32}{row.p:>8.3g}  {row.verdict}")
     return "\n".join([f"known results, {draws:,} draws", head, *lines])
-
-
-def _interval(row: Row) -> str:
-    value, low, high = row.estimate
-    return f"{value:.5g}" if low == high else f"{value:.5g} [{low:.5g}, {high:.5g}]"

@@ -1,24 +1,25 @@
 """`benchmark=training`: rollouts, verdicts, updates and full steps a second, paired with a plain `trl.GRPOTrainer`.
 
 Both sides train the same model on the same tasks with the same verifier, reward, batch, seed, lengths and optimizer, in
-turns of a few steps from the same weights; each is first in every other round. Stock runs with the number of threads at
-which its own step is faster. Before anything is timed both losses take the same rollouts: sides whose gradients differ
+turns of a few steps from the same weights; each is first in every other round. Stock runs with the number of threads
+that makes its step faster. Before anything is timed both losses take the same rollouts: sides whose gradients differ
 are not compared.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import torch
 
-from rlvr_exp.benchmarks.bench import Bench, Sides, merge_laps
-from rlvr_exp.benchmarks.clock import PHASES, Lap
-from rlvr_exp.benchmarks.contest import Progress, Ratio, of_rounds
+from rlvr_exp.benchmarks.contest import Progress, Ratio, aligned, of_rounds
 from rlvr_exp.benchmarks.machine_limit import matrix_flops
+from rlvr_exp.benchmarks.sides import PHASES, Bench, Lap, Sides
 from rlvr_exp.config import benchmark as options
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.sandbox.pool.pool import usable
+from rlvr_exp.sandbox.pool import usable
 
 FLOORS = {"rollouts": 3.0, "update": 4.0, "step": 3.0}
 """Ratios that the project promises for its embedded model on two cores."""
@@ -88,20 +89,19 @@ class Pairs:
     def text(self) -> str:
         """Markdown that reads well as text."""
         heads = ("phase", "unit", "ours", "stock", "ratio [95%]", "floor", "holds")
-        body = [
-            (line.name, line.unit, f"{line.ours:.4g}", f"{line.stock:.4g}", str(line.ratio), *_held(line))
-            for line in self.lines()
-        ]
-        shares = [("side", *PHASES, "s/step"), *(self._shared(side) for side in (0, 1))]
-        return "\n".join([*_table([heads, *body]), "", *_table(shares), "", *self.notes()])
+        body = []
+        for line in self.lines():
+            held = "yes" if line.floor is None or line.ratio.value >= line.floor else "NO"
+            floor = ("", "") if line.floor is None else (f"{line.floor:g}", held)
+            body.append((line.name, line.unit, f"{line.ours:.4g}", f"{line.stock:.4g}", str(line.ratio), *floor))
+        sides = []
+        for side, name in enumerate(("ours", "stock")):
+            seconds = sum(pair[side].total for pair in self.rounds) / sum(pair[side].steps for pair in self.rounds)
+            sides.append((name, *(f"{self.shares(side)[phase]:.0%}" for phase in PHASES), f"{seconds:.3g}"))
+        shares = [("side", *PHASES, "s/step"), *sides]
+        return "\n".join([*aligned([heads, *body]), "", *aligned(shares), "", *self._notes()])
 
-    def _shared(self, side: int) -> tuple[str, ...]:
-        steps = sum(pair[side].steps for pair in self.rounds)
-        seconds = sum(pair[side].total for pair in self.rounds) / steps
-        shares = self.shares(side)
-        return (("ours", "stock")[side], *(f"{shares[phase]:.0%}" for phase in PHASES), f"{seconds:.3g}")
-
-    def notes(self) -> list[str]:
+    def _notes(self) -> list[str]:
         sampled = [sum(pair[side].tokens for pair in self.rounds) for side in (0, 1)]
         completions = sum(pair[0].samples for pair in self.rounds)
         arithmetic = []
@@ -132,24 +132,10 @@ class Pairs:
         }
 
 
-def _held(line: TableRow) -> tuple[str, str]:
-    if line.floor is None:
-        return "", ""
-    return f"{line.floor:g}", "yes" if line.ratio.value >= line.floor else "NO"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
-    ]
-    return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]
-
-
 ALIKE = 1e-4
-"""Norm of the gradients' difference over that of stock's, up to which the sides compute the same."""
+"""Largest norm of the gradients' difference, over that of stock's, of two equal computations."""
 ALIKE_IN_16_BITS = 0.03
-"""The same for weights of 16 bits, which round each side's arithmetic in its own order."""
+"""The same for weights of 16 bits: each side rounds in its own order."""
 LONG = 20.0
 """Seconds. If a step of stock takes longer, the one-time work of its first step is negligible."""
 
@@ -206,11 +192,11 @@ class Training(options.Training):
         for turn, side in enumerate(("ours", "stock") if number % 2 == 0 else ("stock", "ours")):
             progress("turn", 2 * number + turn, turns)
             laps[side] = sides.ours(steps, own)[0] if side == "ours" else sides.stock(places, steps, threads)
-        return merge_laps(laps["ours"][warm:]), merge_laps(laps["stock"][warm:])
+        return reduce(add, laps["ours"][warm:]), reduce(add, laps["stock"][warm:])
 
 
 def difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:
-    """||ours - theirs|| / ||theirs||; infinite where there is nothing to compare."""
+    """||ours - theirs|| / ||theirs||; infinite if there is nothing to compare."""
     if ours.shape != theirs.shape or theirs.norm() == 0:
         return float("inf")
     return float((ours - theirs).norm() / theirs.norm())

@@ -160,7 +160,7 @@ class Sampling(InTurns):
     """Our sampler against Transformers' `generate`: tokens a second and memory."""
 
 
-@configures("rlvr_exp.benchmarks.quantization.measure")
+@configures("rlvr_exp.benchmarks.memory.quantized")
 @dataclass
 class Quantization(Benchmark):
     """The bytes of one random model in bfloat16, 8 bits and 4 bits."""
@@ -173,7 +173,7 @@ class Quantization(Benchmark):
     """Tokens of the model."""
 
 
-@configures("rlvr_exp.benchmarks.attention.measure")
+@configures("rlvr_exp.benchmarks.networks.attention")
 @dataclass
 class Attention(Benchmark):
     """What each attention head of the policy looks at: the token before, the same grid cell, repeated tokens."""
@@ -189,7 +189,7 @@ class Attention(Benchmark):
     """Tokens of a sequence before it is repeated."""
 
 
-@configures("rlvr_exp.benchmarks.embedding.measure")
+@configures("rlvr_exp.benchmarks.networks.embedding")
 @dataclass
 class Embedding(Benchmark):
     """Where the policy's network puts the tasks of the data: the mean hidden state at the end of their prompts."""

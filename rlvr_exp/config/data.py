@@ -76,6 +76,22 @@ def fraction_problems(data: Any) -> list[InputProblem]:
     return [InputProblem("dev_fraction", "the shares of dev and test add up to more than 1", got, "a sum of at most 1")]
 
 
+@dataclass
+class SplitData(Data):
+    """Options of data whose splits are drawn from the tasks that no file places."""
+
+    dev_fraction: float = option(0.1, low=0, high=1)
+    """Share of the tasks that no file places that becomes `dev`."""
+    test_fraction: float = option(0.1, low=0, high=1)
+    """Share of the tasks that no file places that becomes `test`."""
+    seed: int = option(0, low=0)
+    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
+    same tasks."""
+
+    def problems(self) -> list[InputProblem]:
+        return [*super().problems(), *fraction_problems(self)]
+
+
 SINGLE_TURN = "rlvr_exp.episodes.environments.single_turn.SingleTurn"
 
 

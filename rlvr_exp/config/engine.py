@@ -17,9 +17,6 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 class Local:
     """This project's own sampler, with the weights of the `model` node."""
 
-    drafts: int = option(8, low=0, rare=True)
-    """The most tokens of a completion that are guessed for one pass, where a trial shows that no bit changes by it; as many
-    as pay are. What is sampled is the same. 0: none."""
     prefix_caching: bool = option(True, rare=True)
     """In episodes of several turns a prompt is computed only behind what it shares with the turn that it goes on from. On CPU, and not
     where several processes share the sampling."""

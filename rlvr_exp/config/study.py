@@ -158,7 +158,7 @@ class Algorithms(Budgeted, Arms):
     """Which algorithm learns most from an equal budget: every arm names one, the first is the reference."""
 
 
-@configures("rlvr_exp.runs.studies.learning_curve.LearningCurve")
+@configures("rlvr_exp.runs.studies.amounts.LearningCurve")
 @dataclass
 class LearningCurve(Rated):
     """How success grows with what a policy learns from."""
@@ -184,7 +184,7 @@ class LearningCurve(Rated):
         yield "varied", self.varied
 
 
-@configures("rlvr_exp.runs.studies.sample_complexity.SampleComplexity")
+@configures("rlvr_exp.runs.studies.amounts.SampleComplexity")
 @dataclass
 class SampleComplexity(Arms):
     """How many rollouts it takes to reach a success rate."""
@@ -200,7 +200,7 @@ class SampleComplexity(Arms):
             yield InputProblem("targets", "they rise", str(self.targets), "one or more, each above the last")
 
 
-@configures("rlvr_exp.runs.studies.cross_validation.CrossValidation")
+@configures("rlvr_exp.runs.studies.resampling.CrossValidation")
 @dataclass
 class CrossValidation(Rated):
     """How well a training does on tasks that it did not see: each of N runs a seed holds out another fold of the data."""
@@ -213,7 +213,7 @@ class CrossValidation(Rated):
 GREEDY = "pass_at_1_greedy"
 
 
-@configures("rlvr_exp.runs.studies.few_shot.FewShot")
+@configures("rlvr_exp.runs.studies.amounts.FewShot")
 @dataclass
 class FewShot(Rated):
     """How success depends on the number of solved examples that a prompt shows, for a policy that is not trained."""
@@ -270,7 +270,7 @@ class Transfer(Rated, Measured, Arms):
             )
 
 
-@configures("rlvr_exp.runs.studies.bias_variance.BiasVariance")
+@configures("rlvr_exp.runs.studies.resampling.BiasVariance")
 @dataclass
 class BiasVariance(Rated):
     """Which share of the failures is the training's bias and which its variance, and whether the training tasks or the seed

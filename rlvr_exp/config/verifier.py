@@ -9,7 +9,7 @@ from rlvr_exp.config.options import configures, node, option
 from rlvr_exp.core.errors import InputProblem
 
 LEVELS = ("strict", "namespaces", "user", "process")
-"""Levels of isolation, strongest first, defined in rlvr_exp/sandbox/isolation/isolate.py."""
+"""Levels of isolation, strongest first, defined in rlvr_exp/sandbox/isolation/jail.py."""
 
 
 @dataclass

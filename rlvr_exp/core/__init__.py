@@ -1,1 +1,1 @@
-"""Errors with exit codes, atomic files, content hashes and counter-based seeds: what every room stands on."""
+"""Errors with exit codes, atomic files, hashes, counter-based seeds and statistics: the base of all other folders."""

@@ -19,13 +19,13 @@ Values = Sequence[Sequence[float]]
 TRIMMED = 0.25
 """Share of the values that an interquartile mean leaves out at either end."""
 MOST_FREEDOM = 1000.0
-"""Degrees of freedom from which on more change nothing."""
+"""From this number of degrees of freedom on, the quantiles hardly change."""
 ROUNDING = 1e-24
 """A variance is 0 that is not above this share of the mean square of the values."""
 TIE = 1e-12
 """Two variances are equal that differ by no more than this share."""
 POINTS = 32
-"""Quantiles by which the spread of an estimated error is integrated."""
+"""Number of quantiles for the integral over the spread of an estimated error."""
 
 
 class Spread(NamedTuple):
@@ -53,7 +53,7 @@ class Layout(NamedTuple):
 
     @property
     def surplus(self) -> float:
-        """What seeds differ by beyond the rest; equal but for rounding, nothing."""
+        """Variance between seeds beyond the rest; 0 if they are equal except for rounding."""
         surplus = self.between_seeds - self.rest
         return surplus if surplus > TIE * self.between_seeds else 0.0
 
@@ -81,9 +81,9 @@ def layout(values: Values) -> Layout:
 def crossed(values: Values) -> Spread:
     """The mean over seeds and tasks, both random effects.
 
-    The squared error is MS_task/(ST) + max(0, MS_seed - MS_rest)/(ST): that of the task means, plus what seeds differ by
-    beyond the rest, over S. Searle, Casella and McCulloch, "Variance Components" (1992), chapter 4; the degrees of
-    freedom are Satterthwaite's (1946). With one seed it is Student's over tasks.
+    The squared error is MS_task/(ST) + max(0, MS_seed - MS_rest)/(ST): that of the task means, plus the excess of the
+    seeds' differences over the rest, over S. Searle, Casella and McCulloch, "Variance Components" (1992), chapter 4;
+    the degrees of freedom are Satterthwaite's (1946). With one seed it is Student's over tasks.
 
     Raises:
         ValueError: no values, or seeds with other numbers of tasks.
@@ -97,7 +97,7 @@ def crossed(values: Values) -> Spread:
 
 
 def _spread(found: Layout, parts: Sequence[tuple[float, int]]) -> Spread:
-    """Of mean squares with their degrees of freedom, which count in the error's. One task tells of no spread, as equal
+    """Of mean squares with their degrees of freedom, as they count in the error. One task shows no spread, as equal
     values do."""
     squared = found.between_tasks + found.surplus
     if found.tasks == 1 or squared <= ROUNDING * (found.mean**2 + found.rest + squared):
@@ -107,7 +107,7 @@ def _spread(found: Layout, parts: Sequence[tuple[float, int]]) -> Spread:
 
 
 def crossed_mean(values: Values, floor: float = 0.0, ceiling: float = 1.0) -> Estimate:
-    """The mean of values in [floor, ceiling]; where nothing spreads, with the exact bound of `mean_interval`.
+    """The mean of values in [floor, ceiling]; if nothing spreads, with the exact bound of `mean_interval`.
 
     Raises:
         ValueError: no values, or seeds with other numbers of tasks.
@@ -119,7 +119,8 @@ def crossed_mean(values: Values, floor: float = 0.0, ceiling: float = 1.0) -> Es
 
 
 def crossed_iqm(values: Values) -> Estimate:
-    """The interquartile mean of all values (Agarwal et al. 2021, arXiv:2108.13264), which a few extreme ones do not move.
+    """The interquartile mean of all values (Agarwal et al. 2021, arXiv:2108.13264). A few extreme values do not move
+    it.
 
     Its error is that of the mean of the winsorised values, over the share that is kept (Tukey and McLaughlin 1963).
 
@@ -180,7 +181,7 @@ def differences(first: Values, second: Values) -> list[list[float]]:
 
 def p_value(changes: Values, reach: float = 1.0) -> float:
     """Of no difference, for differences in [-reach, reach], two-sided: below 0.05 exactly where the interval of
-    `crossed_mean` leaves out 0. Where nothing spreads and the reach is infinite it is 1."""
+    `crossed_mean` leaves out 0. If nothing spreads and the reach is infinite it is 1."""
     found = crossed(changes)
     if found.error == 0.0:  # The level at which the exact bound on the tasks that were not seen reaches 0.
         return min(1.0, 2 * (1 + abs(found.mean) / reach) ** -len(changes[0]))
@@ -205,7 +206,7 @@ def smallest_found(changes: Values, reach: float = 1.0) -> float:
 
     An estimated error is itself uncertain, in this study and in the repetition: the power is the mean over both (the
     assurance of O'Hagan, Stevens and Campbell 2005). Seeds count with their full share of the degrees of freedom, even
-    where these few happened to agree. Where nothing spreads, it is how far the exact bound reaches.
+    if these few happened to agree. If nothing spreads, the result is the width of the exact bound.
     """
     found = layout(changes)
     squares = found.between_seeds, found.between_tasks, found.rest
@@ -257,15 +258,15 @@ def _refuse_other_shape(first: Values, second: Values) -> None:
 
 
 class FoldSpread(NamedTuple):
-    """What the folds of a cross-validation and the seeds of its runs differ by, as variances of a run's value."""
+    """Variances of a run's value over the folds of a cross-validation and the seeds of its runs."""
 
     mean: float
     of_folds: float
-    """Sample variance of the folds' means: what folds and seeds do together."""
+    """Sample variance of the folds' means: folds and seeds together."""
     between_seeds: float | None
     """Mean over folds of the sample variance of its seeds; None of one seed."""
     between_folds: float | None
-    """`of_folds` without what its seeds bring into a fold's mean, at least 0; None of one seed, which cannot tell."""
+    """`of_folds` without the part of its seeds, at least 0; None for a single seed."""
 
 
 def fold_spread(values: Values) -> FoldSpread:

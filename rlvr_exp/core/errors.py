@@ -1,9 +1,10 @@
-"""Failures that a person can act on, each with the exit code it ends the process with.
+"""Failures that a person can act on, each with the exit code of the process.
 
-Every message names what went wrong, where, what was found, what is allowed and what to do. A failure of any other class
-is a bug in this package: it keeps its traceback and ends with exit code 1.
+Every message names the fault, its place, the value, the allowed values and a remedy. A failure of any other class is a
+bug in this package: it keeps its traceback and ends with exit code 1.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 DONE, FAULT, BAD_INPUT, GUARD, INTERRUPTED = 0, 1, 2, 3, 130
@@ -17,12 +18,12 @@ class RlvrError(Exception):
 
 @dataclass(frozen=True)
 class InputProblem:
-    """One thing wrong with what a person gave us: a configuration key, a file, a missing component."""
+    """One problem of the user's input: a configuration key, a file, a missing component."""
 
     where: str
     """The key's path, the file, or the command-line word."""
     what: str
-    """What is wrong, as a short clause."""
+    """The fault, as a short clause."""
     got: str = ""
     allowed: str = ""
     suggestion: str = ""
@@ -51,6 +52,17 @@ class InputError(RlvrError):
             raise ValueError("InputError needs at least one InputProblem")
         self.problems = problems
         super().__init__("\n".join(str(problem) for problem in problems))
+
+
+def check_state(owner: object, state: Iterable[str], keys: Iterable[str]) -> None:
+    """Raises InputError unless a saved state has exactly these keys."""
+    if set(state) != set(keys):
+        got, allowed = (", ".join(sorted(names)) or "no keys" for names in (state, keys))
+        where, remedy = (
+            f"state of {type(owner).__name__}",
+            "resume with the version and options that wrote the checkpoint",
+        )
+        raise InputError(InputProblem(where, "has other keys", got, allowed, remedy=remedy))
 
 
 class GuardStop(RlvrError):

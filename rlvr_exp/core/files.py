@@ -53,7 +53,7 @@ def write_json_lines(path: Path, rows: Iterable[Any]) -> int:
 
 
 def json_of(path: Path) -> dict[str, Any] | None:
-    """The object in a file; None where it cannot be read or holds none."""
+    """The object in a file; None if it cannot be read or holds none."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

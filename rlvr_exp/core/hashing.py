@@ -64,14 +64,14 @@ def hand_over(directory: Path) -> None:
 
 
 def take_over(directory: Path) -> None:
-    """Load the parent's sums, where it wrote any. A file that has changed since is read a second time."""
+    """Load the parent's sums, if it wrote any. A file that has changed since is read a second time."""
     path = directory / HANDED
     if path.is_file():
         _known.update({tuple(state): value for state, value in json.loads(path.read_text(encoding="utf-8"))})
 
 
 def drop(directory: Path) -> None:
-    """Remove what `hand_over` wrote."""
+    """Remove the file of `hand_over`."""
     (directory / HANDED).unlink(missing_ok=True)
 
 

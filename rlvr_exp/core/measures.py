@@ -29,9 +29,10 @@ def is_count(name: str) -> bool:
 SUCCESS = ("pass_at_1", "pass_at_1_greedy", "pass_at_8")
 """Rates that every evaluation reports where it drew enough samples; `_greedy` is the argmax completion."""
 BITS = "bits_per_character"
-"""Of `evaluation.bits`: what a gold completion and its end cost under the policy."""
+"""Of `evaluation.bits`: the cost of a gold completion and its end under the policy."""
 HELD_OUT_LOSS, HELD_OUT_BITS = "held_out/loss", "held_out/bits_per_character"
-"""In the rows of imitation, of the golds of `dev`: nats a token, and what policies with other tokenizers have in common."""
+"""Metrics of imitation on the golds of `dev`: nats per token, and bits per character, which compare policies with
+different tokenizers."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Scale:
 
     @property
     def bounded(self) -> bool:
-        """Whether it is a rate, which is shown in percent and leaves no room to differ near its ends."""
+        """Whether it is a rate. Rates are shown in percent and cannot exceed their ends."""
         return math.isfinite(self.high)
 
     @property
@@ -83,7 +84,7 @@ _NAME = re.compile(r"voted_at_([1-9]\d*)(?:_top_([2-9]|[1-9]\d+))?")
 
 
 def voted_metrics(samples: int, answers: int) -> tuple[str, ...]:
-    """The rates of a vote of so many samples: of its first answer, and of up to `answers`; none where that is 0."""
+    """The rates of a vote of so many samples: of its first answer, and of up to `answers`; none if that is 0."""
     first = f"voted_at_{samples}"
     return (first, f"{first}_top_{answers}")[: min(answers, 2)]
 
@@ -99,7 +100,7 @@ FEW = 30
 
 
 def smallest_planned(tasks: int, samples: int) -> float | None:
-    """The smallest difference that is found; None of a single task, which has no spread."""
+    """The smallest difference that is found; None for a single task, since it has no spread."""
     if tasks < 2:
         return None
     needed = t_quantile((1 + CONFIDENCE) / 2, tasks - 1) + t_quantile(POWER, tasks - 1)

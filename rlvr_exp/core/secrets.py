@@ -1,8 +1,7 @@
-"""Secrets in text: which values they are, and text without them.
+"""Secrets in text: their detection and their removal.
 
-A value is a secret where the environment holds it under a telling name (`..._TOKEN`, `..._API_KEY`), or where it
-looks like a secret wherever it is: tokens of well-known services, passwords in addresses. Owns no secret and writes
-none down.
+A value is a secret if the environment holds it under a telling name (`..._TOKEN`, `..._API_KEY`), or if it has the
+shape of a secret: tokens of well-known services, passwords in addresses. This module stores no secret.
 """
 
 import os
@@ -41,7 +40,7 @@ def shows_secret(text: str) -> bool:
 
 
 class Masking:
-    """A text stream in front of another, through which no secret passes; everything but `write` is the other's."""
+    """A text stream in front of another that masks secrets in `write`; everything else is the other stream's."""
 
     def __init__(self, inner: TextIO):
         self._inner = inner

@@ -1,7 +1,7 @@
-"""Counter-based randomness: every draw is a function of what it is for, never of what was drawn before it.
+"""Counter-based randomness: every draw is a function of its key, never of earlier draws.
 
 A key is a tuple such as (run seed, "rollout", step, prompt, sample, position). Equal keys give equal numbers on every
-machine and in every order, so batch layout and worker timing change nothing (DESIGN.md, "Determinism").
+machine and in every order, so batch layout and worker timing change nothing.
 """
 
 import hashlib

@@ -15,8 +15,8 @@ def normalized(shares: Mapping[str, float]) -> dict[str, float]:
 
 
 class Quota:
-    """The kinds of things one after the other. Of any beginning every kind has its share to within less than one thing:
-    the quota method, which is earliest deadline first among the kinds that are due (Tijdeman 1980, "The chairman
+    """The kinds of things one after the other. In any prefix every kind has its share to within less than one thing.
+    This is the quota method: earliest deadline first among the kinds that are due (Tijdeman 1980, "The chairman
     assignment problem").
 
     Args:

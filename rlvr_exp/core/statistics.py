@@ -10,9 +10,9 @@ from statistics import NormalDist, fmean, median
 from typing import Any, NamedTuple
 
 CONFIDENCE, LEVEL = 0.95, 0.05
-"""Of intervals; and of tests: what has a p of at most this is beyond chance."""
+"""Confidence of intervals. A test with a p of at most this level is significant."""
 POWER = 0.8
-"""Share of repeated studies in which the smallest difference that is reported would be found."""
+"""Share of repeated studies that find the smallest reported difference."""
 NORMAL = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 """Standard errors from a mean to either end of its normal interval."""
 
@@ -26,7 +26,7 @@ class Estimate(NamedTuple):
 
 
 def wilson(count: int, n: int) -> Estimate:
-    """A share of independent trials with Wilson's score interval (1927), which holds at 0 and n too.
+    """A share of independent trials with Wilson's score interval (1927), valid at 0 and n too.
 
     Raises:
         ValueError: unless 0 <= count <= n and n >= 1.
@@ -74,7 +74,7 @@ def mean_p_value(values: Sequence[float], expected: float) -> float:
 def mean_interval(values: Sequence[float], floor: float = 0.0, ceiling: float = 1.0) -> Estimate:
     """A mean of values in [floor, ceiling], one for each task; a t-interval clipped to that range.
 
-    Where all tasks have the same value their spread is useless. Then the exact (Clopper-Pearson) bound q on the share
+    If all tasks have the same value their spread is useless. Then the exact (Clopper-Pearson) bound q on the share
     of tasks that would have differed, 0 of n seen, is used, and such tasks may have had any value: low = (1-q) v +
     q floor, high = (1-q) v + q ceiling. For 0/n and n/n of a rate this is the Clopper-Pearson interval itself. With an
     infinite ceiling nothing is known of unseen tasks, and the interval of equal values is empty.
@@ -146,8 +146,8 @@ def difference_error(first: Sequence[float], last: Sequence[float]) -> float:
 
 
 def slope(values: Sequence[float]) -> float:
-    """Growth per step by the median of all pairwise slopes (Theil 1950, Sen 1968), which a few outlying steps do not
-    move; 0 of fewer than two values."""
+    """Growth per step by the median of all pairwise slopes (Theil 1950, Sen 1968); 0 for fewer than two values. A few
+    outlying steps do not move it."""
     if len(values) < 2:
         return 0.0
     from scipy import stats
@@ -156,7 +156,7 @@ def slope(values: Sequence[float]) -> float:
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Rank correlation, equal values sharing their mean rank (Spearman 1904); None where one side has equal values alone."""
+    """Rank correlation, equal values sharing their mean rank (Spearman 1904); None if one side has equal values alone."""
     if min(first) == max(first) or min(second) == max(second):
         return None
     from scipy import stats
@@ -165,7 +165,7 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
 
 
 class Permuted(NamedTuple):
-    """A statistic, and what chance makes of it."""
+    """A statistic and its significance."""
 
     value: float
     low: float
@@ -176,12 +176,12 @@ class Permuted(NamedTuple):
 
 
 def mantel(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> Permuted | None:
-    """Rank correlation of the cells off the diagonals of two square matrices over the same groups, tested by permuting the
-    groups of one of them (Mantel 1967), since the cells of a group depend on each other: all permutations of up to seven
-    groups. None where a side has equal cells alone.
+    """Rank correlation of the cells off the diagonals of two square matrices over the same groups, tested by permuting
+    the groups of one of them (Mantel 1967), since the cells of a group depend on each other: all permutations of up to
+    seven groups. None if a side has equal cells alone.
 
     Raises:
-        ValueError: fewer than three groups, whose cells cannot be permuted enough to tell anything.
+        ValueError: fewer than three groups, since their cells have too few permutations.
     """
     n = len(first)
     if n < 3:
@@ -222,8 +222,9 @@ def power_law(numbers: Sequence[float], values: Sequence[float]) -> tuple[float,
 
 
 def rank_correlation(numbers: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
-    """(correlation, p): Spearman's rank correlation, and the two-sided chance of one as strong if values were dealt out to the
-    numbers at random, by all permutations where they are few, else by 10,000 that are the same each time.
+    """(correlation, p): Spearman's rank correlation, and the two-sided probability of one as strong under random
+    assignment of the values to the numbers, by all permutations if they are few, else by 10,000 that are the same each
+    time.
 
     Raises:
         ValueError: other counts, or all numbers or all values are equal.
@@ -265,8 +266,8 @@ def pass_at_k(samples: int, passed: int, k: int) -> float:
 
 
 def t_quantile(level: float, freedom: int) -> float:
-    """Student's quantile for a level above 1/2 and whole degrees of freedom, without scipy, which a plan does not load: by
-    bisection of the closed form of Abramowitz and Stegun (1964), 26.7.3 and 26.7.4."""
+    """Student's quantile for a level above 1/2 and whole degrees of freedom, without scipy, since a plan does not load
+    it: by bisection of the closed form of Abramowitz and Stegun (1964), 26.7.3 and 26.7.4."""
     if freedom > 1000:
         return NormalDist().inv_cdf(level)
     low, high = 0.0, math.pi / 2

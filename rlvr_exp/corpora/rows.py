@@ -1,7 +1,7 @@
 """Tasks in Python as rows of `+stage=verify`.
 
-One row a candidate, in the format that the problem takes; an id is TASK#KIND, followed by the variant. The same problems,
-golds, wrong programs and mutants that `+stage=validate` judges.
+One row a candidate, in the format of the problem. An id is TASK#KIND, followed by the variant. The problems, reference
+solutions, wrong programs and mutants are those of `+stage=validate`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from rlvr_exp.tasks.mutants import chosen, stub_programs
 
 
 def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
-    """Write the rows of all tasks. Raises InputError for data whose problems are no Python's."""
+    """Write the rows of all tasks. Raises InputError for problems that are not in Python."""
     options, domain = config.prepare, build(config.data)
     tasks = [task for found in domain.splits().values() for task in found]
     if not all(isinstance(task.problem, PytestProblem | PythonProblem) for task in tasks):
@@ -34,7 +34,7 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
 
 
 def rows_of(domain: Domain, task: Task, candidates: Sequence[str], mutants: int) -> Iterator[dict[str, Any]]:
-    """The rows of one task, the golds and wrong programs as the domain parses them from a completion."""
+    """The rows of one task. The domain parses reference and wrong programs as it parses a completion."""
     gold = domain.parse(task.gold or "", task).text or ""
     if "gold" in candidates and task.gold is not None:
         yield row_of(f"{task.id}#gold", task.problem, gold)
@@ -47,7 +47,7 @@ def rows_of(domain: Domain, task: Task, candidates: Sequence[str], mutants: int)
 
 
 def row_of(name: str, problem: PytestProblem | PythonProblem, code: str | None) -> dict[str, Any]:
-    """One candidate as a row; null code stands for a completion without a program."""
+    """One candidate as a row. Null code is a completion without a program."""
     if isinstance(problem, PytestProblem):
         row: dict[str, Any] = {"id": name, "code": code, "tests": problem.tests}
         row |= {"files": dict(problem.files)} if problem.files else {}

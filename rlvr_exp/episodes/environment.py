@@ -24,7 +24,7 @@ class Environment(ABC):
     """Before the metrics of credit, if it has several roles; `metrics` writes names of its own."""
     roles: tuple[str, ...] = (POLICY,)
     keeps_outputs: bool = False
-    """Its verdicts carry the outputs of a candidate (rlvr_exp.verifiers.execution), for the next request."""
+    """Its verdicts carry the outputs of a candidate (rlvr_exp.verifiers.base), for the next request."""
     one_group: bool = False
     """Every episode gives exactly one group, so that groups can wait for later steps and be resampled."""
 

@@ -16,8 +16,7 @@ from typing import Any
 from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.rollouts.distributed import all_gather_object, interleave, rank, ranks
 from rlvr_exp.tasks.base import Candidate, EditWithTests, HasEditTests, Task
-from rlvr_exp.verifiers.base import Request
-from rlvr_exp.verifiers.execution import Executor
+from rlvr_exp.verifiers.base import Executor, Request
 from rlvr_exp.verifiers.futures import completed_future, then
 from rlvr_exp.verifiers.line_coverage import LineCoverage, LineCoverageRunner
 

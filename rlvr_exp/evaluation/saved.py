@@ -27,7 +27,7 @@ from rlvr_exp.evaluation.metrics import (
     verdict_counts,
 )
 from rlvr_exp.evaluation.paired import paired
-from rlvr_exp.records.fingerprint import run_fingerprint
+from rlvr_exp.records.manifest import run_fingerprint
 from rlvr_exp.records.rollout_files import EvalSample, When, evaluation_path, read_evaluation, write_evaluation
 
 

@@ -20,9 +20,8 @@ from rlvr_exp.episodes.types import TRUNCATED, Completion
 from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.rollouts.distributed import all_gather_object, interleave, rank, ranks
 from rlvr_exp.tasks.base import HoldsBackCases, ShownTask, Task
-from rlvr_exp.verifiers.base import Request
+from rlvr_exp.verifiers.base import Execution, Executor, Request
 from rlvr_exp.verifiers.compare import equal
-from rlvr_exp.verifiers.execution import Execution, Executor
 from rlvr_exp.verifiers.futures import then
 
 ACCURACY_WEIGHT = 1000

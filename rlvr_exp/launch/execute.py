@@ -30,15 +30,23 @@ from rlvr_exp.core import hashing
 from rlvr_exp.core.errors import DONE, FAULT, INTERRUPTED, InputError, InputProblem
 from rlvr_exp.core.files import write_text
 from rlvr_exp.core.measures import counted, scale_of
-from rlvr_exp.launch.children import Ended, log_name, run_children
+from rlvr_exp.launch.children import (
+    Ended,
+    child_environment,
+    environments,
+    every_device,
+    log_name,
+    of_node,
+    remove_scratch,
+    run_children,
+)
 from rlvr_exp.launch.console import Progress, Rows, carries_rows, keep_standard_input, message_stream, printable, unread
-from rlvr_exp.launch.data_check import left_out_warning
-from rlvr_exp.launch.process_environment import child_environment, environments, every_device, of_node, remove_scratch
+from rlvr_exp.launch.preflight import left_out_warning
 from rlvr_exp.launch.resume import Start, begin, continuing, prepare
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import STATUS, RunContext, StageResult, read_summary, with_diagnosis, write_summary
 from rlvr_exp.records.directory import SCRATCH, claimed, unwritable, writing
-from rlvr_exp.records.fingerprint import initial_weights
+from rlvr_exp.records.manifest import initial_weights
 from rlvr_exp.records.tracking import read_metrics
 from rlvr_exp.report import write_report
 

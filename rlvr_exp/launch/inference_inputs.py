@@ -27,7 +27,7 @@ from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stage_options import STDIN
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.launch.data_check import domain_of, no_vote, problem_formats, verifier_mismatch
+from rlvr_exp.launch.preflight import domain_of, no_vote, problem_formats, verifier_mismatch
 from rlvr_exp.tasks.base import Domain, HoldsBackCases, RowReader, Task
 from rlvr_exp.tasks.formats.fields import Fault, Fields, RowId, identity_of, object_of
 from rlvr_exp.tasks.formats.rows import FORMATS, RowDomain

@@ -1,25 +1,309 @@
-"""Whether a run can start on this machine: its inputs exist, its packages are installed, its directory is free, its baseline was
-measured in the same way, and its stores of solutions can be used.
+"""Checks before a run starts: inputs, packages, the run directory, and the data with their splits and reference answers.
+
+They read files and build light objects, and write nothing.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hydra.utils import get_class
+
+from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.load import build, load
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.roles import starts
-from rlvr_exp.config.schema import Config, reads
+from rlvr_exp.config.schema import STAGES, Config, reads, trains
+from rlvr_exp.core.domains import domains
+from rlvr_exp.core.domains import load as load_object
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.launch.data_check import data_problems, domain_of
+from rlvr_exp.core.measures import counted
 from rlvr_exp.launch.resume import problem_before
 from rlvr_exp.records import manifest
 from rlvr_exp.records.rollout_files import evaluation_path
 from rlvr_exp.solutions.store import SolutionStore, keeping_of
+from rlvr_exp.tasks.base import Domain, HasEditTests, HoldsBackCases, Task
+from rlvr_exp.tasks.formats.rows import FORMATS, format_of
+from rlvr_exp.tasks.sources import by_source
+from rlvr_exp.verifiers.line_coverage import not_installed
+
+SHOWN = 3
+"""Reasons that are named."""
+EDITS = "data=code data.set=canitedit"
+PRACTICE = "practice"
+BOTH = ("python_tests",)
+"""What judges problems with test files and with cases."""
+TRAINED = ("train", PRACTICE)
+"""Splits that stages train on."""
+HELD_OUT = ("dev", "test", "test_unseen")
+"""Splits that no stage trains on."""
+
+
+def not_for_training(reason: str) -> InputProblem:
+    allowed, remedy = "+stage=evaluate, validate or infer", "train on another set"
+    return InputProblem("data.path", "no policy may be trained on this set", reason, allowed, "", remedy)
+
+
+def rl_split(domain: Domain) -> str:
+    """The split for reinforcement learning: `practice`, whose gold answers no policy was shown, where the data has it;
+    else `train`. Gains on tasks that were imitated transfer less to others (docs/dafny.md)."""
+    return PRACTICE if domain.splits().get(PRACTICE) else "train"
+
+
+def no_vote(domain: Domain, option: str) -> InputProblem:
+    """The problem of a vote on tasks that hold nothing back."""
+    what = "programs vote on the outputs of held-back inputs, which these tasks do not have"
+    return InputProblem(option, what, f"data={domain.name}", "data=arc", "", f"{option}=0, or data=arc")
+
+
+def data_problems(config: Config) -> Iterator[InputProblem]:
+    """What keeps a stage from working with its data, as far as their files show: faults of theirs, splits that are not
+    there, problems that the verifier does not judge, no golds to imitate, a set that must not be trained on."""
+    domain = domain_of(config)
+    if domain is None:
+        return
+    try:
+        if reads(config, "optimizer") and (reason := domain.no_training()):
+            yield not_for_training(reason)
+            return
+        splits = splits_in(domain, config)
+        yield from splits.problems
+        if not splits.problems:
+            yield from _of_verifier(config, domain)
+            yield from _of_golds(config, domain)
+            yield from _of_mix(config, domain)
+            for check in (path for one in domains().values() for path in one.checks):
+                yield from load_object(check)(config, domain)
+            yield from _of_extras(config, domain)
+    except InputError as fault:
+        yield from fault.problems
+
+
+def _of_verifier(config: Config, domain: Domain) -> Iterator[InputProblem]:
+    if not reads(config, "verifier") or config.verifier._target_ not in SCHEMAS:
+        return
+    if config.infer is not None and (config.infer.input or not config.infer.verify):
+        return
+    verifier: Any = get_class(config.verifier._target_)
+    tasks = (task for found in domain.splits().values() for task in found)
+    forms = {domain.problem_format} if domain.problem_format else problem_formats(tasks)
+    if problem := verifier_mismatch(verifier.row_format or verifier.name, forms, verifier.also_judges):
+        one_turn = getattr(config.environment, "_target_", SINGLE_TURN) == SINGLE_TURN
+        other = domain.other_data(config.verifier._target_) if one_turn else ""
+        yield replace(problem, remedy=f"{other}, or {problem.remedy}") if other else problem
+
+
+def problem_formats(tasks: Iterable[Task]) -> set[str]:
+    """The row formats of tasks' problems; those of a user's own kind have none."""
+    return {form.name for task in tasks if (form := format_of(task.problem))}
+
+
+def verifier_mismatch(name: str, needed: Collection[str], further: Collection[str] = ()) -> InputProblem | None:
+    """The problem of a verifier that judges rows of this name and of further ones, with data whose problems have the needed
+    forms; a user's own may take any."""
+    if name not in FORMATS or {*needed} <= {name, *further}:
+        return None
+    fitting = BOTH if {*needed} == {"pytest", "python_io"} else sorted(needed)
+    allowed = " or ".join(f"verifier={other}" for other in fitting)
+    return InputProblem("verifier", "does not judge the problems of this data", name, allowed, "", allowed)
+
+
+def _of_golds(config: Config, domain: Domain) -> Iterator[InputProblem]:
+    imitates = reads(config, "optimizer") and isinstance(config.algorithm, SFT)
+    if config.self_play is not None and config.self_play.without_golds:
+        return
+    if imitates and config.data.path and not any(map(domain.gold_completion, domain.splits()["train"])):
+        remedy = "+stage=grpo, which needs none, or data with gold answers"
+        yield InputProblem("data", "no task of split 'train' has a gold to imitate", config.data.path, "", "", remedy)
+
+
+def _of_mix(config: Config, domain: Domain) -> Iterator[InputProblem]:
+    mix = config.data.mix
+    if not mix or "data" in STAGES[str(config.stage)].inherits:  # The run that is read had a mixture.
+        return
+    if not reads(config, "optimizer"):
+        allowed = ", ".join(f"+stage={name}" for name in STAGES if trains(name))
+        yield InputProblem("data.mix", "has no effect where nothing is trained", str(mix), allowed, "", "drop it")
+        return
+    if config.self_play is not None and not config.self_play.tasks:
+        what, remedy = "every task once is no mixture", "self_play.tasks=1000, or drop data.mix"
+        yield InputProblem("self_play.tasks", what, "0", "a number of tasks for each round", "", remedy)
+    split = "train" if isinstance(config.algorithm, SFT) else rl_split(domain)
+    by_source(domain.splits()[split], mix)
+
+
+def _of_extras(config: Config, domain: Domain) -> Iterator[InputProblem]:
+    infer = config.infer
+    if infer is not None and infer.vote and not infer.input and not isinstance(domain, HoldsBackCases):
+        yield no_vote(domain, "infer.vote")
+    if reads(config, "evaluation") and config.evaluation.vote:
+        yield from vote_problems(domain, config.evaluation.split)
+    if reads(config, "evaluation") and config.evaluation.excess_code:
+        yield from excess_problems(domain, config.evaluation.split)
+    if reads(config, "evaluation") and config.evaluation.bits:
+        yield from bits_problems(domain, config.evaluation.split)
+
+
+def bits_problems(domain: Domain, split: str) -> Iterator[InputProblem]:
+    """Why bits a character cannot be measured on the tasks of a split."""
+    if not any(domain.gold_completion(task) for task in domain.splits()[split]):
+        what, got = "these tasks have no gold answers", f"evaluation.split={split}"
+        yield InputProblem("evaluation.bits", what, got, "a split with golds", "", "drop it")
+
+
+def excess_problems(domain: Domain, split: str) -> Iterator[InputProblem]:
+    """Why excess code cannot be measured on the tasks of a split."""
+    option, tasks = "evaluation.excess_code", domain.splits()[split]
+    if problem := not_installed(option):
+        yield problem
+    if not isinstance(domain, HasEditTests) or all(domain.edit_with_tests(task, "") is None for task in tasks):
+        what, remedy = "these tasks are no edits with tests that can run under coverage", f"drop it, or {EDITS}"
+        yield InputProblem(option, what, f"data={domain.name}", EDITS, "", remedy)
+
+
+def vote_problems(domain: Domain, split: str) -> Iterator[InputProblem]:
+    """Why a vote on the tasks of a split cannot be measured."""
+    if not isinstance(domain, HoldsBackCases):
+        yield no_vote(domain, "evaluation.vote")
+    elif all(domain.held_back(task) is None for task in domain.splits()[split]):
+        what, remedy = "the right outputs are hidden, so that no vote can be measured", "+stage=infer infer.vote=2"
+        yield InputProblem("evaluation.vote", what, f"evaluation.split={split}", "a split with outputs", "", remedy)
+
+
+def domain_of(config: Config) -> Domain | None:
+    """The domain; None if its data are not on this machine, or its class is of no registered domain and may import anything."""
+    target = config.data._target_ if reads(config, "data") else ""
+    if target not in SCHEMAS and not any(one.owns(target) for one in domains().values()):
+        return None
+    path = Path(config.data.path)
+    if config.data.path and not path.exists():
+        return None
+    return _read_once(repr((config.data, _stamps(path) if config.data.path else ())), lambda: build(config.data))
+
+
+def _stamps(path: Path) -> list[tuple[str, int, int]]:
+    """Return the name, modification time and size of each file."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [(str(file), stat.st_mtime_ns, stat.st_size) for file in files if file.exists() for stat in [file.stat()]]
+
+
+_READ: dict[str, Domain] = {}
+
+
+def _read_once(key: str, make: Callable[[], Domain]) -> Domain:
+    """The domain, read once for all checks of a command; the last two are kept."""
+    if key not in _READ:
+        for first in [*_READ][:-1]:
+            del _READ[first]
+        _READ[key] = make()
+    return _READ[key]
+
+
+@dataclass(frozen=True)
+class Splits:
+    """How many tasks each split has, and how many tasks are in none, by reason."""
+
+    sizes: Mapping[str, int]
+    left_out: Mapping[str, int]
+    note: str
+    problems: tuple[InputProblem, ...] = ()
+    """Splits that the stage needs and that have no tasks."""
+
+
+def splits_of(config: Config) -> Splits | None:
+    """The splits of the data; None where they cannot be read here.
+
+    Raises:
+        InputError: the data are faulty, or a split that the stage needs is not there.
+    """
+    domain = domain_of(config)
+    if domain is None:
+        return None
+    found = splits_in(domain, config)
+    if found.problems:
+        raise InputError(*found.problems)
+    return found
+
+
+def measured_tasks(config: Config, sizes: Mapping[str, int]) -> int:
+    """How many tasks an evaluation measures, of splits of these sizes."""
+    wanted = config.evaluation
+    there = max(0, sizes.get(wanted.split, 0) - wanted.skip)
+    return min(there, wanted.tasks or there)
+
+
+def splits_in(domain: Domain, config: Config) -> Splits:
+    """The splits of a domain, for the stage of the configuration. Raises InputError where the data are faulty."""
+    sizes = domain.sizes()
+    left_out = reasons(domain) if config.data.path else {}
+    missing = [name for name in _needed(config) if not sizes.get(name)]
+    problems = (no_split(missing, sizes, left_out, domain.no_split_remedy),) if missing else ()
+    return Splits(sizes, left_out, domain.splits_note(), problems)
+
+
+def reasons(domain: Domain) -> dict[str, int]:
+    """How many tasks of the data are in no split, by reason."""
+    return dict(Counter(domain.left_out().values()).most_common())
+
+
+def no_split(
+    names: Sequence[str], sizes: Mapping[str, int], left_out: Mapping[str, int], further: str = ""
+) -> InputProblem:
+    """The problem of splits that have no tasks.
+
+    Args:
+        left_out: number of tasks that are in no split, by reason.
+        further: a remedy that the domain knows.
+    """
+    there = ", ".join(f"{split} ({counted(count)})" for split, count in sizes.items())
+    what = f"no tasks in split {' and '.join(map(repr, names))}"
+    remedy = "name another split, or other data" + (", or a verifier that judges those left out" if left_out else "")
+    remedy += f", or {further}" if further else ""
+    return InputProblem("data", what, shown(left_out), there or "no split has tasks", "", remedy)
+
+
+def left_out_warning(config: Config) -> str:
+    """The tasks of the data that are in no split, with the remedy; empty if there are none or the data cannot be read here."""
+    if not reads(config, "data") or not config.data.path or (config.infer is not None and config.infer.input):
+        return ""
+    domain = domain_of(config)
+    return "" if domain is None else left_out_text(domain)
+
+
+def left_out_text(domain: Domain) -> str:
+    """The tasks of a domain that are in no split, with the remedy; empty if there are none."""
+    text, remedy = shown(reasons(domain)), domain.left_out_remedy()
+    return f"{text}. {remedy}" if text and remedy else text
+
+
+def shown(left_out: Mapping[str, int]) -> str:
+    """Tasks that are in no split, as text: their number and the most frequent reasons, each with an example."""
+    counts, examples = Counter[str](), dict[str, str]()
+    for reason, count in left_out.items():
+        kind, _, example = reason.splitlines()[0].partition(": ")
+        counts[kind] += count
+        examples.setdefault(kind, f", such as {example}" if example else "")
+    first = [f"{kind} ({count}{examples[kind]})" for kind, count in counts.most_common(SHOWN)]
+    total = sum(left_out.values())
+    return f"{counted(total)} {'is' if total == 1 else 'are'} left out: {'; '.join(first)}" if left_out else ""
+
+
+def _needed(config: Config) -> list[str]:
+    needed = ["train"] if reads(config, "optimizer") else []
+    needed += ["dev"] if isinstance(config.algorithm, SFT) and reads(config, "optimizer") else []
+    needed += [config.evaluation.split] if reads(config, "evaluation") else []
+    selects = reads(config, "optimizer") and config.run.select.every_steps > 0
+    needed += [config.run.select.split] if selects else []
+    needed += [config.collect.split] if config.collect is not None else []
+    needed += [config.validate.split] if config.validate is not None and config.validate.split else []
+    needed += [config.infer.split] if config.infer is not None and not config.infer.input else []
+    return [*dict.fromkeys(needed)]
+
 
 CHECKED_BY_BUILDING = ("reward", "tracking")
 """Nodes whose objects are light and report problems at construction."""

@@ -20,11 +20,12 @@ from rlvr_exp.config.schema import Config, measures, repeatable, resumable, trai
 from rlvr_exp.config.schema_check import Checked
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import STEP, OtherFormat, check_sound
-from rlvr_exp.launch.process_environment import of_node
+from rlvr_exp.launch.children import of_node
 from rlvr_exp.records.context import COMPLETED, read_summary
 from rlvr_exp.records.directory import problem_with
-from rlvr_exp.records.fingerprint import (
+from rlvr_exp.records.manifest import (
     MAX_STEPS,
+    PACKAGES,
     changed_data,
     changed_initial_weights,
     differences,
@@ -32,8 +33,8 @@ from rlvr_exp.records.fingerprint import (
     initial_weights,
     run_fingerprint,
     trajectory_options,
+    versions,
 )
-from rlvr_exp.records.manifest import PACKAGES, versions
 from rlvr_exp.records.resumable_jsonl import FOLDER as JOURNALS
 from rlvr_exp.records.rollout_files import rollout_steps
 

@@ -22,14 +22,12 @@ PREFILL = 2048
 TILE_TOKENS, TILE_VOCABULARY = 4096, 32768
 """One tile of TRL's fused head (trl/kernels/chunked_logprob.py and trl/trainer/utils.py)."""
 FUSED_HELD, FUSED_NEAR = 2**28, 2**24
-"""Logits that the head on a CPU holds at the same time, with and without gradients (rlvr_exp/algorithms/fused_head.py)."""
+"""Logits that the head on a CPU holds at the same time, with and without gradients (rlvr_exp/algorithms/logprobs.py)."""
 FOLDED, UNFOLDED = 3, 7.25
 """float32 tensors of a tile's size that TRL holds beside it without Triton: in `_forward_tile` and in `_backward_tile` of the
 same file. A quarter is a tensor of booleans."""
 DRAWN = 12
-"""Bytes of a logit while a token is drawn: logits, log-probabilities, probabilities (rlvr_exp/rollouts/draw.py)."""
-GUESSED = 2
-"""Tokens of a completion beside the drawn one whose logits a pass has, on average (rlvr_exp/rollouts/drafts.py)."""
+"""Bytes of a logit while a token is drawn: logits, log-probabilities, probabilities (rlvr_exp/rollouts/sampling_params.py)."""
 
 READERS = (("q_proj", "k_proj", "v_proj"), ("o_proj",), ("gate_proj", "up_proj"), ("down_proj",))
 """Matrices that read the same input."""
@@ -346,7 +344,7 @@ def sampling_logits(workload: Workload) -> float:
     """Logits, in float32, and the log-probabilities and probabilities from which a token is drawn."""
     rows = workload.sampling_batch.groups * workload.sampling_batch.size * workload.shape.vocabulary
     if workload.cpu:
-        return rows * (1 + GUESSED) * (DRAWN - 4 + workload.width)
+        return rows * (DRAWN - 4 + workload.width)
     extra = 4 if workload.width == 2 else 0
     return rows * (workload.width + extra + 4 + 4)
 

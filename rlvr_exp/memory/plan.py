@@ -21,8 +21,8 @@ from rlvr_exp.config.solutions import GROWS
 from rlvr_exp.config.stage_options import STDIN
 from rlvr_exp.config.suited import Setting, advice, facts_of
 from rlvr_exp.core.measures import counted
-from rlvr_exp.launch.data_check import left_out_warning, measured_tasks, splits_of
 from rlvr_exp.launch.inference_inputs import answered_tasks
+from rlvr_exp.launch.preflight import left_out_warning, measured_tasks, splits_of
 from rlvr_exp.launch.resume import directory_of, steps_of
 from rlvr_exp.memory.advice import memory
 

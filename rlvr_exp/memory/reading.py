@@ -24,8 +24,8 @@ from rlvr_exp.config.needs import config_folder, weights_folder
 from rlvr_exp.config.parallel import Device, derive, device, planned
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.schema import Config, reads, sampling_node
-from rlvr_exp.launch.data_check import domain_of, rl_split
 from rlvr_exp.launch.inference_inputs import answered_tasks
+from rlvr_exp.launch.preflight import domain_of, rl_split
 from rlvr_exp.memory.workload import WIDTH, Adapter, SamplingBatch, Workload
 from rlvr_exp.tasks.base import Domain
 

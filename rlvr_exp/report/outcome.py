@@ -13,7 +13,7 @@ from rlvr_exp.config.schema import STAGES, trains
 from rlvr_exp.core.measures import BITS, EXCESS_CODE, GREEDY, counted, detectable, is_count, read_voted, scale_of
 from rlvr_exp.core.measures import FEW as FEW_TASKS
 from rlvr_exp.records.tracking import Row
-from rlvr_exp.report.curves import curves, run_names
+from rlvr_exp.report.charts import curves, run_names
 from rlvr_exp.report.data import WHENS, RunData
 from rlvr_exp.report.evidence import early, late
 from rlvr_exp.report.rendering import part, words

@@ -19,7 +19,7 @@ from rlvr_exp.config.load import resolved
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.schema import STAGES
 from rlvr_exp.core.domains import domains, load
-from rlvr_exp.report import answers, curves, outcome, tasks
+from rlvr_exp.report import answers, charts, outcome, tasks
 from rlvr_exp.report.data import RunData
 from rlvr_exp.report.diagnosis import Diagnosis, diagnosis_section
 from rlvr_exp.report.rendering import duration, part, render
@@ -141,13 +141,13 @@ def _label(node: Mapping[str, Any]) -> str:
 
 
 def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis, others: Sequence[RunData]) -> Markup:
-    more, left_out = curves.other_charts(run.metrics)
+    more, left_out = charts.other_charts(run.metrics)
     both, (title, result) = outcome.compared(run), results(run)
     drawn = [load(path)(run) for one in domains().values() for path in one.report_sections]
     credit = Markup("".join(drawn))
     sections = {
         title: result,
-        "Curves": curves.compared_curves(run),
+        "Curves": charts.compared_curves(run),
         "Diagnosis": diagnosis_section(diagnosis, both),
         "Success before and after" if both else "Measurements": "" if result else outcome.rate_table(run),
         "Answers": answers.answers_section(run),
@@ -158,10 +158,10 @@ def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis,
         "Difference from the baseline": outcome.baseline_table(run),
         "Comparison with other runs": outcome.other_runs(run, others),
         "Changed options": _options(run),
-        "Training": part("charts", kind="big", charts=curves.main_charts(run.metrics, run.step_counts)),
-        "Health": part("charts", charts=curves.curve_charts(run.metrics, run.step_counts)),
-        "Verdicts and time": part("charts", charts=curves.stacked_charts(run)),
-        "Throughput and memory": part("charts", charts=curves.machine_charts(run.metrics)) + _machine(run),
+        "Training": part("charts", kind="big", charts=charts.main_charts(run.metrics, run.step_counts)),
+        "Health": part("charts", charts=charts.curve_charts(run.metrics, run.step_counts)),
+        "Verdicts and time": part("charts", charts=charts.stacked_charts(run)),
+        "Throughput and memory": part("charts", charts=charts.machine_charts(run.metrics)) + _machine(run),
         "Held-out verdicts": outcome.verdict_table(run),
         "Distributions": part("charts", charts=tasks.distributions(run, known)),
         "Success by difficulty": tasks.difficulty_rows(run, known),

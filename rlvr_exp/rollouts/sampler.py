@@ -5,7 +5,6 @@ number of every token comes from the caller's key and the token's position; no g
 (DESIGN.md, "Determinism"), so with equal weights the rest of the batch does not matter.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -17,19 +16,16 @@ from transformers import PreTrainedModel
 
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.episodes.types import TokenSample
-from rlvr_exp.rollouts.drafts import REACH, Drafts, Guesses
 from rlvr_exp.rollouts.kept_prefixes import NO_TURNS, KeptPrefix, Turns
-from rlvr_exp.rollouts.sampler_rows import RowDecoder
 from rlvr_exp.rollouts.sampling_params import (
     FinishedSample,
     Logits,
     SampleKey,
     SamplingParams,
     StopStringMatcher,
-    TokenDraw,
     draw,
 )
-from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder, is_exact, supports_shared_prefix
+from rlvr_exp.rollouts.shared_prefix_decoder import RowDecoder, SharedPrefixDecoder, supports_shared_prefix
 
 
 def sample_groups(
@@ -151,23 +147,18 @@ class SamplingBatch:
         if sampling.stop:
             assert sampling.decode is not None, "stop strings are compared with text"
             self._watchers = [StopStringMatcher(sampling.stop, sampling.decode) for _ in self._live]
-        self._history = np.full((len(self._live), REACH + sampling.max_new_tokens), -1)
-        """The last tokens of the prompt, then those of the completion."""
-        self._ids = self._history[:, REACH:]
         self._known: dict[tuple[int, ...], bool] = {}
+        """The domain's verdict on texts that may be complete; equal completions share it."""
+        self._ids = np.full((len(self._live), sampling.max_new_tokens), -1)
         self._logprobs = np.zeros(self._ids.shape, dtype=np.float32)
         self._entropies = np.zeros(len(self._live))
         """Of each completion, the sum over its tokens."""
         self._kept_token_ids: list[list[tuple[int, ...]]] = [[] for _ in self._live]
-        self._drawn = np.zeros(len(self._live), dtype=np.int64)
-        """(completions,) tokens drawn of each."""
-        drafts = sampling.drafts > 0 and isinstance(self._decoder, SharedPrefixDecoder) and is_exact(model)
-        self._drafts = Drafts.of(model) if drafts else None
-        if self._drafts is not None:
-            self._begin_drafts(self._drafts, prompts)
+        self._size = 0
+        """Tokens of each live completion."""
 
     def computing(self) -> AbstractContextManager[None]:
-        """In which the passes are computed."""
+        """The context of the passes."""
         return self._decoder.computing()
 
     @property
@@ -176,139 +167,48 @@ class SamplingBatch:
 
     def first(self) -> list[FinishedSample]:
         """Draw the first token of each completion; returns the completions that ended with it."""
-        self._draw(self._decoder.prefill(), np.zeros((len(self._live), 0), dtype=np.int64))
-        return self._finish()
+        return self._draw(self._decoder.prefill())
 
     def step(self) -> list[FinishedSample]:
-        """Draw the next token of each live completion, and those behind it that were guessed; returns the completions that
-        ended."""
-        began, live = time.perf_counter(), self._live
-        guesses = self._guess()
-        counts = 1 + (guesses.tokens >= 0).sum(1)
-        fed = np.concatenate([self._ids[live, self._drawn[live] - 1, None], guesses.tokens], axis=1)
-        logits = self._decoder.step(live, fed, counts)
-        taken = self._draw(logits, guesses.tokens)
-        if self._drafts is not None and isinstance(self._decoder, SharedPrefixDecoder):
-            self._decoder.forget(live, counts - taken)
-            self._drafts.observe(guesses, taken - 1)
-            self._sequences = logits.sequences
-            slots = logits.sequences * fed.shape[1]
-            self._drafts.pace.observe(logits.sequences, slots, time.perf_counter() - began)
-        return self._finish()
+        """Draw the next token of each live completion; returns the completions that ended."""
+        return self._draw(self._decoder.step(self._live, self._ids[self._live, self._size - 1, None]))
 
-    def _begin_drafts(self, drafts: Drafts, prompts: Sequence[Sequence[int]]) -> None:
-        for row, place in enumerate(self._owner.tolist()):
-            tail = prompts[place][-REACH:]
-            self._history[row, REACH - len(tail) : REACH] = tail
-        self._own = drafts.begin(prompts)[self._owner]
-        self._sequences = len(prompts)
-
-    def _guess(self) -> Guesses:
-        """Of each live completion, what may follow its last token."""
-        live, drawn = self._live, self._drawn[self._live]
-        if self._drafts is None:
-            return Guesses(*np.zeros((2, len(live), 0), dtype=np.int64))
-        before = self._history[live[:, None], drawn[:, None] + np.arange(REACH)]
-        most = np.minimum(self._sampling.drafts, self._sampling.max_new_tokens - drawn - 1)
-        return self._drafts.guess(before, self._own[live], most, self._drafts.pace.least(self._sequences))
-
-    def _draw(self, logits: Logits, guesses: np.ndarray) -> np.ndarray:
-        """Draw from the logits behind each live completion's last token and behind each of its guesses, and keep the draws
-        that follow right guesses; returns how many these are."""
-        live, before = self._live, self._drawn[self._live]
-        counts = 1 + (guesses >= 0).sum(1)
-        start = np.cumsum(counts) - counts
-        offset = np.arange(counts.sum()) - np.repeat(start, counts)
-        numbers = self._uniforms[np.repeat(live, counts), np.repeat(before, counts) + offset]
-        device = logits.values.device
-        numbers, rows = torch.from_numpy(numbers).to(device), torch.from_numpy(logits.rows).to(device)
-        drawn = _Drawn(draw(logits.values, numbers, self._sampling.filters, rows))
-        self._ended = np.zeros(len(live), dtype=bool)
-        rows = np.arange(len(live))
-        for depth in range(guesses.shape[1] + 1):
-            self._record(rows, drawn, start[rows] + depth)
-            if depth == guesses.shape[1]:
-                break
-            rows = rows[(guesses[rows, depth] == drawn.ids[start[rows] + depth]) & ~self._ended[rows]]
-        taken = self._drawn[live] - before
+    def _draw(self, logits: Logits) -> list[FinishedSample]:
+        live, device = self._live, logits.values.device
+        numbers = torch.from_numpy(self._uniforms[live, self._size]).to(device)
+        drawn = draw(logits.values, numbers, self._sampling.filters, torch.from_numpy(logits.rows).to(device))
+        ids = drawn.ids.cpu().numpy()
+        self._ids[live, self._size] = ids
+        self._logprobs[live, self._size] = drawn.logprobs.cpu().numpy()
+        self._entropies[live] += drawn.entropies.cpu().numpy()
+        for i, kept in zip(live, drawn.kept_token_ids() or (), strict=False):
+            self._kept_token_ids[i].append(kept)
+        self._size += 1
         if self._sampling.watch is not None:
-            self._sampling.watch.drew(int(taken.sum()))
-        if self._drafts is not None:
-            self._remember(
-                self._drafts,
-                np.repeat(live, taken),
-                np.repeat(self._drawn[live] - np.cumsum(taken), taken) + np.arange(taken.sum()),
-            )
-        return taken
-
-    def _remember(self, drafts: Drafts, rows: np.ndarray, columns: np.ndarray) -> None:
-        before = self._history[rows[:, None], columns[:, None] + np.arange(REACH)]
-        drafts.learn(before, self._ids[rows, columns], self._own[rows])
-
-    def _record(self, rows: np.ndarray, drawn: "_Drawn", places: np.ndarray) -> None:
-        """Record the draws at `places` as the next tokens of the live completions `rows`."""
-        who = self._live[rows]
-        ids, columns = drawn.ids[places], self._drawn[who]
-        self._ids[who, columns] = ids
-        self._logprobs[who, columns] = drawn.logprobs[places]
-        self._entropies[who] += drawn.entropies[places]
-        if drawn.kept is not None:
-            for i, place in zip(who, places, strict=True):
-                self._kept_token_ids[i].append(drawn.kept[place])
-        self._drawn[who] += 1
+            self._sampling.watch.drew(len(live))
         ended = np.isin(ids, self._eos)
-        if self._watchers:
-            ended |= np.array(
-                [self._watchers[i].ends(int(token)) for i, token in zip(who, ids, strict=True)], dtype=bool
-            )
-        self._ended[rows] = ended if self._sampling.completion_check is None else ended | self._complete(who, ids)
+        for place, i in enumerate(live if self._watchers else ()):
+            ended[place] |= self._watchers[i].ends(int(ids[place]))
+        for place in np.flatnonzero(np.isin(ids, self._closing)).tolist():
+            ended[place] |= self._is_complete(tuple(self._ids[live[place], : self._size].tolist()))
+        left = ended | (self._size == self._sampling.max_new_tokens)
+        self._live = live[~left]
+        return [self._finished(i, bool(end)) for i, end in zip(live[left], ended[left], strict=True)]
 
-    def _complete(self, who: np.ndarray, ids: np.ndarray) -> np.ndarray:
-        """Which completions their domain calls complete, among those whose last token can complete them."""
-        due = np.isin(ids, self._closing)
-        for place in np.flatnonzero(due):
-            i = who[place]
-            due[place] = self._finished_text(tuple(self._ids[i, : self._drawn[i]].tolist()))
-        return due
-
-    def _finished_text(self, ids: tuple[int, ...]) -> bool:
-        """The domain's word, which holds for all completions that are alike."""
+    def _is_complete(self, ids: tuple[int, ...]) -> bool:
         if ids not in self._known:
             self._known[ids] = self._sampling.completes(ids)
         return self._known[ids]
 
-    def _finish(self) -> list[FinishedSample]:
-        """The completions that ended with what was drawn; they leave the batch."""
-        live, ended = self._live, self._ended
-        left = ended | (self._drawn[live] == self._sampling.max_new_tokens)
-        self._live = live[~left]
-        for i in live[left]:
-            self._keep(i)
-        return [self._finished(i, bool(end)) for i, end in zip(live[left], ended[left], strict=True)]
-
-    def _keep(self, i: int) -> None:
-        """Keep the keys and values of a completion that has ended, and of its prompt; those of its last token were never computed."""
-        kept = self._kept
-        if kept is not None and isinstance(self._decoder, SharedPrefixDecoder):
-            drawn = self._ids[i, : self._drawn[i] - 1].tolist()
-            kept.keep((*self._prompts[self._owner[i]], *drawn), partial(self._decoder.kept, i))
-
     def _finished(self, i: int, ended: bool) -> FinishedSample:
-        size = self._drawn[i]
-        kept_token_ids = tuple(self._kept_token_ids[i]) if self._sampling.filters.narrow else None
-        ids, logprobs = self._ids[i, :size], self._logprobs[i, :size]
-        entropy = float(self._entropies[i]) / max(1, size)
-        sampled = TokenSample(tuple(ids.tolist()), tuple(logprobs.tolist()), not ended, kept_token_ids, entropy)
+        """A completion that leaves the batch. Its keys and values are kept, except those of its last token, which were never
+        computed."""
+        ids, logprobs = self._ids[i, : self._size].tolist(), self._logprobs[i, : self._size].tolist()
+        if self._kept is not None and isinstance(self._decoder, SharedPrefixDecoder):
+            self._kept.keep((*self._prompts[self._owner[i]], *ids[:-1]), partial(self._decoder.kept, i))
+        kept = tuple(self._kept_token_ids[i]) if self._sampling.filters.narrow else None
+        sampled = TokenSample(tuple(ids), tuple(logprobs), not ended, kept, float(self._entropies[i]) / self._size)
         return FinishedSample(int(self._owner[i]), int(self._sample[i]), sampled)
-
-
-class _Drawn:
-    """The draws of a pass, on the host."""
-
-    def __init__(self, drawn: TokenDraw):
-        self.ids, self.logprobs = drawn.ids.cpu().numpy(), drawn.logprobs.cpu().numpy()
-        self.entropies = drawn.entropies.cpu().numpy()
-        self.kept = drawn.kept_token_ids()
 
 
 def uniforms(keys: Sequence[Sequence[SampleKey]], length: int) -> np.ndarray:

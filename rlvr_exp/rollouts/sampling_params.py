@@ -1,17 +1,14 @@
-"""Logits of the next tokens, and from them and one random number per row to a token, its log-probability and the tokens that it was drawn from.
+"""How completions are sampled and when they end: from logits and one random number per row to a token.
 
 Filters act in Transformers' order: temperature, top-k, top-p, min-p, each on the tokens that the filter before it kept,
 renormalised. (vLLM applies min-p before top-k and top-p; with min-p and top-p both set its sets may be smaller.) The
 log-probability is that of the distribution after all filters. A draw inverts the cumulative distribution in the order of
 the vocabulary: no generator is read, and a row's token depends on that row alone.
 
-How completions are sampled and when they end.
-
-Besides the end token, stop strings and a domain's check end a completion. Stop strings are searched in the decoded text, so that it does not matter how a text is cut into tokens.
-
-A token's text depends on its neighbours (a character may be spread over several tokens, a leading space may vanish), so
-a completion is decoded from a few tokens before the new token, and the added text is searched together with the end of
-the text before it: the cost of a token does not grow with the completion.
+Besides the end token, stop strings and a domain's check end a completion. Stop strings are searched in the decoded text, so
+that the cut into tokens does not matter. A token's text depends on its neighbours (a character may be spread over several
+tokens, a leading space may vanish), so a completion is decoded from a few tokens before the new token, and the added text
+is searched together with the end of the text before it. The cost of a token does not grow with the completion.
 """
 
 import math
@@ -28,7 +25,6 @@ from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.core.seeds import Key
 from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.drafts import MOST
 from rlvr_exp.tasks.base import Domain
 
 PART = 256
@@ -160,8 +156,6 @@ class Logits:
     """(rows, vocabulary)"""
     rows: np.ndarray
     """(tokens,) the row of each token"""
-    sequences: int
-    """How many different completions the rows belong to."""
 
     def of_tokens(self) -> torch.Tensor:
         """(tokens, vocabulary)"""
@@ -251,8 +245,6 @@ class SamplingParams:
     """The most completions sampled at once; the completions of a prompt stay together."""
     completion_check: CompletionCheck | None = None
     """Ends a completion that the domain calls complete; it needs `decode`."""
-    drafts: int = MOST
-    """The most tokens of a completion that are guessed for one pass (rlvr_exp.rollouts.drafts); what is sampled is the same."""
     watch: Watch | None = None
 
     def completes(self, ids: Sequence[int]) -> bool:

@@ -1,29 +1,27 @@
-"""Decoding groups with their prompts computed and stored once; see rlvr_exp.rollouts.shared_prefix_cache.
+"""Decoders: logits of the next token, for prompts and then for completions as they grow.
 
-Support is tried on the model itself once, with a few tokens. An architecture's declarations are not enough: a model that computes its attention in another way, or drops an argument on
-the way to it, would sample from a distribution other than the trained one.
+`SharedPrefixDecoder` computes and stores a prompt once (rlvr_exp.rollouts.shared_prefix_cache). Its support is tried on the
+model itself, once, with a few tokens. An architecture's declarations are not enough: a model that computes its attention
+in another way, or drops an argument on the way to it, would sample from a distribution other than the trained one.
 
-Whether a token has the same bits whatever is computed with it: tried on the model itself, on the machine at hand.
-
-It rests on what rlvr_exp.rollouts.shared_prefix_cache and oneDNN's linear layers do with more rows and more columns, which no
-library promises. Where it does not hold nothing is guessed (rlvr_exp.rollouts.drafts).
+`RowDecoder` serves the other architectures with one row per completion: state-space and sliding-window layers, attention
+sinks. It computes prompts once and then repeats their part of the cache.
 """
 
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from copy import copy
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
 
 from rlvr_exp.models.onednn_linear import onednn_inference
 from rlvr_exp.rollouts.kept_prefixes import KeptPrefix
-from rlvr_exp.rollouts.plain_forward import ROPES, is_plain, plain_forward, rope_type
+from rlvr_exp.rollouts.plain_forward import plain_forward
 from rlvr_exp.rollouts.sampling_params import Logits
-from rlvr_exp.rollouts.shared_prefix_cache import EXACT, NAME, CannotGroup, SharedPrefixCache
+from rlvr_exp.rollouts.shared_prefix_cache import NAME, CannotGroup, SharedPrefixCache
 
 PREFILL_TOKENS = 2048
 """The most prompt tokens of a forward pass; a longer prompt gets its own pass."""
@@ -55,15 +53,13 @@ class SharedPrefixDecoder:
         self._plain = plain_forward(model, self.cache)
 
     def computing(self) -> AbstractContextManager[None]:
-        """In which the passes are computed."""
+        """The context of the passes."""
         return nullcontext() if self._plain is not None else onednn_inference(self._model)
 
     def prefill(self) -> Logits:
         if self._begun:
             return self._go_on()
-        return Logits(
-            torch.cat([self._prefill(first, last) for first, last in self._chunks()]), self._owner, len(self._prompts)
-        )
+        return Logits(torch.cat([self._prefill(first, last) for first, last in self._chunks()]), self._owner)
 
     def step(self, live: np.ndarray, fed: np.ndarray, counts: np.ndarray | None = None) -> Logits:
         """After more tokens of each completion in `live`, ascending: the first `counts[i]` of `fed[i]`, all of them where no
@@ -72,11 +68,7 @@ class SharedPrefixDecoder:
         tokens, positions, begins = self.cache.step(live, fed, counts)
         offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         logits = self._forward(torch.from_numpy(tokens), torch.from_numpy(positions))
-        return Logits(logits, np.repeat(begins, counts) + offset, len(np.unique(begins)))
-
-    def forget(self, live: np.ndarray, counts: np.ndarray) -> None:
-        """The last `counts[i]` tokens of each completion were no part of it."""
-        self.cache.forget(live, counts)
+        return Logits(logits, np.repeat(begins, counts) + offset)
 
     def kept(self, completion: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """As SharedPrefixCache.kept."""
@@ -94,7 +86,7 @@ class SharedPrefixDecoder:
         last, rows = np.unique(begins + counts - 1, return_inverse=True)
         wanted = torch.from_numpy(last)
         logits = self._forward(torch.from_numpy(tokens), torch.from_numpy(positions), wanted)
-        return Logits(logits, rows, len(last))
+        return Logits(logits, rows)
 
     def _prefill(self, first: int, last: int) -> torch.Tensor:
         self.cache.prefill(first, last)
@@ -199,78 +191,50 @@ def _gap(model: PreTrainedModel) -> float:
     return (logits.float().log_softmax(-1) - torch.stack(plain).float().log_softmax(-1)).abs().mean().item()
 
 
-SHORTEST = 50
-"""Tokens of a completion that the trial needs."""
-LAYERS = 4
-"""Layers of a plain model that are tried: all of SmolLM2's 30 took as long as a batch of completions."""
-LAST = 8
-"""Tokens at the end of each completion whose logits are compared."""
-_EXACT: WeakKeyDictionary[PreTrainedModel, dict[tuple, bool]] = WeakKeyDictionary()
+class RowDecoder:
+    """The fallback with the interface of SharedPrefixDecoder."""
 
+    def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]], owner: np.ndarray, limit: int):
+        self._model, self._prompts, self._owner = model, prompts, owner
+        self._cache = DynamicCache(config=model.config)
+        self._held = np.arange(len(owner))
+        """(rows,) the completion that stands in each row."""
+        width = max(len(prompt) for prompt in prompts)
+        self._lengths = np.array([len(prompt) for prompt in prompts])
+        self._seen = torch.from_numpy(np.arange(width) >= (width - self._lengths)[:, None]).to(model.device).long()
 
-def is_exact(model: PreTrainedModel) -> bool:
-    """Whether SharedPrefixDecoder computes tokens of prompts and of completions with the same bits in any company. Tried once
-    for each dtype, forward pass and number of threads."""
-    known = _EXACT.setdefault(model, {})
-    key = model.dtype, is_plain(model), torch.get_num_threads()
-    if key not in known:
-        known[key] = model.device.type == "cpu" and rope_type(model) in ROPES and _same_bits(_shortened(model))
-    return known[key]
+    def computing(self) -> AbstractContextManager[None]:
+        """The context of the passes."""
+        return onednn_inference(self._model)
 
+    def prefill(self) -> Logits:
+        width = self._seen.shape[1]
+        ids = torch.tensor([[0] * (width - len(prompt)) + list(prompt) for prompt in self._prompts])
+        logits = self._forward(ids, (self._seen.cumsum(1) - 1).clamp(min=0))
+        self._select(self._owner)
+        return Logits(logits, self._owner)
 
-def _shortened(model: PreTrainedModel) -> PreTrainedModel:
-    """A plain model with its first LAYERS layers alone, since the products of all layers have the same shapes; others whole."""
-    if not is_plain(model):
-        return model
-    body, short = copy(model.model), copy(model)
-    body._modules = {**body._modules, "layers": body.layers[:LAYERS]}
-    short._modules = {**short._modules, "model": body}
-    return short
+    def step(self, live: np.ndarray, fed: np.ndarray, counts: np.ndarray | None = None) -> Logits:
+        """After one more token of each completion in `live`: `fed` has one column."""
+        if len(live) < len(self._held):
+            self._select(np.searchsorted(self._held, live))
+            self._held = live
+        positions = self._seen.sum(1, keepdim=True)
+        self._seen = torch.nn.functional.pad(self._seen, (0, 1), value=1)
+        return Logits(self._forward(torch.from_numpy(fed), positions), np.arange(len(live)))
 
+    def _select(self, rows: np.ndarray) -> None:
+        kept = torch.from_numpy(rows)
+        self._cache.batch_select_indices(kept)
+        self._seen = self._seen[kept.to(self._seen.device)]
 
-@torch.inference_mode()
-def _same_bits(model: PreTrainedModel) -> bool:
-    """Four completions over more than one part of columns: in passes of equal shares, in passes of uneven ones and token by
-    token at the end, and the first with its prompt alone. No pass has more than 64 tokens, whose logits take memory."""
-    size = min(EXACT + 6, _longest(model) // 2)
-    if size < SHORTEST:
-        return False
-    generator = torch.Generator().manual_seed(0)
-    lengths = [min(length, _longest(model) - size) for length in (EXACT + 5, EXACT + 58, 10, 5)]
-    prompts = [torch.randint(model.config.vocab_size, (n,), generator=generator).tolist() for n in lengths]
-    tokens = torch.randint(model.config.vocab_size, (4, size), generator=generator).numpy()
-    try:
-        even = _last_logits(model, prompts, tokens, [16, 16, 16, 16])
-        uneven = _last_logits(model, prompts, tokens, [24, 9, 16, 5], singly=LAST)
-        alone = _last_logits(model, prompts[:1], tokens[:1], [40])
-    except (CannotGroup, TypeError):  # TypeError: an argument that its forward pass does not know
-        return False
-    return torch.equal(even, uneven) and torch.equal(even[:1], alone)
-
-
-def _longest(model: PreTrainedModel) -> int:
-    """Tokens of a sequence of the trial: within the model's positions and its sliding window."""
-    limits = (getattr(model.config, name, None) for name in ("max_position_embeddings", "sliding_window"))
-    return min(limit for limit in (*limits, 4 * EXACT) if limit)
-
-
-def _last_logits(
-    model: PreTrainedModel, prompts: list[list[int]], tokens: np.ndarray, each: list[int], singly: int = 0
-) -> torch.Tensor:
-    """(completions, LAST, vocabulary) behind the last tokens of one completion of each prompt, of which a pass takes up to
-    `each`, and one where no more than `singly` are left."""
-    count, size = tokens.shape
-    decoder = SharedPrefixDecoder(model, prompts, np.arange(count), size)
-    found: list[list[torch.Tensor]] = [[] for _ in prompts]
-    fed = np.zeros(count, dtype=np.int64)
-    with decoder.computing():
-        decoder.prefill()
-        while (live := np.flatnonzero(fed < size)).size:
-            left = (size - fed)[live]
-            counts = np.where(left <= singly, 1, np.minimum(np.array(each)[live], np.maximum(left - singly, 1)))
-            columns = np.minimum(fed[live, None] + np.arange(counts.max()), size - 1)
-            logits = decoder.step(live, tokens[live[:, None], columns], counts).of_tokens()
-            for i, own in zip(live, logits.split(counts.tolist()), strict=True):
-                found[i] = [torch.cat([*found[i], own])[-LAST:].clone()]
-            fed[live] += counts
-    return torch.stack([own[0] for own in found])
+    def _forward(self, ids: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        output = self._model(
+            input_ids=ids.to(self._model.device),
+            attention_mask=self._seen,
+            position_ids=positions,
+            past_key_values=self._cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        return output.logits[:, -1]

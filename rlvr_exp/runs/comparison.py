@@ -21,8 +21,7 @@ from rlvr_exp.evaluation.paired import SeedsDifference, at_an_end, difference_ov
 from rlvr_exp.records.rollout_files import When, evaluation_path, read_evaluation
 from rlvr_exp.records.tracking import Row, read_metrics
 from rlvr_exp.report.plots import Curve, curves, intervals
-from rlvr_exp.runs.jobs import Run
-from rlvr_exp.runs.study import Findings
+from rlvr_exp.runs.study import Findings, Run
 
 Values = Mapping[int, Mapping[str, float]]
 """By seed, then by task."""

@@ -18,8 +18,7 @@ from typing import Any, Generic, TypeVar
 import rlvr_exp
 from rlvr_exp.config import study as options
 from rlvr_exp.core.errors import FAULT, INTERRUPTED, InputError, InputProblem, Interrupted
-from rlvr_exp.launch.children import start_program
-from rlvr_exp.launch.process_environment import automatic_threads
+from rlvr_exp.launch.children import automatic_threads, start_program
 from rlvr_exp.records.context import RunContext
 
 

@@ -16,7 +16,7 @@ from rlvr_exp.config.schema import Config, imitates, trains
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.evaluation.leakage import apart
-from rlvr_exp.launch.data_check import HELD_OUT, rl_split
+from rlvr_exp.launch.preflight import HELD_OUT, rl_split
 from rlvr_exp.records import manifest
 from rlvr_exp.tasks.base import Domain, Task
 

@@ -34,10 +34,9 @@ from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.directory import fresh, problem_with
 from rlvr_exp.runs.comparison import AGAINST_FIRST, compared, measured
 from rlvr_exp.runs.executors import Command, Executor
-from rlvr_exp.runs.jobs import Job, Place, Run
 from rlvr_exp.runs.record import write_record
 from rlvr_exp.runs.schedule import Runs, worst
-from rlvr_exp.runs.study import Findings, Listed
+from rlvr_exp.runs.study import Findings, Job, Listed, Place, Run
 
 SEED = "seed"
 OWN = (SEED, "run.dir")

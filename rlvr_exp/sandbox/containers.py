@@ -1,7 +1,7 @@
 """Programs in containers of podman or docker: started confined, measured, ended by the container's name.
 
 A container has no network, none of this machine's files, a root that is read-only, a small folder in memory, an
-ordinary user without capabilities, and limits of memory, processes, file sizes and, where wanted, CPU time. Its files
+ordinary user without capabilities, and limits of memory, processes, file sizes and, if wanted, CPU time. Its files
 go in through its standard input. CPU time and memory are read from this machine's /proc, as for programs outside, so
 the engine must run here. Never judges a program's output.
 """
@@ -23,7 +23,7 @@ from rlvr_exp.sandbox.tools import Lost, Supervised, Usage, private_folder, tree
 _FOLDER = "/work"
 _READY, _GO = b"ready\n", b"go\n"
 _ENGINE_S = 60
-"""Seconds within which the engine answers a question; an idle one takes 30 ms."""
+"""Seconds that the engine may take to answer a question; an idle engine takes 30 ms."""
 _FIRST_UID, _UIDS = 20_000, 40_000
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
 """Podman hands them to its containers."""
@@ -37,7 +37,7 @@ class Image:
     """The path of podman or docker."""
     name: str
     id: str
-    """Its content, by which it is started: a tag that moves during a run changes nothing."""
+    """Digest of its content. Containers start by it: a tag that moves during a run changes nothing."""
 
 
 def find_image(name: str, build: str) -> Image:
@@ -70,7 +70,7 @@ def find_image(name: str, build: str) -> Image:
 
 @dataclass(frozen=True)
 class ContainerLimits:
-    """What one container may use of memory, and each of its processes of CPU seconds (0: no limit)."""
+    """Limits of one container on memory, and of each of its processes on CPU seconds (0: no limit)."""
 
     memory_mb: int
     cpu_s: int = 0
@@ -104,7 +104,7 @@ class Container(Supervised):
         image: must have `sh` and `head`.
         command: the program and its words; it starts once its files are there.
         files: files put into the container's folder, by name.
-        start_s: seconds within which it starts.
+        start_s: seconds that it may take to start.
 
     Raises:
         Lost: it does not start, or its processes are not on this machine.
@@ -141,11 +141,11 @@ class Container(Supervised):
         return usage_of(tree(self._inside))
 
     def isolated(self) -> list[str]:
-        """What the command is isolated from, as reported by the kernel while it runs."""
+        """The kinds of isolation of the command, as the kernel reports them while it runs."""
         return self._isolated
 
     def end(self) -> None:
-        """Kill the container by its name, and remove what is left of it.
+        """Kill the container by its name, and remove its remains.
 
         Raises:
             Lost: the engine does not answer.
@@ -206,30 +206,25 @@ def _status(pid: int) -> dict[str, str]:
 
 
 def _isolation(pid: int) -> list[str]:
-    """What the process does not share with this one; what may not be looked at does not count."""
+    """The kinds of isolation between the process and this one; a kind that cannot be read does not count."""
     status = _status(pid)
     kinds = {"files_hidden": "mnt", "ipc": "ipc", "network": "net", "processes": "pid"}
-    found = [what for what, kind in kinds.items() if _separate(pid, kind)]
+    found = []
+    for what, kind in kinds.items():
+        try:
+            if os.readlink(f"/proc/{pid}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}"):
+                found.append(what)
+        except OSError:
+            continue
     if status.get("Uid", "").split()[:1] not in ([], [str(os.getuid())]):
         found.append("user_id")
     if status.get("Seccomp") == "2":
         found.append("system_calls")
-    if _read_only_root(pid):
-        found.append("files_read_only")
-    return sorted(found)
-
-
-def _separate(pid: int, kind: str) -> bool:
-    try:
-        return os.readlink(f"/proc/{pid}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}")
-    except OSError:
-        return False
-
-
-def _read_only_root(pid: int) -> bool:
     try:
         mounts = Path(f"/proc/{pid}/mountinfo").read_text().splitlines()
     except OSError:
-        return False
+        mounts = []
     roots = [fields for fields in map(str.split, mounts) if fields[4] == "/"]
-    return bool(roots) and "ro" in roots[-1][5].split(",")
+    if roots and "ro" in roots[-1][5].split(","):
+        found.append("files_read_only")
+    return sorted(found)

@@ -1,7 +1,7 @@
 """External programs that read untrusted text (a proof checker and its solver): started confined, measured, ended.
 
-A program runs in its own session under a small supervisor, which ends all its processes when the program or the caller
-is gone, and, where the kernel allows it, in its own network, ipc and pid namespaces. The caller names its environment.
+A program runs in its own session under a small supervisor. That ends all its processes when the program or the caller
+is gone. If the kernel allows it, the program has its own network, ipc and pid namespaces. The caller names its environment.
 The caller reads time and memory of the process tree from /proc, since address-space limits break runtimes that reserve
 much and use little. Not isolated: files that the user may read. Never judges a program's output.
 """
@@ -21,6 +21,7 @@ from typing import IO, Any, cast
 
 from rlvr_exp.sandbox.isolation import kernel
 from rlvr_exp.sandbox.isolation.kernel import Refused
+from rlvr_exp.sandbox.isolation.process_tree import Processes
 
 _ROOT = str(Path(__file__).resolve().parents[2])
 _BOOT = "import sys; sys.path.insert(0, {root!r}); from rlvr_exp.sandbox import tools; tools.supervise({order!r})"
@@ -28,12 +29,13 @@ _FACTS = ".isolation"
 _FILE_BYTES, _OPEN_FILES = 64 << 20, 256
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_KB = resource.getpagesize() >> 10
+_TABLE = Processes()
 _NO_STREAMS: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a program and all its processes have used."""
+    """The usage of a program and all its processes."""
 
     cpu_s: float
     memory_mb: float
@@ -51,8 +53,8 @@ class Supervised:
         environment: the complete environment.
         folder: the private folder, its working directory, removed at the end.
         trusted: it has the caller's rights: an engine that itself confines what it starts.
-        cleanup: a command that the supervisor runs where the caller is gone.
-        errors: where its error stream goes; dropped by default.
+        cleanup: a command that the supervisor runs if the caller is gone.
+        errors: the target of its error stream; dropped by default.
     """
 
     def __init__(
@@ -86,10 +88,10 @@ class Supervised:
 
     def usage(self) -> Usage:
         """The usage of all its processes; ended processes count once their parent has reaped them."""
-        return usage_of(_below(self.pid))
+        return usage_of(_TABLE.below(self.pid))
 
     def send(self, data: bytes) -> None:
-        """Write all of it to its input. Raises OSError where its end of the pipe is gone."""
+        """Write all of it to its input. Raises OSError if its end of the pipe is gone."""
         left = memoryview(data)
         while left:
             left = left[self.input.write(left) :]
@@ -128,7 +130,7 @@ class Program(Supervised):
         super().__init__(command, {**environment, **own}, folder)
 
     def isolated(self) -> list[str]:
-        """What this program is isolated from, as reported by the kernel; known after its first output."""
+        """The kinds of isolation of this program, as the kernel reports them; known after its first output."""
         try:
             return json.loads((self.folder / _FACTS).read_text())
         except OSError:  # not started yet
@@ -144,40 +146,18 @@ def usage_of(pids: Sequence[int]) -> Usage:
     """The usage of these processes and of those that they have reaped."""
     ticks = pages = 0
     for pid in pids:
-        fields = _stat(pid)
+        try:
+            fields = _TABLE.stat(pid)
+        except OSError:  # it is gone
+            continue
         ticks += sum(int(field) for field in fields[11:15])
-        pages += int(fields[21]) if fields else 0
+        pages += int(fields[21])
     return Usage(ticks / _TICKS, pages * _PAGE_KB / 1024)
 
 
 def tree(pid: int) -> list[int]:
-    """A process and every process below it."""
-    return [pid, *_below(pid)]
-
-
-def _below(pid: int) -> list[int]:
-    """Every process below `pid`; a process that ends meanwhile may be missing."""
-    found, ahead = [], [pid]
-    while ahead:
-        ahead = [child for parent in ahead for child in _children(parent)]
-        found += ahead
-    return found
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
-        return [int(word) for task in tasks for word in (task / "children").read_text().split()]
-    except OSError:  # it is gone
-        return []
-
-
-def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on; empty where it is gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
+    """A process and every process below it; a process that ends meanwhile may be missing."""
+    return [pid, *_TABLE.below(pid)]
 
 
 def supervise(order: str) -> None:
@@ -224,14 +204,10 @@ def _become(command: Sequence[str], trusted: bool) -> None:
         kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
         if not trusted:
-            _confine()
+            kernel.prctl(kernel.NO_NEW_PRIVS, 1)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, _OPEN_FILES))
         os.execvp(command[0], list(command))
     finally:
         os._exit(127)
-
-
-def _confine() -> None:
-    kernel.prctl(kernel.NO_NEW_PRIVS, 1)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, _OPEN_FILES))

@@ -26,8 +26,7 @@ from rlvr_exp.core.seeds import stream
 from rlvr_exp.records.directory import writing
 from rlvr_exp.solutions.record import Operator, Solution, from_row, output_hash, to_row
 from rlvr_exp.tasks.base import Candidate, Domain, RelabelsTasks, Task
-from rlvr_exp.verifiers.base import Request, Verdict
-from rlvr_exp.verifiers.execution import Executor
+from rlvr_exp.verifiers.base import Executor, Request, Verdict
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from rlvr_exp.config.solutions import HINDSIGHT, KINDS, SelfPlay
-from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.errors import check_state
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.curriculum.base import Curriculum, Observation
 from rlvr_exp.episodes.environments.retry import feedback
@@ -27,8 +27,7 @@ from rlvr_exp.self_play.imitation import Limits, candidates, chosen, chosen_to_r
 from rlvr_exp.solutions.syntax import syntax_of
 from rlvr_exp.tasks.base import Domain, RelabelsTasks, Task
 from rlvr_exp.tasks.formats.python_io import expected_of
-from rlvr_exp.verifiers.base import Verdict, Verifier
-from rlvr_exp.verifiers.execution import Executor
+from rlvr_exp.verifiers.base import Executor, Verdict, Verifier
 
 Progress = Callable[[int, int], None]
 """Called with (prompts sampled, all prompts)."""
@@ -45,7 +44,7 @@ class RoundSampler:
     """Samples and verifies the prompts of a round; verdicts carry what each program returned.
 
     Args:
-        verifier: keeps outputs (rlvr_exp.verifiers.execution.KeepsOutputs).
+        verifier: keeps outputs (rlvr_exp.verifiers.base.KeepsOutputs).
         max_prompt_tokens: longer prompts are not sampled.
     """
 
@@ -291,10 +290,7 @@ class RoundMaker:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Raises InputError where the keys are other ones."""
-        if state.keys() != self.state_dict().keys():
-            got, remedy = ", ".join(sorted(state)) or "no keys", "resume with the version that wrote the checkpoint"
-            problem = InputProblem("state of RoundMaker", "has other keys", got, "refined, requested", remedy=remedy)
-            raise InputError(problem)
+        check_state(self, state, self.state_dict())
         self._n_requested, self._refined = state["requested"], Counter(state["refined"])
 
 

@@ -49,8 +49,8 @@ class Solution:
     family: str = ""
     difficulty: float = 0.0
     operator: Operator = "sampled"
-    """sampled: a first answer; refined: made from its parent; relabelled: of the task that its own outputs make; gold: of
-    the data."""
+    """sampled: a first answer; refined: made from its parent; relabelled: of the task that its own outputs define; gold: a
+    reference solution of the data."""
     parent: str = ""
     """Key of the solution that it was made from; empty: none. The parent may have left the store."""
     run: str = ""

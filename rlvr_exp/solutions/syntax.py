@@ -1,8 +1,8 @@
-"""The normalised syntax tree of a Python program, as a hash: what is left when names and layout are taken away.
+"""The normalised syntax tree of a Python program, as a hash that does not depend on names and layout.
 
 Locals and arguments are named by the order in which they appear; comments, docstrings and layout are gone; constants,
 attributes, functions and globals stay. A text that is no Python, such as a Dafny program, is hashed as it is. The hash
-does not depend on the version of Python: fields that hold nothing are left out.
+does not depend on the version of Python, as empty fields are left out.
 """
 
 import ast
@@ -99,7 +99,7 @@ class _Normalised:
                 self._write(default)
 
     def _comprehension(self, node: Comprehension) -> None:
-        """The first iterable belongs to the scope around it; targets go first, as they are what the element uses."""
+        """The first iterable belongs to the scope around it. Targets go first, as the element uses them."""
         self._write(node.generators[0].iter)
         targets = bound_names([generator.target for generator in node.generators])
         self._scopes.append(targets)

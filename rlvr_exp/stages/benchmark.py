@@ -113,11 +113,11 @@ def _progress(context: RunContext) -> Callable[[str, int, int], None]:
 def _bench(config: Any, context: RunContext) -> Iterator[Any]:
     """The components of the configured run, and a second verifier and reward for the other side."""
     from rlvr_exp.algorithms.base import shared_arguments
-    from rlvr_exp.benchmarks.bench import Bench, DrawnReward
+    from rlvr_exp.benchmarks.sides import Bench, DrawnReward
     from rlvr_exp.config.parallel import BatchLimits
     from rlvr_exp.stages.reinforcement import collector_of
     from rlvr_exp.stages.shared.components import build_components
-    from rlvr_exp.stages.shared.verifier_setup import build_verifier
+    from rlvr_exp.stages.shared.data_and_verifier import build_verifier
     from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
     with (

@@ -33,8 +33,7 @@ Answer again, whole, without that fault.
 
 @dataclass(frozen=True)
 class Task:
-    """One task. `problem` is what its verifier judges candidates against; `inputs` is what its prompt is worded
-    from."""
+    """One task. `problem` is the verifier's data; `inputs` are the data of the prompt."""
 
     id: str
     family: str
@@ -43,17 +42,17 @@ class Task:
     inputs: Any
     problem: Any
     gold: str | None = None
-    """A completion that the verifier accepts, where one is known; `Domain.gold_completion` gives it the form of the
+    """A completion that the verifier accepts, if one is known; `Domain.gold_completion` gives it the form of the
     prompt."""
     negatives: tuple[str, ...] = ()
     """Completions that the data set itself lists as wrong: none may pass."""
     source: str = ""
-    """The set that the task comes from, by whose name `data.mix` mixes; empty where its domain knows none."""
+    """The set that the task comes from, by whose name `data.mix` mixes; empty if its domain knows none."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a verifier judges: the part of a completion that is the answer. `None` text means it could not be parsed."""
+    """The part of a completion that a verifier judges. If `text` is None, the completion could not be parsed."""
 
     text: str | None
     fault: str = ""
@@ -62,10 +61,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class ShownTask:
-    """What a task shows: programs are run on it where nothing may depend on what is held back."""
+    """The visible part of a task. Programs run on it if the result must not depend on held-back cases."""
 
     problem: Any
-    """The shown cases, then the held-back inputs, each with None in place of what is expected."""
+    """The shown cases, then the held-back inputs, whose expected value is None."""
     shown: int
     """Number of shown cases."""
 
@@ -87,14 +86,15 @@ class Domain(options.Data, ABC):
 
     name: str
     problem_format: str = ""
-    """The row format of its problems, where all data of the domain have the same; empty: it depends on the data."""
+    """The row format of its problems, if all data of the domain have the same; empty: it depends on the data."""
     no_split_remedy: str = ""
-    """What gives data the held-out split that they lack, where the domain has an option for it."""
+    """The option that draws a held-out split from data without one, if the domain has such an option."""
     stop_text: str = ""
-    """What a completion ends with that `is_complete` accepts; empty: its end token alone ends it."""
+    """The text that ends every completion that `is_complete` accepts. If it is empty, only the end token ends a
+    completion."""
 
     makes_folds = False
-    """Whether `splits` returns what `in_folds` makes of them, so that `folds`, `families`, `unseen_families` and `resample`
+    """Whether `splits` returns the result of `in_folds`, so that `folds`, `families`, `unseen_families` and `resample`
     have an effect."""
 
     @abstractmethod
@@ -102,13 +102,13 @@ class Domain(options.Data, ABC):
         """Every split by name, in a reproducible order. Raises InputError naming file, key and fault for bad data."""
 
     def of_families(self, splits: Mapping[str, Sequence[Member]]) -> dict[str, list[Member]]:
-        """What tasks are made of, by split, with `families` and `unseen_families`: called before a `limit`, so that it counts
-        tasks of these families. Raises InputError: no task is of a family that is named."""
+        """The items of each split, restricted to `families` and `unseen_families`. It is called before a `limit`, so
+        that the limit counts tasks of these families. Raises InputError if no task is of a named family."""
         refuse_unknown(splits, self.families, self.unseen_families)
         return by_family(splits, self.families, self.unseen_families)
 
     def in_folds(self, splits: Mapping[str, Sequence[Task]]) -> dict[str, tuple[Task, ...]]:
-        """The splits of the `families`, with one of `folds` held out as `test` where there are folds, and the tasks that are
+        """The splits of the `families`, with one of `folds` held out as `test` if there are folds, and the tasks that are
         trained on drawn anew where `resample` says so.
 
         Raises:
@@ -140,7 +140,7 @@ class Domain(options.Data, ABC):
         return {name: len(tasks) for name, tasks in self.splits().items()}
 
     def splits_note(self) -> str:
-        """What a person should know of the splits, in a line; empty where there is nothing."""
+        """A remark on the splits for the user, in one line, or an empty text."""
         notes = [f"fold {self.fold} of {self.folds} is held out as split 'test'"] if self.folds else []
         if self.families:
             notes.append(f"tasks of {len(self.families)} families alone are in the splits")
@@ -159,12 +159,12 @@ class Domain(options.Data, ABC):
         return ""
 
     def other_data(self, verifier: str) -> str:
-        """The `data` that reads the same rows for a verifier of this import path, which does not judge these problems; else
-        empty."""
+        """The `data` group that reads the same rows for a verifier of this import path, if it cannot judge these
+        problems; else empty."""
         return ""
 
     def no_training(self) -> str:
-        """Why no policy may be trained on the data, such as their licence; empty where one may."""
+        """Why no policy may be trained on the data, such as their licence; empty if one may."""
         return ""
 
     def contents(self, task: Task) -> Sequence[Hashable]:
@@ -178,7 +178,7 @@ class Domain(options.Data, ABC):
         return False
 
     def given_family(self, task: Task) -> str:
-        """The family that the data give a task; empty where they give none, whatever it is counted under."""
+        """The family that the data give a task; empty if they give none."""
         return task.family
 
     def examples(self) -> Sequence[Task]:
@@ -186,18 +186,18 @@ class Domain(options.Data, ABC):
         return self.splits().get("train", ())
 
     def fragments(self, task: Task) -> Sequence[Hashable]:
-        """The parts of a task that no self-made task may share with a held-out one. Finer than `contents`: a task that a
-        policy makes could else show it a part of what it is measured on."""
+        """The parts of a task that no self-made task may share with a held-out one. They are finer than `contents`:
+        otherwise a task that a policy makes could show it a part of a held-out task."""
         return self.contents(task)
 
     def variant(self, task: Task, rng: Random) -> Task:
-        """The task in another form with the same gold, for imitation to see it anew on each pass; the task itself where the
+        """The task in another form with the same gold, for imitation to see it anew on each pass; the task itself if the
         domain has no such forms or was not asked for them."""
         return task
 
     def input_features(self, tasks: Sequence[Task]) -> Mapping[Hashable, float]:
-        """Shares of what the inputs of tasks consist of, which add up to 1, to compare sets of tasks. Empty: the words of the
-        prompts."""
+        """Shares of the components of the tasks' inputs. They add up to 1 and serve to compare sets of tasks. If empty,
+        the words of the prompts are compared."""
         return {}
 
     def kin(self, task: Task) -> Hashable:
@@ -219,8 +219,7 @@ class Domain(options.Data, ABC):
         return None
 
     def strata(self, task: Task) -> Mapping[str, str]:
-        """What a task belongs to besides its family, by the kind of stratum: `{"role": "writer", "length": "32 to
-        63"}`."""
+        """Strata of a task besides its family, by kind: `{"role": "writer", "length": "32 to 63"}`."""
         return {}
 
     def fingerprint(self, split: str) -> str:
@@ -228,19 +227,20 @@ class Domain(options.Data, ABC):
         return content_hash([_hashed(task) for task in self.splits()[split]])
 
     def gold_completion(self, task: Task) -> str | None:
-        """The gold as a completion in the form that the prompt requests, which imitation learns; None: there is no gold."""
+        """The gold as a completion in the form that the prompt requests; None if there is no gold. Imitation learns
+        it."""
         return task.gold
 
     def gold_place(self, task: Task, by_tests: bool) -> str:
-        """Where the data hold what keeps a gold from passing: file, line and key, where the domain knows.
+        """The place of the data (file, line, key) that keeps a gold from passing, if the domain knows it.
 
         Args:
-            by_tests: it runs, but the tests refuse what it does, so that they may be at fault.
+            by_tests: the gold runs, but fails the tests, so that the tests may be wrong.
         """
         return ""
 
     def demonstrations(self, task: Task) -> Sequence[Task]:
-        """What imitation of a task sees, each with a gold of its own: by default the task."""
+        """The tasks that imitation of a task sees, each with its own gold. The default is the task itself."""
         return [task]
 
     def is_complete(self, text: str) -> bool:
@@ -280,7 +280,7 @@ class ExportsSolutions(Domain):
 
 @dataclass(frozen=True)
 class Golds:
-    """What a check of the golds of a domain found."""
+    """Result of a domain's check of its gold solutions."""
 
     checked: int
     refused: Mapping[str, str]
@@ -313,10 +313,10 @@ class RelabelsTasks(Domain):
 
     @abstractmethod
     def relabelled(self, task: Task, outputs: Sequence[Any]) -> Task | str:
-        """The task on the same inputs that has these outputs, without a gold; or why they make none.
+        """The task on the same inputs with these outputs and without a gold, or the reason why they make no task.
 
         Args:
-            outputs: what a program returned on each case of the task's problem.
+            outputs: return values of a program on the cases of the task's problem.
         """
 
 
@@ -333,11 +333,12 @@ class ContinuesEdits(Domain):
 
     @abstractmethod
     def described(self, task: Task) -> Mapping[str, Any]:
-        """What a file of trajectories says of a task, in values of JSON."""
+        """The entry of a task in a file of trajectories, in JSON types."""
 
     @abstractmethod
     def gold_steps(self, task: Task) -> Sequence[str]:
-        """The gold as answers, one after the other, the last of which says that nothing is left to do; empty: there is none."""
+        """The gold as a sequence of answers, the last of which says that nothing is left to do; empty without a
+        gold."""
 
     @abstractmethod
     def is_last(self, completion: str, task: Task) -> bool:
@@ -345,7 +346,7 @@ class ContinuesEdits(Domain):
 
 
 class ReasonsInStages(Domain):
-    """A domain whose tasks are worked out in stages, each of which sees the outputs of those before it."""
+    """A domain whose tasks are solved in stages. Each stage sees the outputs of the earlier ones."""
 
     @property
     @abstractmethod
@@ -386,7 +387,7 @@ class WritesTests(ReasonsInStages):
 
     @abstractmethod
     def holding(self, task: Task, program: str) -> Task:
-        """The task whose tests hold where this program, in place of the reference, passes them."""
+        """The same task with `program` as its reference solution."""
 
     @abstractmethod
     def names(self, task: Task) -> Sequence[str]:
@@ -402,7 +403,7 @@ class WritesTests(ReasonsInStages):
 
     @abstractmethod
     def tests_in(self, text: str, task: Task) -> Sequence[str]:
-        """The different tests in a text, a line each, in the order in which a verdict on it has them."""
+        """The different tests in a text, one a line, in the order of a verdict on the text."""
 
     @abstractmethod
     def repeated_tests(self, text: str, task: Task) -> Sequence[str]:
@@ -414,11 +415,11 @@ class WritesTests(ReasonsInStages):
 
     @abstractmethod
     def failure_feedback(self, program: str, failed: Sequence[str]) -> Mapping[str, str]:
-        """What a solver is told of its last attempt, by heading. `failed`: tests that it does not pass."""
+        """Feedback to a solver on its last attempt, by heading. `failed`: tests that it does not pass."""
 
     @abstractmethod
     def tests_feedback(self, text: str, faults: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
-        """What a tester is told of its last tests, by heading. `faults`: tests by what is wrong with them."""
+        """Feedback to a tester on its last tests, by heading. `faults`: tests by their fault."""
 
 
 class HoldsBackCases(Domain):
@@ -426,12 +427,12 @@ class HoldsBackCases(Domain):
 
     @abstractmethod
     def shown_task(self, task: Task) -> ShownTask:
-        """What a task shows. Made of the task's inputs alone."""
+        """The visible part of a task. It depends on the task's inputs only."""
 
     @abstractmethod
     def answer(self, output: Any) -> Hashable | None:
-        """What a program returned on a held-back input, as an answer: outputs that the verifier takes for the same are equal
-        answers. None: no answer at all."""
+        """A program's return value on a held-back input, as an answer. Outputs that the verifier treats as equal are
+        equal answers. None means no answer."""
 
     @abstractmethod
     def held_back(self, task: Task) -> tuple[Hashable, ...] | None:
@@ -447,11 +448,11 @@ class HasEditTests(Domain):
 
     @abstractmethod
     def edit_with_tests(self, task: Task, program: str) -> EditWithTests | None:
-        """An edited program with its tests; None where the task is no edit, or its tests are no script."""
+        """An edited program with its tests; None if the task is no edit, or its tests are no script."""
 
 
 _HASHED_AS = {"inputs": "puzzle", "negatives": "wrong"}
-"""Names of a task's fields in its fingerprint, which manifests on disk hold."""
+"""Names of a task's fields in its fingerprint. Manifests on disk contain them."""
 _NO_CONTENT = ("source",)
 """Fields that are in no fingerprint: equal tasks have one, whatever the folder that they were read from."""
 

@@ -91,7 +91,7 @@ def calls_of(texts: Sequence[str], entry_point: str) -> tuple[Case, ...]:
 
 @dataclass(frozen=True)
 class WrittenTests:
-    """What a text of tests says."""
+    """Tests that were read from a text."""
 
     cases: tuple[Case, ...]
     """Calls with different arguments, in order."""
@@ -213,7 +213,7 @@ def _is_open(line: str) -> bool:
 
 
 def _case(line: str, entry_point: str) -> Case | None:
-    """The test of a line; None where it is none."""
+    """The test of a line; None if it is none."""
     if len(line) > LONGEST:
         return None
     try:
@@ -263,7 +263,7 @@ def _arguments(call: ast.expr, entry_point: str) -> tuple[Any, ...] | None:
 
 
 def _expected(wanted: ast.expr) -> Any:
-    """Raises ValueError for what is no literal."""
+    """Raises ValueError if the expression is no literal."""
     match wanted:
         case ast.Call(func, [value], keywords) if _is_of_pytest(func, "approx"):
             limits = {str(one.arg): ast.literal_eval(one.value) for one in keywords}
@@ -284,7 +284,8 @@ def _is_of_pytest(func: ast.expr, name: str) -> bool:
 
 
 def _is_message(given: ast.keyword) -> bool:
-    """Whether an argument is the pattern of a message, which is not compared: a program may word it in any way."""
+    """Whether an argument is the pattern of a message. It is not compared, since a program may word its messages
+    freely."""
     match given:
         case ast.keyword("match", ast.Constant(str())):
             return True
@@ -304,7 +305,7 @@ def _are_numbers(value: Any) -> bool:
 
 
 def _is_data(value: Any, left: int) -> bool:
-    """Whether a literal is what programs are given and return: `...` is none, nor what is nested deeper than that."""
+    """Whether a literal can be an argument or a return value: `...` cannot, nor can deeper nesting."""
     parts = [*value, *value.values()] if isinstance(value, dict) else value
     if isinstance(parts, (list, tuple, set)):
         return left > 0 and all(_is_data(part, left - 1) for part in parts)

@@ -38,7 +38,7 @@ def problem_of(entry_point: str, cases: tuple[Case, ...], atol: float = 0.0, rto
 
 
 def is_json(value: Any, tuples: bool = False) -> bool:
-    """Whether JSON can hold a value unchanged; with `tuples`, as a list where it is a tuple."""
+    """Whether JSON can hold a value unchanged; with `tuples`, as a list if it is a tuple."""
     if type(value) is float:
         return math.isfinite(value)
     if type(value) is list or (tuples and type(value) is tuple):
@@ -108,7 +108,7 @@ def _shown(node: ast.AST) -> str:
 
 
 def called(tests: Iterable[str], gold: str) -> str:
-    """The first function or class of the solution that the tests call, in their order; empty where none does."""
+    """The first function or class of the solution that the tests call, in their order; empty if none does."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     defined = {node.name for node in tree(gold).body if isinstance(node, kinds)}
     for test in tests:
@@ -120,7 +120,7 @@ def called(tests: Iterable[str], gold: str) -> str:
 
 def taken(suite: str, gold: str) -> str:
     """Of the functions that a pytest file takes from `solution`, the one that the solution defines last, after its helpers; of
-    none, the last function of the solution; empty where it has no function. Raises SyntaxError."""
+    none, the last function of the solution; empty if it has no function. Raises SyntaxError."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     defined = [node.name for node in tree(gold).body if isinstance(node, kinds)]
     wanted = {name for node in ast.walk(tree(suite)) for name in _from_solution(node)}
@@ -152,7 +152,7 @@ _ARGUMENTS: dict[str, Callable[[tuple[Any, ...]], Any]] = {
 
 
 def fixed_answer(problem: PythonProblem, judge: str) -> str:
-    """What a program can return to pass all cases, in words; empty where no fixed answer does."""
+    """A fixed answer that passes all cases, in words; empty if there is none."""
     cases = [case for case in problem.cases if isinstance(case, Case)]
     if not cases:
         return ""  # Programs by their output.

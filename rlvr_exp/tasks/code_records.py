@@ -41,7 +41,7 @@ class CodeRecord:
     family: str
     split: str
     inputs: CodeInputs | str
-    """What its prompt is worded from, or the prompt itself."""
+    """The data of the prompt, or the prompt itself."""
     gold: str | None
     """The set's own solution: a complete module."""
     negatives: tuple[str, ...]
@@ -80,9 +80,10 @@ class CodeSet:
 
 
 def in_style(record: CodeRecord, wanted: str) -> tuple[CodeRecord, ...]:
-    """The record with the instruction in that style, or `both`: a record for each, with ids and families of their own.
+    """The record with the instruction in that style, or for `both` one record for each style, with different ids and
+    families.
 
-    The descriptive one alone keeps the set's own id and family. A record without a lazy instruction is what it is.
+    Only the descriptive record keeps the set's id and family. A record without a lazy instruction stays unchanged.
     """
     if record.lazy is None or wanted == STYLES[0]:
         return (record,)
@@ -98,13 +99,13 @@ def _in_one_style(record: CodeRecord, style: str, inputs: CodeInputs | str) -> C
 
 NAME = "rows"
 ANY = frozenset({"tests", "cases"})
-"""Keys of which a row has one at least."""
+"""A row has at least one of these keys."""
 CONTENT = ("prompt", "tests", "cases", "entry_point", "solution")
 NO_TESTS = "it has cases and no tests"
 
 
 def of_problems(fields: Fields) -> bool:
-    """Whether a row is one of `data=problems`, which calls a prompt a text."""
+    """Whether a row is one of `data=problems`, whose prompt has the key `text`."""
     return "text" in fields and "prompt" not in fields
 
 
@@ -150,7 +151,7 @@ def _id(fields: Fields) -> str:
 
 
 def _cases(fields: Fields, gold: str, entry: str) -> tuple[PythonProblem | None, str]:
-    """The tests as cases, where they are asserts on plain values."""
+    """The tests as cases, if they are asserts on plain values."""
     given: Any = fields["tests"]
     texts = [given] if isinstance(given, str) else given
     try:

@@ -1,6 +1,6 @@
 """The set in a path, and its records. A set is recognized by the keys of its rows or by its folders, never by its name.
 
-Where several files of a set are in one folder, the file that the set's reader names first is read; `path` may name
+If several files of a set are in one folder, the file that the set's reader names first is read; `path` may name
 another. Of a user's own rows all files are read. All faults are reported at once, each with file, line and key.
 """
 
@@ -45,7 +45,7 @@ def load(path: Path, wanted: str = AUTO) -> list[CodeRecord]:
 
 
 def evaluation_only(path: Path, wanted: str = AUTO) -> str:
-    """Why no policy may be trained on the set at `path`, with its name; empty where one may. Raises InputError."""
+    """Why no policy may be trained on the set at `path`, with its name; empty if one may. Raises InputError."""
     chosen, _ = _choose(path, wanted)
     if chosen is None or chosen.name not in EVALUATION_ONLY:
         return ""
@@ -64,7 +64,7 @@ def _is_quixbugs(path: Path) -> bool:
 
 
 def _choose(path: Path, wanted: str) -> tuple[CodeSet | None, list[Path]]:
-    """The set at a path, and the files to read; None: QuixBugs, which is a folder."""
+    """The set at a path, and the files to read; None for QuixBugs, since it is a folder."""
     if wanted in (AUTO, QUIXBUGS) and _is_quixbugs(path):
         return None, [path]
     found, faults = _found(path, wanted)
@@ -134,7 +134,7 @@ def _fitting(keys: frozenset[str]) -> CodeSet | None:
 
 
 def _nearly(row: Row, wanted: str) -> InputProblem | None:
-    """What a row lacks of the set that it is nearest to; None where it is near none."""
+    """The keys that a row lacks of its nearest set; None if it is near none."""
     keys = row.values.keys()
     sets = [one for one in by_rows() if wanted in (AUTO, one.name)]
     near = max(sets, key=lambda one: len(keys & one.keys) / len(one.keys), default=None)

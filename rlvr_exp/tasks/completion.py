@@ -1,7 +1,7 @@
-"""The one reader of what a model writes: thoughts, fenced blocks and unfenced code, for all domains.
+"""Parsing of completions: thoughts, fenced blocks and unfenced code, for all domains.
 
-Every reader begins with `without_thoughts`, then looks at `fenced_blocks`, then at the text outside them. Nothing here runs or
-repairs a program: of a completion cut off inside its code only lines outside any function are dropped.
+Every reader begins with `without_thoughts`, then looks at `fenced_blocks`, then at the text outside them. Nothing here
+runs or repairs a program. If a completion is cut off inside its code, only lines outside any function are dropped.
 """
 
 import ast
@@ -29,7 +29,7 @@ _SOLUTION = re.compile(
     r"\s*<(\|?)(?:begin_of_|start_)?(answer|solution|response)\1>(.*?)(?:<(?:/|\|end_(?:of_)?)\2\1>\s*)?",
     re.DOTALL | re.IGNORECASE,
 )
-"""Tags around what follows the thoughts."""
+"""Tags around the answer, after the thoughts."""
 _END = "<|end|>"
 _CHANNEL = frozenset(("<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", _END))
 _MESSAGE_END = re.compile(r"<\|(?:end|return|call)\|>\s*\Z")
@@ -62,7 +62,7 @@ _OPENS = re.compile(r"(?!\{(?:[\w.,#=\s-]|=\"[^\"]*\")*\}\s*$)[\w.]*[({\[]")
 _MOST_PROGRAMS = 8
 """Limit of programs that are read between words of an unfenced answer."""
 _MOST_ENDS = 4
-"""Limit of ends of thoughts after which the rest is tried as a program, whose literals may hold tags."""
+"""Limit of ends of thoughts that are tried as the start of a program, since its literals may contain tags."""
 _MOST_CUTS = 50
 """Limit of lines at which a tail of words is cut: each costs a parse."""
 
@@ -267,13 +267,13 @@ class _Mark:
 def fenced_blocks(text: str, cut: Callable[[str], bool] | None = None, deeper: int = 2) -> list[Block]:
     """The blocks with content in a text without thoughts, in order.
 
-    A fence is three or more backticks or tildes, in a list and a block quote too; the closing fence is at least as long. A fence
-    with a language only opens. The last block may lack its closing fence, and a closing fence its opening one, which makes no
-    block. Blocks in one line come before all others, since these are rather the answer.
+    A fence is three or more backticks or tildes, in a list and a block quote too. The closing fence is at least as
+    long. A fence with a language only opens. The last block may lack its closing fence. A closing fence without an
+    opening one makes no block. Blocks in one line come before all others, since the others are rather the answer.
 
     Args:
-        cut: whether a text ends inside a literal, so that the next fence is a part of it. The work is bounded: at most some ten
-            times the text is looked at.
+        cut: whether a text ends inside a literal, so that the next fence is a part of it. The work is bounded: a text
+            is read at most some ten times.
         deeper: levels of blocks inside blocks of Markdown.
     """
     lines = unquoted(text).split("\n")
@@ -386,7 +386,7 @@ def _code_in(info: str) -> str:
 
 
 def _is_lone(lines: Sequence[str], mark: _Mark) -> bool:
-    """Whether a fence looks like the end of what is before it: right after a line of it, with nothing right after."""
+    """Whether a fence closes the text before it: right after a line of it, with nothing right after."""
     before = lines[mark.line - 1].strip() if mark.line else ""
     after = lines[mark.line + 1].strip() if mark.line + 1 < len(lines) else ""
     return bool(before) and not before.endswith(":") and not after
@@ -460,14 +460,14 @@ def block_closes(text: str, accepts: Callable[[str], bool], python: bool = True)
 
 
 def whole_program(completion: str, wanted: str = "") -> Candidate:
-    """The complete program in a completion: nothing is cut from code, not even calls at its end.
+    """The complete program in a completion. Code is never cut, not even calls at its end.
 
-    An answer that is Python is taken unchanged. Else the last fenced block that defines what is wanted counts, else unfenced code
-    that does, then the last that defines a function or class, then the last that is Python. A block is preceded by the imports
-    and definitions of earlier blocks of the answer that it needs.
+    An answer that is Python is taken unchanged. Else the reader takes the last fenced block that defines the wanted
+    name, else unfenced code that does, then the last block that defines a function or class, then the last block of
+    Python. A block is preceded by the imports and definitions of earlier blocks that it needs.
 
     Args:
-        wanted: the name of the function or class that is asked for, or of its method (`Class.method`), if it is known.
+        wanted: name of the requested function or class, or of its method (`Class.method`), if known.
     """
     text = dedent(_LABEL.sub("", unquoted(without_thoughts(completion)), count=1))
     if not text.strip():
@@ -478,7 +478,7 @@ def whole_program(completion: str, wanted: str = "") -> Candidate:
 
 
 def defines(block: str, names: Collection[str] = ("",)) -> bool:
-    """Whether a text is Python with a function or a class of one of these names, of which the empty one is any."""
+    """Whether a text is Python that defines a function or class of one of these names; an empty name stands for any."""
     return syntax_fault(block) is None and _defines(tree(block), names)
 
 
@@ -515,7 +515,7 @@ def _defines(module: ast.Module, names: Collection[str] = ("",)) -> bool:
 
 
 def _is_stub(module: ast.Module, name: str) -> bool:
-    """Whether what a program defines has no body, as a signature that is repeated after the program."""
+    """Whether the definitions of a program have no body, as a signature that is repeated after the program."""
     defined = [node for node in _definitions_in(module) if name in ("", node.name)]
     return bool(defined) and all(_is_empty(part) for node in defined for part in node.body)
 
@@ -525,7 +525,7 @@ def _is_empty(node: ast.stmt) -> bool:
 
 
 def _are_tests(module: ast.Module) -> bool:
-    """Whether all that a program defines are tests: what they test is no part of them."""
+    """Whether all definitions of a program are tests."""
     defined = _definitions_in(module)
     return bool(defined) and all(
         node.name.startswith("test_")
@@ -558,11 +558,11 @@ class _Code:
 
 
 class _PythonAnswer:
-    """An answer that is not Python as it stands.
+    """An answer that as a whole is not Python.
 
     Args:
-        text: without thoughts.
-        name: of what is wanted; empty: not known.
+        text: the answer without thoughts.
+        name: the wanted name; empty if unknown.
     """
 
     def __init__(self, text: str, name: str):
@@ -631,8 +631,8 @@ class _PythonAnswer:
 
 
 def suite_blocks(text: str) -> str:
-    """The test file in the fenced blocks of a text without thoughts: all blocks with tests, after what they need of others; empty:
-    there are no blocks."""
+    """The test file in the fenced blocks of a text without thoughts: all blocks with tests, after the code of other
+    blocks that they need. Empty if there are no blocks."""
     found = fenced_blocks(text, _ends_in_string)
     tests = [block for block in found if "def test" in block.text or "TestCase" in block.text]
     main = "\n".join(block.text for block in tests or found)
@@ -664,15 +664,15 @@ class _Definition:
 
     @property
     def runs_at_once(self) -> bool:
-        """Whether what it reads has to be there before it."""
+        """Whether the names that it reads must exist before it."""
         return not isinstance(self.node, (ast.FunctionDef, ast.AsyncFunctionDef))
 
 
 def _with_needed(main: _Code, earlier: Sequence[_Code]) -> str:
     """The program after the imports and definitions of earlier blocks that it needs, in the order of the answer.
 
-    Needed are names that the program reads and does not bind. So calls, tests and examples of earlier blocks are left behind, which
-    would run before the program, and so are earlier drafts of its functions.
+    It needs the names that it reads and does not bind. So calls, tests and examples of earlier blocks are left out,
+    since they would run before the program, and so are earlier drafts of its functions.
     """
     needed, own = _names(main.text)
     fixtures = {node.arg for node in ast.walk(main.module) if isinstance(node, ast.arg)} - own

@@ -15,7 +15,7 @@ Shape = tuple[str, ...]
 LEAST_STATEMENTS = 3
 """Statements in a definition besides its head: that of fewer is found in many programs."""
 _NO_PROGRAM = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What a text that is no Python raises, or one that nests too deep."""
+"""Errors of a text that is no Python or nests too deep."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -36,8 +36,8 @@ def program_key(program: str) -> str:
 
 
 def program_shape(program: str) -> Shape:
-    """The kinds of a program's statements, in no order. Programs of equal keys have equal shapes, which take a tenth of the
-    time; () of a text that is no Python."""
+    """The kinds of a program's statements, in no order; () for a text that is no Python. Programs of equal keys have
+    equal shapes, and a shape takes a tenth of the time of a key."""
     try:
         return _shape(tree(program))
     except _NO_PROGRAM:
@@ -45,9 +45,9 @@ def program_shape(program: str) -> Shape:
 
 
 def keyed_parts(program: str, wanted: Container[Shape] | None = None) -> Iterator[tuple[Shape, str]]:
-    """Shape and key of a Python program, and of every function and class in it of three statements or more besides its
-    head, each as a program of its own. Equal keys have equal shapes, which take a tenth of the time: with `wanted`, only
-    parts of these shapes are keyed. A text that is no Python is one part."""
+    """Shape and key of a Python program, and of every function and class in it that has three statements or more
+    besides its head, each as a program of its own. Equal keys have equal shapes, and shapes take a tenth of the time:
+    with `wanted`, only parts of these shapes get a key. A text that is no Python is one part."""
     try:
         module = tree(program)
     except _NO_PROGRAM:
@@ -65,7 +65,7 @@ def keyed_parts(program: str, wanted: Container[Shape] | None = None) -> Iterato
 
 
 def _source(node: ast.AST) -> str:
-    """A definition as a program; empty where it nests too deep, as a sum of a thousand terms does."""
+    """A definition as a program; empty if it nests too deep, as a sum of a thousand terms does."""
     try:
         return ast.unparse(node)
     except RecursionError:
@@ -97,7 +97,7 @@ def _bound(module: ast.Module) -> list[str]:
 
 
 class _Plain(ast.NodeTransformer):
-    """Renames what a program binds; drops docstrings, annotations and imports for them."""
+    """Rename the names that a program binds; drop its docstrings, annotations and imports for them."""
 
     def __init__(self, names: dict[str, str]):
         self._names = names

@@ -18,7 +18,7 @@ from rlvr_exp.tasks.rows import Row
 from rlvr_exp.tasks.suites import test_file
 
 OWN_MODULE, SOLUTION = "sys.modules[__name__]", "sys.modules['solution']"
-"""Tests that read their own module's source mean the solution's, which upstream is the same module."""
+"""Tests that read the source of their own module mean the solution: upstream, both are one module."""
 
 
 def _canitedit(row: Row) -> CodeRecord:
@@ -46,9 +46,9 @@ PLACE = "{{Code}}"
 
 
 def _edit_eval(row: Row) -> CodeRecord:
-    """EditEval: an instruction and a piece of code, which may be inside a context at `{{Code}}`; tests in `check()`.
+    """EditEval: an instruction, a piece of code, which may be inside a context at `{{Code}}`, and tests in `check()`.
 
-    A candidate is the complete module, context included: nine pieces do not parse alone.
+    A candidate is the complete module with its context, since nine pieces do not parse without it.
     """
     context = row.text("context", "")
     gold, before = (_placed(row.text(key), context) for key in ("output", "input"))
@@ -116,7 +116,7 @@ def _code(file: Path) -> str:
 
 
 def _cases(file: Path, name: str) -> list[list[Any]]:
-    """[arguments, expected] of each line; empty where the program has a driver in place of cases."""
+    """[arguments, expected] of each line; empty if the program has a driver in place of cases."""
     if not file.is_file():
         return []
     rows = []

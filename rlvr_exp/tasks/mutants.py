@@ -20,7 +20,7 @@ from rlvr_exp.tasks.python_syntax import tree
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Change = Callable[[ast.AST], ast.AST | list[ast.stmt] | None]
-"""A node's replacement: another node, statements, or None where the kind does not apply. Changes nothing itself."""
+"""A node's replacement: another node, statements, or None if the kind does not apply. Changes nothing itself."""
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ def _changed(code: str, place: int, change: Change) -> tuple[str | None, int]:
 
 
 def _compiled(program: ast.Module) -> str | None:
-    """The text of a program, None where it does not compile."""
+    """The text of a program, None if it does not compile."""
     try:
         text = ast.unparse(ast.fix_missing_locations(program)) + "\n"
         compile(text, "mutant", "exec", dont_inherit=True)

@@ -21,7 +21,7 @@ OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def syntax_fault(source: str) -> tuple[int, str] | None:
-    """The first line that is no Python and what is wrong there; None for a valid program."""
+    """The first line that is no Python, and its error; None for a valid program."""
     try:
         tree(source)
     except SyntaxError as error:
@@ -40,8 +40,8 @@ def tree(source: str) -> ast.Module:
 
 
 def bound_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """The names that a scope binds or deletes: each with an empty text, for whoever renames them; a global one, which keeps its
-    name, with that."""
+    """The names that a scope binds or deletes, each with an empty text. A global name has itself as its text, since it
+    keeps its name if the others are renamed."""
     found: dict[str, str] = {}
     elsewhere: dict[str, str] = {}
     outer: set[str] = set()

@@ -43,10 +43,10 @@ class Row:
     values: Mapping[str, Any]
     where: str
     split: str = ""
-    """The split that its file or folder is named after, where it is."""
+    """The split that its file or folder is named after, if it is."""
 
     def text(self, key: str, default: str | None = None) -> str:
-        """The text under a key. Raises InputError where it is absent and has no default, or is no text."""
+        """The text under a key. Raises InputError if it is absent and has no default, or is no text."""
         value = self.values.get(key, default)
         return value if isinstance(value, str) else self._refuse(key, "text")
 
@@ -95,15 +95,15 @@ def read_rows(file: Path) -> Iterator[Row]:
 
 
 def first_row(file: Path) -> Row:
-    """The first row, whose keys distinguish the sets; one without keys where the file is empty. Raises InputError."""
+    """The first row; its keys distinguish the sets. A row without keys if the file is empty. Raises InputError."""
     return next(read_rows(file), Row({}, str(file)))
 
 
 def rows_below(path: Path, read: Callable[[Row, str], Found], nothing: InputProblem, leaving: str = "") -> list[Found]:
-    """What `read` makes of every row at or below a path and the split that is named for it, by file and line.
+    """Results of `read` for every row at or below a path and the split of its file, by file and line.
 
     Args:
-        nothing: the problem where there is no row.
+        nothing: the problem if there is no row.
         leaving: the name of files that have no rows.
 
     Raises:
@@ -127,7 +127,7 @@ def rows_below(path: Path, read: Callable[[Row, str], Found], nothing: InputProb
 
 
 def once(rows: list[Named], path: Path) -> list[Named]:
-    """The rows. Raises InputError where an id stands twice."""
+    """The rows. Raises InputError if an id stands twice."""
     twice = [name for name, count in Counter(row.id for row in rows).items() if count > 1]
     if twice:
         raise InputError(InputProblem(str(path), "ids that stand twice", ", ".join(twice[:SHOWN])))
@@ -135,7 +135,7 @@ def once(rows: list[Named], path: Path) -> list[Named]:
 
 
 def split_of(row: Row) -> str:
-    """The split that a row or else its file or folder names; empty where none does.
+    """The split that a row or else its file or folder names; empty if none does.
 
     Raises:
         InputError: it names one that is not known.
@@ -150,12 +150,12 @@ def split_of(row: Row) -> str:
 
 
 def split_named_for(file: Path) -> str:
-    """The split that a file, or else its folder, is named after; empty where neither is."""
+    """The split that a file, or else its folder, is named after; empty if neither is."""
     return split_of_file(file) or _named(file.parent.name)
 
 
 def _named(text: str) -> str:
-    """The split of that name; empty where there is none."""
+    """The split of that name; empty if there is none."""
     name = OTHER_NAMES.get(text, text)
     return name if name in SPLITS else ""
 
@@ -206,7 +206,7 @@ _STATE, _PARTS = "state.json", "dataset_dict.json"
 
 
 def split_of_file(file: Path) -> str:
-    """The split that a file is named after; empty where there is none."""
+    """The split that a file is named after; empty if there is none."""
     if file.suffix == ARROW:
         name = file.parent.name if (file.parent.parent / _PARTS).is_file() else ""
     else:
@@ -223,7 +223,7 @@ def is_table(file: Path) -> bool:
 
 
 def table_rows(file: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a table, without keys that are null. Raises InputError where it is damaged."""
+    """The rows of a table, without keys that are null. Raises InputError if it is damaged."""
     import pyarrow  # Not at the top: few runs read a table.
     from pyarrow import ipc, parquet
 
@@ -257,11 +257,11 @@ class RowLine:
     number: int
     """Counted from 1, blank lines included: where an editor shows it."""
     text: bytes | None
-    """None where it is longer than allowed."""
+    """None if it is longer than allowed."""
 
 
 def fingerprint(path: Path) -> Fingerprint:
-    """Reads the file once. Raises InputError where it cannot be read to its end."""
+    """Reads the file once. Raises InputError if it cannot be read to its end."""
     digest, rows = hashlib.blake2b(digest_size=16), 0
     with opened(path, "verify.input") as file:
         blank = True  # of the line that continues
@@ -299,7 +299,7 @@ def lines(path: Path, longest: int, option: str = "verify.input") -> Iterator[Ro
 
 @contextmanager
 def opened(path: Path, option: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """The file's content, unpacked. Raises InputError for what goes wrong with the file while it is read."""
+    """The file's content, unpacked. Raises InputError for errors of the file while it is read."""
     try:
         with open(path, "rb") as plain:
             packed = plain.read(2) == _GZIP

@@ -1,7 +1,7 @@
-"""Solved examples (shots) before a task's prompt: which tasks they are of, and how they precede it.
+"""Solved examples (shots) before a task's prompt: their choice, and their form in the prompt.
 
-They are drawn from the train split by the seed of the data and the task's id, so that a task has the same prompt in every
-stage and run. Never the task itself, nor one that shares its content.
+They are drawn from the train split by the seed of the data and the task's id, so that a task has the same prompt in
+every stage and run. The task itself and tasks that share its content are never drawn.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -39,7 +39,7 @@ class Alike:
 def chosen_shots(
     solved: Sequence[Solved], task: Task, wanted: int, seed: int, alike: Callable[[Solved, Task], bool]
 ) -> list[Solved]:
-    """So many of the solved examples, of which none is there twice, for a task; none where none are wanted.
+    """`count` different solved examples for a task.
 
     Args:
         alike: whether an example is the task itself, or shares its content.

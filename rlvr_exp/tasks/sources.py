@@ -14,7 +14,7 @@ from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.rows import OTHER_NAMES, SPLITS
 
 OF_SPLITS = frozenset({*SPLITS, *OTHER_NAMES, "training", "evaluation"})
-"""Names of files and folders that say which split is in them."""
+"""Names of files and folders that name a split."""
 
 
 def source_of(root: Path, names: Sequence[str]) -> str:
@@ -22,7 +22,7 @@ def source_of(root: Path, names: Sequence[str]) -> str:
 
     Args:
         root: the folder or file that `data.path` names, whose own name is the last choice.
-        names: the file's folders below the root, and the file's own name where it holds a set.
+        names: the file's folders below the root, and the file's own name if it holds a set.
     """
     words = (name.partition(".")[0] for name in (*names, root.resolve().name))
     return next((word for word in words if word and word not in OF_SPLITS), "data")
@@ -76,7 +76,7 @@ def _splits(corpus: Path) -> dict[str, dict[str, Any]]:
 
 @lru_cache
 def embedded_content(corpus: Path, split: str) -> str | None:
-    """The hash of a split's rows, from `CORPUS.manifest.json` next to the folder; None where its file differs from the
+    """The hash of a split's rows, from `CORPUS.manifest.json` next to the folder; None if its file differs from the
     manifest's."""
     recorded = _splits(corpus).get(split)
     file = corpus / f"{split}.jsonl.xz"

@@ -5,14 +5,15 @@ item moves at most a few others, all of its own family. Folds depend on the item
 seed matters. Items of one group, such as near-duplicates, are never separated.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import floor
 from typing import Protocol, TypeVar
 
 from rlvr_exp.config.names import suggest
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import stream, uniform
 from rlvr_exp.tasks.rows import SPLITS
 
@@ -70,11 +71,52 @@ def tied(contents: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return {key: root(own[0]) for key, own in contents.items()}
 
 
+class Placed(Protocol):
+    """A row that may say its split."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def family(self) -> str: ...
+    @property
+    def split(self) -> str: ...
+
+
+PlacedRow = TypeVar("PlacedRow", bound=Placed)
+
+
+def placed(
+    rows: Sequence[PlacedRow],
+    contents: Callable[[PlacedRow], Sequence[str]],
+    key: Callable[[PlacedRow], Sequence[str]],
+    fractions: tuple[float, float],
+    seed: int,
+) -> dict[str, list[PlacedRow]]:
+    """Every row under its split, with the split in it: its own, or one that is drawn.
+
+    Args:
+        rows: dataclasses; of one that says no split, `split` is empty.
+        contents: rows that share a content are drawn together.
+        key: the texts whose hash decides the draw.
+        fractions: shares of test and dev in the rows that are drawn.
+    """
+    free = {row.id: row for row in rows if not row.split}
+    groups = tied({name: contents(row) for name, row in free.items()})
+    keys = {name: content_hash(key(row)) for name, row in free.items()}
+    items = [Item(keys[name], groups[name], row.family) for name, row in free.items()]
+    parts = split(items, fractions, seed) if items else {}
+    found: dict[str, list[PlacedRow]] = {name: [] for name in SPLITS}
+    for row in rows:
+        name = row.split or ("test", "dev", "train")[parts[keys[row.id]]]
+        found[name].append(replace(row, split=name))  # type: ignore[type-var]  # A protocol cannot name dataclasses.
+    return {name: kept for name, kept in found.items() if kept}
+
+
 def _family(heads: Sequence[Item], fractions: Sequence[float], seed: int) -> dict[str, int]:
     """Parts by group for one family, its heads sorted by band.
 
-    Each part takes its share of what the parts before it left, band by band; the next band gets what rounding down
-    withholds from a band, so the family's sum is off by less than one.
+    Each part takes its share of the groups that earlier parts left, band by band. The next band gets the remainder that
+    rounding down withholds from a band, so the family's sum is off by less than one.
     """
     parts = {head.group: len(fractions) for head in heads}
     seen = [0] * len(fractions)
@@ -108,7 +150,7 @@ def _draw(seed: int, group: str) -> float:
 
 TRAIN, PRACTICE, TEST = "train", "practice", "test"
 FOLDED = (TRAIN, PRACTICE, TEST)
-"""Splits whose tasks are in folds where none are named; the others stay as they are."""
+"""Splits whose tasks are in folds if none are named; the others stay as they are."""
 Kept = TypeVar("Kept")
 
 
@@ -152,8 +194,8 @@ def _order(name: str, members: Sequence[Item]) -> tuple[str, int, int, float]:
 def held_out(
     splits: Mapping[str, Sequence[Kept]], pooled: Sequence[str], out: Sequence[bool]
 ) -> dict[str, tuple[Kept, ...]]:
-    """Splits in which `test` is what is held out of the pooled ones. What was in `test` and is not held out is trained on:
-    `practice`, where it is pooled, else `train`.
+    """Splits whose `test` holds the held-out tasks of the pooled splits. Other tasks of `test` move to `practice` if
+    that is pooled, else to `train`.
 
     Args:
         pooled: names of splits, whose tasks one after the other are `out` or not.
@@ -183,7 +225,7 @@ Member = TypeVar("Member", bound=OfFamily)
 def by_family(
     splits: Mapping[str, Sequence[Member]], families: Sequence[str], unseen: Sequence[str]
 ) -> dict[str, list[Member]]:
-    """The splits, of these families alone where any are named; those of unseen families are all of `test_unseen`.
+    """The splits, of these families alone if any are named; those of unseen families are all of `test_unseen`.
 
     Doing it a second time changes nothing. Splits without a task are left out where families are named.
     """
@@ -203,7 +245,7 @@ def by_family(
 
 
 def refuse_unknown(splits: Mapping[str, Sequence[OfFamily]], families: Sequence[str], unseen: Sequence[str]) -> None:
-    """Raises InputError where a family that is named has no task in any split."""
+    """Raises InputError if a family that is named has no task in any split."""
     known = {one.family for found in splits.values() for one in found} if families or unseen else set()
     faults = []
     for key, named in (("families", families), ("unseen_families", unseen)):

@@ -1,10 +1,11 @@
-"""A set's own tests as a pytest file. Owns which names the tests take from the solution; never changes what is tested.
+"""A set's own tests as a pytest file. This file decides the names that the tests take from the solution; it never
+changes a test.
 
 The sets' tests are programs that run in one namespace with the solution. In a pytest file each becomes a test function
-whose top-level names stay global, so that it means the same. From `solution` it takes, by name, only what the gold
-solution defines and the tests use. Whatever the tests can have without the solution (modules, helpers that the task
-itself gives) they get from elsewhere, and nothing that the solution defines beyond the task can reach them: a wildcard
-import would admit its own `pytestmark`, `test_...` or `sum`.
+whose top-level names stay global, so that it means the same. From `solution` it takes, by name, only definitions of the
+gold solution that the tests use. Everything that the tests can have without the solution (modules, helpers that the
+task itself gives) comes from elsewhere, and no other definition of the solution can reach them: a wildcard import would
+admit its own `pytestmark`, `test_...` or `sum`.
 """
 
 import ast
@@ -35,7 +36,7 @@ def test_file(programs: Sequence[str], gold: str, head: str = "", entry_point: s
 
     Args:
         programs: Python texts, each run as the body of one test.
-        gold: the solution; its definitions are what the tests may take from a candidate.
+        gold: the solution; the tests may take its definitions from a candidate.
         entry_point: a name taken from the candidate in any case.
 
     Raises:
@@ -58,8 +59,8 @@ def test_file(programs: Sequence[str], gold: str, head: str = "", entry_point: s
 def suite_of(tests: str | Sequence[str], gold: str = "", entry_point: str = "") -> str:
     """Tests as people write them, as a pytest file: a pytest file, a program of asserts, or a list of programs.
 
-    A pytest file that imports from `solution` stays as it is. All other tests take from it what they use and neither
-    they nor Python define; with a gold, only what the gold defines.
+    A pytest file that imports from `solution` stays as it is. All other tests take from it the names that they use and
+    that neither they nor Python define; with a gold, only names that the gold defines.
 
     Raises:
         SyntaxError: a text is no Python.
@@ -95,7 +96,7 @@ def _imports_solution(text: str) -> bool:
 
 
 def without(text: str, name: str) -> str:
-    """A module's text without its top-level definition of a name: what a task gives besides the wanted definition."""
+    """A module's text without its top-level definition of a name."""
     kept = [node for node in tree(text).body if getattr(node, "name", None) != name]
     return "\n\n".join(ast.unparse(node) for node in kept)
 
@@ -162,7 +163,7 @@ def _late(program: str, names: set[str]) -> str:
 
 
 def _function(name: str, program: str) -> str:
-    """A test function that runs a program as module code: what it binds at top level is global."""
+    """A test function that runs a program as module code: names that it binds at top level are global."""
     body = tree(program).body
     hoisted = [node for node in body if isinstance(node, ast.ImportFrom) and _only_at_top(node)]
     if hoisted:

@@ -86,7 +86,7 @@ class Checkpoints:
 
     Args:
         settings: the `run.checkpoint` node.
-        about: what the manifest records about the run in addition to the step (rlvr_exp.records.fingerprint).
+        about: what the manifest records about the run in addition to the step (rlvr_exp.records.manifest).
         ends_phase: whether a checkpoint is due after so many steps besides.
     """
 

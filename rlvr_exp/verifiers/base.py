@@ -1,19 +1,23 @@
-"""A verifier turns (problem, candidate) into a Verdict; it never sees rewards, prompts or models."""
+"""A verifier turns (problem, candidate) into a Verdict; it never sees rewards, prompts or models.
+
+An `Executor` also tells a candidate's output on every case. Voting, hindsight and the keys of novelty read it; a verdict
+never depends on it.
+"""
 
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import Any, Literal, Self
 
 from rlvr_exp.config import verifier as options
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.verifiers.futures import completed_future
+from rlvr_exp.verifiers.futures import WINDOW, completed_future, then
 
 Outcome = Literal["passed", "failed", "rejected", "no_verdict"]
-WINDOW = 512
-"""Requests in flight at once where there are many: far more than workers, far fewer than a data set has."""
 OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "rejected", "no_verdict")
 PROMPT_TOO_LONG = "prompt_too_long"
 BUCKETS = (
@@ -52,14 +56,13 @@ class Verdict:
     log: str = ""
     """The first failing case, the error, or why there is no verdict; a few lines at most."""
     assertions: int = 0
-    """Assertions that held, where the grader counts them."""
+    """Assertions that held, if the grader counts them."""
     own_assertions: int = 0
     """The assertions among them that only the candidate's own comparison decided."""
     measures: Mapping[str, float] = field(default_factory=dict)
-    """What the verifier measured of the candidate besides, by name. In [0, 1], unless it is a count (rlvr_exp.verifiers.base)."""
+    """Further measures of the candidate, by name. In [0, 1], unless it is a count (rlvr_exp.core.measures)."""
     outputs: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
-    """What the candidate returned on each case, of a verifier that keeps it (rlvr_exp.verifiers.execution); never cached,
-    never written."""
+    """The candidate's outputs by case, from `KeepsOutputs`; never cached, never written."""
 
     def __post_init__(self) -> None:
         if self.outcome not in OUTCOMES:
@@ -77,7 +80,7 @@ class Verdict:
 
     @property
     def reason(self) -> str:
-        """The bucket or the rule; the outcome where there is neither."""
+        """The bucket or the rule; the outcome if there is neither."""
         return self.bucket or self.rule or self.outcome
 
 
@@ -102,7 +105,7 @@ class Verifier(options.Verifier, ABC):
 
     @abstractmethod
     def submit(self, request: Request) -> Future[Verdict]:
-        """Submit one request; the future completes with its verdict, and never raises for what a candidate does."""
+        """Submit one request; the future completes with its verdict, and never raises for an act of a candidate."""
 
     def verify(self, requests: Sequence[Request]) -> list[Verdict]:
         """The verdicts on all requests, in their order."""
@@ -138,7 +141,7 @@ class Verifier(options.Verifier, ABC):
         return {}
 
     def isolation(self) -> dict[str, Any]:
-        """What this machine isolates candidates from, and what it does not: for the manifest."""
+        """The isolation of candidates on this machine, and its gaps: for the manifest."""
         return {"level": "none", "isolated": [], "not_isolated": ["candidates run where this verifier puts them"]}
 
     @abstractmethod
@@ -161,6 +164,78 @@ class Direct(Verifier):
 
     def submit(self, request: Request) -> Future[Verdict]:
         return completed_future(self.judge(request))
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One run of a candidate on all cases of its problem."""
+
+    verdict: Verdict
+    outputs: tuple[Any, ...]
+    """By case the plain data that it returned, or the text that it printed; None if it returned nothing or did not
+    return. Empty if it was not run."""
+    raised: tuple[tuple[str, ...], ...] = ()
+    """By case the built-in classes of the exception that it raised, the narrowest first; empty if it raised none."""
+
+
+class Executor(ABC):
+    """A verifier that can tell a candidate's outputs. Nothing of it is cached: each call is a new run, in a new
+    process."""
+
+    @abstractmethod
+    def execute(self, request: Request) -> Future[Execution]:
+        """Run one candidate; the future never raises for its acts."""
+
+
+def executor_of(verifier: Verifier, option: str) -> Executor:
+    """A run's verifier as an executor.
+
+    Raises:
+        InputError: it has only verdicts; `option` needs more.
+    """
+    if isinstance(verifier, Executor) and isinstance(getattr(verifier, "inner", verifier), Executor):
+        return verifier
+    what = "needs a verifier that runs programs and keeps what they return"
+    raise InputError(InputProblem(option, what, verifier.name, "verifier=python_io"))
+
+
+REMEMBERED = 8192
+"""Candidates whose outputs are kept in memory: those of a round of self-play, in some hundred megabytes."""
+
+
+class KeepsOutputs(Verifier):
+    """Judges by executing, so that its verdicts carry outputs. It owns nothing.
+
+    Args:
+        remember: each distinct candidate of a problem is run once, as far as the last ones are remembered.
+
+    Raises:
+        InputError: as `executor_of`.
+    """
+
+    def __init__(self, verifier: Verifier, option: str, remember: bool = True):
+        self._remember = remember
+        self._executor = executor_of(verifier, option)
+        self._known = OrderedDict[tuple[int, str], tuple[Any, Future[Verdict]]]()
+        """By a problem and a text; the problem is kept, whose id would else be another's."""
+        self.name, self.version = verifier.name, verifier.version
+
+    def submit(self, request: Request) -> Future[Verdict]:
+        if not self._remember or request.candidate.text is None:  # Without a text each has a fault of its own.
+            return self._judged(request)
+        key = (id(request.problem), request.candidate.text)
+        if key not in self._known:
+            self._known[key] = request.problem, self._judged(request)
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        return self._known[key][1]
+
+    def _judged(self, request: Request) -> Future[Verdict]:
+        executed = self._executor.execute(request)
+        return then(executed, lambda found: replace(found.verdict, outputs=found.outputs or None))
 
     def close(self) -> None:
         """Nothing to end."""

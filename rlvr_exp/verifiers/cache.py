@@ -1,8 +1,8 @@
 """Verdicts by content: a cache in memory in front of one file on disk that all runs of a user share.
 
-Losing any of it costs time, never correctness: every verdict in it can be recomputed. Never decides what may be cached.
+Losing any of it costs time, never correctness: every verdict in it can be recomputed. The caller decides whether a verdict may be cached.
 
-The file is an SQLite database, safe under kill -9 at any time (write-ahead log where the file system has shared memory,
+The file is an SQLite database, safe under kill -9 at any time (write-ahead log if the file system has shared memory,
 else a rollback journal) and bounded: least recently used verdicts are evicted first. One thread writes in batches, and a
 kill may lose the last second's; a reader never waits, and a busy file is a miss. A damaged or foreign file is renamed
 and a new file created; a disk that cannot be read or written costs a warning and no verdict.
@@ -43,7 +43,7 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Verdict))
 
 
 class Store:
-    """The file in `folder`, created when missing. Thread-safe; never raises for what a disk does."""
+    """The file in `folder`, created when missing. Thread-safe; never raises for faults of a disk."""
 
     def __init__(self, folder: Path, max_mb: int):
         self._path, self._max_bytes = folder / NAME, max_mb << 20
@@ -88,7 +88,7 @@ class Store:
                 self._wake.notify()
 
     def close(self) -> None:
-        """Write what is pending, and close the file."""
+        """Write pending verdicts, and close the file."""
         with self._wake:
             if self._closed:
                 return
@@ -105,18 +105,18 @@ class Store:
                 if not self._closed and len(self._waiting) < _BATCH:
                     self._wake.wait(_EVERY_S)
                 batch, closed = dict(self._waiting), self._closed
-            if batch and not self._written(batch) and not closed:
+            if batch and not self._write_batch(batch) and not closed:
                 continue
             with self._wake:
-                # What was written is removed; what was stored meanwhile stays for the next batch.
+                # Written verdicts are removed; verdicts stored meanwhile stay for the next batch.
                 for key, data in batch.items():
                     if self._waiting.get(key, b"") is data:
                         del self._waiting[key]
             if closed:
                 return
 
-    def _written(self, batch: dict[bytes, bytes | None]) -> bool:
-        """False where the file is busy: the batch stays pending. A file that is not used drops every batch."""
+    def _write_batch(self, batch: dict[bytes, bytes | None]) -> bool:
+        """False if the file is busy: the batch stays pending. A file that is not used drops every batch."""
         with self._guarded():
             writer = self._writer  # A reader that meets damage may drop it at any time.
             if writer is not None:
@@ -227,12 +227,16 @@ def _checksum(text: bytes) -> bytes:
 def _sound(path: Path, thorough: bool) -> bool:
     """Whether the file is missing, empty or a valid cache; thorough: every page is checked.
 
-    Raises OSError or sqlite3.OperationalError where it cannot be read.
+    Raises OSError or sqlite3.OperationalError if it cannot be read.
     """
     if not path.exists() or path.stat().st_size == 0:
         return True
+    from urllib.parse import quote
+
     try:
-        with contextlib.closing(sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, timeout=30.0)) as connection:
+        with contextlib.closing(
+            sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=30.0)
+        ) as connection:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             if application == 0 and not tables:
@@ -246,12 +250,6 @@ def _sound(path: Path, thorough: bool) -> bool:
         raise
     except sqlite3.DatabaseError:
         return False
-
-
-def _quoted(path: Path) -> str:
-    from urllib.parse import quote
-
-    return quote(str(path.absolute()))
 
 
 def _connected(path: Path, timeout: float) -> sqlite3.Connection:
@@ -340,7 +338,7 @@ class Cache:
             return verdict
 
     def put(self, key: bytes, verdict: Verdict) -> None:
-        """Store a verdict; it is written to disk in the background. Never raises for what a disk does."""
+        """Store a verdict; it is written to disk in the background. Never raises for faults of a disk."""
         self._remember(key, verdict)
         if self._store is not None:
             self._store.put(key, verdict)
@@ -359,7 +357,7 @@ class Cache:
             warnings.warn(f"verdicts are not remembered on disk: {reason}", RuntimeWarning, stacklevel=2)
 
     def close(self) -> None:
-        """Write what is pending. The memory can still be read."""
+        """Write pending verdicts. The memory can still be read."""
         store, self._store = self._store, None
         if store is not None:
             store.close()

@@ -1,11 +1,10 @@
 """Whether a candidate's value, or a program's output, is the expected one. Runs in the trusted parent, over data alone.
 
-Values: a bool is never a number; a tuple is a list only where the problem is not strict; an int equals a float only
-where it is not strict; floats may differ by `atol + rtol * abs(expected)`, as in `numpy.allclose`, two ints never; 0.0
-equals -0.0; infinities equal themselves alone; NaN equals NaN where NaN is expected, and nothing else; a dict's order
+Values: a bool is never a number; a tuple is a list, and an int equals a float, only if the problem is not strict; floats may differ by `atol + rtol * abs(expected)`, as in `numpy.allclose`, two ints never; 0.0
+equals -0.0; infinities equal themselves alone; an expected NaN equals NaN, and nothing else; a dict's order
 does not count; keys of dicts and members of sets follow the same rules, without the tolerances.
 Output: white space at the ends of lines and empty lines at the end do not count, everything else does; strict counts
-every character. With a tolerance lines are compared word by word, and two numbers of which one is no int may differ by it.
+every character. With a tolerance lines are compared word by word, and two numbers may differ by it unless both are ints.
 """
 
 import cmath
@@ -58,7 +57,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def same_output(got: str, expected: str, strict: bool = False, atol: float = 0.0, rtol: float = 0.0) -> bool:
-    """`got`: what a program wrote; both of any size, compared in one pass."""
+    """`got`: the text that a program wrote; both of any size, compared in one pass."""
     if strict or got == expected:
         return got == expected
     lines, wanted = lines_of(got), lines_of(expected)
@@ -205,17 +204,18 @@ class _Brief(reprlib.Repr):
 
 
 def short(value: Any) -> str:
-    """A value's repr, with the middle left out where it is long."""
+    """A value's repr, with the middle left out if it is long."""
     try:
         text = _Brief().repr(value)
     except (RecursionError, ValueError):  # forged depth, or an int too long to print
         return "<too large to show>"
-    text = text.encode("ascii", "backslashreplace").decode() if _has_surrogates(text) else text
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        text = text.encode("ascii", "backslashreplace").decode()
     return text if len(text) <= _SHORT else f"{text[:60]} ... {text[-50:]}"
 
 
 def differing_value(got: Any, expected: Any, strict: bool, atol: float, rtol: float = 0.0) -> str:
-    """Both values, or, where they are too long to show, the first place at which they differ."""
+    """Both values, or, if they are too long to show, the first place at which they differ."""
     whole = _Pair(got, expected)
     if max(len(whole.got), len(whole.expected)) < _SHORT - 10:
         return f"gave {whole}"
@@ -247,7 +247,7 @@ def differing_output(got: str, expected: str, strict: bool, atol: float, rtol: f
 
 
 def _first_difference(got: Any, expected: Any, strict: bool, atol: float, rtol: float) -> tuple[str, Any, Any] | None:
-    """One step down to what differs; None where the two differ as wholes."""
+    """One step down to the difference; None if the two differ as wholes."""
     if type(expected) in _SEQUENCES and type(got) in _SEQUENCES:
         for index, (one, other) in enumerate(zip(got, expected, strict=False)):
             if not equal(one, other, strict, atol, rtol):
@@ -273,7 +273,7 @@ def _line(text: str) -> str:
 
 
 class _Pair:
-    """Two values as they are shown; with their types where they look alike, unless `typed` is false."""
+    """Two values as they are shown; with their types if they look alike, unless `typed` is false."""
 
     def __init__(self, got: Any, expected: Any, typed: bool = True):
         self.got, self.expected = short(got), short(expected)
@@ -283,7 +283,3 @@ class _Pair:
 
     def __str__(self) -> str:
         return f"{self.got}, expected {self.expected}{self._types}"
-
-
-def _has_surrogates(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)

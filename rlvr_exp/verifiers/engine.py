@@ -1,8 +1,8 @@
 """The base of verifiers with a cache: each distinct request is judged once, and cached verdicts are not recomputed.
 
 `submit` calls `prepare`; a verdict that it returns is passed on at once, a job is looked up in memory and on disk,
-joined to an equal job in flight, or started. A verifier defines in `prepare` what decides its verdict and in `start`
-how it is reached; it never sees the cache.
+joined to an equal job in flight, or started. A verifier defines in `prepare` the content that decides its verdict and in
+`start` the way to it; it never sees the cache.
 """
 
 import sys
@@ -19,8 +19,16 @@ from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.cache import Cache, key_of
 from rlvr_exp.verifiers.futures import completed_future, then
 
+BUCKET_OF_END = {
+    "cpu": "timeout",
+    "wall": "timeout",
+    "memory": "memory",
+    "output": "output_limit",
+    "lost": "runtime_error",
+}
+"""The bucket of a candidate that the sandbox ended."""
 LOG_CHARACTERS = 4000
-"""Limit of a verdict's log, which may quote what a candidate printed."""
+"""Limit of a verdict's log, which may quote a candidate's output."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +54,12 @@ class CachedVerifier(Verifier):
     """A verifier that caches its verdicts. Thread-safe.
 
     Args:
-        cache: where verdicts are stored; None: in memory.
+        cache: the store of verdicts; None: in memory.
         given: the options of the schema that a subclass derives from as well.
     """
 
     runs_candidates = True
-    """Candidates are executed, not only read: what they could write to is not trusted."""
+    """Candidates are executed, not only read: files that they could write to are not trusted."""
 
     def __init__(self, cache: options.Cache | None = None, **given: Any):
         super().__init__(**given)
@@ -69,7 +77,7 @@ class CachedVerifier(Verifier):
 
     @abstractmethod
     def start(self, work: VerificationJob) -> Future[Judgement]:
-        """Begin judging. The future never raises for what a candidate does."""
+        """Begin judging. The future never raises for an act of a candidate."""
 
     def submit(self, request: Request) -> Future[Verdict]:
         """Submit one request. It cannot be cancelled: other callers may wait for its verdict too.
@@ -127,7 +135,7 @@ class CachedVerifier(Verifier):
                 answer = self._in_flight[key] = _running()
                 self._counts["judged"] += 1
                 return answer, True
-        # Outside the lock: where the running future is done, the copy completes at once.
+        # Outside the lock: if the running future is done, the copy completes at once.
         return _copied(running), False
 
     def _begin(self, key: bytes, work: VerificationJob) -> None:
@@ -143,7 +151,11 @@ class CachedVerifier(Verifier):
     def _finish(self, key: bytes, done: Future[Judgement]) -> None:
         verdict = fault = None
         try:
-            verdict = self._store(key, done.result())
+            judgement = done.result()
+            verdict = _capped(judgement.verdict)
+            # It is cached before its job leaves the table: a request in between finds it in one of the two.
+            if judgement.cacheable and verdict.outcome != "no_verdict":
+                self._cache.put(key, replace(verdict, cached=True))  # Stored as hits return it: hits are many.
         except BaseException as raised:  # Passed to whoever waits: raised here, nobody would see it.
             fault = raised
         with self._lock:
@@ -155,17 +167,9 @@ class CachedVerifier(Verifier):
         else:
             answer.set_result(verdict)
 
-    def _store(self, key: bytes, judgement: Judgement) -> Verdict:
-        """Cache the verdict and return it. It is cached before its job leaves the table: a request in between finds it
-        in one of the two."""
-        verdict = _capped(judgement.verdict)
-        if judgement.cacheable and verdict.outcome != "no_verdict":
-            self._cache.put(key, replace(verdict, cached=True))  # Stored as hits return it: hits are many.
-        return verdict
-
     def _known_by(self) -> bytes:
-        """What every verdict of this verifier depends on, the interpreter and the isolation included: what passed where
-        candidates could see more may not pass where they see less."""
+        """The inputs of every verdict of this verifier, the interpreter and the isolation included: a candidate that
+        passed when it could see more may not pass when it sees less."""
         if self._salt is None:
             held = self.isolation()
             if self.runs_candidates and "files_read_only" in held.get("not_isolated", ()):

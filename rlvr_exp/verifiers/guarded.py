@@ -12,13 +12,33 @@ from concurrent.futures import Future
 from typing import Any
 
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem, RlvrError
-from rlvr_exp.verifiers.base import WINDOW, Request, Verdict, Verifier
-from rlvr_exp.verifiers.execution import Execution, Executor, executor_of
-from rlvr_exp.verifiers.futures import completed_future
+from rlvr_exp.verifiers.base import Execution, Executor, Request, Verdict, Verifier, executor_of
+from rlvr_exp.verifiers.futures import WINDOW, completed_future
 
 
-class OutsideVerifier(Verifier):
-    """Judges with `inner`; owns and closes it.
+class _Around(Verifier):
+    """A verifier around `inner`, which it owns and closes."""
+
+    def __init__(self, inner: Verifier):
+        self.inner = inner
+        self.name, self.version, self.row_format = inner.name, inner.version, inner.row_format
+        self.also_judges = inner.also_judges
+
+    def tool(self) -> Mapping[str, str]:
+        return self.inner.tool()
+
+    def metrics(self) -> Mapping[str, float]:
+        return self.inner.metrics()
+
+    def isolation(self) -> dict[str, Any]:
+        return self.inner.isolation()
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+class OutsideVerifier(_Around):
+    """Judges with a user's own verifier.
 
     Raises:
         InputError: the object is no verifier, or lacks its name or version.
@@ -30,13 +50,11 @@ class OutsideVerifier(Verifier):
             what = f"has no {' and no '.join(lacking)}" if lacking else "does not derive from Verifier"
             remedy = "derive it from rlvr_exp.verifiers.base.Direct, with the attributes name and version"
             raise InputError(InputProblem("verifier._target_", what, type(inner).__name__, "", "", remedy))
-        self._inner = inner
-        self.name, self.version, self.row_format = inner.name, inner.version, inner.row_format
-        self.also_judges = inner.also_judges
+        super().__init__(inner)
 
     def submit(self, request: Request) -> Future[Verdict]:
         try:
-            judging = self._inner.submit(request)
+            judging = self.inner.submit(request)
         except RlvrError:
             raise
         except Exception as fault:
@@ -47,18 +65,6 @@ class OutsideVerifier(Verifier):
         answer.set_running_or_notify_cancel()
         judging.add_done_callback(lambda done: _pass_on(done, answer))
         return answer
-
-    def tool(self) -> Mapping[str, str]:
-        return self._inner.tool()
-
-    def metrics(self) -> Mapping[str, float]:
-        return self._inner.metrics()
-
-    def isolation(self) -> dict[str, Any]:
-        return self._inner.isolation()
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 def _pass_on(done: Future[Any], answer: Future[Verdict]) -> None:
@@ -125,8 +131,8 @@ class NoVerdictRate:
             )
 
 
-class NoVerdictGuard(Verifier, Executor):
-    """Judges with `inner` and counts requests without a verdict; owns and closes it.
+class NoVerdictGuard(_Around, Executor):
+    """Judges with `inner` and counts requests without a verdict.
 
     Above the rate, `verify` and `as_ready` raise GuardStop as soon as they notice, and `submit` takes no further
     request; a future always holds its own verdict.
@@ -136,10 +142,8 @@ class NoVerdictGuard(Verifier, Executor):
     """
 
     def __init__(self, inner: Verifier, max_no_verdict_rate: float):
-        self.inner = inner
+        super().__init__(inner)
         self._rate = NoVerdictRate(inner.name, max_no_verdict_rate)
-        self.name, self.version, self.row_format = inner.name, inner.version, inner.row_format
-        self.also_judges = inner.also_judges
 
     @property
     def n_requests(self) -> int:
@@ -152,14 +156,14 @@ class NoVerdictGuard(Verifier, Executor):
     def submit(self, request: Request) -> Future[Verdict]:
         self._rate.check()
         future = self.inner.submit(request)
-        future.add_done_callback(self._count)
+        future.add_done_callback(lambda done: self._note(None if done.exception() else done.result()))
         return future
 
     def execute(self, request: Request) -> Future[Execution]:
         """Of a verifier that is an `Executor`; counted like a verdict."""
         self._rate.check()
         future = executor_of(self.inner, "verifier").execute(request)
-        future.add_done_callback(self._count_execution)
+        future.add_done_callback(lambda done: self._note(None if done.exception() else done.result().verdict))
         return future
 
     def verify(self, requests: Sequence[Request]) -> list[Verdict]:
@@ -177,25 +181,6 @@ class NoVerdictGuard(Verifier, Executor):
             if verdict.outcome == "no_verdict":
                 self._rate.check()
 
-    def tool(self) -> Mapping[str, str]:
-        return self.inner.tool()
-
-    def metrics(self) -> Mapping[str, float]:
-        return self.inner.metrics()
-
-    def isolation(self) -> dict[str, Any]:
-        return self.inner.isolation()
-
-    def close(self) -> None:
-        self.inner.close()
-
-    def _count(self, done: Future[Verdict]) -> None:
-        if done.exception() is None:
-            self._note(done.result())
-
-    def _count_execution(self, done: Future[Execution]) -> None:
-        if done.exception() is None:
-            self._note(done.result().verdict)
-
-    def _note(self, verdict: Verdict) -> None:
-        self._rate.count(verdict.outcome, verdict.log)
+    def _note(self, verdict: Verdict | None) -> None:
+        if verdict is not None:
+            self._rate.count(verdict.outcome, verdict.log)

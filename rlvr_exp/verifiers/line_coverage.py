@@ -1,5 +1,8 @@
-"""Which lines of a script its own run executes, measured in the sandbox. A figure beside the verdict, never a part of it:
-each script runs in a process of its own, and what it says about itself reaches no verdict and no reward."""
+"""The lines of a script that its own run executes, measured in the sandbox.
+
+A figure beside the verdict, never a part of it: each script runs in a process of its own, and its report about itself
+reaches no verdict and no reward.
+"""
 
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -9,8 +12,8 @@ from typing import Any
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.pool.job_queue import Cut, Job, JobLimits, JobResult, frames
-from rlvr_exp.sandbox.pool.pool import Pool
+from rlvr_exp.sandbox.jobs import Cut, Job, JobLimits, JobResult, frames
+from rlvr_exp.sandbox.pool import Pool
 from rlvr_exp.verifiers.futures import then
 
 HARNESS = "rlvr_exp.sandbox.harnesses.python.line_coverage"
@@ -19,7 +22,7 @@ CPU_S, MEMORY_MB = 60.0, 2048
 
 
 def not_installed(option: str) -> InputProblem | None:
-    """The problem of an option that needs coverage where the package is missing."""
+    """The problem of an option that needs coverage, if the package is missing."""
     if find_spec("coverage") is not None:
         return None
     return InputProblem(option, "the package coverage is not installed", remedy="pip install 'rlvr_exp[coverage]'")
@@ -31,7 +34,7 @@ class LineCoverage:
 
     listed: frozenset[int]
     """Lines that coverage's report lists as missing: ranges of statements that did not run, with comments and blank lines
-    inside a range, without what a pragma excludes."""
+    inside a range, without lines that a pragma excludes."""
     statements: frozenset[int]
     """First lines of all statements, whatever pragmas say."""
     not_run: frozenset[int]
@@ -46,7 +49,7 @@ class LineCoverageRunner:
         self._pool = Pool.of(sandbox, HARNESS, packages=True)
 
     def measure(self, script: str) -> Future[LineCoverage | None]:
-        """The lines of one script; None where it does not end by itself with exit code 0."""
+        """The lines of one script; None if it does not end by itself with exit code 0."""
         return then(self._pool.submit(Job(wire.encode(script), self._limits)), read)
 
     def close(self) -> None:
@@ -54,7 +57,7 @@ class LineCoverageRunner:
 
 
 def read(result: JobResult) -> LineCoverage | None:
-    """What a run's records say; None for a fault, a limit, or records of another form."""
+    """The content of a run's records; None for a fault, a limit, or records of another form."""
     if result.end != "exit" or result.status != 0:
         return None
     try:

@@ -7,7 +7,7 @@ executed module; `passed` requires a right answer to every case, the harness's r
 
 Not covered: the harness shares the candidate's process, so a candidate can send any values it likes, those of later
 cases included, and can read the inputs of all its cases; values are compared with expected values that it does not
-know. What is not restored between cases is listed in rlvr_exp/sandbox/harnesses/python/state_reset.py. An object of an
+know. State that is not restored between cases is listed in rlvr_exp/sandbox/harnesses/python/state_reset.py. An object of an
 installed package is not plain data and equals nothing, but for numpy's scalars. A verdict at the CPU limit is cached,
 though it may be chance for a candidate that needs just about that much.
 """
@@ -28,14 +28,13 @@ from rlvr_exp.config import verifier as options
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.python import calls
 from rlvr_exp.sandbox.harnesses.python.reporter import LOADING
-from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits, JobResult, frames
-from rlvr_exp.sandbox.pool.link import packages_digest
-from rlvr_exp.sandbox.pool.pool import Pool
+from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult, frames
+from rlvr_exp.sandbox.link import packages_digest
+from rlvr_exp.sandbox.pool import Pool
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
-from rlvr_exp.verifiers.base import Request, Verdict
+from rlvr_exp.verifiers.base import Execution, Executor, Request, Verdict
 from rlvr_exp.verifiers.compare import differing_output, differing_value, equal, same_output, short
-from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
-from rlvr_exp.verifiers.execution import Execution, Executor
+from rlvr_exp.verifiers.engine import BUCKET_OF_END, CachedVerifier, Judgement, VerificationJob
 from rlvr_exp.verifiers.futures import completed_future, then
 
 BUCKETS = {
@@ -74,12 +73,12 @@ class CaseRecords:
 
     @property
     def outputs(self) -> tuple[Any, ...]:
-        """The value of each case; None where none was returned."""
+        """The value of each case; None if none was returned."""
         return tuple(self._outputs)
 
     @property
     def raised(self) -> tuple[tuple[str, ...], ...]:
-        """The built-in classes of the exception of each case; empty where none was raised."""
+        """The built-in classes of the exception of each case; empty if none was raised."""
         return tuple(self._raised)
 
     def call(self, index: int) -> str:
@@ -117,15 +116,13 @@ class CaseRecords:
         if right:
             self.passed += 1
         elif self.bucket is None:
-            self._note("wrong_answer", f"{self.call(index)}{self._difference(case, got)}")
-
-    def _difference(self, case: Case | StdinCase, got: Any) -> str:
-        rules = self._problem.comparison
-        if isinstance(case, Case):
-            return f" {differing_value(got, case.expected, *rules)}"
-        if type(got) is not str:
-            return ": its output is not UTF-8 text"
-        return f": {differing_output(got, case.expected_stdout, *rules)}"
+            if isinstance(case, Case):
+                difference = f" {differing_value(got, case.expected, *problem.comparison)}"
+            elif type(got) is not str:
+                difference = ": its output is not UTF-8 text"
+            else:
+                difference = f": {differing_output(got, case.expected_stdout, *problem.comparison)}"
+            self._note("wrong_answer", self.call(index) + difference)
 
     def _error(self, index: Any, kind: Any, text: str, names: Sequence[str]) -> None:
         if type(kind) is not str or kind not in BUCKETS:
@@ -145,13 +142,6 @@ class CaseRecords:
 
 
 HARNESS = "rlvr_exp.sandbox.harnesses.python.calls"
-_BUCKET_OF_END = {
-    "cpu": "timeout",
-    "wall": "timeout",
-    "memory": "memory",
-    "output": "output_limit",
-    "lost": "runtime_error",
-}
 _ENTRY_POINT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _PACKED_BYTES = 64 << 20
 """Number of packed problems that are kept; the problems themselves belong to the caller."""
@@ -187,7 +177,8 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
         if candidate.text is None:
             fault = candidate.fault or "no program in the answer"
             return Verdict("failed", "parse", total=len(problem.cases), log=fault)
-        limits = self._limits_of(problem, packed)
+        limits = self._limits.named_by(problem.limits)
+        limits = replace(limits, result_kb=max(limits.result_kb, packed.result_kb))
         content = wire.encode([packed.digest, repr(limits), self.case_cpu_s, self.packages, candidate.text])
         payload = calls.pack(
             candidate.text,
@@ -225,12 +216,8 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
         self._pool.close()
         super().close()
 
-    def _limits_of(self, problem: PythonProblem, packed: "_Packed") -> JobLimits:
-        limits = self._limits.named_by(problem.limits)
-        return replace(limits, result_kb=max(limits.result_kb, packed.result_kb))
-
     def _pack(self, problem: Any) -> "_Packed | str":
-        """What all candidates of a problem share, packed once for all candidates of a batch."""
+        """The part of a job that all candidates of a problem share, packed once for a batch."""
         with self._packing:
             known = self._packed.get(id(problem))
             if known is not None and known[0]() is problem:  # another problem may have got the id of a deleted problem
@@ -239,15 +226,12 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
         packed = _fault_of(problem) or _pack(problem)
         if isinstance(packed, _Packed):
             with self._packing:
-                self._keep(problem, packed)
+                before = self._packed.pop(id(problem), None)
+                self._packed[id(problem)] = (weakref.ref(problem), packed)
+                self._packed_bytes += packed.size - (before[1].size if before else 0)
+                while self._packed_bytes > _PACKED_BYTES:
+                    self._packed_bytes -= self._packed.popitem(last=False)[1][1].size
         return packed
-
-    def _keep(self, problem: PythonProblem, packed: "_Packed") -> None:
-        before = self._packed.pop(id(problem), None)
-        self._packed[id(problem)] = (weakref.ref(problem), packed)
-        self._packed_bytes += packed.size - (before[1].size if before else 0)
-        while self._packed_bytes > _PACKED_BYTES:
-            self._packed_bytes -= self._packed.popitem(last=False)[1][1].size
 
 
 @dataclass(frozen=True)
@@ -256,7 +240,7 @@ class _Packed:
     """A digest of the problem without its limits, types distinguished."""
     cases: tuple[bytes, ...]
     result_kb: int
-    """Size limit for what has to be read and written: a power of two, so that a candidate learns nothing from it."""
+    """Size limit of the data to read and write: a power of two, so that a candidate learns nothing from it."""
 
     @property
     def size(self) -> int:
@@ -282,7 +266,11 @@ def _fault_of(problem: Any) -> str:
 
 
 def _pack(problem: PythonProblem) -> _Packed | str:
-    given, wanted = zip(*map(_case_content, problem.cases), strict=True)
+    content = [
+        (case.args, case.expected) if isinstance(case, Case) else (case.stdin, case.expected_stdout)
+        for case in problem.cases
+    ]
+    given, wanted = zip(*content, strict=True)
     try:
         cases = tuple(map(calls.pack_case, given))
         expected = wire.encode(wanted)
@@ -294,10 +282,6 @@ def _pack(problem: PythonProblem) -> _Packed | str:
     while room < max(2 * len(expected), max(map(len, cases))):
         room *= 2
     return _Packed(digest, cases, room >> 10)
-
-
-def _case_content(case: Case | StdinCase) -> tuple[Any, Any]:
-    return (case.args, case.expected) if isinstance(case, Case) else (case.stdin, case.expected_stdout)
 
 
 def _records(problem: PythonProblem, result: JobResult) -> CaseRecords:
@@ -321,7 +305,7 @@ def _judge(problem: PythonProblem, result: JobResult, records: CaseRecords) -> J
         return Judgement(Verdict("passed", **counts), cacheable)
     bucket, log = records.bucket, records.log
     if result.end != "exit":
-        bucket, log = _BUCKET_OF_END[result.end], _end_text(result, records, total)
+        bucket, log = BUCKET_OF_END[result.end], _end_text(result, records, total)
     elif bucket is None:
         bucket = "memory" if result.status == _KILLED else "runtime_error"
         log = _end_text(result, records, total)

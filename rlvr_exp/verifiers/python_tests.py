@@ -1,12 +1,13 @@
-"""Verifies tests in the form of calls: each first against a reference, those that hold of it then against other programs.
+"""Verifies tests in the form of calls: first against a reference, then the tests that hold of it against other programs.
 
-A test that the reference fails is invalid. A program is caught by a valid test on which it returns something else than the
-reference, or nothing; of a test of an exception on which it raises none of its kind. Reference and programs run in the sandbox on the arguments alone, all of a text's at once; values are compared
-here. Problems with a test file are `pytest`'s and all others `python_io`'s, which it judges as those do.
+A test that the reference fails is invalid. A program is caught by a valid test on which it returns another value than
+the reference, or nothing; by a test of an exception if it raises none of its kind. Reference and programs run in the
+sandbox on the arguments alone, all of a text's at once; values are compared here. Problems with a test file are
+`pytest`'s and all others `python_io`'s, and are judged as those do.
 
-The verdict of tests: `passed` where every line is a valid test and, with programs, some program is caught. Its measures are `validity`
-(valid tests of all lines), `mutation_score` (programs that are caught), `duplicates` (lines that repeat a call, of all lines); its
-outputs, for who keeps them, whether each test is valid, and for each program which tests catch it.
+Tests pass if every line is a valid test and, with programs, some program is caught. The measures are `validity` (valid
+tests of all lines), `mutation_score` (programs that are caught), `duplicates` (lines that repeat a call, of all lines).
+The outputs are whether each test is valid, and for each program which tests catch it.
 """
 
 import threading
@@ -23,9 +24,8 @@ from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.calls import Approx, CallsProblem, Raises, WrittenTests, calls_of, read_tests
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.base import Execution, Executor, Request, Verdict, Verifier
 from rlvr_exp.verifiers.compare import equal, near
-from rlvr_exp.verifiers.execution import Execution, Executor
 from rlvr_exp.verifiers.futures import completed_future, gathered, then
 from rlvr_exp.verifiers.python_io import PythonIO
 from rlvr_exp.verifiers.suite.verifier import PytestSuite, same_program
@@ -77,7 +77,7 @@ class PythonTests(Verifier, Executor, options.PythonTests):
         def judged(done: list[Execution]) -> Execution | Future[Execution]:
             if calls == own or not any(one.verdict.bucket in LIMITS for one in done):
                 return _judged(tests, calls, done)
-            # Another writer's call may have used up what all calls of a program have together: these are judged alone.
+            # Another writer's call may have used up the limits that all calls of a program share: these are judged alone.
             alone = self._run(replace(problem, together=()), own)
             return then(alone, lambda again: _judged(tests, own, again))
 
@@ -115,7 +115,7 @@ class PythonTests(Verifier, Executor, options.PythonTests):
             self._opened.close()
 
     def _suites(self) -> PytestSuite:
-        """Opened by the first problem with a test file. Raises InputError where pytest is not installed."""
+        """Opened by the first problem with a test file. Raises InputError if pytest is not installed."""
         with self._lock:
             if self._opened is None:
                 self._opened = PytestSuite(*self._given, cpu_s=SUITE_CPU_S, wall_s=3 * SUITE_CPU_S)
@@ -135,7 +135,7 @@ def _judged(tests: WrittenTests, calls: Sequence[Case], runs: Sequence[Execution
     count = len(tests.cases)
     at = {repr(call.args): place for place, call in enumerate(calls)}
     places = [at[repr(case.args)] for case in tests.cases]
-    # What a valid test expects is what the reference did, as the test writes it: outputs are compared with plain data.
+    # A valid test expects the act of the reference, as the test writes it: outputs are compared with plain data.
     wanted = [case.expected for case in tests.cases]
     holds = [[_holds(run, place, len(calls), one) for place, one in zip(places, wanted, strict=True)] for run in runs]
     valid, others = holds[0], holds[1:]
@@ -158,7 +158,7 @@ def _verdict(tests: WrittenTests, valid: Sequence[bool], catches: Sequence[Seque
 
 
 def _holds(run: Execution, place: int, count: int, wanted: Any) -> bool:
-    """Whether a program did on a call what a test expects; None is no value: it stands for a call that returned nothing."""
+    """Whether a program did on a call as a test expects; None is no value: it stands for a call that returned nothing."""
     if len(run.outputs) != count or wanted is None:
         return False
     if isinstance(wanted, Raises):

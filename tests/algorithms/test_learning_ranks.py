@@ -12,8 +12,7 @@ from rank_program import FED, STEPS, TURNS, trace
 from roles_in_turn import Pair, trained
 
 from rlvr_exp.config.parallel import Parallel
-from rlvr_exp.launch.children import log_name, run_children
-from rlvr_exp.launch.process_environment import child_environment, environments
+from rlvr_exp.launch.children import child_environment, environments, log_name, run_children
 
 pytestmark = pytest.mark.slow
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_exp.benchmarks import baselines
+from rlvr_exp.benchmarks import verifiers as baselines
 from rlvr_exp.benchmarks.verifiers import functions
 
 RIGHT = ("def f(x):\n    return [x, 2 * x]\n", "f", [3], [3, 6])

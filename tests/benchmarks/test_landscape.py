@@ -9,12 +9,14 @@ from small_models import written
 from torch.func import functional_call
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from rlvr_exp.benchmarks.landscape import Landscape, _difference, gradient_statistics
-from rlvr_exp.benchmarks.landscape_loss import (
+from rlvr_exp.benchmarks.landscape import (
     GoldLoss,
+    Landscape,
+    _difference,
     barrier,
     filter_normalised,
     flat,
+    gradient_statistics,
     largest_eigenvalues,
     moved,
     places,

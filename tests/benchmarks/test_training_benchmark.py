@@ -8,9 +8,7 @@ import torch
 from completions import completion
 
 from rlvr_exp.algorithms.logprobs import score
-from rlvr_exp.benchmarks.bench import DrawnReward, Sides, merge_laps
-from rlvr_exp.benchmarks.clock import Lap
-from rlvr_exp.benchmarks.stock import method
+from rlvr_exp.benchmarks.sides import DrawnReward, Lap, Sides, method
 from rlvr_exp.benchmarks.training import Pairs, Training, difference
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
@@ -141,7 +139,7 @@ def test_the_share_of_the_machines_limit_is_printed_if_operations_were_counted()
 
 
 def test_laps_add_up():
-    both = merge_laps([lap(1, 2, 3, 4), lap(1, 1, 1, 1)])
+    both = lap(1, 2, 3, 4) + lap(1, 1, 1, 1)
     assert both.total == 14 and both.steps == 2 and both.samples == 20 and both.seconds["update"] == 4
 
 

@@ -7,7 +7,7 @@ from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.load import to_yaml
 from rlvr_exp.config.needs import loads_weights, missing_artifacts
 from rlvr_exp.main import main
-from rlvr_exp.records.fingerprint import trajectory_options
+from rlvr_exp.records.manifest import trajectory_options
 
 TRAINS = ("sft", "grpo", "ppo", "cascade")
 

@@ -12,7 +12,7 @@ from rlvr_exp.config.load import load, to_yaml
 from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.records.fingerprint import trajectory_options
+from rlvr_exp.records.manifest import trajectory_options
 
 CASCADE = "+stage=cascade"
 

@@ -22,8 +22,7 @@ from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
 from rlvr_exp.tasks.base import Candidate, EditWithTests
-from rlvr_exp.verifiers.base import Request, Verdict
-from rlvr_exp.verifiers.execution import Execution
+from rlvr_exp.verifiers.base import Execution, Request, Verdict
 from rlvr_exp.verifiers.futures import completed_future
 from rlvr_exp.verifiers.line_coverage import LineCoverage, LineCoverageRunner
 

@@ -17,8 +17,7 @@ from rlvr_exp.evaluation.metrics import rates_from, task_values
 from rlvr_exp.evaluation.vote import Ballot, EvaluationVote, Polls, VotedAnswer, solved_with, vote
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation, write_evaluation
 from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.verifiers.base import Verdict
-from rlvr_exp.verifiers.execution import Execution, Executor
+from rlvr_exp.verifiers.base import Execution, Executor, Verdict
 from rlvr_exp.verifiers.python_io import PythonIO
 
 

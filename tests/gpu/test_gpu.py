@@ -47,7 +47,7 @@ def composed(*words: str):
 def test_packed_rows_have_the_log_probabilities_and_gradients_of_padded_ones(way: str) -> None:
     config = composed()
     apart = packing.agreement(config, required_workload(config), way, "cuda")
-    assert apart.logprobs < packing.ALIKE and apart.gradient < packing.ALIKE
+    assert max(apart) < packing.ALIKE
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

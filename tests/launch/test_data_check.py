@@ -10,9 +10,8 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build, to_yaml
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.data_quality import report
-from rlvr_exp.launch.data_check import data_problems, domain_of, left_out_warning, splits_of
 from rlvr_exp.launch.execute import _told
-from rlvr_exp.launch.preflight import preflight_problems
+from rlvr_exp.launch.preflight import data_problems, domain_of, left_out_warning, preflight_problems, splits_of
 from rlvr_exp.main import main
 from rlvr_exp.memory.plan import plan
 from rlvr_exp.records import manifest

@@ -10,7 +10,7 @@ import yaml
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import to_yaml
 from rlvr_exp.config.parallel import first_alone
-from rlvr_exp.launch.process_environment import (
+from rlvr_exp.launch.children import (
     automatic_threads,
     child_environment,
     hide_unused_packages,
@@ -18,7 +18,7 @@ from rlvr_exp.launch.process_environment import (
     physical_cores,
     unused_packages,
 )
-from rlvr_exp.records.fingerprint import flat
+from rlvr_exp.records.manifest import flat
 
 
 def test_threads_do_not_fight_with_the_verifiers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +37,7 @@ def test_threads_do_not_fight_with_the_verifiers(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (4, 3), (16, 15)])
 def test_automatic_threads(monkeypatch: pytest.MonkeyPatch, cores: int, threads: int) -> None:
-    monkeypatch.setattr("rlvr_exp.launch.process_environment.physical_cores", lambda: cores)
+    monkeypatch.setattr("rlvr_exp.launch.children.physical_cores", lambda: cores)
     assert automatic_threads() == threads
 
 

@@ -18,7 +18,7 @@ from rlvr_exp.launch.execute import execute
 from rlvr_exp.launch.resume import Start, begin, continuing, directory_of, newest_sound, prepare, problem_before
 from rlvr_exp.main import main
 from rlvr_exp.records import manifest
-from rlvr_exp.records.fingerprint import initial_weights, run_fingerprint, trajectory_options
+from rlvr_exp.records.manifest import initial_weights, run_fingerprint, trajectory_options
 
 WORDS = ["+stage=grpo", "data.limit=3", "algorithm.max_steps=6"]
 

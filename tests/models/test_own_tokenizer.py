@@ -14,7 +14,7 @@ from rlvr_exp.config.model import Model
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.models.policy import load_policy
-from rlvr_exp.records.fingerprint import initial_weights
+from rlvr_exp.records.manifest import initial_weights
 
 TEXTS = ["def solve(grid):\n    return grid\n"] * 20
 

@@ -9,7 +9,7 @@ import pytest
 
 from rlvr_exp.config.model import EMBEDDED_MODELS, Adapter, Model
 from rlvr_exp.config.roles import Role
-from rlvr_exp.records.fingerprint import changed_initial_weights, initial_weights
+from rlvr_exp.records.manifest import changed_initial_weights, initial_weights
 
 TOP = {"model/config.json", "model/generation_config.json", "model/tokenizer.json", "model/tokenizer_config.json"}
 WEIGHTS = {"model/model-00001-of-00002.safetensors", "model/model-00002-of-00002.safetensors"}

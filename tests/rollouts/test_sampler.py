@@ -89,7 +89,7 @@ def test_a_completion_ends_with_its_end_token_or_is_truncated(model):
 
 def test_completions_are_handed_out_as_they_end(model):
     asked, named = prompts(8), keys(8, 4)
-    sampling = SamplingParams(LogitFilters(), 40, (EOS,), drafts=0)
+    sampling = SamplingParams(LogitFilters(), 40, (EOS,))
     lengths = [len(one.sampled.ids) for one in stream(model, asked, named, sampling)]
     assert lengths == sorted(lengths)
     assert len(set(lengths)) > 3

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from peft import LoraConfig, get_peft_model
-from rollout_models import VOCABULARY, exact_model, plain_logits, tiny_model
+from rollout_models import VOCABULARY, exact_model, is_exact, plain_logits, tiny_model
 from thinning import tries
 from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
@@ -21,9 +21,8 @@ from rlvr_exp.models.onednn_linear import padded_rows
 from rlvr_exp.rollouts import shared_prefix_cache
 from rlvr_exp.rollouts.plain_forward import is_plain
 from rlvr_exp.rollouts.sampler import sample_groups
-from rlvr_exp.rollouts.sampler_rows import RowDecoder
 from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
-from rlvr_exp.rollouts.shared_prefix_decoder import SharedPrefixDecoder, is_exact
+from rlvr_exp.rollouts.shared_prefix_decoder import RowDecoder, SharedPrefixDecoder
 
 
 class LibraryDecoder(SharedPrefixDecoder):
@@ -174,18 +173,6 @@ def test_what_is_not_plain_takes_the_librarys_forward_pass():
     linear.lm_head = torch.nn.Sequential(linear.lm_head)
     dynamic = tiny_model(rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0})
     assert not any(map(is_plain, (half, hooked, linear, normed, dynamic)))
-
-
-def test_forgotten_tokens_are_fed_again(model):
-    tokens = np.array([[5, 6, 7], [5, 8, 9]])
-    with torch.inference_mode():
-        straight, again = (SharedPrefixDecoder(model, [[3, 4]], np.array([0, 0]), 8) for _ in range(2))
-        wanted = [(straight.prefill(), straight.step(np.arange(2), tokens))][0][1].of_tokens()
-        again.prefill()
-        again.step(np.arange(2), np.array([[5, 9, 9], [5, 8, 7]]))
-        again.forget(np.arange(2), np.array([2, 1]))
-        found = again.step(np.arange(2), np.array([[6, 7], [9, -1]]), np.array([2, 1])).of_tokens()
-    assert torch.equal(found, wanted[[1, 2, 5]])
 
 
 def test_completions_that_are_alike_are_computed_once(model):

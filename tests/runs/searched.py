@@ -10,10 +10,10 @@ import pytest
 from planted import plant
 
 from rlvr_exp.core.files import write_text
-from rlvr_exp.runs.jobs import Job, Run
 from rlvr_exp.runs.studies import search as search_rounds
 from rlvr_exp.runs.studies import trials
 from rlvr_exp.runs.studies.search import Search
+from rlvr_exp.runs.study import Job, Run
 
 GREEDY, STEPS, SMALL = "pass_at_1_greedy", 6, 25
 FREE = {"log_uniform": [1e-5, 1e-1]}

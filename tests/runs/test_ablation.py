@@ -8,9 +8,9 @@ from planted import TASKS, plant
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.runs.comparison import arm_values, contrasts
-from rlvr_exp.runs.jobs import Run
 from rlvr_exp.runs.record import write_record
 from rlvr_exp.runs.studies.arms import Ablation
+from rlvr_exp.runs.study import Run
 
 ARMS = {"no_terms": ["reward.a=0"], "no_effect": ["reward.b=0"]}
 

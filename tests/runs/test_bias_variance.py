@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from planted import TASKS, plant
 
 from rlvr_exp.core.seeds import uniform
-from rlvr_exp.runs.studies.bias_variance import BiasVariance, decomposed, sources
+from rlvr_exp.runs.studies.resampling import BiasVariance, decomposed, sources
 
 GREEDY = "pass_at_1_greedy"
 SHAPES = st.tuples(st.integers(2, 4), st.integers(2, 4), st.integers(1, 8))

@@ -7,7 +7,7 @@ import pytest
 from planted import evaluated, plant
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.runs.studies.cross_validation import CrossValidation
+from rlvr_exp.runs.studies.resampling import CrossValidation
 
 GREEDY, SIZE = "pass_at_1_greedy", 20
 

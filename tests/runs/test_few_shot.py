@@ -8,8 +8,8 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.records.rollout_files import EvalSample
-from rlvr_exp.runs.jobs import Run
-from rlvr_exp.runs.studies.few_shot import FewShot
+from rlvr_exp.runs.studies.amounts import FewShot
+from rlvr_exp.runs.study import Run
 
 GREEDY = "pass_at_1_greedy"
 

@@ -8,9 +8,9 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
 from rlvr_exp.report.plots import Line, Text
-from rlvr_exp.runs.jobs import Run
 from rlvr_exp.runs.record import write_record
 from rlvr_exp.runs.studies.landscape import Landscape
+from rlvr_exp.runs.study import Run
 
 AT = [0.0, 0.5, 1.0]
 TASKS = 20

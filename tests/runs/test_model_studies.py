@@ -20,8 +20,8 @@ from rlvr_exp.evaluation.saved import save
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.runs.comparison import seconds_until, used
-from rlvr_exp.runs.jobs import Job, Run
 from rlvr_exp.runs.studies.models import TOLERANCE, ArchitectureStudy, Capacity, Tokenization
+from rlvr_exp.runs.study import Job, Run
 
 CHARACTERS = 10
 ARMS = {"first": ["model.scratch.kv_heads=4"], "second": ["model.scratch.kv_heads=1"]}

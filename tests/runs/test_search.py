@@ -7,10 +7,10 @@ import pytest
 from planted import plant
 from searched import GREEDY, completed, drive, search, stopped, stored, success, unchecked  # noqa: F401
 
-from rlvr_exp.runs.jobs import Job, Run
 from rlvr_exp.runs.record import write_record
 from rlvr_exp.runs.studies import search as search_study
 from rlvr_exp.runs.studies import trials as importance
+from rlvr_exp.runs.study import Job, Run
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

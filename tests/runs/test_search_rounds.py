@@ -11,7 +11,7 @@ from planted import plant
 from searched import GREEDY, Broken, completed, drive, names, search, stored, success, unchecked  # noqa: F401
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.runs.jobs import Job
+from rlvr_exp.runs.study import Job
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 PRUNING = {"trials": 8, "pruner": "median", "pruner_startup": 2, "pruner_warmup": 2, "startup": 3, "confirm": [7]}

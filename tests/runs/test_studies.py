@@ -8,11 +8,10 @@ from planted import TASKS, plant
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_text
 from rlvr_exp.core.statistics import power_law
-from rlvr_exp.runs.jobs import Run
 from rlvr_exp.runs.record import write_record
+from rlvr_exp.runs.studies.amounts import LearningCurve, SampleComplexity
 from rlvr_exp.runs.studies.arms import Algorithms
-from rlvr_exp.runs.studies.learning_curve import LearningCurve
-from rlvr_exp.runs.studies.sample_complexity import SampleComplexity
+from rlvr_exp.runs.study import Run
 
 GREEDY = "pass_at_1_greedy"
 

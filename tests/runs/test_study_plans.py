@@ -9,8 +9,8 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema_check import Checked
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.runs.jobs import check
 from rlvr_exp.runs.schedule import study_plan
+from rlvr_exp.runs.study import check
 
 STUDIES = {path.stem for path in (Path(__file__).parents[2] / "conf" / "study").glob("*.yaml")}
 WITHOUT_A_SPACE = "search"  # The user names what it varies.

@@ -22,9 +22,9 @@ from rlvr_exp.core.statistics import mantel, spearman
 from rlvr_exp.domains.arc.tasks import EMBEDDED, Arc
 from rlvr_exp.evaluation.task_similarity import programs, similarity
 from rlvr_exp.records import manifest
-from rlvr_exp.runs.jobs import Run
 from rlvr_exp.runs.schedule import study_plan
 from rlvr_exp.runs.studies.transfer import EQUAL, OTHERS, OWN, UNTOLD, Likeness, Transfer, _pooled, correlations
+from rlvr_exp.runs.study import Run
 
 GREEDY = "pass_at_1_greedy"
 GROUPS = ("flip_lr", "rotate_180", "recolour", "bars", "tile_right")

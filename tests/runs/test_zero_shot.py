@@ -18,9 +18,9 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
 from rlvr_exp.domains.arc.tasks import EMBEDDED
 from rlvr_exp.records import manifest
-from rlvr_exp.runs.jobs import Run
 from rlvr_exp.runs.lineage import Training, trained_by
 from rlvr_exp.runs.studies.zero_shot import ZeroShot
+from rlvr_exp.runs.study import Run
 
 GREEDY = "pass_at_1_greedy"
 Row = dict[str, Any]

@@ -6,13 +6,13 @@ import os
 
 from exec_harness import run, serve  # noqa: F401
 
-from rlvr_exp.sandbox.isolation import isolate, process_tree, scratch
+from rlvr_exp.sandbox import worker
+from rlvr_exp.sandbox.isolation import files, jail, process_tree
 from rlvr_exp.sandbox.isolation.kernel import Refused
-from rlvr_exp.sandbox.worker import zygote
 
 
 def _watch() -> None:
-    real, calls = zygote.Watch, []
+    real, calls = worker.Watch, []
 
     def starved(*given):
         calls.append(1)
@@ -20,14 +20,14 @@ def _watch() -> None:
             raise OSError(errno.EMFILE, "too many open files")
         return real(*given)
 
-    zygote.Watch = starved
+    worker.Watch = starved
 
 
 def _clean() -> None:
     def refused(self):
         raise Refused("the folder stays")
 
-    scratch.Mounted.clean = scratch.Folder.clean = refused
+    files.Mounted.clean = files.Folder.clean = refused
 
 
 def _children() -> None:
@@ -45,7 +45,7 @@ def _filter() -> None:
     def none(*given, **named):
         raise OSError(errno.ENOSYS, "no seccomp")
 
-    isolate.Filter = none
+    jail.Filter = none
 
 
 kind, _, flag = os.environ.get("FAULT", "").partition(":")

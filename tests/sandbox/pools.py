@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits, JobResult, frames
-from rlvr_exp.sandbox.pool.pool import Pool
+from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult, frames
+from rlvr_exp.sandbox.pool import Pool
 
 HARNESS = "exec_harness"
 LIMITS = JobLimits(cpu_s=0.3, wall_s=5.0, memory_mb=100)

@@ -12,9 +12,10 @@ import unittest
 import pytest
 from pools import JobLimits, answer, descendants, job, pool_at, pool_of, told
 
+from rlvr_exp.sandbox import jobs, link
+from rlvr_exp.sandbox import pool as pools_module
 from rlvr_exp.sandbox.isolation.jail import LEVELS
-from rlvr_exp.sandbox.pool import dispatcher, job_queue, link
-from rlvr_exp.sandbox.pool.job_queue import Job
+from rlvr_exp.sandbox.jobs import Job
 
 ROOMY = JobLimits(cpu_s=4, wall_s=30, memory_mb=512)
 
@@ -122,7 +123,7 @@ def test_a_worker_that_cannot_start_for_a_while_costs_no_job(monkeypatch):
 
 
 def test_waiting_for_a_worker_ends(monkeypatch):
-    monkeypatch.setattr(dispatcher, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(pools_module, "_PATIENCE_S", 0.5)
     with pool_of(1) as pool:
         pool.run([answer(0)])
         monkeypatch.setattr(sys, "executable", "/bin/false")
@@ -152,7 +153,7 @@ def test_the_first_worker_may_fail_for_want_of_descriptors(monkeypatch):
 def test_no_descriptor_for_a_lone_workers_queue_is_waited_out(monkeypatch):
     with pool_of(1) as pool:
         pool.run([answer(0)])
-        real, tries = job_queue.JobQueue, []
+        real, tries = jobs.JobQueue, []
 
         def starved():
             tries.append(1)
@@ -160,7 +161,7 @@ def test_no_descriptor_for_a_lone_workers_queue_is_waited_out(monkeypatch):
                 raise OSError(errno.EMFILE, "too many open files")
             return real()
 
-        monkeypatch.setattr(dispatcher, "JobQueue", starved)
+        monkeypatch.setattr(pools_module, "JobQueue", starved)
         future = pool.submit(job("time.sleep(0.5)\ntell(1)"))
         time.sleep(0.25)
         os.kill(pool.pids()[0], 9)

@@ -13,9 +13,9 @@ from pools import HARNESS, answer, job, pool_at, pool_of, told
 
 from rlvr_exp.config import verifier as options
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.sandbox.isolation import landlock
+from rlvr_exp.sandbox.isolation import kernel
 from rlvr_exp.sandbox.isolation.jail import LEVELS
-from rlvr_exp.sandbox.pool.pool import Pool
+from rlvr_exp.sandbox.pool import Pool
 
 FOLDERS = "rlvr-sandbox-"
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]
@@ -57,7 +57,7 @@ def test_every_level_answers_and_says_what_it_leaves_open(level, folders):
         assert (facts["not_isolated"] == []) == (level == "strict" and os.geteuid() == 0)
         assert ("own_namespaces" in facts["isolated"]) == (level == "strict")
         assert ("scratch_bounded" in facts["isolated"]) == (level in ("strict", "namespaces"))
-        if landlock.version():
+        if kernel.landlock_version():
             assert {"files_hidden", "files_read_only"} <= set(facts["isolated"])
         kill, left, honest = pool.run(
             [job("os.kill(os.getppid() or 1, 9)"), job("open('left', 'w')"), job("import wave\ntell(os.listdir())")]

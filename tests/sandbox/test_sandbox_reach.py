@@ -12,7 +12,7 @@ from pools import Job, JobLimits, job, pool_at, pool_of, told
 from thinning import thinned
 
 import rlvr_exp
-from rlvr_exp.sandbox.isolation import root
+from rlvr_exp.sandbox.isolation import files
 from rlvr_exp.sandbox.isolation.jail import LEVELS
 
 LIMITS = JobLimits(cpu_s=2, wall_s=10)
@@ -214,7 +214,7 @@ def test_the_environment_is_empty_and_the_hash_seed_fixed(pool):
 
 def test_the_project_and_the_harness_cannot_be_imported(pool):
     code = "def can_import(n):\n    try: __import__(n); return True\n    except ImportError: return False\n"
-    names = ("rlvr_exp", "rlvr_exp.sandbox.worker.worker", "exec_harness", "pools", "pytest", "numpy")
+    names = ("rlvr_exp", "rlvr_exp.sandbox.worker", "exec_harness", "pools", "pytest", "numpy")
     assert ask(pool, f"{code}tell([can_import(n) for n in {names!r}])") == str([False] * len(names))
 
 
@@ -272,5 +272,5 @@ def test_a_pair_shares_a_folder_that_is_empty_for_the_next_one(pool):
 
 
 def test_the_root_is_put_together_where_it_covers_nothing_that_is_shown():
-    assert root._place_for(["/usr/lib"]) == "/tmp"
-    assert root._place_for(["/usr/lib", "/tmp/checkout/.venv/lib"]) != "/tmp"
+    assert files._place_for(["/usr/lib"]) == "/tmp"
+    assert files._place_for(["/usr/lib", "/tmp/checkout/.venv/lib"]) != "/tmp"

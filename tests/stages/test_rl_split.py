@@ -7,7 +7,7 @@ import pytest
 
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
-from rlvr_exp.launch.data_check import rl_split
+from rlvr_exp.launch.preflight import rl_split
 
 BODY = "{\n  r := a + a;\n}"
 ROW = {"header": "method Twice(a: int) returns (r: int)\n", "spec": "  ensures r == 2 * a\n", "body": BODY}

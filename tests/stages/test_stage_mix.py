@@ -12,7 +12,7 @@ from program import ENVIRONMENT, PROGRAM
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.arc.tasks import EMBEDDED
-from rlvr_exp.launch.data_check import data_problems
+from rlvr_exp.launch.preflight import data_problems
 from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
 
 pytest.importorskip("ast_grep_py")

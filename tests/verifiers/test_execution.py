@@ -7,8 +7,7 @@ import pytest
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
-from rlvr_exp.verifiers.base import Direct, Request, Verdict
-from rlvr_exp.verifiers.execution import KeepsOutputs, executor_of
+from rlvr_exp.verifiers.base import Direct, KeepsOutputs, Request, Verdict, executor_of
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 from rlvr_exp.verifiers.python_io import PythonIO
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.pool.job_queue import JobResult
+from rlvr_exp.sandbox.jobs import JobResult
 from rlvr_exp.verifiers import line_coverage
 from rlvr_exp.verifiers.line_coverage import LineCoverage, LineCoverageRunner, not_installed, read
 

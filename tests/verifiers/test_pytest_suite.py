@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlvr_exp.sandbox.pool.job_queue import JobResult
+from rlvr_exp.sandbox.jobs import JobResult
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.verifiers.base import Request, Verdict
-from rlvr_exp.verifiers.suite import judge as judging
+from rlvr_exp.verifiers.suite import verifier as judging
 from rlvr_exp.verifiers.suite.shape import shape_of
 from rlvr_exp.verifiers.suite.verifier import PytestSuite
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.domains.problems.rows import call_text
-from rlvr_exp.launch.data_check import verifier_mismatch
+from rlvr_exp.launch.preflight import verifier_mismatch
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.calls import MOST_LINES, CallsProblem, read_tests
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
@@ -29,7 +29,7 @@ SAME, NEGATIVE, BREAKS, ENDLESS, NOTHING = (
 
 @pytest.fixture(scope="module")
 def verifier():
-    with PythonTests(Sandbox(workers=2, cpu_s=2)) as one:
+    with PythonTests(Sandbox(workers=2, cpu_s=0.5)) as one:
         yield one
 
 

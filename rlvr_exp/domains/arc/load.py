@@ -1,12 +1,12 @@
-"""ARC tasks from files, in every layout they are published in. Owns validation; never decides a split.
+"""ARC tasks from files, in every published layout, with all faults of the data.
 
 Read below a folder, without hidden folders, or from one file:
 
     NAME.json                               one task: {"train": [{"input", "output"}, ...], "test": [...]}
     NAME_challenges.json, NAME_solutions.json   many tasks by id, and their test outputs
-    NAME.jsonl, NAME.jsonl.xz               one task a row, with "id" and, where known, "family" and "program"
+    NAME.jsonl, NAME.jsonl.xz               one task a row, with "id" and, if known, "family" and "program"
 
-Unknown keys are ignored. All faults found are reported at once, each with its file and key.
+Unknown keys are ignored. All faults are reported at once, each with its file and key.
 """
 
 import codecs
@@ -32,10 +32,10 @@ CHALLENGES, SOLUTIONS = "challenges", "solutions"
 
 
 def load(path: Path) -> list[ArcRecord]:
-    """Every task at or below `path`, sorted by file and position; ids that clash carry their folder.
+    """Every task at or below `path`, sorted by file and position. Ids that clash are replaced by their origins.
 
     Raises:
-        InputError: nothing is there, or any file, key or cell is wrong.
+        InputError: no task was found, or any file, key or cell is wrong.
     """
     files = _files(path)
     records: list[ArcRecord] = []
@@ -48,9 +48,15 @@ def load(path: Path) -> list[ArcRecord]:
     if not files or not (records or faults):
         remedy = "point data.path at a folder of task files, or leave it empty for the embedded corpus"
         faults.append(InputProblem(str(path), "no ARC tasks here", remedy=remedy))
-    records = _unique(records, faults)
+    origins = Counter(record.origin for record in records)
+    faults += [InputProblem(origin, "two tasks of this name", got=str(n)) for origin, n in origins.items() if n > 1]
+    ids = Counter(record.id for record in records)
+    records = [replace(record, id=record.origin) if ids[record.id] > 1 else record for record in records]
+    if len(faults) > SHOWN:
+        more = InputProblem("data.path", f"{len(faults) - SHOWN} further faults", remedy="correct these first")
+        faults = [*faults[:SHOWN], more]
     if faults:
-        raise InputError(*_shortened(faults))
+        raise InputError(*faults)
     return records
 
 
@@ -66,7 +72,8 @@ def _read(file: Path, root: Path, faults: list[InputProblem]) -> list[ArcRecord]
     folder = file.parent.relative_to(root if root.is_dir() else root.parent)
     above = "" if folder == Path() else f"{folder.as_posix()}/"
     words = (root.resolve().name, *folder.parts)
-    own = () if _is_task(file) else (file.name,)
+    one_task = not file.name.endswith(ROWS) and not file.stem.endswith((CHALLENGES, SOLUTIONS))
+    own = () if one_task else (file.name,)
     source = source_of(root, (*folder.parts, *own))
     found: list[ArcRecord] = []
     for where, origin, family, split, value in _entries(file, words):
@@ -88,7 +95,10 @@ def _entries(file: Path, words: Sequence[str]) -> Iterator[tuple[str, str, str, 
             name = _string(row, "id", where)
             yield where, f"{stem}/{name}", _string(row, "family", where, stem), split, row
     elif file.stem.endswith(SOLUTIONS):
-        _partner(file, SOLUTIONS, CHALLENGES)
+        partner = file.with_name(file.stem.removesuffix(SOLUTIONS) + CHALLENGES + file.suffix)
+        if not partner.is_file():
+            remedy = f"put {partner.name} next to it"
+            raise InputError(InputProblem(str(file), f"{SOLUTIONS} without {CHALLENGES}", remedy=remedy))
     elif file.stem.endswith(CHALLENGES):
         split = next((word for word in UPSTREAM if word in file.stem), folder_split)
         for name, task in _joined(file).items():
@@ -97,13 +107,8 @@ def _entries(file: Path, words: Sequence[str]) -> Iterator[tuple[str, str, str, 
         yield str(file), file.stem, words[-1], folder_split, _json(file.read_bytes(), str(file))
 
 
-def _is_task(file: Path) -> bool:
-    """Whether a file holds one task."""
-    return not file.name.endswith(ROWS) and not file.stem.endswith((CHALLENGES, SOLUTIONS))
-
-
 def record_of(value: Any, where: str, origin: str, family: str, split: str, source: str = "") -> ArcRecord:
-    """A task from its JSON value; `where` names it in a fault. Raises InputError with all its faults."""
+    """A task from its JSON value. `where` names it in errors. Raises InputError with all its faults."""
     if not isinstance(value, dict):
         raise InputError(InputProblem(where, "not a task", type(value).__name__, "an object with train and test"))
     faults: list[InputProblem] = []
@@ -142,9 +147,9 @@ def _pair(value: Any, where: str, with_output: bool) -> Pair:
 
 
 def _joined(file: Path) -> dict[str, Any]:
-    """The challenges of a file, each test with its output where there is a solutions file."""
+    """The challenges of a file, each test with its output if there is a file of solutions."""
     challenges = _object(file)
-    partner = file.with_name(_partner_name(file, CHALLENGES, SOLUTIONS))
+    partner = file.with_name(file.stem.removesuffix(CHALLENGES) + SOLUTIONS + file.suffix)
     if not partner.is_file():
         return challenges
     solutions = _object(partner)
@@ -159,16 +164,6 @@ def _with_outputs(task: Any, outputs: Any, where: str) -> Any:
         got = f"{len(outputs)} grids" if isinstance(outputs, list) else "nothing" if outputs is None else "no list"
         raise InputError(InputProblem(where, "outputs do not fit the tests", got=got, allowed=f"{len(tests)} grids"))
     return {**task, "test": [{**pair, "output": output} for pair, output in zip(tests, outputs, strict=True)]}
-
-
-def _partner(file: Path, own: str, other: str) -> None:
-    name = _partner_name(file, own, other)
-    if not file.with_name(name).is_file():
-        raise InputError(InputProblem(str(file), f"{own} without {other}", remedy=f"put {name} next to it"))
-
-
-def _partner_name(file: Path, own: str, other: str) -> str:
-    return file.stem.removesuffix(own) + other + file.suffix
 
 
 def _object(file: Path) -> dict[str, Any]:
@@ -204,20 +199,3 @@ def _string(row: Any, key: str, where: str, default: str | None = None) -> str:
         got = "nothing" if value is None else repr(value)[:60]
         raise InputError(InputProblem(f"{where}, {key}", "missing or not text", got=got))
     return value
-
-
-def _unique(records: list[ArcRecord], faults: list[InputProblem]) -> list[ArcRecord]:
-    """Ids that clash become their origin; equal task names in one file cannot be distinguished."""
-    origins = Counter(record.origin for record in records)
-    faults += [InputProblem(origin, "two tasks of this name", got=str(n)) for origin, n in origins.items() if n > 1]
-    ids = Counter(record.id for record in records)
-    return [replace(record, id=record.origin) if ids[record.id] > 1 else record for record in records]
-
-
-def _shortened(faults: Sequence[InputProblem]) -> list[InputProblem]:
-    if len(faults) <= SHOWN:
-        return list(faults)
-    return [
-        *faults[:SHOWN],
-        InputProblem("data.path", f"{len(faults) - SHOWN} further faults", remedy="mend these first"),
-    ]

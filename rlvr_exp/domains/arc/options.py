@@ -12,31 +12,31 @@ GRIDS = ("compact", "spaced", "json")
 
 
 LEAST_SIDES, GREATEST_SIDE = (4, 6), 15
-"""Of grids that a corpus may be drawn with: all families need at least 4, some just 4 or 6, and four pairs must fit a prompt."""
+"""Sides of a corpus' grids: all families need at least 4, some just 4 or 6, and four pairs must fit a prompt."""
 
 
 @dataclass
 class Prompt:
-    """How a task is worded."""
+    """The wording of a task."""
 
     style: str = option("bare", choices=("bare", "instruct"))
-    """bare: the task alone; instruct: with instructions in words."""
+    """bare: the task without words; instruct: with instructions in words."""
     grid: str = option("compact", choices=GRIDS)
-    """How a grid is written."""
+    """Way of writing a grid."""
     shots: int = option(0, low=0)
     """Solved examples of other tasks shown before the task."""
 
 
 @dataclass
 class Randomise:
-    """What a task looks like, drawn for each task by its id, so that it looks the same wherever it is asked."""
+    """Looks of a task, drawn by its id, so that it looks the same in every prompt."""
 
     colours: bool = False
-    """The colours 1 to 9 change places, alike in all grids of a task. Its known program, which may name colours, is dropped."""
+    """Permute the colours 1 to 9, alike in all grids of a task. Its known program is dropped, as it may name colours."""
     grids: list[str] = field(default_factory=list, metadata=option([], choices=GRIDS).metadata)
-    """Ways of writing grids, of which each prompt has one; empty: data.prompt.grid."""
+    """Ways of writing grids; each prompt uses one. Empty: data.prompt.grid."""
     noise: float = option(0.0, low=0, high=1)
-    """Share of the cells of pairs that a prompt shows in a colour drawn from all ten. Answers are judged by the true pairs."""
+    """Share of the cells of shown pairs that get a colour drawn from all ten. Answers are judged by the true pairs."""
 
 
 @configures("rlvr_exp.domains.arc.tasks.Arc")
@@ -52,11 +52,11 @@ class Arc(Data):
     """Seed of the splits, the shuffle before `limit`, the choice of shots and `randomise`. Not the run's seed: all runs
     measure the same tasks."""
     reorder: bool = True
-    """Imitation sees the pairs of a task in another order on each pass, any of them held back."""
+    """Show the pairs of a task in another order on each pass of imitation. Any pair may be the test."""
     prompt: Prompt = field(default_factory=Prompt)
-    """How a task is worded."""
+    """The wording of a task."""
     randomise: Randomise = field(default_factory=Randomise)
-    """Domain randomisation: looks of a task that leave its rule."""
+    """Domain randomisation: other looks of a task under the same rule."""
 
     def problems(self) -> list[InputProblem]:
         return [*super().problems(), *fraction_problems(self)]
@@ -83,7 +83,7 @@ class ArcCorpus(Corpus):
 @configures("rlvr_exp.domains.arc.tasks.check")
 @dataclass
 class ArcCheck(Prepare):
-    """ARC data checked before a run: every prompt is read back, and counted."""
+    """Check ARC data before a run: read every prompt back, and count."""
 
     path: str = ""
     """Folder or file of ARC tasks; empty: the embedded corpus."""

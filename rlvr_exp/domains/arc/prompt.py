@@ -34,7 +34,7 @@ def write(puzzle: ArcPuzzle, options: Wording, shots: Sequence[tuple[ArcPuzzle, 
 
 
 def answer_of(gold: str, options: Wording) -> str:
-    """The gold completion: in the bare style the program alone, else in a code block."""
+    """The reference completion: the program, in a code block unless the style is bare."""
     return gold if options.style == "bare" else fenced(gold, "python")
 
 

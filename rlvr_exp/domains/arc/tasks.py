@@ -1,8 +1,8 @@
 """The ARC domain: grid puzzles answered by a Python function. Joins loading, splitting, wording and parsing.
 
-Splits of the embedded corpus are those of its files. Real data keep what their layout says: `evaluation` is `test`, and
-`dev` (and `test`, where no evaluation set is there) is drawn from the rest. Two further splits keep tasks out of
-training and judging: `hidden`, whose test outputs are not given, and `overlap`, which share a pair with a test task.
+Splits of the embedded corpus are those of its files. Real data keep the splits of their layout: `evaluation` is
+`test`, and `dev` (and `test`, without an evaluation set) is drawn from the rest. Two further splits keep tasks out of
+training and judging: `hidden` has no test outputs, and the tasks of `overlap` share a pair with a test task.
 """
 
 import gc
@@ -62,7 +62,7 @@ EMBEDDED = Path(__file__).parents[2] / "assets" / "arc"
 
 @dataclass
 class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
-    """ARC tasks, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
+    """ARC tasks, from `path` or embedded if it is empty. Without a `limit` they are in the order of the files."""
 
     name = "arc"
     problem_format = "python_io"
@@ -79,12 +79,12 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
         return wording.write(self._shown(task), self._look(task), self._shots(task))
 
     def _shown(self, task: Task) -> ArcPuzzle:
-        """What the prompt shows of it: with `randomise.noise` not quite its pairs."""
+        """The puzzle of the prompt, with the noise of `randomise.noise`."""
         noise = self.randomise.noise
         return noisy(task.inputs, noise, self.seed, task.id) if noise else task.inputs
 
     def _look(self, task: Task) -> Wording:
-        """How the task is worded: with `randomise.grids` each in its own way."""
+        """The wording of the task, with a grid style of `randomise.grids`."""
         styles = self.randomise.grids
         return replace(self.prompt, grid=grid_style(styles, task.id, self.seed)) if styles else self.prompt
 
@@ -97,7 +97,7 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
         return self._source == EMBEDDED and self.as_read and not self.randomise.colours
 
     def contents(self, task: Task) -> Sequence[Hashable]:
-        """Its pairs: whoever knows one of them knows a part of the task."""
+        """Its pairs: each of them is a part of the task."""
         return pairs(task)
 
     @property
@@ -105,7 +105,7 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
         return self._as_shipped
 
     def given_family(self, task: Task) -> str:
-        """Files that name none are counted by their names or folders, which are mostly those of splits."""
+        """Empty if the file names no family. Such a task is counted by its file or folder, mostly the name of a split."""
         record = self._record_of.get(task.id)
         return task.family if record is None or record.names_family else ""
 
@@ -120,7 +120,7 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
         return reordered(task, rng) if self.reorder else task
 
     def input_features(self, tasks: Sequence[Task]) -> Mapping[Hashable, float]:
-        """How often a cell has each colour, and a grid each size, half of the weight for either."""
+        """Frequencies of colours in cells, and of sizes of grids, with half of the weight each."""
         grids = [grid for task in tasks for pair in task.inputs.train for grid in pair]
         grids += [grid for task in tasks for grid in task.inputs.test]
         colours = shares(Counter(("colour", cell) for grid in grids for row in grid for cell in row))
@@ -153,7 +153,7 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
         return {"rows": len(rows), "tasks": len(numbers), "left_out": left_out}
 
     def kin(self, task: Task) -> Hashable:
-        """Its family, and the shape of its inputs where they share one, which a program may have written down."""
+        """Its family, and the shape of its inputs if they share one: a program may contain it as numbers."""
         return task.family, input_shape(task)
 
     def relabelled(self, task: Task, outputs: Sequence[Any]) -> Task | str:
@@ -181,11 +181,11 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
         return extract(completion, ENTRY_POINT)
 
     def gold_completion(self, task: Task) -> str | None:
-        """Without line ends after the program, as the embedded golds are."""
+        """Without line ends after the program, as in the embedded corpus."""
         return None if task.gold is None else wording.answer_of(task.gold.rstrip("\n"), self.prompt)
 
     def is_complete(self, text: str) -> bool:
-        """In words: with the fence that closes a block with the function; a bare program has its end token alone."""
+        """True at the fence that closes a block with the function. A bare program ends with its end token."""
         return bool(self.stop_text) and block_closes(text, lambda block: extract(block, ENTRY_POINT).text is not None)
 
     def fingerprint(self, split: str) -> str:
@@ -211,7 +211,7 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
             return self._coloured({name: list(map(to_task, records)) for name, records in chosen.items()})
 
     def _coloured(self, splits: Mapping[str, Sequence[Task]]) -> dict[str, tuple[Task, ...]]:
-        """In folds, each task in its colours: a fold has the same tasks whatever their colours."""
+        """Place tasks in folds, then change colours: a fold has the same tasks in any colours."""
         placed = self.in_folds(splits)
         if not self.randomise.colours:
             return placed
@@ -229,7 +229,7 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
         return [(shot.puzzle(), shot.gold or "") for shot in shots]
 
     def _same(self, record: ArcRecord, task: Task) -> bool:
-        """Whether it is the task, whatever its colours, or has a pair in common."""
+        """Whether it is the task in any colours, or has a pair in common with it."""
         record_of_it = self._record_of.get(task.id) if self.randomise.colours else None
         own = pairs(to_task(record_of_it) if record_of_it else task)
         return record.id == task.id or not {*pairs(to_task(record))}.isdisjoint(own)
@@ -240,7 +240,7 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
 
     @cached_property
     def _solved(self) -> list[ArcRecord]:
-        """Train tasks with their program; those of the embedded corpus where the data bring none."""
+        """Train tasks with their program, or those of the embedded corpus if the data have none."""
         train = self._records.get("train", [])
         if self.folds:
             kept = {task.id for task in self._tasks["train"]}
@@ -252,14 +252,14 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
 
 
 def pairs(task: Task) -> list[Hashable]:
-    """All input and output grids of a task, those that are asked for too."""
+    """All input and output grids of a task, the test outputs included."""
     tests = task.problem.cases[len(task.inputs.train) :]
     return [*task.inputs.train, *((grid_of(case.args[0]), grid_of(case.expected)) for case in tests)]
 
 
 @cache
 def _embedded_records(corpus: Path) -> dict[str, list[ArcRecord]]:
-    """Its splits are those of its files, so no option changes them: once a process, for all its runs."""
+    """Loaded once a process: its splits are those of its files, so no option changes them."""
     with _no_collection():
         return place(load(corpus), (0.0, 0.0), 0)
 
@@ -289,7 +289,7 @@ def to_task(record: ArcRecord) -> Task:
 
 
 def place(records: Sequence[ArcRecord], fractions: tuple[float, float], seed: int) -> dict[str, list[ArcRecord]]:
-    """Every record under its split; the fractions are those of test and dev, drawn from what no layout has placed."""
+    """Every record under its split. The fractions for test and dev are drawn from the records that no layout has placed."""
     placed: dict[str, list[ArcRecord]] = {name: [] for name in (*SPLITS, "hidden", "overlap")}
     rest: list[ArcRecord] = []
     for record in records:

@@ -1,5 +1,5 @@
 """Other forms of an ARC task: its pairs in another order, its inputs with the outputs of a program, other colours, and the puzzle
-without its test outputs, for voting. Runs no program: the caller brings the outputs.
+without its test outputs, for voting. This module runs no program: the caller brings the outputs.
 
 Colours, noise and grid styles are domain randomisation (Tobin et al. 2017, arXiv:1703.06907). Each draw depends on the data's seed
 and the task's id alone, so that a task looks the same in every stage and run.
@@ -20,11 +20,11 @@ from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 LARGEST = 30
 """Rows and columns of the largest grid of ARC."""
 INVALID, CONSTANT, IDENTITY = "no_grids", "constant", "identity"
-"""Why outputs make no task: some are no grids, all are the same, each is its input."""
+"""Reasons for which outputs make no task: some are no grids, all are the same, each is its input."""
 
 
 def reordered(task: Task, rng: Random) -> Task:
-    """The task with its pairs in another order: any of them may be held back. A task with a hidden output stays as it is."""
+    """The task with its pairs in another order, so that any pair may be the test. A task with a hidden output is unchanged."""
     if task.inputs.hidden:
         return task
     cases = list(task.problem.cases)
@@ -33,10 +33,10 @@ def reordered(task: Task, rng: Random) -> Task:
 
 
 def relabelled(task: Task, outputs: Sequence[Any]) -> Task | str:
-    """The task on the same inputs that has these outputs, which whoever returned them solves; or why there is none.
+    """The task on the same inputs with these outputs, which the program behind them solves; or the reason for which there is none.
 
     Args:
-        outputs: of each case of the task, as `Execution` has them.
+        outputs: one for each case of the task, as in `Execution`.
     """
     cases = task.problem.cases
     try:
@@ -56,20 +56,20 @@ def relabelled(task: Task, outputs: Sequence[Any]) -> Task | str:
 
 
 def input_shape(task: Task) -> tuple[int, int] | None:
-    """Rows and columns of its inputs; None where they differ."""
+    """Rows and columns of its inputs; None if they differ."""
     shapes = {(len(case.args[0]), len(case.args[0][0])) for case in task.problem.cases}
     return shapes.pop() if len(shapes) == 1 else None
 
 
 def grids_of(task: Task) -> list[Grid]:
-    """Every grid of the task, inputs and outputs, those held back too."""
+    """Every grid of the task, the test outputs included."""
     cases = task.problem.cases
     shown = [grid for pair in task.inputs.train for grid in pair]
     return [*shown, *task.inputs.test, *(grid_of(case.expected) for case in cases[len(task.inputs.train) :])]
 
 
 def _of_cases(task: Task, cases: Sequence[Case]) -> Task:
-    """The task with other cases, of which it shows as many as before."""
+    """The task with other cases and as many train pairs as before."""
     shown = len(task.inputs.train)
     train = tuple((grid_of(case.args[0]), grid_of(case.expected)) for case in cases[:shown])
     puzzle = ArcPuzzle(train, tuple(grid_of(case.args[0]) for case in cases[shown:]))
@@ -77,8 +77,8 @@ def _of_cases(task: Task, cases: Sequence[Case]) -> Task:
 
 
 def other_colours(task: Task, seed: int) -> Task:
-    """The task with the colours 1 to 9 permuted in all its grids, and 0, the background, as it was; without its program and
-    its wrong ones, which may name colours."""
+    """The task with the colours 1 to 9 permuted in all its grids; 0, the background, stays. Its reference and wrong programs
+    are dropped, as they may name colours."""
     order = [*range(1, 10)]
     stream(seed, "colours", task.id).shuffle(order)
     new = (0, *order)
@@ -95,7 +95,7 @@ def other_colours(task: Task, seed: int) -> Task:
 
 
 def noisy(puzzle: ArcPuzzle, share: float, seed: int, name: str) -> ArcPuzzle:
-    """The puzzle with this share of the cells of its pairs in a colour drawn from all ten; its test inputs as they were."""
+    """The puzzle with this share of the cells of its pairs in a colour drawn from all ten. Test inputs stay."""
     rng = stream(seed, "noise", name)
 
     def changed(grid: Grid) -> Grid:
@@ -105,7 +105,7 @@ def noisy(puzzle: ArcPuzzle, share: float, seed: int, name: str) -> ArcPuzzle:
 
 
 def grid_style(styles: Sequence[str], name: str, seed: int) -> str:
-    """One of the ways of writing grids, for the task of this id."""
+    """The way of writing grids for the task of this id."""
     return stream(seed, "grid", name).choice([*styles])
 
 
@@ -114,15 +114,15 @@ _COLOUR_OF: dict[Any, int] = {colour: colour for colour in COLOURS}
 
 
 def shown_task(puzzle: ArcPuzzle) -> ShownTask:
-    """The train pairs, then the test inputs. A puzzle holds no test output, so that none can be in it."""
+    """The train pairs, then the test inputs. A puzzle has no test outputs, so none can leak."""
     shown = [Case((to_lists(given),), to_lists(wanted)) for given, wanted in puzzle.train]
     held_back = [Case((to_lists(given),), None) for given in puzzle.test]
     return ShownTask(PythonProblem(ENTRY_POINT, (*shown, *held_back)), len(shown))
 
 
 def answer(output: Any) -> Grid | None:
-    """An output as a grid of at most 30 by 30, which the verifier takes for the same: rows may be tuples, 1.0 is 1, true is
-    no number. None: it is no such grid."""
+    """An output as the grid that the verifier equates with it: rows may be tuples, 1.0 is 1, true is no number. None if it is
+    no grid of at most 30 by 30."""
     if type(output) not in (list, tuple) or len(output) > LARGEST:
         return None
     rows = [[_colour(cell) for cell in row] if type(row) in (list, tuple) else row for row in output]

@@ -65,7 +65,7 @@ def python_io_pairs(count: int, seed: int) -> list[ComparedProgram]:
 
 
 def pytest_pairs(count: int, seed: int) -> list[ComparedProgram]:
-    """The same functions, with suites of several forms of assertion; pytest itself says which of them pass."""
+    """The same functions, with suites of several forms of assertion. Pytest itself judges them."""
     found, texts = [], []
     for number, pair, honest, _ in _run(count, seed):
         tests = _suite(random.Random(f"{seed} suite {number}"), pair, honest)

@@ -33,7 +33,7 @@ def ask(mode: str, requests: Iterable[Any]) -> Iterator[Any]:
 
 
 def key(value: Any) -> str:
-    """Equal for answers that are equal where types are strict. Raises TypeError for what is no plain data."""
+    """A text that is equal for answers that are equal under strict types. Raises TypeError for values that are no plain data."""
     if isinstance(value, complex):
         return f"complex {key(value.real)} {key(value.imag)}"
     if isinstance(value, float):

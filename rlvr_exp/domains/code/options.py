@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlvr_exp.config.benchmark import Benchmark, FromPath
-from rlvr_exp.config.data import Data, fraction_problems
+from rlvr_exp.config.data import SplitData
 from rlvr_exp.config.names import near_path
 from rlvr_exp.config.options import JUDGES, configures, option
 from rlvr_exp.core.errors import InputProblem
@@ -28,7 +28,7 @@ CODE_SETS = (
 
 @dataclass
 class CodePrompt:
-    """How a coding task is worded."""
+    """The wording of a coding task."""
 
     shots: int = option(0, low=0)
     """Solved examples of other tasks shown before the task."""
@@ -36,34 +36,27 @@ class CodePrompt:
 
 @configures("rlvr_exp.domains.code.tasks.Code")
 @dataclass
-class Code(Data):
+class Code(SplitData):
     """Programs to write, to repair and to edit, from public sets in their own formats or rows of your own; `path` is
     needed."""
 
     set: str = option("auto", choices=("auto", *CODE_SETS))
-    """Which set, where a folder holds several; auto: recognised by its rows or folders."""
+    """The set to read if a folder has several; auto: recognised by its rows or folders."""
     instruction: str = option("descriptive", choices=("descriptive", "lazy", "both"))
     """The style of CanItEdit's instructions; both: each problem gives two tasks."""
     judge: str = "pytest"
     """Form of the problems: pytest or python_io, or the path of a verifier's class that names one of them."""
     draw_splits: bool = True
-    """Splits that a set does not have are drawn from those that it has; false: no other than its own, so that a set of one
-    split is all `test`."""
-    dev_fraction: float = option(0.1, low=0, high=1)
-    """Share of the tasks to draw from that becomes `dev`."""
-    test_fraction: float = option(0.1, low=0, high=1)
-    """Share of the tasks to draw from that becomes `test`."""
-    seed: int = option(0, low=0)
-    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
-    same tasks."""
+    """Draw missing splits from the splits of the set. false: use only its own splits, so that a set of one split is all
+    `test`."""
     prompt: CodePrompt = field(default_factory=CodePrompt)
-    """How a task is worded."""
+    """The wording of a task."""
     weak: bool = False
-    """Keep tasks whose cases a program passes that returns one fixed value or an argument; else they are left out."""
+    """Keep tasks that a program solves by returning one fixed value or an argument. By default they are left out."""
 
     def problems(self) -> list[InputProblem]:
         if self.path:
-            return [*super().problems(), *fraction_problems(self)]
+            return super().problems()
         remedy = "data.path=DIR, a folder or file of one of the sets in its own format, or of rows of your own (docs/own_problems.md)"
         remedy += "; data=problems has an embedded corpus"
         return [InputProblem("path", "no code set comes with rlvr_exp", "nothing", ", ".join(CODE_SETS), "", remedy)]
@@ -82,8 +75,8 @@ class Agreement(Benchmark):
 @configures("rlvr_exp.domains.code.evalplus.measure")
 @dataclass
 class EvalPlus(FromPath):
-    """Verdicts on reference solutions, their mutants and completions against those of the package evalplus, which executes
-    programs without a sandbox; `path` is its file of HumanEval+ or MBPP+ tasks."""
+    """Verdicts on reference solutions, their mutants and completions against those of the package evalplus. It executes
+    programs without a sandbox. `path` is its file of HumanEval+ or MBPP+ tasks."""
 
     reads = (*JUDGES, "data")
     completions: list[str] = option([])
@@ -96,14 +89,14 @@ class EvalPlus(FromPath):
     """EvalPlus's wall-clock limit for one input, or four times the reference's time; 1 is EvalPlus's default. Raise it on a
     busy machine."""
     require: float = option(0.998, low=0, high=1)
-    """Share of programs with the same outcome below which the run ends with exit code 3."""
+    """Smallest share of programs with the same outcome. Below it the run ends with exit code 3."""
 
     @property
     def interpreter(self) -> str:
         return self.python or sys.executable
 
     def version(self) -> str:
-        """The version of evalplus; empty if the interpreter does not have it, or is none."""
+        """The version of evalplus; empty if the interpreter does not have it or does not start."""
         program = "from importlib.metadata import version; print(version('evalplus'))"
         try:
             done = subprocess.run([self.interpreter, "-c", program], capture_output=True, text=True, check=True)

@@ -58,7 +58,7 @@ HUMAN_EVAL = CodeSet(
 
 
 BY_POLYNOMIAL = ("find_zero",)
-"""Answers that are right wherever the header's own `poly` is zero."""
+"""Functions whose answer is right if the header's `poly` is zero there."""
 
 CLOSE = """
 from collections import Counter, OrderedDict, defaultdict
@@ -111,7 +111,7 @@ def _near(got, wanted, atol):
 def _human_eval_plus(row: Row) -> CodeRecord:
     """HumanEval+: HumanEval's headers with many more inputs; the canonical solution gives the expected values.
 
-    The upstream release compares a candidate's value with the reference's, floats within `atol` (1e-6 where it is zero) and
+    The upstream release compares a candidate's value with the reference's, floats within `atol` (1e-6 if it is zero) and
     a relative 1e-7, and puts an answer of `find_zero` into the polynomial. The test file does the same: it holds the
     reference, which never enters the candidate's process. The folder has a small file
     (`Mini`, read first) and a complete file, to be named by `data.path`.
@@ -202,7 +202,7 @@ USUAL = "if out != exp and atol != 0:"
 
 
 def _mbpp_plus(row: Row) -> CodeRecord:
-    """MBPP+ in its original format: MBPP's tasks with a test program of many inputs and their results, which needs numpy.
+    """MBPP+ in its original format: MBPP's tasks with a test program of many inputs and their results. It needs numpy.
 
     The other file of the release (`MbppPlus.jsonl.gz`) holds inputs whose tuples, sets and numbers JSON has flattened task
     by task; this file holds them as Python, so it is read.
@@ -211,7 +211,7 @@ def _mbpp_plus(row: Row) -> CodeRecord:
     list is close to every number: here the shapes have to be equal. Three programs compute whether a result is right and
     assert nothing: here they assert it.
 
-    EvalPlus compares floats within the task's `atol` (1e-6 where it is 0) and a relative 1e-7. Cases carry both.
+    EvalPlus compares floats within the task's `atol` (1e-6 if it is 0) and a relative 1e-7. Cases carry both.
     """
     number, gold, asserts, test = row.number("task_id"), row.text("code"), row.texts("test_list"), row.text("test")
     if not asserts:
@@ -270,7 +270,7 @@ def _tolerance(loop: ast.stmt, entry: str) -> float:
 
 
 def _floats(value: Any) -> bool:
-    """Whether it is a float, or a list or tuple of floats alone; an empty one holds none."""
+    """Whether it is a float, or a nonempty list or tuple of floats."""
     parts = value if isinstance(value, list | tuple) else [value]
     return bool(parts) and all(isinstance(part, float) for part in parts)
 

@@ -2,11 +2,11 @@
 
 A task's problem takes the form that the chosen verifier judges: a test file, or cases. Tasks that a set does not have
 in that form are left out and listed, and so are tasks that a fixed answer passes. There is no embedded corpus: `path`
-says where a set is.
+is required.
 
-The split that a set or a row names stands; splits that are not there are drawn by content. A set of one split only, or
-without any, is drawn from in full; else `test` and `dev` come from `train` where they are missing. Records with a content
-in common stay together. MBPP+ has the tasks of MBPP and takes its splits.
+The splits of a set or a row are kept, and missing splits are drawn by content. A set of one split, or of none, is drawn
+from in full; otherwise a missing `test` or `dev` is drawn from `train`. Records with a content in common stay together.
+MBPP+ has the tasks of MBPP and takes its splits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ def place(
     """Every record under its split, in the given order.
 
     Args:
-        fractions: the share of each split that is drawn where it is missing; None: none is drawn.
+        fractions: the share of each split if it is missing; None: draw no split.
     """
     names = {record.split for record in records}
     if fractions is not None and records and all(record.drawn for record in records):
@@ -62,17 +62,14 @@ def place(
 def contents(inputs: CodeInputs | str, gold: str | None, problem: PytestProblem | PythonProblem | None) -> list[str]:
     """The keys of a task's content: its prompt, its solution, its tests."""
     prompt = inputs if isinstance(inputs, str) else program_prompt(inputs)
-    tests = problem.tests if isinstance(problem, PytestProblem) else written(_cases(problem)) if problem else ""
+    tests = problem.tests if isinstance(problem, PytestProblem) else ""
+    if isinstance(problem, PythonProblem):
+        cases = [
+            (case.args, case.expected) if isinstance(case, Case) else (case.stdin, case.expected_stdout)
+            for case in problem.cases
+        ]
+        tests = written([problem.entry_point, *sorted(cases, key=written)])  # The order of cases does not count.
     return [text_key(prompt), *([program_key(gold)] if gold else []), *([text_key(tests)] if tests else [])]
-
-
-def _cases(problem: PythonProblem) -> list[Any]:
-    """Without their order."""
-    cases = [
-        (case.args, case.expected) if isinstance(case, Case) else (case.stdin, case.expected_stdout)
-        for case in problem.cases
-    ]
-    return [problem.entry_point, *sorted(cases, key=written)]
 
 
 def _draw(records: Sequence[CodeRecord], fractions: Mapping[str, float], seed: int) -> dict[str, str]:
@@ -81,18 +78,15 @@ def _draw(records: Sequence[CodeRecord], fractions: Mapping[str, float], seed: i
     own = {record.id: contents(record.inputs, record.gold, record.tests or record.cases) for record in records}
     groups = tied(own)
     keys = {name: content_hash(found) for name, found in own.items()}
-    items = [Item(keys[one.id], groups[one.id], one.family, _band(one)) for one in records]
+    bands = {one.id: sum(statements(one.gold or "") >= border for border in BANDS) for one in records}
+    items = [Item(keys[one.id], groups[one.id], one.family, bands[one.id]) for one in records]
     parts = split(items, list(fractions.values()), seed)
     names = [*fractions, "train"]
     return {record.id: names[parts[keys[record.id]]] for record in records}
 
 
-def _band(record: CodeRecord) -> int:
-    return sum(statements(record.gold or "") >= border for border in BANDS)
-
-
 HARDEST = 60
-"""Statements of a solution from which on a task counts as hardest."""
+"""Statements of a solution at which a task counts as hardest."""
 
 
 @dataclass
@@ -105,6 +99,7 @@ class Code(HasEditTests, options.Code):
 
     def __post_init__(self) -> None:
         self._form = form_of(self.judge)
+        self._entry_points: dict[str, str] = {}
 
     def splits(self) -> Mapping[str, Sequence[Task]]:
         return self._tasks
@@ -139,33 +134,25 @@ class Code(HasEditTests, options.Code):
         return after_examples(_worded(task), ((_worded(one), fenced(one.gold or "", "python")) for one in shots), True)
 
     def parse(self, completion: str, task: Task) -> Candidate:
-        return whole_program(completion, self._wanted(task))
-
-    def _wanted(self, task: Task) -> str:
-        if task.id not in self._entry_points:
-            self._entry_points[task.id] = self.entry_point(task)
-        return self._entry_points[task.id]
-
-    @cached_property
-    def _entry_points(self) -> dict[str, str]:
-        """By task, as far as they were asked for."""
-        return {}
+        return whole_program(completion, self.entry_point(task))
 
     def gold_completion(self, task: Task) -> str | None:
         return None if task.gold is None else fenced(task.gold, "python")
 
     def is_complete(self, text: str) -> bool:
-        """With the fence that closes a block with what some task asks for: another block may be a helper, before the answer."""
+        """True at the fence that closes a block with a wanted name. Another block may be a helper before the answer."""
         return block_closes(text, lambda block: defines(block, self._names))
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        """What tasks ask for, the empty name among them if the data do not say it."""
+        """The wanted names of all tasks; the empty name if the data do not name it."""
         return frozenset(self._entry_point(record).partition(".")[0] for record in self._records)
 
     def entry_point(self, task: Task) -> str:
-        """The function that a task asks for: the set says it, or its tests and its gold do; empty where nothing does."""
-        return self._entry_point(self._record_of[task.id])
+        """The wanted function of a task: from the set, or from its tests and its reference solution; else empty."""
+        if task.id not in self._entry_points:
+            self._entry_points[task.id] = self._entry_point(self._record_of[task.id])
+        return self._entry_points[task.id]
 
     @staticmethod
     def _entry_point(record: CodeRecord) -> str:
@@ -179,11 +166,11 @@ class Code(HasEditTests, options.Code):
         )
 
     def strata(self, task: Task) -> Mapping[str, str]:
-        """The style of the instruction, where the data hold two."""
+        """The style of the instruction, if the data have two."""
         return {"instruction": self._record_of[task.id].style} if self.instruction == "both" else {}
 
     def edit_with_tests(self, task: Task, program: str) -> EditWithTests | None:
-        """With the line end between the two that CanItEdit's runner puts there, in place of the program's last."""
+        """As CanItEdit's runner joins them: one line end between program and tests, in place of the program's last."""
         record, after = self._record_of[task.id], program.removesuffix("\n")
         if not record.script or not isinstance(record.inputs, CodeInputs):
             return None
@@ -219,28 +206,27 @@ class Code(HasEditTests, options.Code):
         drawn = self.draw_splits and not self.no_training()
         fractions = {"test": self.test_fraction, "dev": self.dev_fraction} if drawn else None
         placed = self.of_families(place(self._records, fractions, self.seed))
-        kept = {name: [one for one in found if not self._why_not(one)] for name, found in placed.items()}
-        return self.in_folds(
-            {name: list(map(self._task, self._limited(name, found))) for name, found in kept.items() if found}
-        )
+        tasks = {}
+        for name, found in placed.items():
+            kept = [record for record in found if not self._why_not(record)]
+            if self.limit:
+                kept = sorted(kept, key=lambda one: uniform(self.seed, "limit", name, one.id))[: self.limit]
+            if kept:
+                tasks[name] = list(map(self._task, kept))
+        return self.in_folds(tasks)
 
     def _why_not(self, record: CodeRecord) -> str:
-        """Why a record is no task here; empty where it is one."""
+        """The reason for which a record is left out; empty if it is a task."""
         if (why := self._formless(record)) or record.cases is None:
             return why
         answer = "" if self.weak else fixed_answer(record.cases, self._form)
         return f"{WEAK}: {answer}" if answer else ""
 
     def _formless(self, record: CodeRecord) -> str:
-        """Why a record has no problem that the verifier takes."""
+        """The reason for which a record has no problem in the verifier's form."""
         if self._form == "pytest" or (self._form == EITHER and record.cases is None):
             return record.why_no_tests if record.tests is None else ""
         return record.why_no_cases if record.cases is None else ""
-
-    def _limited(self, split: str, records: list[CodeRecord]) -> list[CodeRecord]:
-        if not self.limit:
-            return records
-        return sorted(records, key=lambda record: uniform(self.seed, "limit", split, record.id))[: self.limit]
 
     def _task(self, record: CodeRecord) -> Task:
         problem: Any = record.cases
@@ -252,10 +238,10 @@ class Code(HasEditTests, options.Code):
 
 
 def programs_at(path: Path, judge: str, **options: Any) -> Code | None:
-    """The set at a path, with its splits; None if rows of `data=problems` are there, or nothing that can be read.
+    """The set at a path, with its splits; None if the path has rows of `data=problems` or no readable set.
 
     Args:
-        judge: as the option, and `options` likewise.
+        judge: the option of this name, like `options`.
     """
     found = sets_at(path)
     own = found.get(OWN_ROWS.name, ())

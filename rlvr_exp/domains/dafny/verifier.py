@@ -44,7 +44,7 @@ from rlvr_exp.domains.dafny.syntax import Unreadable, parse
 from rlvr_exp.domains.dafny.tokens import has_directive, plain, printed, tokens, with_inserted
 from rlvr_exp.domains.dafny.tool import ResolveThenVerify, Run, RunLimits, Warm
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.pool.pool import usable
+from rlvr_exp.sandbox.pool import usable
 from rlvr_exp.sandbox.tools import Lost
 from rlvr_exp.verifiers.base import Request, Verdict
 from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob

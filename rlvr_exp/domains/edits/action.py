@@ -5,12 +5,13 @@ Forms: `{"rule_yaml": TEXT}`, `{"rule": {...}}` (a rule, a list of rules, or wit
 `rewriters`, and `{"cli": "ast-grep run ..."}`; as JSON or YAML text. A bare stream of rule documents, or a bare
 command, is accepted as well. The documents of one YAML text are one step, matched together against one text, as
 ast-grep scans with them; the items of a list (of actions, or under `rule_yaml`, `rule` or `cli`) are separate steps,
-each applied to the result of the previous step. `done` alone is the action without rules. Nothing is run here and nothing is read but the text.
+each applied to the result of the previous step. `done` alone is the action without rules. Nothing is run here, and no file is
+read.
 
-Commands are `ast-grep run -p PATTERN -r FIX -l LANG` and `ast-grep scan --inline-rules YAML`. Only flags that say what to
-match and how to rewrite are supported; whatever reaches for files, a project or a shell is a cheat. `.` alone is allowed: it
-is where ast-grep searches by default, and here that is the text. A line that ends in a backslash continues in the next
-line, as in a shell.
+Commands are `ast-grep run -p PATTERN -r FIX -l LANG` and `ast-grep scan --inline-rules YAML`. Only flags of matching and
+rewriting are supported; a flag or path that reaches for files, a project or a shell is a cheat. `.` alone is allowed: it is
+ast-grep's default place to search, which is the text here. A line that ends in a backslash continues in the next line, as
+in a shell.
 
 An edited text keeps the line ends of the text before it: neither a completion nor a rule's fix means to change them.
 """
@@ -50,7 +51,7 @@ class EditRule:
     config: str
 
     def parts(self) -> dict[str, Any]:
-        """`rule` and, where given, `constraints`, `utils`, `transform`, `rewriters`, `fix`."""
+        """`rule` and, if given, `constraints`, `utils`, `transform`, `rewriters`, `fix`."""
         return json.loads(self.config)
 
 
@@ -113,20 +114,19 @@ def _action(configs: list[list[Any]], language: str) -> Action:
     count = sum(map(len, configs))
     if not 0 < count <= MAX_RULES:
         raise ActionFault(f"{count} rules; an action has 1 to {MAX_RULES}")
-    return Action(tuple(_step(step, language) for step in configs))
-
-
-def _step(configs: list[Any], language: str) -> tuple[EditRule, ...]:
-    rules = []
-    for config in configs:
-        check_value(config)
-        own, parts = normal_rule(config, language)
-        rules.append(EditRule(own, dumps(parts)))
-    languages = sorted({rule.language for rule in rules})
-    if len(languages) != 1:
-        what = f"the languages {', '.join(languages)}" if languages else "no rule"
-        raise ActionFault(f"rules that are matched together name {what}; one is needed", "resolve")
-    return tuple(rules)
+    steps = []
+    for step in configs:
+        rules = []
+        for config in step:
+            check_value(config)
+            own, parts = normal_rule(config, language)
+            rules.append(EditRule(own, dumps(parts)))
+        languages = sorted({rule.language for rule in rules})
+        if len(languages) != 1:
+            what = f"the languages {', '.join(languages)}" if languages else "no rule"
+            raise ActionFault(f"rules that are matched together name {what}; one is needed", "resolve")
+        steps.append(tuple(rules))
+    return Action(tuple(steps))
 
 
 def _documents(text: str) -> list[Any]:
@@ -145,53 +145,40 @@ def _steps(given: Any) -> list[list[Any]]:
     forms = [form for form in FORMS if form in given]
     if len(forms) != 1:
         raise ActionFault(f"one of {', '.join(FORMS)} is needed, got {' and '.join(forms) or 'none'}")
-    return {"rule_yaml": _from_yaml, "rule": _from_rule, "pattern": _from_pattern, "cli": _from_cli}[forms[0]](given)
-
-
-def _from_yaml(given: dict[str, Any]) -> list[list[Any]]:
-    _only(given, ("rule_yaml", "language"))
-    value = given["rule_yaml"]
-    texts = value if isinstance(value, list) else [value]
-    return [[_spoken(rule, given) for rule in (read_yaml(text) if isinstance(text, str) else [text])] for text in texts]
-
-
-def _from_rule(given: dict[str, Any]) -> list[list[Any]]:
-    value = given["rule"]
-    if not isinstance(value, list) and not (isinstance(value, dict) and "rule" in value):
+    (form,) = forms
+    value = given[form]
+    if form == "rule" and not isinstance(value, list) and not (isinstance(value, dict) and "rule" in value):
         return [[given]]
-    _only(given, ("rule", "language"))
-    steps = value if isinstance(value, list) else [value]
-    return [[_spoken(rule, given) for rule in (step if isinstance(step, list) else [step])] for step in steps]
-
-
-def _from_pattern(given: dict[str, Any]) -> list[list[Any]]:
-    _only(given, (*_INLINE, *SILENT))
-    fixes = [key for key in ("rewrite", "fix") if key in given]
-    if len(fixes) != 1:
-        raise ActionFault("pattern: it needs one `rewrite`")
-    extra = {key: given[key] for key in ACTING[1:5] if key in given}
-    return [[inline_rule({**given, "rewrite": given[fixes[0]]}) | extra]]
-
-
-def _from_cli(given: dict[str, Any]) -> list[list[Any]]:
-    _only(given, ("cli", "language"))
-    commands = given["cli"] if isinstance(given["cli"], list) else [given["cli"]]
-    if not all(isinstance(command, str) for command in commands):
-        raise ActionFault("cli: a string, or a list of strings, is needed")
-    return [[_spoken(rule, given) for rule in read_command(command)] for command in commands]
-
-
-def _spoken(config: Any, given: dict[str, Any]) -> Any:
-    """The rule with the language of its surrounding object, where it names none."""
-    if isinstance(config, dict) and config.get("language") is None and given.get("language") is not None:
-        return {**config, "language": given["language"]}
-    return config
-
-
-def _only(given: dict[str, Any], allowed: tuple[str, ...]) -> None:
+    allowed = (*_INLINE, *SILENT) if form == "pattern" else (form, "language")
     for key in given:
         if key not in allowed:
             raise unknown("action", key, allowed)
+    if form == "pattern":
+        fixes = [key for key in ("rewrite", "fix") if key in given]
+        if len(fixes) != 1:
+            raise ActionFault("pattern: it needs one `rewrite`")
+        extra = {key: given[key] for key in ACTING[1:5] if key in given}
+        return [[inline_rule({**given, "rewrite": given[fixes[0]]}) | extra]]
+    items = value if isinstance(value, list) else [value]
+    if form == "cli" and not all(isinstance(command, str) for command in items):
+        raise ActionFault("cli: a string, or a list of strings, is needed")
+    read = {"cli": read_command, "rule_yaml": _from_yaml, "rule": _as_list}[form]
+    return [[_with_language(rule, given.get("language")) for rule in read(item)] for item in items]
+
+
+def _from_yaml(item: Any) -> list[Any]:
+    return read_yaml(item) if isinstance(item, str) else [item]
+
+
+def _as_list(item: Any) -> list[Any]:
+    return item if isinstance(item, list) else [item]
+
+
+def _with_language(config: Any, language: Any) -> Any:
+    """The rule with the language of its surrounding object if it names none."""
+    if isinstance(config, dict) and config.get("language") is None and language is not None:
+        return {**config, "language": language}
+    return config
 
 
 PROGRAMS = ("ast-grep", "sg")
@@ -226,7 +213,7 @@ def is_command(text: str) -> bool:
 
 
 def read_command(text: str) -> list[dict[str, Any]]:
-    """The rules that the command stands for; without `language` where it names none. Raises ActionFault."""
+    """The rules that the command stands for; without `language` if it names none. Raises ActionFault."""
     try:
         words = [word.lstrip("\n") if word.startswith("\n-") else word for word in shlex.split(text) if word != "\n"]
     except ValueError as fault:
@@ -241,7 +228,15 @@ def read_command(text: str) -> list[dict[str, Any]]:
         return read_yaml(given["rules"])
     if words and not words[0].startswith("-") and words[0] != "run":
         raise unknown("cli: command", words[0], ("run", "scan"))
-    return [_inline(_flags(words[1:] if words[:1] == ["run"] else words, _RUN, {}))]
+    given = _flags(words[1:] if words[:1] == ["run"] else words, _RUN, {})
+    if "rewrite" not in given:
+        raise ActionFault("cli: no -r/--rewrite, so nothing would change")
+    if ("pattern" in given) == ("kind" in given):
+        raise ActionFault("cli: one of -p/--pattern and -k/--kind is needed")
+    if "pattern" in given:
+        return [inline_rule(given)]
+    language = {"language": given["language"]} if "language" in given else {}
+    return [{"rule": {"kind": given["kind"]}, "fix": given["rewrite"]} | language]
 
 
 def inline_rule(given: dict[str, Any]) -> dict[str, Any]:
@@ -250,17 +245,6 @@ def inline_rule(given: dict[str, Any]) -> dict[str, Any]:
     pattern = {"context": given["pattern"], **extra} if extra else given["pattern"]
     config = {"rule": {"pattern": pattern}, "fix": given["rewrite"]}
     return config | ({"language": given["language"]} if given.get("language") is not None else {})
-
-
-def _inline(given: dict[str, str]) -> dict[str, Any]:
-    if "rewrite" not in given:
-        raise ActionFault("cli: no -r/--rewrite, so nothing would change")
-    if ("pattern" in given) == ("kind" in given):
-        raise ActionFault("cli: one of -p/--pattern and -k/--kind is needed")
-    if "pattern" in given:
-        return inline_rule(given)
-    language = {"language": given["language"]} if "language" in given else {}
-    return {"rule": {"kind": given["kind"]}, "fix": given["rewrite"]} | language
 
 
 def _flags(words: list[str], known: dict[str, str], reaching: dict[str, str]) -> dict[str, str]:
@@ -274,7 +258,11 @@ def _flags(words: list[str], known: dict[str, str], reaching: dict[str, str]) ->
         if rule is not None:
             raise cheat(rule, f"cli: {flag} reaches beyond the given text")
         if not word.startswith("-"):
-            raise _stray(word)
+            if set(word) & set(";|&<>`") or word.startswith("$("):
+                raise cheat("shell-syntax", f"cli: {short(word)} asks a shell; the words are read, never run")
+            if word.startswith(("/", "~", "\\")) or ".." in word.split("/"):
+                raise cheat("file-access", f"cli: the path {short(word)} leads out of the given text")
+            raise ActionFault(f"cli: {short(word)} is a path; an action edits one text, so leave it out")
         if flag not in known:
             raise unknown("cli: flag", flag, (*known, *_BARE))
         value = next(ahead, None) if value is None else value
@@ -282,15 +270,6 @@ def _flags(words: list[str], known: dict[str, str], reaching: dict[str, str]) ->
             raise ActionFault(f"cli: {flag} " + ("without its value" if value is None else "given twice"))
         given[known[flag]] = value
     return given
-
-
-def _stray(word: str) -> ActionFault:
-    """The fault of a word that no flag takes."""
-    if set(word) & set(";|&<>`") or word.startswith("$("):
-        return cheat("shell-syntax", f"cli: {short(word)} asks a shell; the words are read, never run")
-    if word.startswith(("/", "~", "\\")) or ".." in word.split("/"):
-        return cheat("file-access", f"cli: the path {short(word)} leads out of the given text")
-    return ActionFault(f"cli: {short(word)} is a path; an action edits one text, so leave it out")
 
 
 def _split(word: str, known: dict[str, str]) -> tuple[str, str | None]:
@@ -313,12 +292,12 @@ def ended_as(text: str, before: str) -> str:
 
 
 def lines_as(text: str, before: str) -> str:
-    """The text with `\\r\\n` for every line end where the text before it has no other."""
+    """The text with `\\r\\n` for every line end if the text before it has no other."""
     return _ALONE.sub("\r\n", text) if _has_windows_ends(before) else text
 
 
 def edited_line_ends(text: str, before: str, after: str) -> str:
-    """What rules have made of `before`, with its line ends as far as `after` has them, too: a fix is written with any."""
+    """The text that rules made of `before`, with its line ends if `after` has them, too: a fix is written with any."""
     if _has_windows_ends(before) and _has_windows_ends(after):
         text = lines_as(text, before)
     return ended_as(text, before) if _end(before) == _end(after) else text

@@ -34,12 +34,12 @@ from ast_grep_py import SgNode, SgRoot
 from rlvr_exp.domains.edits import engines
 from rlvr_exp.domains.edits.engines import RuleFault
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.isolation import root
+from rlvr_exp.sandbox.isolation import files
 
 _PROGRAM = engines.find_program()
 if _PROGRAM is not None:
     # A worker imports its harness before it seals its root, which otherwise shows no program but a shell.
-    root.show(_PROGRAM)
+    files.show(_PROGRAM)
 
 Send = Callable[[bytes], None]
 _AS_WRITTEN = re.compile(r"string|str_|char|regex|scalar|template|heredoc|text|inline|comment|raw")

@@ -131,11 +131,6 @@ def syntax_key(node: ast.AST) -> tuple[Any, ...]:
     return tuple(parts)
 
 
-def equal_text(got: str, wanted: str) -> bool:
-    """Whether every character is equal."""
-    return got == wanted
-
-
 def equal_but_blanks(got: str, wanted: str, language: str) -> bool:
     """Whether they are equal but for blanks at the ends of lines, empty lines, and line endings. Indentation counts, and where the
     wanted text is Python, so do blanks and lines inside its strings."""

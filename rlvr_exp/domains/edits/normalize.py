@@ -329,15 +329,7 @@ def _checked(draft: Draft, name: str, place: Place) -> NormalizedRecord:
         if options.must_parse and syntax_fault(after) is not None:
             raise Dropped(NO_PYTHON)
     return NormalizedRecord(
-        f"{name}/{draft.id}",
-        source,
-        language,
-        draft.instruction,
-        before,
-        after,
-        draft.tests,
-        licence,
-        draft.metadata,
+        f"{name}/{draft.id}", source, language, draft.instruction, before, after, draft.tests, licence, draft.metadata
     )
 
 

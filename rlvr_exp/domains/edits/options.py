@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.config import benchmark
-from rlvr_exp.config.data import Data, fraction_problems
+from rlvr_exp.config.data import SplitData
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.stage_options import OF_THE_DATA, FromPath, of_beams, unread
+from rlvr_exp.config.stage_options import FromPath, unread
 from rlvr_exp.config.verifier import Term, Verifier
 from rlvr_exp.core.errors import InputProblem
 
@@ -32,7 +32,7 @@ EDIT_SETS = ("rows", "canitedit", "edit_eval", "humanevalpack")
 
 @configures("rlvr_exp.domains.edits.tasks.Edits")
 @dataclass
-class Edits(Data):
+class Edits(SplitData):
     """Edits of a program by an instruction: embedded, or rows of your own."""
 
     set: str = option("rows", choices=EDIT_SETS)
@@ -41,29 +41,21 @@ class Edits(Data):
     """What an answer is: ast-grep rules that make the edit, or the edited text."""
     instruction: str = option("descriptive", choices=("descriptive", "lazy", "both"))
     """The style of the instruction; both: each row gives two tasks. A row without a lazy one has its only one."""
-    dev_fraction: float = option(0.1, low=0, high=1)
-    """Share of rows that no file places that becomes `dev`."""
-    test_fraction: float = option(0.1, low=0, high=1)
-    """Share of rows that no file places that becomes `test`."""
-    seed: int = option(0, low=0)
-    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
-    same tasks."""
     prompt: EditPrompt = field(default_factory=EditPrompt)
     """How a task is worded."""
     weak: bool = False
     """Keep training tasks whose tests pass a program that does none of the work; else they are left out."""
 
     def problems(self) -> list[InputProblem]:
-        found = [*super().problems(), *fraction_problems(self)]
+        found = super().problems()
         if self.set != EDIT_SETS[0] and not self.path:
             remedy = f"data.path=DIR, a folder or file of {self.set}, or drop data.set"
             found.append(InputProblem("path", "this set does not come with rlvr_exp", "nothing", remedy=remedy))
-        if self.target == "text":
-            for name in ("answer", "form"):
-                if getattr(self.prompt, name) != getattr(EditPrompt, name):
-                    what, remedy = "the answer is the edited text, not an action", "data.target=action, or drop it"
-                    got = getattr(self.prompt, name)
-                    found.append(InputProblem(f"prompt.{name}", what, got, getattr(EditPrompt, name), "", remedy))
+        for name in ("answer", "form") if self.target == "text" else ():
+            got, default = getattr(self.prompt, name), getattr(EditPrompt, name)
+            if got != default:
+                what, remedy = "the answer is the edited text, not an action", "data.target=action, or drop it"
+                found.append(InputProblem(f"prompt.{name}", what, got, default, "", remedy))
         return found
 
 
@@ -96,8 +88,7 @@ class EditSteps:
             yield InputProblem("evaluation.excess_code", what, "true", "false with environment=edits", "", remedy)
         if config.infer is not None:
             what = "has no meaning for edits in steps: a task of the data, whose every text is made and judged"
-            yield from unread(config.infer, OF_THE_DATA | {"verify": True}, what, {})
-            yield from of_beams(config.infer, "edits in steps are sampled or greedy")
+            yield from unread(config.infer, {"input": "", "verify": True}, what, {})
 
 
 @configures("rlvr_exp.domains.edits.reward.FieldSimilarity")

@@ -1,9 +1,17 @@
-"""One ast-grep rule, checked key by key and brought to its normal form.
+"""Hostile text to plain data, and one ast-grep rule to its normal form, checked key by key.
 
-Keys without a part in an edit are dropped (`id`, `message`, `files` ..., and keys of relations, `nthChild`, `range`,
-transformations, fixes and rewriters that ast-grep does not know and ignores), a long form becomes the equivalent short
-form, empty parts are dropped. Which kinds exist and whether a pattern parses is left to ast-grep. Keys as in ast-grep
-0.51's published rule schema.
+Texts are JSON, or a stream of YAML documents as ast-grep reads it (YAML 1.2 scalars, no merging). The cost of a text is bounded
+before anything is built: its size, and the depth and the number of its values, aliases expanded. Nothing is constructed but None,
+bool, int, float, str, list and dict; a tag for any other type is a cheat. The YAML events come from libyaml if PyYAML has it;
+events need no recursion. `ActionFault` is the one error of all readers of actions.
+
+`LANGUAGES` are those of ast-grep 0.51, by every spelling of their names, whose case does not count. Parsers that a project file
+would load from a shared library are not languages here.
+
+Normal form of a rule: keys without a part in an edit are dropped (`id`, `message`, `files` ..., and keys of relations, `nthChild`,
+`range`, transformations, fixes and rewriters that ast-grep does not know and ignores), a long form becomes the equivalent short
+form, empty parts are dropped. Which kinds exist and whether a pattern parses is left to ast-grep. Keys as in ast-grep 0.51's
+published rule schema.
 """
 
 import difflib
@@ -11,7 +19,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import yaml
@@ -124,7 +132,7 @@ class NotJson(ActionFault):
 
 
 def read_json(text: str) -> Any:
-    """One JSON value. Raises ActionFault, or NotJson where the text is no JSON."""
+    """One JSON value. Raises ActionFault, or NotJson if the text is no JSON."""
     _check_text(text)
     try:
         value = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_refuse_constant)
@@ -205,22 +213,21 @@ class _Builder:
 
     def documents(self) -> list[Any]:
         found = []
-        for event in self._events():
-            if isinstance(event, yaml.DocumentStartEvent):
+        while self._loader.check_event():
+            if isinstance(self._loader.get_event(), yaml.DocumentStartEvent):
                 self._anchors = {}
                 found.append(self._node(self._loader.get_event(), 0))
         return found
-
-    def _events(self) -> Iterator[yaml.Event]:
-        while self._loader.check_event():
-            yield self._loader.get_event()
 
     def _node(self, event: yaml.Event, depth: int) -> Any:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event.anchor)
         if depth > MAX_DEPTH:
             raise ActionFault(f"nested deeper than {MAX_DEPTH}")
-        _check_tag(event.tag)
+        if event.tag is not None and event.tag not in _PLAIN_TAGS:
+            if event.tag.startswith("!") and "/" not in event.tag:
+                raise ActionFault(f"{short(event.tag)} is read as a tag; quote text that begins with !")
+            raise cheat("yaml-tag", f"the tag {short(event.tag)} has no place in a rule")
         self._count(1)
         before = self._values
         if event.anchor is not None:
@@ -228,9 +235,17 @@ class _Builder:
         if isinstance(event, yaml.ScalarEvent):
             value = _scalar(event)
         elif isinstance(event, yaml.SequenceStartEvent):
-            value = self._sequence(depth)
+            value = []
+            while not isinstance(part := self._loader.get_event(), yaml.SequenceEndEvent):
+                value.append(self._node(part, depth + 1))
         else:
-            value = self._mapping(depth)
+            value = {}
+            while not isinstance(part := self._loader.get_event(), yaml.MappingEndEvent):
+                is_text = isinstance(part, yaml.ScalarEvent)
+                key = self._node(part, depth + 1)
+                if not is_text or part.value in value:
+                    raise ActionFault(f"duplicate key {short(part.value)}" if is_text else f"{short(key)} is not a key")
+                value[part.value] = self._node(self._loader.get_event(), depth + 1)
         if event.anchor is not None:
             self._anchors[event.anchor] = (value, self._values - before + 1)
         return value
@@ -250,30 +265,6 @@ class _Builder:
         if self._values > MAX_VALUES:
             message = f"more than {MAX_VALUES} values"
             raise cheat("yaml-bomb", f"{message}, aliases expanded") if aliased else ActionFault(message)
-
-    def _sequence(self, depth: int) -> list[Any]:
-        built = []
-        while not isinstance(event := self._loader.get_event(), yaml.SequenceEndEvent):
-            built.append(self._node(event, depth + 1))
-        return built
-
-    def _mapping(self, depth: int) -> dict[str, Any]:
-        built: dict[str, Any] = {}
-        while not isinstance(event := self._loader.get_event(), yaml.MappingEndEvent):
-            is_text = isinstance(event, yaml.ScalarEvent)
-            key = self._node(event, depth + 1)
-            if not is_text or event.value in built:
-                raise ActionFault(f"duplicate key {short(event.value)}" if is_text else f"{short(key)} is not a key")
-            built[event.value] = self._node(self._loader.get_event(), depth + 1)
-        return built
-
-
-def _check_tag(tag: str | None) -> None:
-    if tag is None or tag in _PLAIN_TAGS:
-        return
-    if tag.startswith("!") and "/" not in tag:
-        raise ActionFault(f"{short(tag)} is read as a tag; quote text that begins with !")
-    raise cheat("yaml-tag", f"the tag {short(tag)} has no place in a rule")
 
 
 def _scalar(event: yaml.ScalarEvent) -> Any:
@@ -355,16 +346,16 @@ def _core(config: Data, where: str, with_rewriters: bool = False) -> Data:
 
 
 def matcher(value: Any, where: str, extra: tuple[str, ...] = ()) -> Data:
-    """A rule object. `extra`: further keys where it is inside a relation."""
+    """A rule object. `extra`: further keys inside a relation."""
     known = _heeded if extra else _known
     found = known(_mapping(value, where), where, (*MATCHERS, *extra))
     if not found:
         raise ActionFault(f"{where}: no matcher; one of {', '.join(MATCHERS)} is needed")
-    return {key: _matcher_part(key, part, f"{where}.{key}") for key, part in found.items() if not _usual(key, part)}
-
-
-def _usual(key: str, part: Any) -> bool:
-    return key == "stopBy" and part == "neighbor"
+    return {
+        key: _matcher_part(key, part, f"{where}.{key}")
+        for key, part in found.items()
+        if (key, part) != ("stopBy", "neighbor")
+    }
 
 
 def _matcher_part(key: str, part: Any, where: str) -> Any:
@@ -396,7 +387,8 @@ def _pattern(value: Any, where: str) -> str | Data:
     found = _known(value, where, ("context", "selector", "strictness"))
     if "context" not in found:
         raise ActionFault(f"{where}: no `context`, the code that holds the pattern")
-    _all_text(found, where)
+    for key, part in found.items():
+        _text(part, f"{where}.{key}")
     strictness = found.get("strictness", "smart")
     if strictness not in STRICTNESS:
         raise unknown(f"{where}.strictness", strictness, STRICTNESS)
@@ -507,11 +499,6 @@ def _list(value: Any, where: str) -> list[Any]:
 
 def _text(value: Any, where: str) -> str:
     return _typed(value, str, where, "a string")
-
-
-def _all_text(values: Data, where: str) -> None:
-    for key, part in values.items():
-        _text(part, f"{where}.{key}")
 
 
 def _typed(value: Any, kind: type, where: str, name: str) -> Any:

@@ -25,15 +25,14 @@ from rlvr_exp.domains.edits.action import DONE, ended_as, is_done, lines_as
 from rlvr_exp.domains.edits.options import EDIT_SETS, EditPrompt, FieldSimilarity, StringSimilarity
 from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.domains.edits.rows import EditRow, load, published
-from rlvr_exp.launch.data_check import TRAINED
+from rlvr_exp.launch.preflight import TRAINED
 from rlvr_exp.tasks.base import Candidate, ContinuesEdits, Domain, EditWithTests, HasEditTests, Task
 from rlvr_exp.tasks.code_sets import evaluation_only
 from rlvr_exp.tasks.completion import answer_text, block_closes, fenced, without_thoughts
 from rlvr_exp.tasks.content import program_key, text_key
-from rlvr_exp.tasks.rows import SPLITS
 from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots, solved_tasks
 from rlvr_exp.tasks.sources import embedded_content, embedded_sizes
-from rlvr_exp.tasks.splits import Item, split, tied
+from rlvr_exp.tasks.splits import placed
 
 EMBEDDED = Path(__file__).parents[2] / "assets" / "edits"
 NO_ANSWER = "it has neither a text after it nor tests"
@@ -270,8 +269,16 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
         usable = [row for row in self._rows if not self._why_not(row)]
-        placed = self.of_families(place(usable, (self.test_fraction, self.dev_fraction), self.seed))
-        return self.in_folds({name: self._limited(name, rows) for name, rows in placed.items()})
+
+        def contents(row: EditRow) -> list[str]:
+            return [content_hash(text) for text in (row.before, row.after) if text]
+
+        def key(row: EditRow) -> list[str]:
+            return [*contents(row), row.instruction]
+
+        fractions = (self.test_fraction, self.dev_fraction)
+        found = self.of_families(placed(usable, contents, key, fractions, self.seed))
+        return self.in_folds({name: self._limited(name, rows) for name, rows in found.items()})
 
     def _limited(self, name: str, rows: Sequence[EditRow]) -> list[Task]:
         tasks = [task for row in rows for task in self._tasks_of(row)]
@@ -308,21 +315,6 @@ def _why_not(row: EditRow) -> str:
 
 def _dumps(rule: Any) -> str:
     return json.dumps(rule, ensure_ascii=False)
-
-
-def place(rows: Sequence[EditRow], fractions: tuple[float, float], seed: int) -> dict[str, list[EditRow]]:
-    """Every row under its split; the fractions are those of test and dev, drawn from what no file has placed."""
-    free = {row.id: row for row in rows if not row.split}
-    contents = {name: [content_hash(text) for text in (row.before, row.after) if text] for name, row in free.items()}
-    groups = tied(contents)
-    keys = {name: content_hash([*contents[name], free[name].instruction]) for name in free}
-    items = [Item(keys[name], groups[name], row.family) for name, row in free.items()]
-    parts = split(items, fractions, seed) if items else {}
-    placed: dict[str, list[EditRow]] = {name: [] for name in SPLITS}
-    for row in rows:
-        name = row.split or ("test", "dev", "train")[parts[keys[row.id]]]
-        placed[name].append(replace(row, split=name))
-    return {name: found for name, found in placed.items() if found}
 
 
 def _words(text: str) -> str:

@@ -1,19 +1,19 @@
 """Verifies edits: the action is parsed here, applied in the sandbox, and its result compared here or handed to tests. A
 candidate that is the edited text itself (`AstGrepProblem.answer`) is compared or tested alike.
 
-Owns what a verdict on an edit is. `failed`: `parse`, not an action; `resolve`, a rule that ast-grep does not take (an
-unknown kind or language, a pattern that does not parse, an undefined variable); `wrong_answer`, another text, no match,
-or rules where nothing had to change, which `done` alone says (where no tests decide); `timeout`, `memory`, `output_limit`;
-`runtime_error`, rules that undo one another, or a crash of the engine. `rejected`: an action that reaches for files, projects, parsers or YAML tags, or whose aliases
-expand without bound. A rule that names one place and writes the complete answer is no cheat: it does not know the
-answer.
+Verdicts on an edit. `failed`: `parse`, not an action; `resolve`, a rule that ast-grep does not take (an unknown kind or
+language, a pattern that does not parse, an undefined variable); `wrong_answer`, another text, no match, or rules although
+nothing had to change and no tests decide, which only `done` says; `timeout`, `memory`, `output_limit`; `runtime_error`,
+rules that undo one another, or a crash of the engine. `rejected`: an action that reaches for files, projects, parsers or
+YAML tags, or whose aliases expand without bound. A rule that names one place and writes the complete answer is no cheat:
+it does not know the answer.
 
 The wanted text and the tests never enter the process that applies the rules. With tests, the edited text is a solution
-judged by the pytest verifier (with its default options), whose verdict is returned, where the option `untouched` asks
-for it only if what the wanted text leaves as it was stands there unchanged.
+judged by the pytest verifier (with its default options), whose verdict is returned. Under the option `untouched` a pass
+also demands that the functions and classes that the wanted text leaves as they were are unchanged.
 
-Not covered: `text_loose` and `syntax` take as right what differs only in blanks, and `syntax` trusts the grammar for
-what a blank is; rules are matched against one text without a name, so `files` and `ignores` have no effect.
+Not covered: `text_loose` and `syntax` accept differences in blanks, and `syntax` trusts the grammar to tell blanks from
+content; rules are matched against one text without a name, so `files` and `ignores` have no effect.
 """
 
 import importlib.util
@@ -39,20 +39,18 @@ from rlvr_exp.domains.edits.measures import (
     TAKEN,
     UNREAD,
     equal_but_blanks,
-    equal_text,
     first_difference,
     measured,
 )
 from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.domains.edits.schema import ENDINGS, ActionFault, language_of
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits, JobResult, frames
-from rlvr_exp.sandbox.pool.pool import Pool
+from rlvr_exp.sandbox.jobs import Job, JobLimits, JobResult, frames
+from rlvr_exp.sandbox.pool import Pool
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
-from rlvr_exp.verifiers.base import Request, Verdict, Verifier
-from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
-from rlvr_exp.verifiers.execution import Execution, Executor
+from rlvr_exp.verifiers.base import Execution, Executor, Request, Verdict, Verifier
+from rlvr_exp.verifiers.engine import BUCKET_OF_END, CachedVerifier, Judgement, VerificationJob
 from rlvr_exp.verifiers.futures import completed_future, then
 from rlvr_exp.verifiers.suite.verifier import PytestSuite, suite_tool
 
@@ -62,13 +60,6 @@ _RESULT_KB = 6 * MAX_KB + 64
 """Of a record, which is ASCII: a character of a text takes up to six times its bytes there."""
 _DIGESTS = 4096
 """Wanted texts whose syntax trees are cached."""
-_BUCKET_OF_END = {
-    "cpu": "timeout",
-    "wall": "timeout",
-    "memory": "memory",
-    "output": "output_limit",
-    "lost": "runtime_error",
-}
 _BUCKET_OF_FAULT = {
     "resolve": "resolve",
     "loop": "runtime_error",
@@ -164,22 +155,21 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
         problem: AstGrepProblem = work.request.problem
         tree = language_of(problem.language) if self.compare == "syntax" and not problem.tests else ""
         job = Job(self._payload(text, action, tree), limits)
-        return then(
-            self._pool.submit(job),
-            lambda result: self._judge(problem, result, tree, action),
-        )
+        return then(self._pool.submit(job), lambda result: self._judge(problem, result, tree, action))
 
     def execute(self, request: Request) -> Future[Execution]:
-        """The verdict, and the edited text as its only output, where there is one."""
+        """The verdict, and the edited text, if there is one, as its only output."""
         work = self.prepare(request)
         if isinstance(work, Verdict):
             return completed_future(Execution(work, ()))
         text, action, limits = work.payload
         applied = self._pool.submit(Job(self._payload(text, action, ""), limits))
-        return then(
-            self.submit(request),
-            lambda verdict: then(applied, lambda result: _execution(verdict, result, request.problem)),
-        )
+
+        def with_text(verdict: Verdict, result: JobResult) -> Execution:
+            got = _edited(result)
+            return Execution(verdict, () if isinstance(got, Verdict) else (_with_line_ends(got[0], request.problem),))
+
+        return then(self.submit(request), lambda verdict: then(applied, lambda result: with_text(verdict, result)))
 
     def edited_text(self, before: str, action: Action) -> str:
         """What an action makes of a text, in the sandbox.
@@ -226,57 +216,77 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
         if isinstance(got, Verdict):
             return Judgement(measured(got, problem, READ, action=action), result.reproducible)
         text, matches, digest = _with_line_ends(got[0], problem), *got[1:]
-        done = action is not None and not action.steps
-        if problem.answer == "action" and matches == 0 and not done:
-            failed = _failed("wrong_answer", "the action matches nothing", result.cpu_s)
-            return Judgement(measured(failed, problem, TAKEN, action=action))
-        wanted_alone = problem.proved or not problem.tests
-        if problem.answer == "action" and not done and wanted_alone and problem.before == problem.after:
-            failed = _failed("wrong_answer", f"nothing is left to change, which `{DONE}` says", result.cpu_s)
-            return Judgement(measured(failed, problem, APPLIED, text, action))
+        if problem.answer == "action" and (action is None or action.steps):
+            if matches == 0:
+                failed = _failed("wrong_answer", "the action matches nothing", result.cpu_s)
+                return Judgement(measured(failed, problem, TAKEN, action=action))
+            if (problem.proved or not problem.tests) and problem.before == problem.after:
+                failed = _failed("wrong_answer", f"nothing is left to change, which `{DONE}` says", result.cpu_s)
+                return Judgement(measured(failed, problem, APPLIED, text, action))
 
         def with_measures(one: Judgement) -> Judgement:
             return replace(one, verdict=self._held(problem, measured(one.verdict, problem, APPLIED, text, action)))
 
-        judged = self._judged(problem, result, tree, (text, matches, digest))
+        judged = self._judged(problem, text, digest, tree, result.cpu_s)
         return then(judged, with_measures) if isinstance(judged, Future) else with_measures(judged)
 
     def _held(self, problem: AstGrepProblem, verdict: Verdict) -> Verdict:
-        """The verdict of tests, which see nothing of what stands beside the edit, held to what the wanted text leaves as it was."""
+        """Fail a pass of the tests if functions or classes have changed that the wanted text leaves as they were."""
         asked = self.untouched == "wanted" or (self.untouched == "proved" and problem.proved)
-        if (
-            not problem.tests
-            or not asked
-            or verdict.outcome != "passed"
-            or verdict.measures.get("untouched", 1.0) == 1.0
-        ):
+        kept = verdict.measures.get("untouched", 1.0) == 1.0
+        if kept or not asked or not problem.tests or verdict.outcome != "passed":
             return verdict
         log = "the tests hold, but functions or classes that the edit leaves as they are have changed or are gone"
         return replace(verdict, outcome="failed", bucket="wrong_answer", passed=0, log=log)
 
     def _judged(
-        self, problem: AstGrepProblem, result: JobResult, tree: str, edited: tuple[str, int, str]
+        self, problem: AstGrepProblem, text: str, digest: str, tree: str, seconds: float
     ) -> Judgement | Future[Judgement]:
         """The verdict on an edited text: by the tests, as a text, or as a tree."""
-        text, _, digest = edited
-        if (problem.proved or not problem.tests) and equal_text(text, problem.after):
-            return Judgement(_compared(True, text, problem, result.cpu_s))
+        wanted = problem.after
+
+        def compared(same: bool) -> Judgement:
+            if same:
+                return Judgement(Verdict("passed", passed=1, total=1, seconds=seconds))
+            return Judgement(_failed("wrong_answer", first_difference(text, wanted), seconds))
+
+        def by_tests(verdict: Verdict) -> Judgement:
+            """The tests decide what a timeout was, not the edit's seconds; their verifier caches such verdicts itself."""
+            whole = replace(verdict, seconds=verdict.seconds + seconds, cached=False)
+            return Judgement(
+                whole, verdict.outcome in ("passed", "rejected") or verdict.bucket not in (None, "timeout")
+            )
+
+        def by_tree(known: JobResult) -> Judgement:
+            found = _edited(known)
+            if isinstance(found, Verdict):
+                log = f"the wanted text has no tree: {found.log}"
+                return Judgement(Verdict("no_verdict", log=log), cacheable=False)
+            if not found[2]:
+                return compared(text == wanted)
+            if not digest:
+                log = f"the edited text does not parse as {problem.language}"
+                return Judgement(_failed("wrong_answer", log, seconds))
+            return compared(digest == found[2])
+
+        if (problem.proved or not problem.tests) and text == wanted:
+            return compared(True)
         if problem.tests:
-            return then(self._by_tests(problem, text), lambda verdict: _from_tests(verdict, result.cpu_s))
-        if not tree:
-            loose = self.compare == "text_loose"
-            wanted = problem.after
-            same = equal_but_blanks(text, wanted, problem.language) if loose else equal_text(text, wanted)
-            return Judgement(_compared(same, text, problem, result.cpu_s))
-        wanted_tree = self._wanted_tree(problem.after, tree)
-        return then(wanted_tree, lambda known: _by_tree(known, digest, text, problem, result.cpu_s))
+            return then(self._by_tests(problem, text), by_tests)
+        if tree:
+            return then(self._wanted_tree(wanted, tree), by_tree)
+        loose = self.compare == "text_loose"
+        return compared(equal_but_blanks(text, wanted, problem.language) if loose else text == wanted)
 
     def _wanted_tree(self, after: str, language: str) -> Future[JobResult]:
         """The tree of the wanted text, from a process that runs no candidate's rule; computed once a text."""
         key = (language, after)
         with self._guard:
             known = self._digests.get(key)
-            if known is None or (known.done() and _edited_or_none(known) is None):
+            if known is not None and known.done():
+                failed = known.exception() is not None or isinstance(_edited(known.result()), Verdict)
+                known = None if failed else known
+            if known is None:
                 payload = pack(after, [], 1, language, self._tools.program, MAX_KB)
                 known = self._digests[key] = self._pool.submit(Job(payload, self._limits))
             self._digests.move_to_end(key)
@@ -286,7 +296,7 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
 
     def _by_tests(self, problem: AstGrepProblem, text: str) -> Future[Verdict]:
         with self._guard:
-            if self._tests is None:  # with its own pool: only where tests decide
+            if self._tests is None:  # With its own pool: only if tests decide.
                 self._tests = PytestSuite(self._sandbox, self._cache_options)
         tests = PytestProblem(problem.tests, limits=problem.limits, reference=problem.after)
         return self._tests.submit(Request(tests, Candidate(text)))
@@ -316,7 +326,7 @@ def pack(
 
 
 def _fault_of(problem: Any) -> str:
-    """Why a problem cannot be judged; empty where it can."""
+    """The reason why a problem cannot be judged; empty if it can."""
     if not isinstance(problem, AstGrepProblem):
         return f"ast_grep judges edits, not {type(problem).__name__}"
     try:
@@ -332,12 +342,12 @@ def _fault_of(problem: Any) -> str:
 
 
 def _edited(result: JobResult) -> tuple[str, int, str] | Verdict:
-    """The result that the candidate's process reports: untrusted data, one record or none."""
+    """(text, matches, digest) as the candidate's process reports them, which is untrusted data; or why there is none."""
     seconds = result.cpu_s
     if result.end == "unavailable":
         return Verdict("no_verdict", log=f"no sandbox worker: {result.log.decode(errors='replace')[:300]}")
     if result.end != "exit":
-        return _failed(_BUCKET_OF_END[result.end], f"applying the rule was ended by its limit: {result.end}", seconds)
+        return _failed(BUCKET_OF_END[result.end], f"applying the rule was ended by its limit: {result.end}", seconds)
     try:
         records = [wire.decode(frame) for frame in frames(result.records)]
         record = records[0] if len(records) == 1 else None
@@ -355,42 +365,9 @@ def _edited(result: JobResult) -> tuple[str, int, str] | Verdict:
     return _failed(bucket, f"the engine broke under the rule (status {result.status}): {log}", seconds)
 
 
-def _execution(verdict: Verdict, result: JobResult, problem: AstGrepProblem) -> Execution:
-    got = _edited(result)
-    return Execution(verdict, () if isinstance(got, Verdict) else (_with_line_ends(got[0], problem),))
-
-
 def _with_line_ends(text: str, problem: AstGrepProblem) -> str:
     """An edited text; what rules have made has the line ends of the problem's texts."""
     return edited_line_ends(text, problem.before, problem.after) if problem.answer == "action" else text
-
-
-def _edited_or_none(done: Future[JobResult]) -> tuple[str, int, str] | None:
-    got = None if done.exception() is not None else _edited(done.result())
-    return None if isinstance(got, Verdict) else got
-
-
-def _by_tree(known: JobResult, digest: str, text: str, problem: AstGrepProblem, seconds: float) -> Judgement:
-    wanted = _edited(known)
-    if isinstance(wanted, Verdict):
-        return Judgement(Verdict("no_verdict", log=f"the wanted text has no tree: {wanted.log}"), cacheable=False)
-    if not wanted[2]:
-        return Judgement(_compared(equal_text(text, problem.after), text, problem, seconds))
-    if not digest:
-        return Judgement(_failed("wrong_answer", f"the edited text does not parse as {problem.language}", seconds))
-    return Judgement(_compared(digest == wanted[2], text, problem, seconds))
-
-
-def _compared(same: bool, text: str, problem: AstGrepProblem, seconds: float) -> Verdict:
-    if same:
-        return Verdict("passed", passed=1, total=1, seconds=seconds)
-    return _failed("wrong_answer", first_difference(text, problem.after), seconds)
-
-
-def _from_tests(verdict: Verdict, seconds: float) -> Judgement:
-    """The tests decide what a timeout was, not the edit's seconds; their verifier caches such verdicts itself."""
-    whole = replace(verdict, seconds=verdict.seconds + seconds, cached=False)
-    return Judgement(whole, verdict.outcome in ("passed", "rejected") or verdict.bucket not in (None, "timeout"))
 
 
 def _failed(bucket: str, log: str, seconds: float = 0.0) -> Verdict:

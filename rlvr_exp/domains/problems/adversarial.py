@@ -2,12 +2,11 @@
 other does.
 
 Every set of tests runs against every program of the problem, first against the reference: a test that the reference fails is invalid.
-A program is wrong, as far as anybody here knows, where a valid test catches it; the hidden tests decide success and enter no
-credit. Credits are in [0, 1] (rlvr_exp.domains.problems.tested): a program has that of the tests, every output before it the mean of the
-programs that follow from it, a critique whether it agrees with the tests.
+A program counts as wrong if a valid test catches it; the hidden tests decide success and enter no credit. Credits are in [0, 1]
+(rlvr_exp.domains.problems.tested).
 
-Under a schedule a step is spent on one stage of reasoning: what comes before its outputs is sampled once for a problem, or for each of
-them, and the solver learns from the outputs that the schedule says.
+Under a schedule a step is spent on one stage of reasoning: the earlier outputs are sampled once for a problem, or for each output
+of the stage, and the schedule selects the outputs that the solver learns from.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +43,7 @@ ROLLOUT = "rollout"
 class Adversarial(Attempts, options.Adversarial):
     """
     Args:
-        schedule: which stage a step of training is spent on; None: all.
+        schedule: the stage that a step of training is spent on; None: all.
 
     Raises:
         InputError: the domain's tasks have no stages, or it writes no tests.
@@ -122,14 +121,13 @@ class Adversarial(Attempts, options.Adversarial):
 
     def _worth_a_critique(self, episode: Episode) -> list[int]:
         """The outputs of the stage that a step is spent on. One chain alone is measured without, since nobody learns from it."""
-        outputs = [
-            index for index, turn in enumerate(episode.turns) if turn.role == SOLVER and self._is_due(episode, index)
-        ]
-        outputs = outputs if len(episode.samples) > 1 else []
+        outputs = enumerate(episode.turns) if len(episode.samples) > 1 else ()
         return [
             index
-            for index in outputs
-            if episode.turns[index].completion.verdict == PENDING or self.is_code(episode, index)
+            for index, turn in outputs
+            if turn.role == SOLVER
+            and self._is_due(episode, index)
+            and (turn.completion.verdict == PENDING or self.is_code(episode, index))
         ]
 
     def _runs(self, episode: Episode) -> Iterator[tuple[Any, Judge]]:
@@ -149,13 +147,12 @@ class Adversarial(Attempts, options.Adversarial):
         programs, count = self.programs(episode), self._count(episode)
         if programs and count and not self.suites(episode):
             task = self.testing.testing(episode.task, programs[0], (*programs, *episode.given.programs))
-            keys = [
-                episode.draws.key(episode.task, *episode.samples[:1], number, label=TESTER) for number in range(count)
-            ]
+            first = episode.samples[:1]
+            keys = [episode.draws.key(episode.task, *first, number, label=TESTER) for number in range(count)]
             yield episode.ask(self.testing.tester.task_prompt(task), TESTER, task=task, keys=keys, pending=True)
 
     def _count(self, episode: Episode) -> int:
-        """Sets of tests of an attempt: one where a single chain is measured."""
+        """Sets of tests of an attempt: one if a single chain is measured."""
         return self.tests if len(episode.samples) > 1 else min(1, self.tests)
 
     def _judge(self, episode: Episode) -> Iterator[Judge]:
@@ -183,35 +180,28 @@ class Adversarial(Attempts, options.Adversarial):
             "pass_rate": self.opinion(matrix, program) if program else None,
         }
 
-    # Who learns from what.
-
     def groups(self, episode: Episode) -> Sequence[Sequence[int]]:
         """The outputs of each stage, the sets of tests of each attempt, and the critiques of each stage."""
         found: dict[tuple[str, int], list[int]] = {}
-        for index in self._learned(episode):
-            found.setdefault((SOLVER, episode.depth(index)), []).append(index)
-        for index in self.suites(episode):
-            found.setdefault((TESTER, episode.depth(index)), []).append(index)
-        for index in self.critiques_in(episode):
-            found.setdefault(("critique", episode.depth(index)), []).append(index)
-        kept = ([one for one in group if not too_long(episode.turns[one].completion)] for group in found.values())
-        return [group for group in kept if group]
+        kinds = ((SOLVER, self._learned), (TESTER, self.suites), ("critique", self.critiques_in))
+        for kind, turns in kinds:
+            for index in turns(episode):
+                if not too_long(episode.turns[index].completion):
+                    found.setdefault((kind, episode.depth(index)), []).append(index)
+        return list(found.values())
 
     def _learned(self, episode: Episode) -> list[int]:
-        """The solver's outputs that are learned from."""
+        """The solver's outputs that are learned from: all, those of the step's stage, or those from this stage onward."""
         own = [index for index, turn in enumerate(episode.turns) if turn.role == SOLVER]
         outputs = self._schedule.outputs if self._schedule else "all"
-        if outputs == "all":
+        if outputs == "all" or (outputs == "onward" and episode.given.stage is None):
             return own
-        onward = outputs == "onward"
-        return [
-            index
-            for index in own
-            if self._is_due(episode, index) or (onward and self._place(episode, index) > episode.given.stage)
-        ]
+        if outputs == "onward":
+            return [index for index in own if self._place(episode, index) >= episode.given.stage]
+        return [index for index in own if self._is_due(episode, index)]
 
     def _is_due(self, episode: Episode, index: int) -> bool:
-        """Whether an output is of the stage that a step is spent on; where it is spent on all, every one is."""
+        """Whether an output is of the stage that a step is spent on; if it is spent on all, every output is."""
         return episode.given.stage in (None, self._place(episode, index))
 
     def _place(self, episode: Episode, index: int) -> int:
@@ -219,26 +209,39 @@ class Adversarial(Attempts, options.Adversarial):
         return min(episode.depth(index), len(self._domain.stages) - 1)
 
     def rewarded(self, episode: Episode) -> Sequence[int]:
-        """None: who is credited with what follows from the tests, and the verdict of the hidden ones is never paid."""
+        """None: `credit` follows the tester's tests, and the verdict of the hidden tests enters no credit."""
         return ()
 
     def credit(self, episode: Episode, rewards: Mapping[int, RewardBreakdown]) -> Mapping[int, RewardBreakdown]:
+        """A program has the credit of the tests; every output before it has the mean of the programs that follow from it, partly
+        replaced by its critique under `critique_weight`; a critique has its agreement with the tests, 0 if it says nothing."""
         matrix = self.matrix(episode)
         masked = () if self.teaches(episode, matrix) else MASKED[self.mask]
-        of_code = {index: self._of_code(episode, index, matrix) for index in self.ends(episode)}
-        of_code |= {
-            index: self._of_code(episode, index, matrix)
-            for index in range(len(episode.turns))
-            if self.program(episode, index)
+        programs = {index: self.program(episode, index) for index in range(len(episode.turns))}
+        of_code = {
+            index: None if self._is_unjudged(episode, index) else self.earned(matrix, programs[index])
+            for index in {*self.ends(episode), *(index for index, program in programs.items() if program)}
         }
+
+        def of_chains(index: int) -> float | None:
+            known = [one for end in self.ends_after(episode, index) if (one := of_code[end]) is not None]
+            return fmean(known) if known else None
+
         credited: dict[int, float | None] = {}
         for index, turn in enumerate(episode.turns):
             if turn.role == SOLVER:
-                value = self._of_output(episode, index, of_code)
+                value = of_code[index] if index in of_code else of_chains(index)
+                said = [self.says_right(episode, place) for place in self.critiques_of(episode, index)]
+                if value is not None and self.critique_weight and (known := [one for one in said if one is not None]):
+                    value = (1 - self.critique_weight) * value + self.critique_weight * fmean(known)
             elif self.is_critique(episode, index):
-                value = self._of_critique(episode, index, of_code)
+                value, right = of_chains(self.criticised(episode, index)), self.says_right(episode, index)
+                if value is not None:
+                    value = 0.0 if right is None else value if right else 1 - value
+            elif index in matrix.suites and matrix.wrong:
+                value = tester_reward(self.reward, matrix, matrix.suites[index], self.penalty, self.wanted_tests)
             else:
-                value = self._of_suite(index, matrix)
+                value = None
             credited[index] = None if turn.role in masked else value
         return {index: RewardBreakdown(value) for index, value in credited.items()}
 
@@ -258,31 +261,6 @@ class Adversarial(Attempts, options.Adversarial):
     def earned(self, matrix: Matrix, program: str) -> float | None:
         return solver_reward(self.reward, matrix, program, self.power)
 
-    def _of_code(self, episode: Episode, index: int, matrix: Matrix) -> float | None:
-        return None if self._is_unjudged(episode, index) else self.earned(matrix, self.program(episode, index))
-
-    def _of_output(self, episode: Episode, index: int, of_code: Mapping[int, float | None]) -> float | None:
-        """The mean credit of the programs that follow from it; part of it, where the options say so, what the critique says."""
-        value = of_code[index] if index in of_code else _mean([of_code[end] for end in self.ends_after(episode, index)])
-        if value is None or not self.critique_weight:
-            return value
-        said = [self.says_right(episode, place) for place in self.critiques_of(episode, index)]
-        known = [one for one in said if one is not None]
-        return value if not known else (1 - self.critique_weight) * value + self.critique_weight * fmean(known)
-
-    def _of_critique(self, episode: Episode, index: int, of_code: Mapping[int, float | None]) -> float | None:
-        """The agreement with the tests: of one that says nothing, none."""
-        about = self.criticised(episode, index)
-        value, said = _mean([of_code[end] for end in self.ends_after(episode, about)]), self.says_right(episode, index)
-        if value is None:
-            return None
-        return 0.0 if said is None else value if said else 1 - value
-
-    def _of_suite(self, index: int, matrix: Matrix) -> float | None:
-        if index not in matrix.suites or not matrix.wrong:
-            return None
-        return tester_reward(self.reward, matrix, matrix.suites[index], self.penalty, self.wanted_tests)
-
     def remember(self, episodes: Sequence[Episode]) -> None:
         for episode in episodes if self.book else ():
             matrix = self.matrix(episode)
@@ -298,8 +276,6 @@ class Adversarial(Attempts, options.Adversarial):
     def parts(self) -> Mapping[str, Any]:
         return {"book": self._book} if self.book else {}
 
-    # What files and curves show.
-
     def shown(self, episode: Episode, index: int) -> Completion:
         turn = episode.turns[index]
         if turn.role == TESTER and self.is_critique(episode, index):
@@ -307,26 +283,18 @@ class Adversarial(Attempts, options.Adversarial):
         return turn.completion if turn.role == TESTER else super().shown(episode, index)
 
     def about(self, episode: Episode, index: int) -> Mapping[str, Any]:
-        """The role, with the stage of an output or of what a critique is about. What a tester writes is judged by the programs of
-        its episode, and not for itself."""
+        """The role, with the stage of an output or of the output that a critique is about. A tester's answers are judged by the
+        programs of the episode."""
         role = episode.turns[index].role
         if role == SOLVER:
             return {"role": role, **super().about(episode, index)}
-        of = (
-            {"critique": self.stage_of(episode, self.criticised(episode, index))}
-            if self.is_critique(episode, index)
-            else {}
-        )
+        critique = self.is_critique(episode, index)
+        of = {"critique": self.stage_of(episode, self.criticised(episode, index))} if critique else {}
         return {"role": role, **of, VERDICT_OF: "programs"}
 
     def metrics(self, episodes: Sequence[Episode]) -> dict[str, float]:
         row = {**super().metrics(episodes), **curves(self, episodes)}
         return row | ({f"book/{name}": value for name, value in self._book.metrics().items()} if self.book else {})
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [one for one in values if one is not None]
-    return fmean(known) if known else None
 
 
 class Book:

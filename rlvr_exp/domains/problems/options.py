@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.config.algorithm import ReinforcementLearning
-from rlvr_exp.config.data import Data, fraction_problems
+from rlvr_exp.config.data import SplitData
 from rlvr_exp.config.options import ANSWERS, UPDATES, Stage, configures, option
 from rlvr_exp.config.roles import role_names
 from rlvr_exp.config.stage_options import OF_THE_DATA, Infer, of_beams, unread
@@ -45,7 +45,7 @@ class ProblemPrompt:
 
 @configures("rlvr_exp.domains.problems.tasks.Problems")
 @dataclass
-class Problems(Data):
+class Problems(SplitData):
     """Coding problems with a reference solution, worked out in stages of reasoning: embedded, or rows of your own."""
 
     role: str = option("solver", choices=ROLES)
@@ -54,19 +54,12 @@ class Problems(Data):
     """The stages, by name, in order; the last one is code."""
     prompt: ProblemPrompt = field(default_factory=ProblemPrompt)
     """How a problem is worded, and what a prompt shows besides."""
-    dev_fraction: float = option(0.1, low=0, high=1)
-    """Share of rows that no file places that becomes `dev`."""
-    test_fraction: float = option(0.1, low=0, high=1)
-    """Share of rows that no file places that becomes `test`."""
     held_out: str = ""
     """Problems to measure on in place of those at `path`: a folder or file, which is all `test`, or embedded: the embedded
     corpus's `test`. What no file places at `path` is then all `train`, so that a single problem can be trained on."""
-    seed: int = option(0, low=0)
-    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
-    same tasks."""
 
     def problems(self) -> list[InputProblem]:
-        found = [*super().problems(), *fraction_problems(self), *self._of_stages()]
+        found = [*super().problems(), *self._of_stages()]
         if self.held_out and not self.path:
             what = "the embedded corpus has held-out problems of its own"
             found.append(InputProblem("held_out", what, self.held_out, "", "", "data.path=FILE, or drop it"))

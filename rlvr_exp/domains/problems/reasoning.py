@@ -23,7 +23,7 @@ class InStages(Environment):
     """The role that works problems out."""
 
     def work_on(self, domain: Domain) -> None:
-        """Raises InputError where the domain's tasks have no stages."""
+        """Raises InputError if the domain's tasks have no stages."""
         if not isinstance(domain, ReasonsInStages):
             what = "these tasks are not worked out in stages"
             raise InputError(InputProblem("environment", what, domain.name, "data=problems"))
@@ -43,13 +43,8 @@ class InStages(Environment):
 
     def _onward(self, episode: Episode) -> list[Sample]:
         """The next outputs of all chains that are not at their end."""
-        return with_equal_tasks(
-            [
-                self._next(episode, index)
-                for index in self.ends(episode)
-                if episode.turns[index].completion.verdict == PENDING
-            ]
-        )
+        pending = [index for index in self.ends(episode) if episode.turns[index].completion.verdict == PENDING]
+        return with_equal_tasks([self._next(episode, index) for index in pending])
 
     def first_samples(self, episode: Episode) -> Sequence[int]:
         """Indices of the outputs that are sampled at the first stage."""
@@ -157,7 +152,7 @@ class Reasoning(InStages, options.Reasoning):
 
 
 def with_equal_tasks(asked: Sequence[Sample]) -> list[Sample]:
-    """Requests with one task where theirs are equal: chains with the same outputs then share the work for their prompt."""
+    """Requests that share one task if their tasks are equal: chains with the same outputs then share the work for their prompt."""
     first: dict[str, list[Task]] = {}
     found = []
     for one in asked:

@@ -22,8 +22,8 @@ from rlvr_exp.tasks.formats.fields import Fault
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem, PytestSuite
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, Tolerances, tolerances_of
 from rlvr_exp.tasks.python_syntax import syntax_fault
-from rlvr_exp.tasks.rows import SPLITS, Row, once, rows_below
-from rlvr_exp.tasks.splits import Item, split, tied
+from rlvr_exp.tasks.rows import Row, once, rows_below
+from rlvr_exp.tasks.splits import placed
 
 KEYS = "text, solution and tests"
 TESTS = 'a list of {"args": [...], "expected": ...}, or the text of a pytest file'
@@ -232,11 +232,11 @@ def read(path: Path, fractions: tuple[float, float], seed: int, held_out: str = 
 
 def _read(path: Path, fractions: tuple[float, float], seed: int) -> Source:
     if path.is_relative_to(EMBEDDED):
-        return Source(place(_embedded(path), fractions, seed))
+        return Source(placed(_embedded(path), keys_of, keys_of, fractions, seed))
     test, dev = fractions
     code = programs_at(path, EITHER, test_fraction=test, dev_fraction=dev, seed=seed)
     if code is None:
-        return Source(place(load(path), fractions, seed))
+        return Source(placed(load(path), keys_of, keys_of, fractions, seed))
     return Source(*rows_of(code), code.no_training())
 
 
@@ -251,19 +251,6 @@ def _held_out(name: str, seed: int) -> list[ProblemRow]:
     path = EMBEDDED / "test.jsonl.xz" if name == EMBEDDED_NAME else Path(name)
     rows = [row for rows in _read(path, (0.0, 0.0), seed).placed.values() for row in rows]
     return [replace(row, split="test") for row in rows]
-
-
-def place(rows: Sequence[ProblemRow], fractions: tuple[float, float], seed: int) -> dict[str, list[ProblemRow]]:
-    """Every row under its split; the fractions are those of test and dev, drawn from what no file has placed."""
-    free = {row.id: row for row in rows if not row.split}
-    groups = tied({name: keys_of(row) for name, row in free.items()})
-    keys = {name: content_hash(keys_of(row)) for name, row in free.items()}
-    parts = split([Item(keys[name], groups[name], free[name].family) for name in free], fractions, seed) if free else {}
-    placed: dict[str, list[ProblemRow]] = {name: [] for name in SPLITS}
-    for row in rows:
-        name = row.split or ("test", "dev", "train")[parts[keys[row.id]]]
-        placed[name].append(replace(row, split=name))
-    return {name: found for name, found in placed.items() if found}
 
 
 def keys_of(row: ProblemRow) -> list[str]:

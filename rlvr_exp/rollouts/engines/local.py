@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -46,7 +45,6 @@ class LocalEngine(options.Local):
     def draw(
         self, policy: Policy, domain: Domain, requests: Sequence[RolloutRequest], sampling: SamplingParams
     ) -> Iterator[Drawn]:
-        sampling = replace(sampling, drafts=self.drafts)
         kept = requests[0].kept if requests and self.prefix_caching and _on_cpu(policy.model) else None
         begun = [None if kept is None else kept.of(one.prompt, one.follows) for one in requests]
         with single_threaded_if_small(policy.model):

@@ -17,8 +17,9 @@ from rlvr_exp.core.statistics import t_interval
 from rlvr_exp.domains.dafny.options import DafnyPrompt as Wording
 from rlvr_exp.domains.dafny.options import compared, with_curves
 from rlvr_exp.records.tracking import Row, read_metrics
-from rlvr_exp.runs.jobs import Job, Run
 from rlvr_exp.runs.study import ArmStudy, Findings
+from rlvr_exp.runs.comparison import Wording, compared, with_curves
+from rlvr_exp.runs.study import ArmStudy, Findings, Job, Run
 
 IMPACT = Wording("impact", "full minus without the component", "helps", "harms", from_reference=True)
 

@@ -14,8 +14,7 @@ from rlvr_exp.core.statistics import Estimate, t_interval
 from rlvr_exp.evaluation.paired import of_few_seeds
 from rlvr_exp.records.context import read_benchmark
 from rlvr_exp.report.plots import Curve, Drawing, curves, heat_map, intervals
-from rlvr_exp.runs.jobs import Job, Run
-from rlvr_exp.runs.study import Findings, MeasuredStudy
+from rlvr_exp.runs.study import Findings, Job, MeasuredStudy, Run
 
 TRAINING, BASE, TRAINED = "training", "base", "trained"
 """The arms."""

@@ -34,8 +34,7 @@ from rlvr_exp.runs.comparison import (
     unequal,
     used,
 )
-from rlvr_exp.runs.jobs import Job, Run
-from rlvr_exp.runs.study import ArmStudy, Findings, Study
+from rlvr_exp.runs.study import ArmStudy, Findings, Job, Run, Study
 
 SUCCESS = "pass_at_1"
 MODELS = "models"

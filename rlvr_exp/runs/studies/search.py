@@ -21,13 +21,12 @@ from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.measures import scale_of
 from rlvr_exp.core.statistics import Estimate
 from rlvr_exp.records.context import COMPLETED, STATUS, read_summary
-from rlvr_exp.records.fingerprint import flat
+from rlvr_exp.records.manifest import flat
 from rlvr_exp.records.tracking import Row, read_metrics
 from rlvr_exp.report.plots import Curve, Drawing, curves, intervals
 from rlvr_exp.runs.comparison import Values, Wording, arm_values, budgets, compared, interval, level, measured, unequal
-from rlvr_exp.runs.jobs import Job, Run, check, fingerprint
 from rlvr_exp.runs.studies.trials import FEWEST, Ended, Importance, Trial, Trials, importances
-from rlvr_exp.runs.study import Findings, Rounds, Study
+from rlvr_exp.runs.study import Findings, Job, Rounds, Run, Study, check, fingerprint
 
 BEST = "best"
 UNCHANGED = "default"

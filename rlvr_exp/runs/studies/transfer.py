@@ -30,9 +30,8 @@ from rlvr_exp.runs.comparison import (
     points,
     undecidable,
 )
-from rlvr_exp.runs.jobs import Job, Run
 from rlvr_exp.runs.lineage import Training, trained_by
-from rlvr_exp.runs.study import ArmStudy, Findings, MeasuredStudy
+from rlvr_exp.runs.study import ArmStudy, Findings, Job, MeasuredStudy, Run
 
 EMBEDDINGS = "embeddings"
 KINDS = ("programs", "inputs", EMBEDDINGS)

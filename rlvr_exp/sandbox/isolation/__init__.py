@@ -1,1 +1,1 @@
-"""What the kernel isolates and limits, level by level. Standard library only."""
+"""Isolation and limits by the kernel, level by level. Standard library only."""

@@ -1,4 +1,4 @@
-"""Process trees, read from /proc: the processes below this process, what they use, and their end. Standard library
+"""Process trees, read from /proc: the processes below this process, their usage, and their end. Standard library
 only."""
 
 import os
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ASLEEP = "STt"
 _UNTOLD_S = 1e-5
-"""CPU time by which all threads together may fall short of their process: no thread that ended took less."""
+"""Most CPU time that all threads together may lack of their process's: no thread that ended took less."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """The usage of a tree. Memory is what its processes hold besides pages of files."""
+    """The usage of a tree. Memory is the memory that its processes hold besides pages of files."""
 
     tasks: int
     """Threads and processes."""
@@ -55,7 +55,7 @@ class Processes:
         cpu, memory_kb, tasks = 0, 0, 0
         for pid in pids:
             try:
-                fields = self._read(f"{pid}/stat").rpartition(")")[2].split()
+                fields = self.stat(pid)
                 memory_kb += self._held_kb(pid)
             except OSError:  # it is gone
                 continue
@@ -63,8 +63,12 @@ class Processes:
             tasks += int(fields[17])
         return Usage(tasks, len(pids), cpu / _TICKS, memory_kb)
 
+    def stat(self, pid: int) -> list[str]:
+        """The fields of a process's `stat` from its state on. Raises OSError if it is gone."""
+        return self._read(f"{pid}/stat").rpartition(")")[2].split()
+
     def waited_s(self, pidfd: int, cpu_s: float) -> float | None:
-        """How long the threads of a process have waited for a core. None where that is unknown: one of them runs,
+        """How long the threads of a process have waited for a core. None if that is unknown: one of them runs,
         is about to or waits for a disk, the kernel keeps no such account, or a thread that has ended took its share
         of `cpu_s`, all that the process used, with it."""
         ran = waited = 0

@@ -10,7 +10,7 @@ from rlvr_exp.episodes.environments.single_turn import SingleTurn
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, generate_and_verify
 from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.stages.shared.components import RunComponents
-from rlvr_exp.verifiers.execution import KeepsOutputs
+from rlvr_exp.verifiers.base import KeepsOutputs
 
 
 def training_environment(components: RunComponents, config) -> Environment:

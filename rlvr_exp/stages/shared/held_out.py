@@ -22,7 +22,7 @@ from rlvr_exp.evaluation.metrics import METRICS, Rate, rates_from, strata_rates
 from rlvr_exp.evaluation.saved import measurement, recall, remember, save, saved_rates
 from rlvr_exp.evaluation.text_similarity import metrics_by_role
 from rlvr_exp.evaluation.vote import EvaluationVote
-from rlvr_exp.launch.data_check import excess_problems, no_vote
+from rlvr_exp.launch.preflight import excess_problems, no_vote
 from rlvr_exp.models.parameters import gathered_weights
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
@@ -31,13 +31,10 @@ from rlvr_exp.records.rollout_files import EvalSample, When
 from rlvr_exp.report.tasks import save_task_index, save_task_table
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.rollouts.engines.journaled import Journaled
-from rlvr_exp.stages.shared.components import RunComponents, held_out_tasks
-from rlvr_exp.stages.shared.engine_setup import sampled_weights
-from rlvr_exp.stages.shared.environments import evaluation_runner
+from rlvr_exp.stages.shared.components import RunComponents, evaluation_runner, held_out_tasks, sampled_weights
 from rlvr_exp.tasks.base import HasEditTests, HoldsBackCases, Task
 from rlvr_exp.training.loop import Measurement
-from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
-from rlvr_exp.verifiers.execution import executor_of
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, executor_of
 from rlvr_exp.verifiers.line_coverage import LineCoverageRunner
 
 UNIT = "completions"

@@ -10,7 +10,7 @@ from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.schema import Config, reads, trains
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.measures import FEW, counted, detectable
-from rlvr_exp.launch.data_check import domain_of, measured_tasks, rl_split
+from rlvr_exp.launch.preflight import domain_of, measured_tasks, rl_split
 from rlvr_exp.launch.resume import directory_of
 from rlvr_exp.records import manifest
 from rlvr_exp.stages.shared.start import start_problems

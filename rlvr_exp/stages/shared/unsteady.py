@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 
 from rlvr_exp.tasks.base import Candidate, Domain, Task, WritesTests
-from rlvr_exp.verifiers.base import WINDOW, Request, Verdict, Verifier
+from rlvr_exp.verifiers.base import Execution, Executor, Request, Verdict, Verifier
 from rlvr_exp.verifiers.compare import equal
-from rlvr_exp.verifiers.execution import Execution, Executor
+from rlvr_exp.verifiers.futures import WINDOW
 
 UNSTEADY = "it does something else when it runs again"
 _RUNS = 2

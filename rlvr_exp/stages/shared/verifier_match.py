@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.launch.data_check import problem_formats, verifier_mismatch
+from rlvr_exp.launch.preflight import problem_formats, verifier_mismatch
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.verifiers.base import Verifier
 

@@ -26,12 +26,12 @@ class Format(ABC):
     candidate_key: str
     """The key of a row's candidate: a row to solve has none, or its candidate is ignored."""
     answer: str
-    """What a completion answers with, in a word."""
+    """The name of an answer, in a word."""
     languages: tuple[str, ...] = ()
     """Languages of a fenced block that is an answer."""
     fixed_answers = ""
-    """Import path of a function of a problem and a kind (plain or all) that yields names and texts of answers which know nothing
-    of their task; empty: there are none."""
+    """Import path of a function of a problem and a kind (plain or all). It yields names and texts of answers that
+    ignore their task. Empty if there are none."""
     is_python = False
     """Candidates are Python programs."""
 
@@ -49,8 +49,8 @@ class Format(ABC):
 
     @abstractmethod
     def prompt(self, problem: Any) -> str:
-        """A prompt written from the problem alone. It shows what verifies the row: a few cases, the tests, the text
-        after the edit."""
+        """A prompt written from the problem alone. It shows the data that verify the row: a few cases, the tests, the
+        text after the edit."""
 
     def parse(self, completion: str, problem: Any = None) -> Candidate:
         """The candidate in a completion: the last fenced block of the answer's language, else the last block, else the full text,
@@ -68,14 +68,14 @@ class Format(ABC):
 
     @abstractmethod
     def fault(self, problem: Any, text: str) -> str:
-        """The syntax error of a candidate, in a line; empty where there is none. Runs nothing."""
+        """The syntax error of a candidate, in a line; empty if there is none. Runs nothing."""
 
     def tokens(self, text: str) -> list[str] | None:
         """The tokens of a candidate without comments and blanks; None if Python's scanner reads it."""
         return None
 
     def layout(self, problem: Any, text: str) -> str | None:
-        """A candidate without fault in its language's usual layout; None where there is none that is surely the same
+        """A candidate without fault in its language's usual layout; None if there is none that is surely the same
         program."""
         return None
 
@@ -102,7 +102,7 @@ class PythonFormat(Format):
 
 @lru_cache(maxsize=256)
 def layout(text: str) -> str | None:
-    """A valid module as ruff lays it out, docstrings to the letter; None where ruff does not take it, or changes more
+    """A valid module as ruff lays it out, docstrings to the letter; None if ruff does not take it, or changes more
     than the layout. ruff reads a program and never runs it; it is an option of the installation (`pip install
     'rlvr_exp[format]'`)."""
     try:
@@ -123,11 +123,11 @@ ANSWER = "Answer with the whole program, imports and helpers included, in one co
 
 @dataclass(frozen=True)
 class CodeInputs:
-    """What a prompt is worded from."""
+    """The data of a prompt."""
 
     instruction: str
     before: str = ""
-    """The program to edit or to repair; empty where the task is to write a new program."""
+    """The program to edit or to repair; empty if the task is to write a new program."""
     given: str = ""
     """A signature, a header or an example that the program has to fit."""
 
@@ -138,7 +138,7 @@ def program_prompt(inputs: CodeInputs) -> str:
 
 
 def statement(inputs: CodeInputs) -> str:
-    """What is wanted, without a word on the form of the answer."""
+    """The instruction and its code, without a word on the form of the answer."""
     parts = [inputs.instruction.strip()]
     if inputs.before:
         parts.append(f"```python\n{inputs.before.strip(chr(10))}\n```")

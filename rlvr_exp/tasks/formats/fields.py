@@ -1,4 +1,4 @@
-"""The fields of a row: one JSON object a line, and what is wrong with one that cannot be read."""
+"""The fields of a row (one JSON object a line), the faults of unreadable ones, and the limits of a candidate."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ Fields = Mapping[str, Any]
 
 
 class Fault(ValueError):
-    """What is wrong with a row: the key, what it holds, what is allowed."""
+    """The fault of a row: the key, its value, the allowed values."""
 
 
 def object_of(line: bytes) -> Fields:
@@ -46,12 +46,12 @@ def text_of(fields: Fields, key: str) -> str:
 
 
 def optional_text(fields: Fields, key: str) -> str | None:
-    """The text of a key; None where it is absent or null. Raises Fault."""
+    """The text of a key; None if it is absent or null. Raises Fault."""
     return text_of(fields, key) if fields.get(key) is not None else None
 
 
 def wrong(where: str, holder: Fields, allowed: str, key: str = "") -> str:
-    """The words of a Fault. `where`: the key as a person finds it, where it is not `key` of the row itself."""
+    """The words of a Fault. `where`: the key as a person finds it, if it is not `key` of the row itself."""
     key = key or where
     return f"{where}: got {short(holder[key])}, allowed {allowed}" if key in holder else f"{where}: missing; {allowed}"
 
@@ -76,7 +76,7 @@ LARGEST = 1e6
 
 @dataclass(frozen=True)
 class Limits:
-    """What one candidate may use. Zero means: the verifier's default."""
+    """Limits of one candidate. Zero stands for the verifier's default."""
 
     cpu_s: float = 0.0
     wall_s: float = 0.0

@@ -16,7 +16,7 @@ class PytestProblem:
     """Further files that the tests need: (relative name, text)."""
     limits: Limits = Limits()
     reference: str = ""
-    """A right solution, where there is one: what it returns as plain data, a candidate must return as plain data."""
+    """A right solution, if there is one. If it returns plain data, a candidate must return plain data too."""
 
 
 class PytestSuite(PythonFormat):

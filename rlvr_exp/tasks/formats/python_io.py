@@ -23,14 +23,14 @@ class Case:
 
 @dataclass(frozen=True)
 class StdinCase:
-    """One run of a program: what it reads on standard input and what it must print."""
+    """One run of a program: its standard input and its expected output."""
 
     stdin: str
     expected_stdout: str
 
 
 def expected_of(case: Case | StdinCase) -> Any:
-    """What a right candidate returns on a case, or prints."""
+    """The expected return value or output of a case."""
     return case.expected if isinstance(case, Case) else case.expected_stdout
 
 
@@ -52,7 +52,7 @@ class PythonProblem:
 
     @property
     def comparison(self) -> tuple[bool, float, float]:
-        """The rules by which values are compared: `strict`, `atol`, `rtol`."""
+        """The rules of comparison: `strict`, `atol`, `rtol`."""
         return self.strict, self.atol, self.rtol
 
 

@@ -1,7 +1,7 @@
 """Rows of a file of candidates: one JSON object a line, read into (id, problem, candidate) by its format.
 
-Owns the list of formats. Whatever a row holds, the result is a Row or a Malformed with the key and what is allowed
-there. Keys that a format does not name are ignored: data sets have their own.
+Owns the list of formats. The result is always a Row, or a Malformed with the key and its allowed values. Keys that a
+format does not name are ignored, since data sets have keys of their own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ def as_program(task: Task) -> tuple[Task, Candidate] | None:
 
 
 def read_row(line: bytes, name: str) -> Row | Malformed:
-    """One line of a file; `name` is one of FORMATS. Never raises for what the line holds."""
+    """One line of a file; `name` is one of FORMATS. Never raises for the content of the line."""
     identity: RowId = None
     try:
         fields = object_of(line)
@@ -90,7 +90,7 @@ class RowDomain(Domain):
 
 
 def fault_of(problem: Any, candidate: Candidate) -> str:
-    """The syntax error, in a line; empty where there is none, or for a problem of a user's own."""
+    """The syntax error, in a line; empty if there is none, or for a problem of a user's own."""
     if candidate.text is None:
         return candidate.fault or "no answer in the text"
     form = format_of(problem)
@@ -98,7 +98,7 @@ def fault_of(problem: Any, candidate: Candidate) -> str:
 
 
 def laid_out(problem: Any, candidate: Candidate) -> str | None:
-    """The candidate in its language's usual layout; None where it has a fault, or no layout that is surely the same:
+    """The candidate in its language's usual layout; None if it has a fault, or no layout that is surely the same:
     the syntax trees are equal, docstrings to the letter, or the actions are."""
     form = format_of(problem)
     if candidate.text is None or form is None or form.fault(problem, candidate.text):

@@ -19,6 +19,7 @@ from rlvr_exp.tasks.completion import before_lone_fence, suite_blocks, unified, 
 from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.suite.shape import bound_names, dotted
 
 _RUNNERS = ("pytest.main", "unittest.main", "sys.exit", "exit", "quit", "os._exit", "os.abort")
 _LINES = 400
@@ -27,7 +28,7 @@ _LINES = 400
 
 @dataclass(frozen=True)
 class Sanitised:
-    """A suite's text and what was changed, in words."""
+    """A suite's text and the changes to it, in words."""
 
     text: str
     changes: tuple[str, ...]
@@ -36,10 +37,10 @@ class Sanitised:
 
 
 def sanitise_tests(text: str, names: Collection[str] = ()) -> Sanitised:
-    """The test file in a model's completion. `names`: what the solution defines, where that is known.
+    """The test file in a model's completion. `names`: the names that the solution defines, if known.
 
-    A definition of one of `names` at the suite's top level is a copy of the solution, which would be tested in its
-    place: it is taken out, and the name imported.
+    A definition of one of `names` at the suite's top level is a copy of the solution. It would be tested in its
+    place, so it is taken out, and the name imported.
     """
     changes: list[str] = []
     code = _code(unified(text).removeprefix("\ufeff"), changes)
@@ -107,17 +108,18 @@ def _parsed(code: str) -> ast.Module | str:
 def _unwanted(tree: ast.Module, names: frozenset[str]) -> Iterator[tuple[ast.stmt, str]]:
     for node in tree.body:
         copies = [name for name in _defined(node) if name in names]
-        if isinstance(node, ast.If) and _is_main(node.test):
+        tested = list(ast.walk(node.test)) if isinstance(node, ast.If) and isinstance(node.test, ast.Compare) else []
+        if any(isinstance(part, ast.Name) and part.id == "__name__" for part in tested):
             yield node, "removed: what runs as a program"
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _dotted(node.value.func) in _RUNNERS:
-            yield node, f"removed: {_dotted(node.value.func)}"
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and dotted(node.value.func) in _RUNNERS:
+            yield node, f"removed: {dotted(node.value.func)}"
         elif copies and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node, f"removed: a copy of {copies[0]}"
 
 
 def _missing_imports(tree: ast.Module, drop: set[ast.stmt], names: frozenset[str]) -> list[str]:
     kept = [node for node in tree.body if node not in drop]
-    bound = {name for node in kept for part in ast.walk(node) for name in _bound(part)}
+    bound = {name for node in kept for part in ast.walk(node) for name in bound_names(part)}
     used = {part.id for node in kept for part in ast.walk(node) if isinstance(part, ast.Name)}
     star = any(
         isinstance(node, ast.ImportFrom) and node.module == "solution" and node.names[0].name == "*" for node in kept
@@ -144,12 +146,6 @@ def _edited(code: str, tree: ast.Module, drop: dict[ast.stmt, str], imports: Seq
     return "\n".join(lines).strip("\n") + "\n"
 
 
-def _is_main(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and "__name__" in {
-        part.id for part in ast.walk(test) if isinstance(part, ast.Name)
-    }
-
-
 def _defined(node: ast.stmt) -> list[str]:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return [node.name]
@@ -157,29 +153,12 @@ def _defined(node: ast.stmt) -> list[str]:
     return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
-def _bound(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        yield node.name
-    elif isinstance(node, ast.alias):
-        yield (node.asname or node.name).partition(".")[0]
-    elif isinstance(node, ast.arg):
-        yield node.arg
-    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        yield node.id
-    elif isinstance(node, ast.ExceptHandler) and node.name:
-        yield node.name
-
-
-def _dotted(node: ast.expr) -> str:
-    return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
-
-
 @dataclass(frozen=True)
 class Validation:
     """Whether a suite can judge.
 
     `sound`: the reference passes it. `empty`: so does a solution that does nothing, or nothing is collected. A suite is
-    of use where it is sound and not empty.
+    of use if it is sound and not empty.
     """
 
     sound: bool
@@ -218,7 +197,12 @@ def validate_many(
         stubs = [stubbed(reference, "raise NotImplementedError"), stubbed(reference, "return None")]
         requests += [Request(problem, Candidate(code)) for code in (reference, *stubs)]
     verdicts = verifier.verify(requests)
-    return [_validation(verdicts[at : at + 3]) for at in range(0, len(verdicts), 3)]
+    found = []
+    for at in range(0, len(verdicts), 3):
+        own, *others = verdicts[at : at + 3]
+        empty = own.total == 0 or any(verdict.outcome == "passed" for verdict in others)
+        found.append(Validation(own.outcome == "passed", empty, own.total, own, tuple(others)))
+    return found
 
 
 def stubbed(reference: str, body: str) -> str:
@@ -231,10 +215,3 @@ def stubbed(reference: str, body: str) -> str:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not node.name.startswith("__"):
             node.body = ast.parse(body).body if body.startswith("raise") else [ast.Return(ast.Constant(None))]
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-
-
-def _validation(verdicts: Sequence[Verdict]) -> Validation:
-    reference, *stubs = verdicts
-    passes_nothing = reference.total == 0
-    empty = passes_nothing or any(verdict.outcome == "passed" for verdict in stubs)
-    return Validation(reference.outcome == "passed", empty, reference.total, reference, tuple(stubs))

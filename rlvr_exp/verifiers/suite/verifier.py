@@ -1,21 +1,26 @@
 """Verifies solutions by pytest suites: real pytest in one sandboxed process, the solution in another, behind a bridge.
 
-A solution is the module `solution`; the suite is `test_solution.py` and what test files and conftest.py the problem
-adds to it. `passed` requires every promised test collected, run to its end and reported as passed by pytest, at least
+A solution is the module `solution`; the suite is `test_solution.py` and the test files and conftest.py that the
+problem adds to it. `passed` requires every promised test collected, run to its end and reported as passed by pytest, at least
 one test, and the session's regular end. The count is of tests, parameters apart;
 rlvr_exp/docs/verifiers.md describes the bridge and skips.
 
-Where a problem has a reference, its own run over the bridge comes first, once: what it returns as plain data a
-candidate must return as plain data, and a suite that the reference does not pass gives no verdicts. Not covered: a
+If a problem has a reference, its own run over the bridge comes first, once: if it returns plain data, a candidate must
+return plain data in the same place, and a suite that the reference does not pass gives no verdicts. Not covered: a
 wrong suite (see `validate`); with `process="shared"` whatever a solution does to the shared interpreter.
+
+A verdict compares the records of the suite's process with the tests that its text promises. A run with missing or
+surplus tests never passes. The buckets' order: a limit, a fault of the suite, a fault in loading the solution, an object
+in place of plain data, then the tests.
 """
 
+import json
 import platform
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
@@ -23,14 +28,13 @@ from typing import Any
 from rlvr_exp.config import verifier as options
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.pool.job_queue import Job, JobLimits
-from rlvr_exp.sandbox.pool.link import packages_digest
-from rlvr_exp.sandbox.pool.pool import Pool
+from rlvr_exp.sandbox.jobs import Cut, Job, JobLimits, JobResult, frames
+from rlvr_exp.sandbox.link import packages_digest
+from rlvr_exp.sandbox.pool import Pool
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.base import Request, Verdict
-from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
+from rlvr_exp.verifiers.engine import BUCKET_OF_END, CachedVerifier, Judgement, VerificationJob
 from rlvr_exp.verifiers.futures import then
-from rlvr_exp.verifiers.suite.judge import Run, judge, read
 from rlvr_exp.verifiers.suite.shape import Shape, Uses, shape_of, uses_of
 
 HARNESS = "rlvr_exp.sandbox.harnesses.pytest.suite"
@@ -39,11 +43,146 @@ _RESULT_KB = 16 * 1024
 """Size limit of all records of a suite together."""
 _PROFILES = 4096
 """References whose runs are cached."""
+LOG = 800
+_BUCKET_OF_LOADING = {"parse": "parse", "exception": "runtime_error", "memory": "memory"}
+_FORGED = (TypeError, ValueError, LookupError, RecursionError)
+"""Exceptions of a record that is none of the harness's."""
+_END_TEXTS = {
+    "cpu": "stopped at its CPU limit after {0.cpu_s:.2f} s",
+    "wall": "stopped at its wall clock limit after {0.wall_s:.1f} s",
+    "memory": "stopped at its memory limit",
+    "output": "wrote more than it may",
+    "lost": "brought its worker down twice",
+}
+
+
+@dataclass
+class Run:
+    """The content of a run's records."""
+
+    result: JobResult
+    collected: list[str] = field(default_factory=list)
+    outcomes: dict[str, tuple[str, str]] = field(default_factory=dict)
+    loading: tuple[str, str] | None = None
+    broken: str = ""
+    fault: str = ""
+    """A fault of the suite itself."""
+    wrong: str = ""
+    profile: dict[str, int] = field(default_factory=dict)
+    decided: tuple[int, int] = (0, 0)
+    """Assertions that the solution's own comparison decided, and all that held."""
+    done: bool = False
+
+
+def read(result: JobResult) -> Run:
+    """The records of one run. A limit may have cut the last record; one that no harness writes is a candidate's or a suite's."""
+    run = Run(result)
+    try:
+        for part in frames(result.records):
+            _take(run, json.loads(part))
+    except Cut:
+        run.done = False
+    except _FORGED:
+        run.done, run.broken = True, run.broken or "it wrote into the records of its judge"
+    return run
+
+
+def judge(shape: Shape, run: Run) -> Verdict:
+    """The verdict on one run."""
+    result = run.result
+    if result.end == "unavailable":
+        return Verdict("no_verdict", log=f"no sandbox worker: {_tail(result.log)}")
+    if run.fault:
+        return Verdict("no_verdict", log=f"the suite's own fault: {run.fault}"[:LOG])
+    names = _counted(shape, run.collected)
+    passed = sum(run.outcomes.get(name, ("", ""))[0] == "passed" for name in names)
+    total = max(len(names), sum(test.counted for test in shape.tests))
+    fault = _fault(shape, run, names, result)
+    own, held = run.decided
+    counts: dict[str, Any] = {"total": total, "seconds": result.cpu_s, "assertions": held, "own_assertions": own}
+    if fault is None:
+        return Verdict("passed", passed=passed, **counts)
+    bucket, log = fault
+    return Verdict("failed", bucket, passed=min(passed, total - 1) if total else 0, log=log[:LOG], **counts)
+
+
+def _fault(shape: Shape, run: Run, names: list[str], result: JobResult) -> tuple[str, str] | None:
+    if result.end != "exit":
+        return BUCKET_OF_END[result.end], _END_TEXTS[result.end].format(result)
+    if not run.done or result.status != 0:
+        how = f"signal {-result.status}" if result.status < 0 else f"exit code {result.status}"
+        text = f"ended before the suite did ({how}); printed: {_tail(result.log)}"
+        return ("memory" if "MemoryError" in text else "runtime_error"), text
+    if run.loading is not None:
+        kind, text = run.loading
+        return _BUCKET_OF_LOADING[kind], f"solution: {text}"
+    if run.wrong:
+        return "wrong_answer", run.wrong
+    if run.broken:
+        return _bucket_of(run.broken, "runtime_error"), run.broken
+    for name in names:
+        outcome, message = run.outcomes.get(name, ("error", "did not run"))
+        if outcome != "passed":
+            text = f"{outcome}: {message}" if outcome != "failed" else message
+            return _bucket_of(message, "wrong_answer" if outcome == "failed" else "runtime_error"), f"{name}: {text}"
+    seen = {_plain(name) for name in run.collected}
+    missing = [test.name for test in shape.tests if test.counted and test.name not in seen]
+    if missing:
+        return "runtime_error", f"not collected: {', '.join(missing[:5])}"
+    return None if names else ("runtime_error", "no test ran")
+
+
+def _counted(shape: Shape, collected: list[str]) -> list[str]:
+    """The collected tests that decide: all but those that the suite's own marks take out."""
+    known = {test.name: test for test in shape.tests}
+    return [name for name in collected if _plain(name) not in known or known[_plain(name)].counted]
+
+
+def _plain(name: str) -> str:
+    return name.partition("[")[0]
+
+
+def _bucket_of(message: str, usual: str) -> str:
+    head = message.lstrip()
+    if "cannot import name" in head or "ModuleNotFoundError" in head or "has no attribute" in head[:200]:
+        return "resolve" if "solution" in head else "runtime_error"
+    if head.startswith("MemoryError"):
+        return "memory"
+    plain = head.startswith(("assert", "AssertionError", "Failed", "ExceptionGroup"))
+    return usual if usual != "wrong_answer" or plain else "runtime_error"
+
+
+def _take(run: Run, record: list[Any]) -> None:
+    kind, *rest = record
+    if kind == "solution":
+        run.loading = (_text(rest[0]) if rest[0] in _BUCKET_OF_LOADING else "exception", _text(rest[1]))
+    elif kind == "collected":
+        run.collected = [*map(_text, rest[0])]
+    elif kind == "test":
+        run.outcomes[_text(rest[0])] = (_text(rest[1]), _text(rest[2]))
+    elif kind == "decided":
+        run.decided = (int(rest[0]), int(rest[1]))
+    elif kind in ("broken", "fault", "wrong"):
+        setattr(run, kind, getattr(run, kind) or _text(rest[0]))
+    elif kind == "profile":
+        run.profile = dict(rest[0])
+    elif kind == "done":
+        run.done = True
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a record holds {type(value).__name__}, allowed text")
+    return value
+
+
+def _tail(log: bytes) -> str:
+    return log[-200:].decode(errors="replace").strip()
 
 
 @dataclass(frozen=True)
 class _Suite:
-    """One suite with its files, its limits and what its text says."""
+    """One suite with its files, its limits and the facts in its text."""
 
     shape: Shape
     uses: Uses
@@ -53,7 +192,7 @@ class _Suite:
 
 
 def suite_tool() -> dict[str, str]:
-    """What verdicts by suites depend on besides their content; nothing where pytest is not installed."""
+    """The tools that verdicts by suites depend on; nothing if pytest is not installed."""
     if find_spec("pytest") is None:
         return {}
     return {
@@ -95,8 +234,12 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
         problem, candidate = request.problem, request.candidate
         if not isinstance(problem, PytestProblem):
             return Verdict("no_verdict", log=f"the pytest verifier takes a PytestProblem, not {type(problem).__name__}")
-        tests, files = _parted(problem)
-        shape = _shape(tests, files)
+        # The suite's own files are never written to disk; its support files are.
+        given = dict(problem.files)
+        tests = {name: text for name, text in given.items() if is_of_the_suite(name)} | {SUITE: problem.tests}
+        files = {name: text for name, text in given.items() if not is_of_the_suite(name)}
+        modules = tuple(name.removesuffix(".py").partition("/")[0] for name in files if name.endswith(".py"))
+        shape = shape_of(tuple(tests.items()), modules)
         if shape.fault or (bad := _bad_name([*tests, *files])):
             return Verdict("no_verdict", log=f"the suite cannot be run: {shape.fault or bad}")
         if candidate.text is None:
@@ -126,7 +269,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
         return then(profile, after)
 
     def _profile(self, suite: _Suite, known_by: bytes, reference: str) -> Future[Run]:
-        """The reference's run, which records what it returns where; once, as long as it is cached."""
+        """The reference's run, which records the kind of value at each place; once, as long as it is cached."""
         with self._lock_profiles:
             known = self._profiles.get(known_by)
             if known is None or (known.done() and not known.result().result.reproducible):
@@ -170,27 +313,13 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
 
 
 def same_program(text: str | None, reference: str) -> bool:
-    """Whether a solution is the reference: what reads one from a completion may drop empty lines at its ends."""
+    """Whether a solution is the reference; a reader of completions may drop empty lines at its ends."""
     return text is not None and text.strip("\n") == reference.strip("\n")
-
-
-def _parted(problem: PytestProblem) -> tuple[dict[str, str], dict[str, str]]:
-    """The suite's own files, which are never written to disk, and its support files."""
-    tests: dict[str, str] = {}
-    files: dict[str, str] = {}
-    for name, text in problem.files:
-        (tests if is_of_the_suite(name) else files)[name] = text
-    return {**tests, SUITE: problem.tests}, files
 
 
 def is_of_the_suite(name: str) -> bool:
     """Whether pytest's defaults take the file as a test file."""
     return name == "conftest.py" or (name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py")))
-
-
-def _shape(tests: dict[str, str], files: dict[str, str]) -> Shape:
-    own = tuple(name.removesuffix(".py").partition("/")[0] for name in files if name.endswith(".py"))
-    return shape_of(tuple(tests.items()), own)
 
 
 def _bad_name(names: list[str]) -> str:

@@ -1,4 +1,10 @@
-"""Wrong solutions that lie over the bridge with ordinary objects: name, solution, suite. None may pass."""
+"""Wrong solutions that attack over the bridge: name, solution, suite. None may pass.
+
+They lie with ordinary objects; attack the bridge itself, the objects that the suite hands over, or state that both
+processes share; or reach into the suite's process by requests in the raw, mocks, outcomes, files and evaluated text.
+`MISPLACED` puts an object where another kind of value is expected, and names a reference, too: it is judged with the
+reference and without.
+"""
 
 # ruff: noqa: E501  programs in one line each
 
@@ -150,4 +156,211 @@ LOADED: list[Row] = [
     ),
 ]
 
-ATTACKS: list[Row] = [*COMPARED, *SUBCLASSES, *CLASSES, *LOADED]
+PEER = "import gc, os, sys, types, json, struct, threading\nP = [o for o in gc.get_objects() if type(o).__name__ == 'Peer'][0]\ndef ask(what, target=None, name='', *args, **kw): return P.request(what, name, target, args, kw)\ndef raw(*m): P._channel.send(list(m))\ndef low(what, target, name='', *args):\n    raw(0, '?', what, target, name, list(args), [], 0)\n    while True:\n        m = P._channel.receive(0)\n        if m[1] != '?': return m[2]\n        P._answer(m)\nclass Coded:\n    def __init__(s, c): s.c = c\n_code = P.values.code\nP.values.code = lambda v, depth=0: v.c if type(v) is Coded else _code(v, depth)\ndef C(module, name): return {'c': [module, name, 1, 0]}\n"
+IN_CLASS = "from solution import f\nclass TestF:\n    CASES = {7: 4821377}\n    def test_a(self): assert f(7) == self.CASES[7]\n    def test_b(self): assert f(8) == 9930417\n"
+CALLBACK = "from solution import f\nEXPECTED = {7: 4821377}\ndef test_a():\n    want = 4821377\n    def cb(x=1): return (want, 9930417)[:0]\n    assert f(7, cb) == want\n    assert f(7, cb) == EXPECTED[7]\n"
+TWICE = "import solution\nfrom solution import f\ndef test_a():\n    solution.f(7)\n    assert f(7) == 4821377 and f(8) == 9930417\n"
+RUN = "import sys\nclass A:\n    def __call__(s, *a): return s\n    def __eq__(s, o): return True\na = A()\nm = sys.modules['test_solution']\nm.f = a\n"
+
+
+def on(name: str, body: str, suite: str = EQUAL, head: str = "") -> Row:
+    """`body`: of f, which has the bridge's end as P."""
+    lines = "".join(f"    {line}\n" for line in body.split("\n"))
+    return name, f"{PEER}{head}def f(*a, **k):\n{lines}", suite
+
+
+def coded_as(name: str, coded: str, suite: str = EQUAL, head: str = "") -> Row:
+    """The answer to the first request for f's result is forged."""
+    return name, f"{PEER}{head}ANSWER = {coded}\nclass Odd: pass\nreal = P.values.code\ndef code(v, depth=0): return ANSWER if type(v) is Odd else real(v, depth)\nP.values.code = code\ndef f(*a, **k): return Odd()\n", suite
+
+
+def described(name: str, change: str, suite: str = EQUAL, head: str = LIAR) -> Row:
+    """The description of a class is forged."""
+    return name, f"{PEER}{head}real = P.objects.describe\nP.objects.describe = lambda number: real(number) | ({change} if real(number)['name'] == 'L' else {{}})\ndef f(*a, **k): return L()\n", suite
+
+
+REQUESTS: list[Row] = [
+    on("interpreter class called", f"import code\ni = ask('call', code.InteractiveInterpreter)\ni.runsource({RUN!r}, 'x', 'exec')\nreturn i.locals['a']"),
+    on("debugger class called", f"import bdb\nb = ask('call', bdb.Bdb)\nb.run({RUN!r}, d)\nreturn d['a']", head="d = {}\n"),
+    on("functions made of code", "c = (lambda: __import__('sys').modules['test_solution'].__dict__.update(f=lambda x: {7: 4821377, 8: 9930417}[x])).__code__\nC = ask('call', types.CodeType, '', c.co_argcount, 0, 0, c.co_nlocals, c.co_stacksize, c.co_flags, c.co_code, c.co_consts[:0] + tuple(c.co_consts), c.co_names, c.co_varnames, c.co_filename, c.co_name, c.co_qualname, 1, c.co_linetable, c.co_exceptiontable)\nask('call', types.FunctionType, '', C, {})()\nreturn 0", TWICE),
+    on("always equal of the library", "import test.support\nreturn ask('call', type(test.support.ALWAYS_EQ))"),
+    on("subclasses of object: tests replaced", "for c in ask('method', object, '__subclasses__'):\n    if c.__name__ == 'TestF':\n        c.test_b = lambda self: None\n        return c.CASES[7]", IN_CLASS),
+    on("subclasses of object: expected read", "for c in ask('method', object, '__subclasses__'):\n    if c.__name__ == 'TestF': return c.CASES.get(a[0], 9930417)", IN_CLASS),
+    on("subclasses of a test case", "import unittest\nfor c in ask('method', unittest.TestCase, '__subclasses__'):\n    if c.__name__ == 'TestF': c.want = lambda s: 0\nreturn 0", "import unittest\nfrom solution import f\nclass TestF(unittest.TestCase):\n    def want(self): return 4821377\n    def test_a(self): self.assertEqual(f(7), self.want())"),
+    on("record channel opened", "import io\nfor fd in (90, 3, 4, 5, 6, 7, 8):\n    try:\n        o = ask('call', io.FileIO, '', fd, 'w')\n        for m in (['test', 'test_solution.py::test_a', 'passed', ''], ['done']):\n            d = json.dumps(m).encode(); o.write(len(d).to_bytes(4, 'big') + d)\n    except Exception: pass\nreturn 0"),
+    on("memory of the suite", "import io\no = ask('call', io.FileIO, '', '/proc/self/mem', 'r+')\nreturn o.fileno()"),
+    on("command in the suite's process", "import subprocess\np = ask('call', subprocess.Popen, '', ['sh', '-c', 'kill -STOP $PPID'])\nreturn p.wait()"),
+    on("thread in the suite's process", "t = ask('call', threading.Thread, '', None, print)\nt.start()\nreturn 0"),
+    on("import by a loader's class", "import importlib.machinery as m\nopen('evil.py', 'w').write(" + repr(RUN) + ")\nl = ask('call', m.SourceFileLoader, '', 'evil', os.path.abspath('evil.py'))\nx = l.load_module('evil')\nreturn 0", EQUAL),
+    on("timer's statement", f"import timeit\nask('call', timeit.Timer, '', {RUN!r}).timeit(1)\nreturn 0", TWICE),
+    on("pickles of the library", "import pickle, io\nclass R:\n    def __reduce__(s): return eval, ('0',)\nu = ask('call', pickle.Unpickler, '', io.BytesIO(pickle.dumps(R())))\nreturn u.load()"),
+    on("attributes of numbers", "out = []\nfor n in range(1, 40):\n    for name in ('__globals__', '__closure__', '__self__', '__func__', '__builtins__', '__class__', '__code__', 'f_back', 'gi_frame', '__wrapped__', 'module', 'obj'):\n        try: out.append(ask_raw(n, name))\n        except BaseException: pass\nreturn next((o['EXPECTED'][7] for o in out if type(o) is dict), 0)", CALLBACK, "def ask_raw(n, name):\n    P._channel.send([0, '?', 'get', {'h': [0, n, 0]}, name, [], [], 0])\n    while True:\n        m = P._channel.receive(0)\n        if m[1] != '?': return P._result(m, '', False)\n        P._answer(m)\n"),
+    on("specials of numbers", "for n in range(1, 30):\n    for s in ('__getattribute__', '__reduce__', '__reduce_ex__', '__init_subclass__', '__setattr__', '__class__', '__subclasshook__'):\n        try: return ask('special', a[1], s, 'x')\n        except AttributeError: pass\nreturn 0", CALLBACK),
+    on("callback's globals", "return a[1].__globals__['EXPECTED'][7]", CALLBACK),
+    on("callback's closure", "return a[1].__closure__[0].cell_contents", CALLBACK),
+    on("callback's constants", "return a[1].__code__.co_consts[1]", CALLBACK),
+    on("callback's code replaced", "c = a[1].__code__.replace(co_name='x')\nreturn c.co_consts", CALLBACK),
+    on("callback's builtins", "return a[1].__builtins__['globals']()", CALLBACK),
+    on("callback's owner", "return a[1].__self__.want", "from solution import f\nclass H:\n    __secret = 4821377\n    want = 4821377\n    def cb(self): return None\ndef test_a(): assert f(7, H().cb) == H.want"),
+    on("callback's function", "return a[1].__func__.__globals__", CALLBACK),
+    on("attrgetter in the suite's process", "import operator\ng = ask('call', operator.attrgetter, '', '__globals__')\nreturn g(a[1])['EXPECTED'][7]", CALLBACK),
+    on("itemgetter and closure", "import operator\ng = ask('call', operator.attrgetter, '', '__closure__')\nreturn ask('call', operator.attrgetter, '', 'cell_contents')(g(a[1])[0])", CALLBACK),
+    on("methodcaller", "import operator\nreturn ask('call', operator.methodcaller, '', '__getattribute__', '__globals__')(a[1])['EXPECTED'][7]", CALLBACK),
+    on("map with attrgetter", "import operator\nreturn list(ask('call', map, '', operator.attrgetter('__globals__'), [a[1]]))[0]['EXPECTED'][7]", CALLBACK),
+    on("partial of getattr", "import functools\nreturn ask('call', functools.partial, '', getattr, a[1], '__globals__')()['EXPECTED'][7]", CALLBACK),
+    on("property's getter", "return ask('call', property, '', lambda s: 0)", CALLBACK),
+    on("super and type", "t = ask('call', type, '', a[1])\nreturn ask('call', type, '', 'X', (), {'__eq__': str})('z')", CALLBACK),
+    on("class with equal made in the suite's process", "return ask('call', ask('call', type, '', 'X', (str,), {'__eq__': str}), '', 'z')"),
+    on("derive", "return ask('derive', None, 'X', [object], [], 'test_solution')"),
+    on("eval", "return ask('eval', None, '', '4821377')"),
+    on("describe of what is none", "out = []\nfor n in [*range(-3, 60), 'x', None, [1], 10 ** 30]:\n    try: out.append(ask('describe', None, n))\n    except BaseException: pass\nreturn next((d['members'] for d in out if d['members']), 0)"),
+    on("spawn of a suite's function", "ask('spawn', a[1], 5)\nreturn 0", CALLBACK),
+    on("settle of a token", "for n in range(50): ask('settle', None, n, True, 5)\nreturn 0", "import asyncio\n" + EQUAL),
+    on("set on a callback", "a[1].__code__ = (lambda: 0).__code__\nreturn 0", CALLBACK),
+    on("set on a test's function", "ask('set', a[1], '__defaults__', (5,))\nask('set', a[1], '__globals__', {})\nreturn 0", CALLBACK),
+    on("released numbers", "for n in range(1, 200): P._released.append([n, 10 ** 6])\nreturn 0", CALLBACK),
+    on("isinstance with a hostile class", "return ask('isinstance', L, '', a[1])", CALLBACK, LIAR),
+    on("dir of a callback", "return ask('dir', a[1])", CALLBACK),
+    on("hostile names", "for n in ('', ' ', '__', 'a.b', '@', '@class', chr(0xD800), None, 5, [], {}):\n    try: ask('get', a[1], n)\n    except BaseException: pass\nreturn 0", CALLBACK),
+]
+
+FORGED: list[Row] = [
+    coded_as("own number of the suite's", "{'h': [0, 1, 0]}"),
+    coded_as("number never given", "{'h': [0, 999, 0]}"),
+    coded_as("class of the library", "{'c': ['os', '_wrap_close', 1, 9]}"),
+    coded_as("class called into being", "{'v': ['collections.defaultdict', {'c': ['subprocess', 'Popen', 1, 9]}, {'d': []}]}"),
+    coded_as("enumeration of a plain class", "{'m': [1, P.objects.number_of(Odd0), 'A', 'z']}", EQUAL, "class Odd0: pass\nreal0 = P.objects.describe\nP.objects.describe = lambda n: real0(n) | ({'own': True, 'bases': [str], 'members': [('__eq__', str)]} if real0(n)['name'] == 'Odd0' else {})\n"),
+    coded_as("enumeration of an exception", "{'m': [1, P.objects.number_of(Odd0), 'A', 'z']}", EQUAL, "class Odd0: pass\nreal0 = P.objects.describe\nP.objects.describe = lambda n: real0(n) | ({'own': True, 'bases': [Exception], 'members': [('__eq__', str), ('__hash__', str)]} if real0(n)['name'] == 'Odd0' else {})\n"),
+    coded_as("enumeration of an interpreter", "{'m': [1, P.objects.number_of(Odd0), 'A', 'z']}", EQUAL, "import code\nclass Odd0: pass\nreal0 = P.objects.describe\nP.objects.describe = lambda n: real0(n) | ({'own': True, 'bases': [code.InteractiveInterpreter], 'members': [('__eq__', bool), ('__bool__', str)]} if real0(n)['name'] == 'Odd0' else {})\n"),
+    coded_as("exception with a class's effect", "{'x': [{'c': ['subprocess', 'Popen', 1, 9]}, ['ls'], {'d': []}, None, [1, 0]]}"),
+    coded_as("pytest's outcome as a class", "{'c': ['_pytest.outcomes', 'Skipped', 1, 9]}"),
+    coded_as("mock's ANY", "{'c': ['unittest.mock', '_ANY', 1, 9]}"),
+    coded_as("nothing known", "{'q': 1}"),
+    coded_as("two tags", "{'h': [1, 1, 1], 'c': []}"),
+    coded_as("surrogates out of range", "{'u': [10 ** 9]}"),
+    coded_as("huge hexadecimal", "{'i': '0x' + 'f' * 10 ** 7}"),
+    coded_as("deep nesting", "deep", EQUAL, "deep = 1\nfor _ in range(900): deep = [deep]\n"),
+    coded_as("unhashable key", "{'d': [[[], 1]]}"),
+    coded_as("colliding keys", "{'d': [[k * (2 ** 61 - 1), 0] for k in range(20000)]}"),
+    coded_as("array of objects as bytes", "{'a': ['array', '|O', [1], {'v': ['builtins.bytes', 'zzz']}]}"),
+    coded_as("array of no end", "{'a': ['array', '<f8', [1 << 40], {'v': ['builtins.bytes', '']}]}"),
+    coded_as("array of liars", "{'a': ['array', None, [1], [{'h': [1, 1, P.objects.number_of(L)]}]]}", EQUAL, LIAR),
+    coded_as("annotation that is evaluated", "{'y': ['forward', '__import__(\"os\")._exit(0)']}"),
+    coded_as("annotation of any class", "{'y': ['alias', 'Annotated', [1, 2]]}"),
+    coded_as("pattern that runs away", "{'v': ['re.Pattern', '(a' + '?' * 1 + ')' * 1, 10 ** 9]}"),
+    coded_as("namespace with an equal", "{'v': ['types.SimpleNamespace', {'d': [['__eq__', 1], ['x', 2]]}]}"),
+    coded_as("single that is none", "{'s': 'NotImplemented'}", "from solution import f\ndef test_a(): assert f(7) is None"),
+    coded_as("field with a hostile name", "{'F': [['name', 5], ['default', 6]]}"),
+    coded_as("library's function", "{'r': 'os:_exit'}"),
+    coded_as("index of liars", "{'a': ['index', [1], [None], 'object']}"),
+    described("method named __eq__", "{'methods': ['__eq__', '__ne__', '__lt__', '__class__']}"),
+    described("methods of every kind", "{'methods': ['__eq__', '__getattribute__', '__instancecheck__', '__mro__'], 'dunders': []}"),
+    described("named like the suite's class", "{'name': 'Stack'}", WITH_CLASS, LIAR + HONEST_STACK + "class g: pass\n"),
+    described("a library's own", "{'own': False, 'module': 'builtins', 'qualname': 'int'}"),
+    described("bases of the library", "{'bases': [int, str]}"),
+    described("base that is always equal", "{'bases': [type(__import__('test.support').support.ALWAYS_EQ)]}"),
+    described("base that is equal, and an exception", "{'bases': [Exception, type(__import__('test.support').support.ALWAYS_EQ)]}"),
+    described("no description", "{'name': None, 'dunders': None}"),
+    described("module of the suite", "{'module': 'test_solution', 'shadow': int}"),
+    described("members with values", "{'members': [('A', 4821377)], 'bases': [__import__('enum').Enum]}"),
+]
+
+LINE: list[Row] = [
+    on("end before the answer", "raw(0, '=', 0, 0)\nos._exit(0)"),
+    on("end", "os._exit(0)"),
+    on("killed", "os.kill(os.getpid(), 9)"),
+    on("parent killed", "for p in (os.getppid(), 0, -1):\n    try: os.kill(p, 9)\n    except OSError: pass\nreturn 0"),
+    on("all processes stopped", "import signal\nfor p in range(1, 400):\n    if p != os.getpid():\n        try: os.kill(p, signal.SIGTERM)\n        except OSError: pass\nreturn 0"),
+    on("descriptors closed", "os.closerange(3, 200)\nreturn 0"),
+    on("records forged on every descriptor", "for fd in range(3, 100):\n    try:\n        for m in (['test', 'test_solution.py::test_a', 'passed', ''], ['test', 'test_solution.py::test_b', 'passed', ''], ['done']):\n            d = json.dumps(m).encode(); os.write(fd, len(d).to_bytes(4, 'big') + d)\n    except OSError: pass\nreturn 0"),
+    on("garbage", "P._channel._socket.sendall(b'\\xff' * 100)\nreturn 0"),
+    on("huge length", "P._channel._socket.sendall((1 << 31).to_bytes(4, 'big'))\nreturn 0"),
+    on("truncated", "P._channel._socket.sendall(b'\\0\\0\\0\\x10abc')\nos._exit(0)"),
+    on("deep message", "d = b'[' * 100000\nP._channel._socket.sendall(len(d).to_bytes(4, 'big') + d)\nreturn 0"),
+    on("digits without end", "d = b'[0,\"=\",' + b'9' * 5000 + b',0]'\nP._channel._socket.sendall(len(d).to_bytes(4, 'big') + d)\nreturn 0"),
+    on("no numbers", "d = b'[0,\"=\",NaN,0]'\nP._channel._socket.sendall(len(d).to_bytes(4, 'big') + d)\nreturn 0"),
+    on("answers in advance", "for _ in range(50): raw(0, '=', 0, 0)\nreturn 0"),
+    on("conversations without end", "for n in range(3, 3000): raw(n, '?', 'dir', None, '', [], [], 0)\nreturn 0"),
+    on("requests without end", "def again(): return ask('call', a[1])\nfor _ in range(10 ** 6): again()", CALLBACK),
+    on("an answer of another kind", "raw(0, '!', 5, 0)\nreturn 0"),
+    on("an answer that is an outcome", "raw(0, '!', {'x': [{'c': ['_pytest.outcomes', 'Exit', 1, 1]}, ['x'], {'d': []}, None, [1, 0]]}, 0)\nreturn 0"),
+    on("news of all kinds", "raw(0, '=', 0, [[[1, [5]], [2, {'d': []}]], [[1, 5]], [['random', 99, 5]]])\nreturn 0"),
+    on("news of a patch", "raw(0, '=', 0, [[], [], [['patch', 'builtins', '', 'len', 5]]])\nreturn 0"),
+    on("news of environment", "raw(0, '=', 0, [[], [], [['environ', {'PYTEST_ADDOPTS': '--co'}], ['folder', '/'], ['levels', {'': 0}], ['record', 5]]])\nreturn 0"),
+    on("news of an odd kind", "raw(0, '=', 0, [[], [], [['__class__', 1]]])\nreturn 0"),
+    on("frames of the server", "g = sys._getframe()\nwhile g:\n    if 'message' in g.f_locals: P._channel.send([0, '=', 0, 0]); return 0\n    g = g.f_back"),
+    on("later answers", "def later():\n    while True: raw(0, '=', 4821376, 0)\nthreading.Thread(target=later, daemon=True).start()\nreturn 0"),
+    on("fork answers", "if os.fork() == 0: return 4821376\nreturn 0"),
+    on("limits lowered", "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))\ntry: resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (0, 0))\nexcept Exception: pass\nreturn 0"),
+    on("sleeps", "import time\ntime.sleep(10 ** 6)"),
+    on("spins", "while True: pass"),
+    on("eats memory", "x = bytearray(1 << 40)"),
+    on("giant output", "while True: print('x' * 10 ** 6)"),
+    on("giant answer", "return 'x' * (1 << 27)"),
+    on("many objects", "return [object() for _ in range(10 ** 6)]"),
+]
+
+BY_CLASS = IN_CLASS.replace('{7: 4821377}', '{7: 4821377, 8: 9930417}').replace('== 9930417', '== self.CASES[8]')
+
+LOW: list[Row] = [
+    on("interpreter's handle", f"i = low('call', C('code', 'InteractiveInterpreter'))\nlow('method', i, 'runsource', {RUN!r}, 'x', 'exec')\nlow('method', i, 'runsource', 'locals().update(a=a)', 'x', 'exec')\nreturn Coded(dict((k if isinstance(k, str) else '', v) for k, v in (low('get', i, 'locals')['@'][-1]['d']))['a'])"),
+    on("debugger's handle", f"b = low('call', C('bdb', 'Bdb'))\nlow('method', b, 'run', {RUN!r})\nreturn 0", TWICE),
+    on("instance of an always equal class", "return Coded(low('call', C('test.support', '_ALWAYS_EQ')))"),
+    on("tests replaced", "got = low('method', C('builtins', 'object'), '__subclasses__')\nfor k in (got['@'][-1] if type(got) is dict and '@' in got else got):\n    if 'k' in k and low('describe', None, k['k'][1])['d'][0][1] == 'TestF':\n        low('set', k, 'CASES', {'d': [[7, 0], [8, 0]]})\nreturn 0", BY_CLASS),
+    on("expected values read", "got = low('method', C('builtins', 'object'), '__subclasses__')\nfor k in (got['@'][-1] if type(got) is dict and '@' in got else got):\n    if 'k' in k and low('describe', None, k['k'][1])['d'][0][1] == 'TestF' and not known: known.update(low('get', k, 'CASES')['@'][-1]['d'])\nreturn known[a[0]]", BY_CLASS, "known = {}\n"),
+    on("loader's handle", f"open('evil.py', 'w').write({RUN!r})\nl = low('call', C('importlib._bootstrap_external', 'SourceFileLoader'), '', 'evil', os.path.abspath('evil.py'))\nlow('method', l, 'load_module', 'evil')\nreturn 0", TWICE),
+    on("attrgetter's handle", "g = low('call', C('operator', 'attrgetter'), '', '__closure__')\ncell = low('call', g, '', P.values.code(a[1]))['v'][1]\nh = low('call', C('operator', 'attrgetter'), '', 'cell_contents')\nreturn low('call', h, '', cell)", CALLBACK.replace("return (want, 9930417)[:0]", "return want")),
+    on("globals by attrgetter", "g = low('call', C('operator', 'attrgetter'), '', '__globals__')\nd = low('call', g, '', P.values.code(a[1]))\nreturn dict((k, v) for k, v in d['@'][-1]['d'] if type(k) is str)['EXPECTED']['d'][0][1]", CALLBACK),
+    on("methodcaller's handle", "m = low('call', C('operator', 'methodcaller'), '', '__setattr__', 'f', Z)\nreturn 0", TWICE, "Z = 0\n"),
+    on("class that is equal by a class", "X = low('call', C('builtins', 'type'), '', 'X', {'v': ['builtins.tuple', C('builtins', 'object')]}, {'d': [['__eq__', C('builtins', 'str')]]})\nreturn Coded(low('call', X))"),
+    on("mock's matcher replaced", "m = a[1]\nm.save(0)\nm.save._call_matcher = lambda c: 0\nreturn 0", "from unittest.mock import Mock\nfrom solution import f\ndef test_a():\n    m = Mock()\n    f(7, m)\n    m.save.assert_called_once_with(4821377)"),
+    on("mock's count set", "m = a[1]\nm.save(1)\nm.save(2)\nm.save._mock_call_count = 1\nreturn 0", "from unittest.mock import Mock\nfrom solution import f\ndef test_a():\n    m = Mock()\n    f(7, m)\n    assert m.save.call_count == 1"),
+    on("mock's wants asked", "m = a[1]\nreturn m.save._mock_return_value", "from unittest.mock import Mock\nfrom solution import f\ndef test_a():\n    m = Mock()\n    m.save.return_value = 4821377\n    assert f(7, m) == 4821377\n    assert m.save.called"),
+    on("mock reset", "m = a[1]\nm.delete('x')\nm.reset_mock()\nm.delete.reset_mock()\nreturn 0", "from unittest.mock import Mock\nfrom solution import f\ndef test_a():\n    m = Mock()\n    f(7, m)\n    m.delete.assert_not_called()"),
+    on("mock's assertion replaced", "a[1].save.assert_called_once_with = lambda *b, **k: None\nreturn 0", "from unittest.mock import Mock\nfrom solution import f\ndef test_a():\n    m = Mock()\n    f(7, m)\n    m.save.assert_called_once_with(4821377)"),
+    on("request handed over", "return a[1].node.callspec.params['want']", "import pytest\nfrom solution import f\n@pytest.mark.parametrize('want', [4821377])\ndef test_a(request, want): assert f(7, request) == want"),
+    on("monkeypatch handed over", "import json\na[1].setattr('builtins.sum', lambda x: 4821377)\nreturn [4821376]", "from solution import f\ndef test_a(monkeypatch): assert sum(f(7, monkeypatch)) == 4821377"),
+    on("outcome raised", "import pytest\npytest.skip('no')", EQUAL),
+    on("outcome raised in a fixture", "import pytest\npytest.xfail('no')", "import pytest\nfrom solution import f\n@pytest.fixture\ndef v(): return f(7)\ndef test_a(v): assert v == 4821377"),
+    on("SkipTest", "import unittest\nraise unittest.SkipTest('no')", EQUAL),
+    on("exit", "raise SystemExit(0)", EQUAL),
+    on("interrupt", "raise KeyboardInterrupt", EQUAL),
+    on("generator's exit", "raise GeneratorExit", EQUAL),
+    on("stop of an iteration", "raise StopIteration", "from solution import f\ndef gen():\n    for n in (7, 8): yield f(n)\ndef test_a(): assert [x for x in map(f, [7])] == [4821377]"),
+    on("predicate of the answer", "class Answer(str):\n    def __eq__(s, o): return hash(o) % 7 == 3\nreturn Answer('x')", EQUAL),
+    on("conftest planted", "for n in ('conftest.py', 'pytest.ini', 'numpy.py', 'json.py', 'usercustomize.py', 'sitecustomize.py', 'test_solution.py', 'solution.py', 'decimal.py', 'helper.py'):\n    open(n, 'w').write('import os; os._exit(0)')\nreturn 0", "from solution import f\ndef test_a():\n    f(1)\n    import json, decimal, statistics, colorsys\n    assert f(7) == 4821377"),
+    on("module planted for a late import", "open('colorsys.py', 'w').write('def rgb_to_hsv(*a): return 0')\nopen('wave.py', 'w').write('class A:\\n    __eq__ = lambda s, o: True\\nX = A()')\nreturn 0", "from solution import f\ndef test_a():\n    f(1)\n    import wave\n    assert getattr(wave, 'X', 1) == f(7) + 5"),
+    on("temporary names linked", "import tempfile\nd = tempfile.gettempdir()\nfor n in os.listdir(d):\n    p = os.path.join(d, n)\n    if n.startswith('want'): return int(open(p).read())\nreturn 0", "import tempfile, os\nfrom solution import f\ndef test_a():\n    got = f(7)\n    with tempfile.NamedTemporaryFile('w', prefix='want') as t: t.write('4821377')\n    assert got == 4821377"),
+    on("a pipe in place of a file", "os.mkfifo(a[1]); return 0", "from solution import f\ndef test_a(tmp_path):\n    f(7, str(tmp_path / 'o'))\n    assert (tmp_path / 'o').read_text() == 'x'"),
+    on("evaluated text", "return '__import__(\"sys\").modules[\"test_solution\"].__dict__.update(WANT=0) or 0'", "from solution import f\nWANT = 4821377\ndef test_a(): assert eval(f(7)) == WANT"),
+    on("executed text", "return 'WANT = 0; got = 0'", "from solution import f\nWANT = 4821377\ndef test_a():\n    ns = {}\n    exec(f(7), ns)\n    assert ns['got'] == WANT"),
+    on("evaluated by another name", "return '__import__(\"sys\").modules[\"test_solution\"].__dict__.update(WANT=0) or 0'", "import builtins\nfrom solution import f\nWANT = 4821377\nrun = eval\ndef test_a():\n    got = run(f(7))\n    assert got == WANT"),
+    on("evaluated by builtins", "return '__import__(\"sys\").modules[\"test_solution\"].__dict__.update(WANT=0) or 0'", "import builtins\nfrom solution import f\nWANT = 4821377\ndef test_a():\n    got = builtins.eval(f(7))\n    assert got == WANT"),
+    on("compiled and executed", "return '__import__(\"sys\").modules[\"test_solution\"].__dict__.update(WANT=0)\\nGOT = 0'", "from solution import f\nimport types\nWANT = 4821377\ndef test_a():\n    m = types.ModuleType('m')\n    exec(compile(f(7), 'm', 'exec'), m.__dict__)\n    assert m.GOT == WANT"),
+    on("unpickled", "import pickle\nclass R:\n    def __reduce__(s): return eval, (\"__import__('sys').modules['test_solution'].__dict__.update(WANT=None)\",)\nreturn pickle.dumps(R())", "import pickle\nfrom solution import f\nWANT = 4821377\ndef test_a():\n    got = pickle.loads(f(7))\n    assert got == WANT"),
+    on("callback raises assertion", "try: a[1]()\nexcept AssertionError: pass\nreturn 0", "from solution import f\ndef test_a():\n    def check(): assert f(8, int) == 5\n    assert f(7, check) == 0"),
+]
+
+SAID = "from solution import f\ndef test_a(): assert f('x').startswith('abc') and f('x').endswith('z')"
+TEXT = "def f(x): return 'abcz'"
+
+MISPLACED: list[tuple[str, str, str, str]] = [
+    ("class under function's name", "class L:\n    def __init__(s,*a): pass\n    def startswith(s,*a): return True\n    endswith=startswith\ng = L\nL.__name__='g'\nf = g", SAID, TEXT),
+    ('class with __new__', 'class L:\n    def startswith(s,*a): return True\n    endswith=startswith\nclass f:\n    def __new__(c,*a): return L()', SAID, TEXT),
+    ('class as result', 'class L:\n    @staticmethod\n    def startswith(*a): return True\n    endswith=startswith\ndef f(x): return L', SAID, TEXT),
+    ('enum member', 'import enum\nclass L(enum.Enum):\n    A=1\n    def startswith(s,*a): return True\n    endswith=startswith\ndef f(x): return L.A', SAID, TEXT),
+    ('str enum member', "import enum\nclass L(str,enum.Enum):\n    A='q'\n    def startswith(s,*a): return True\n    endswith=startswith\ndef f(x): return L.A", SAID, TEXT),
+    ('namespace', 'import types\ndef f(x): return types.SimpleNamespace(startswith=lambda *a: True, endswith=lambda *a: True)', SAID, TEXT),
+    ('exception', 'class L(Exception):\n    def startswith(s,*a): return True\n    endswith=startswith\ndef f(x): return L()', SAID, TEXT),
+    ('module', "import types\nM=types.ModuleType('m')\nM.startswith=lambda *a: True\nM.endswith=M.startswith\ndef f(x): return M", SAID, TEXT),
+    ('str subclass', "class L(str):\n    def startswith(s,*a): return True\n    endswith=startswith\ndef f(x): return L('q')", SAID, TEXT),
+    ('mock', 'from unittest.mock import MagicMock\ndef f(x): return MagicMock()', SAID, TEXT),
+    ('partial', 'import functools\nclass P(functools.partial):\n    def startswith(s,*a): return True\n    endswith=startswith\ndef f(x): return P(int)', SAID, TEXT),
+    ('alias of make', 'class L:\n    def __eq__(s,o): return True\ndef make(x=0): return L()\nf = make', 'from solution import make, f\ndef test_a():\n    make()\n    assert f(7) == 4821377', 'class K:\n    pass\ndef make(): return K()\ndef f(x): return 4821377'),
+    ('class alias', 'class K:\n    def __init__(s,*a): pass\n    def __eq__(s,o): return True\nf = K', 'from solution import K, f\ndef test_a():\n    assert isinstance(K(), K)\n    assert f(7) == 4821377', 'class K:\n    pass\ndef f(x): return 4821377'),
+    ('same object', 'class L:\n    val=0\n    def __eq__(s,o): return True\nL.val=L()\nX=L()\ndef make(): return X\ndef f(x): return X', 'from solution import make, f\ndef test_a():\n    assert make().val is not None\n    assert f(7).val == 4821377', 'class K:\n    def __init__(s, v): s.val=v\ndef make(): return K(K(2))\ndef f(x): return K(4821377)'),
+    ("exception's parts", 'class L:\n    def __eq__(s,o): return True\nclass K: pass\ndef f(x):\n    if x==1: return K()\n    raise ValueError(L())', "import pytest\nfrom solution import f\ndef test_a():\n    f(1)\n    with pytest.raises(ValueError) as e: f(2)\n    assert e.value.args == ('bad',)", "class K: pass\ndef f(x):\n    if x==1: return K()\n    raise ValueError('bad')"),
+    ('file loaded', 'def f(x):\n    open(\'<m>.py\',\'w\').write(\'import sys\\nsys.modules["test_solution"].EXPECTED=0\')\n    return 0', "import importlib.util, os\nfrom solution import f\nEXPECTED=5\ndef test_a():\n    f(1)\n    for n in os.listdir('.'):\n        if n.endswith('.py') and not n.startswith(('test','sol')):\n            spec=importlib.util.spec_from_file_location('m', n)\n            m=importlib.util.module_from_spec(spec)\n            spec.loader.exec_module(m)\n    assert f(2)==EXPECTED", 'def f(x): return 5'),
+]
+
+ATTACKS = [*COMPARED, *SUBCLASSES, *CLASSES, *LOADED, *REQUESTS, *FORGED, *LINE, *LOW]

@@ -6,7 +6,11 @@ Both are written against `double`, whose suite uses the means of real suites.
 
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
+
+import yaml
 
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
@@ -90,3 +94,26 @@ def in_call(attack: str) -> str:
     """A wrong solution that attacks when it is called, in the middle of a test."""
     body = textwrap.indent(textwrap.dedent(attack).strip(), "    ")
     return f"def double(x):\n{body}\n    return 0\n"
+
+
+Honest = tuple[str, str, str, dict[str, str]]
+"""Name, solution, suite, files."""
+
+
+def table(name: str) -> dict[str, list[dict[str, Any]]]:
+    """The rows of NAME.yaml, by their kind."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(Path(__file__).with_name(f"{name}.yaml").read_bytes(), loader)
+
+
+def solution_of(row: dict[str, Any]) -> str:
+    """A row's program: complete, an attack on `double`, or lines before a right `double`."""
+    if "solution" in row:
+        return row["solution"]
+    if "before" in row:
+        return row["before"] + "\n" + RIGHT
+    return in_call(row["in_call"]) if "in_call" in row else at_import(row["at_import"])
+
+
+def of_row(row: dict[str, Any]) -> Honest:
+    return row["name"], solution_of(row), row.get("suite", SUITE), row.get("files", {})

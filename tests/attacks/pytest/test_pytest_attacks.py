@@ -1,17 +1,18 @@
 """Attacks on a suite's run: none passes, none stays without a verdict. One attack each, ids by class."""
 
 import pytest
-from attack_tables import OF_THE_CLASS
-from suite_arena import COMPARING, RIGHT, SUITE, judge, judge_all, make
-from suite_attacks import GRADER, LEARNING
+from suite_arena import COMPARING, RIGHT, SUITE, judge, judge_all, make, of_row, solution_of, table
 from thinning import thinned
 
+OF_THE_CLASS, OWN = table("attacks"), table("suite_attacks")
 ROWS = [
-    (f"{name}: {mechanism}", code, COMPARING if name == "equality" else SUITE)
+    (f"{name}: {row['name']}", solution_of(row), COMPARING if name == "equality" else SUITE)
     for name, rows in OF_THE_CLASS.items()
-    for mechanism, code in rows
+    for row in rows
 ]
-ROWS += [(f"{number} {name}", code, suite) for number, (name, code, suite) in enumerate((*LEARNING, *GRADER))]
+for number, row in enumerate((*OWN["learning"], *OWN["grader"])):
+    name, code, suite, _ = of_row(row)
+    ROWS.append((f"{number} {name}", code, suite))
 ROWS = thinned(ROWS)
 
 
@@ -57,4 +58,4 @@ def test_an_honest_solution_passes_after_all_of_them(verifier, verdicts):
 
 @pytest.mark.parametrize("name", OF_THE_CLASS)
 def test_every_class_has_three_mechanisms(name):
-    assert len({code for _, code in OF_THE_CLASS[name]}) >= 3
+    assert len({solution_of(row) for row in OF_THE_CLASS[name]}) >= 3

@@ -4,15 +4,14 @@ there are ways to look at a solution."""
 from importlib.util import find_spec
 
 import pytest
-from control_tables import SOLUTIONS, SUITES
-from honest_tables import HONEST, PACKAGES
-from suite_arena import judge, judge_all, make
+from suite_arena import judge, judge_all, make, of_row, table
 from thinning import thinned
 
 BY_REFERENCE = {"matrix", "string proxies"}
 """Their classes compare with plain data by their own methods, and nothing in their suites but a reference shows that
 they are classes."""
-ROWS = [*SOLUTIONS, *SUITES, *HONEST]
+TABLE = table("honest")
+ROWS = [of_row(row) for row in (*TABLE["solutions"], *TABLE["suites"], *TABLE["programs"])]
 ROWS = thinned(row for row in ROWS if row[0] not in BY_REFERENCE) + [row for row in ROWS if row[0] in BY_REFERENCE]
 ALL = [pytest.param(at, id=row[0]) for at, row in enumerate(ROWS)]
 
@@ -42,8 +41,9 @@ def test_what_only_a_reference_says(verifier, verdicts, name):
     assert judge_all(verifier, [(code + "\n# another", suite, files)], code)[0].outcome == "passed"
 
 
-@pytest.mark.parametrize(("name", "code", "suite"), [pytest.param(*row, id=row[0]) for row in thinned(PACKAGES)])
-def test_package_that_the_solution_alone_imports(name, code, suite):
+@pytest.mark.parametrize("row", [pytest.param(row, id=row["name"]) for row in thinned(TABLE["packages"])])
+def test_package_that_the_solution_alone_imports(row):
+    name, code, suite, _ = of_row(row)
     if find_spec(name) is None:
         pytest.skip(f"{name} is not installed")
     with make(memory_mb=8192, cpu_s=60.0, wall_s=300.0) as verifier:

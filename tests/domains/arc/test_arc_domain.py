@@ -1,13 +1,18 @@
+"""The ARC domain: splits, prompts with shots, fingerprints, and the check of data before a run."""
+
 import dataclasses
+import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from arc_samples import many, simple, write_folder, write_rows, write_two_files
+from makers import made
 
 import rlvr_exp
-from rlvr_exp.core.errors import InputError
+from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.domains.arc import prompt, puzzle
 from rlvr_exp.domains.arc.prompt import Wording, read
 from rlvr_exp.domains.arc.tasks import Arc, pairs
@@ -211,3 +216,35 @@ def test_the_row_of_the_page_has_a_gold_that_solves_it(tmp_path: Path) -> None:
     names: dict[str, Any] = {}
     exec(task.gold, names)
     assert task.id == "flip" and all(names["solve"](*case.args) == case.expected for case in task.problem.cases)
+
+
+def test_what_is_there_is_counted(tmp_path: Path) -> None:
+    given = list(many(30).items())
+    write_folder(tmp_path / "data" / "training", dict(given[:20]))
+    write_folder(tmp_path / "data" / "evaluation", dict(given[20:]))
+    text, counts = made(tmp_path, "arc_check", f"prepare.path={tmp_path}/data")
+    lines = text.splitlines()
+    assert "tasks: 30 in 2 families" in lines and "pairs: 30 train, 30 test" in lines
+    assert "splits: train=18 dev=2 test=10" in lines and counts == {"tasks/train": 18, "tasks/dev": 2, "tasks/test": 10}
+    assert "largest grid: 2 rows, 5 columns" in lines
+    assert lines[-1] == "prompts that do not read back: 0"
+
+
+def test_faults_are_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"train": [], "test": 3}))
+    with pytest.raises(InputError) as found:
+        made(tmp_path, "arc_check", f"prepare.path={tmp_path}")
+    assert "a.json, train: no pairs" in str(found.value) and "a.json, test: no pairs" in str(found.value)
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda text: text.replace("0", "9", 40), lambda text: text[:20], lambda text: "P\n"]
+)
+def test_a_prompt_that_loses_its_puzzle_stops_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[str], str]
+) -> None:
+    write_folder(tmp_path / "data", many(3))
+    write = prompt.write
+    monkeypatch.setattr(prompt, "write", lambda puzzle, options: damage(write(puzzle, options)))
+    with pytest.raises(GuardStop, match="do not read back: 3\n"):
+        made(tmp_path, "arc_check", f"prepare.path={tmp_path}/data")

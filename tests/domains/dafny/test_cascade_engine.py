@@ -25,7 +25,7 @@ def test_both_roles_are_sampled_by_the_given_engine() -> None:
     model = Model(embedded="tiny_dafny", dtype="float32", chat_template="never", max_completion_tokens=112)
     stages = TwoStage(DafnyDomain(role="writer"), DafnyDomain(role="annotator"))
     asks = tasks_of_domain(stages.writer.splits()["test"][:2], stages.writer)
-    roles, engine = dict.fromkeys(ROLES, load_policy(model, 0)), Counting(drafts=0)
+    roles, engine = dict.fromkeys(ROLES, load_policy(model, 0)), Counting()
     solver = CascadeEngine(roles, Infer(verify=False), dict.fromkeys(ROLES, model), None, stages, 0, engine)
     assert len(list(solver.solve_all(asks))) == 2
     assert 2 < engine.drawn <= 4

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from rlvr_exp.benchmarks.baselines import in_parallel
+from rlvr_exp.benchmarks.verifiers import in_parallel
 from rlvr_exp.domains.dafny import contest
 from rlvr_exp.sandbox.isolation.process_tree import Processes
 

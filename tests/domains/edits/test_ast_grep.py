@@ -14,7 +14,7 @@ from rlvr_exp.domains.edits.action import parse_action
 from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.domains.edits.schema import ActionFault
 from rlvr_exp.domains.edits.verifier import MAX_KB, AstGrep
-from rlvr_exp.sandbox.pool.job_queue import Job, JobResult
+from rlvr_exp.sandbox.jobs import Job, JobResult
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.python_io import PythonProblem

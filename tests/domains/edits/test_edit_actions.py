@@ -104,10 +104,7 @@ FAULTS = {
     "an unknown language": ({**row("w"), "language": "cobol"}, UNKNOWN),
     "no text": ({**row("w"), "after": "a = '\ud800'\n"}, NO_TEXT),
     "an action that is none": (row("w", action="{}"), INCOMPLETE),
-    "another action's text": (
-        row("w", action=json.dumps({"pattern": "return $X", "rewrite": "return 5"})),
-        OTHER_TEXT,
-    ),
+    "another action's text": (row("w", action=json.dumps({"pattern": "return $X", "rewrite": "return 5"})), OTHER_TEXT),
     "a kind that is none": (row("w", action=json.dumps({"rule": {"kind": "no_kind"}, "fix": "x"})), REFUSED),
 }
 

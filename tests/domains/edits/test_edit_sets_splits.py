@@ -27,14 +27,7 @@ from rlvr_exp.domains.edits.alike import (
     likeness,
     signature,
 )
-from rlvr_exp.domains.edits.normalize import (
-    NO_TRAINING,
-    Dropped,
-    canonical,
-    forbids_training,
-    spdx,
-    without_header,
-)
+from rlvr_exp.domains.edits.normalize import NO_TRAINING, Dropped, canonical, forbids_training, spdx, without_header
 
 HALVES = ("prepare.test_fraction=0.4", "prepare.dev_fraction=0.3")
 CANITEDIT = {

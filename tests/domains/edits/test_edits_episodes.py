@@ -22,8 +22,7 @@ from rlvr_exp.episodes.episode import POLICY, Draws, Episode
 from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, RolloutResult
 from rlvr_exp.tasks.base import Domain
-from rlvr_exp.verifiers.base import Request
-from rlvr_exp.verifiers.execution import KeepsOutputs
+from rlvr_exp.verifiers.base import KeepsOutputs, Request
 
 ROW = {"id": "t", "instruction": "b, then d", "before": "a = c\n", "after": "b = d\n", "split": "train"}
 
@@ -193,10 +192,9 @@ def test_the_embedded_policy_takes_as_many_steps_as_it_may(tmp_path: Path) -> No
     ("words", "told"),
     thinned(
         [
-            (["infer.max_attempts=2"], "infer.max_attempts: has no meaning for edits in steps"),
+            (["infer.max_attempts=2"], "infer.max_attempts: the environment decides about further turns"),
             (["infer.verify=false"], "infer.verify: has no meaning"),
-            (["infer.decoding=beam"], "infer.decoding: edits in steps are sampled or greedy"),
-            (["environment=retry"], "environment: answers have one turn"),
+            (["infer.decoding=beam"], "infer.decoding: episodes of several turns are sampled or greedy"),
         ]
     ),
 )

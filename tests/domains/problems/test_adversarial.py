@@ -14,8 +14,7 @@ from rlvr_exp.domains.problems.options import SOLVER, TESTER, Schedule
 from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.domains.problems.tested import OLD_TESTS, Given, coherence
 from rlvr_exp.episodes.types import RewardBreakdown
-from rlvr_exp.verifiers.base import Verdict
-from rlvr_exp.verifiers.execution import KeepsOutputs
+from rlvr_exp.verifiers.base import KeepsOutputs, Verdict
 from rlvr_exp.verifiers.python_tests import PythonTests
 
 

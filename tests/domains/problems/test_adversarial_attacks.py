@@ -9,7 +9,7 @@ from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.domains.problems.adversarial import Adversarial
 from rlvr_exp.domains.problems.options import SOLVER, TESTER
 from rlvr_exp.domains.problems.tasks import Problems
-from rlvr_exp.verifiers.execution import KeepsOutputs
+from rlvr_exp.verifiers.base import KeepsOutputs
 from rlvr_exp.verifiers.python_tests import PythonTests
 
 HONEST, WRONG = "def size(x):\n    return abs(x)", "def size(x):\n    return x"

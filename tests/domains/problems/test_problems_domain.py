@@ -10,7 +10,7 @@ from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.problems.options import ProblemPrompt, ReasoningStage
 from rlvr_exp.domains.problems.tasks import Problems
-from rlvr_exp.launch.data_check import data_problems
+from rlvr_exp.launch.preflight import data_problems
 from rlvr_exp.tasks.calls import CallsProblem
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case

@@ -8,7 +8,7 @@ from rlvr_exp.core.files import write_json
 from rlvr_exp.domains.problems.engine import Solving
 from rlvr_exp.domains.problems.options import TESTER
 from rlvr_exp.domains.problems.tasks import Problems
-from rlvr_exp.verifiers.execution import KeepsOutputs
+from rlvr_exp.verifiers.base import KeepsOutputs
 from rlvr_exp.verifiers.python_tests import PythonTests
 
 

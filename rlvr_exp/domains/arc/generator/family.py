@@ -47,7 +47,7 @@ class Source:
     palette: Callable[[Random], Palette]
     grid: Callable[[Random, int, int, Palette], Grid]
     zero: bool = True
-    """Whether 0 is the background, and so the palette's first colour."""
+    """Whether 0 is the background and the palette's first colour."""
     general: bool = True
     """Whether the grids are plain enough to feed any step of a composition."""
 
@@ -133,7 +133,7 @@ Fits = Callable[[int, int], bool]
 
 @dataclass(frozen=True)
 class Bodies:
-    """One transformation in the styles it can be written in; a style that it lacks is empty."""
+    """One transformation in each style. A style that it lacks is empty."""
 
     short: str = ""
     indexed: str = ""
@@ -149,9 +149,9 @@ class GridFamily:
     fits: Fits = lambda h, w: True
     """Whether an input of that height and width shows the family well."""
     most_cells: int = 0
-    """Of an input of the embedded corpus, where outputs are larger; 0: any number."""
+    """Limit of an input of the embedded corpus if outputs are larger; 0: none."""
     fixed: bool = False
-    """Whether it has no parameter at all."""
+    """Whether it has no parameters."""
 
     @property
     def composable(self) -> bool:

@@ -1,8 +1,8 @@
-"""A pytest suite and a solution in two processes: the suite's, which decides, and the solution's, behind a bridge.
+"""A pytest suite and a solution in two processes: the suite's process decides, and the solution's is behind a bridge.
 
-`suite` runs in the suite's process and `solution` in the other. Between them: `values` (plain data),
-`objects` (everything else: handles, and the classes that stand for another process's), `peer` (messages and requests),
-`shared` (containers that both hold), `ambient` (output, environment, random state, patches) and `coroutines`. `Bridge` in
-`suite` is the suite's end of it. `rules` decides what the suite's process accepts and serves. Standard
-library and pytest only.
+`suite` has the main functions of both; its `Bridge` is the end of the bridge in the suite's process.
+Between the two: `values` (plain data, and containers that both hold), `objects` (everything else: handles, and the
+classes that stand for another process's, in `mirrors`), `peer` (messages, requests, coroutines) and `ambient` (output,
+environment, random state, patches). `rules` decides which answers the suite's process accepts, and which requests it
+serves; `texts` guards its evaluation of texts, and `session` runs pytest. Standard library and pytest only.
 """

@@ -2,7 +2,7 @@
 
 Each message carries the changes on its sender's side since the last message, and only of state that the suite's text
 mentions. The solution's output is written at the current place in the suite's. Standard library only; numpy and torch
-where they are already imported.
+if they are already imported.
 """
 
 import io
@@ -28,14 +28,14 @@ DRAWS = frozenset(
 VOCABULARY = DRAWS | frozenset(
     "random manual_seed numpy np torch environ getenv setenv delenv chdir caplog assertLogs logging getLogger".split()
 )
-"""Words in a suite's text that decide what the two processes have to share."""
+"""Words in a suite's text that decide the state that the two processes share."""
 STATES = ("random", "environ", "folder")
-"""What a solution changes here only where the reference does: a suite may draw its data from it, or expect it."""
+"""State that a solution changes here only if the reference does: a suite may draw its data from it, or expect it."""
 DRAWN = "random numbers that the suite draws"
-"""The state that these come from, which a solution sets only where the reference does."""
+"""The state of these numbers. A solution sets it only if the reference does."""
 _BLOCK, _BLOCKS, _SEARCHES = 4 * 624, 1000, 8
 """Bytes of a twister's state, how many times so many may have been drawn between two messages, and how often a generator is
-looked for in vain in a run, which takes tens of milliseconds."""
+looked for in vain in a run; one search takes tens of milliseconds."""
 _write = os.write
 
 
@@ -219,14 +219,18 @@ def _generators(words: frozenset[str]) -> list[tuple[Callable[[], Any], Callable
     found: list[tuple[Callable[[], Any], Callable[[Any], None], str]] = [(random.getstate, random.setstate, "random")]
     if words & {"numpy", "np"}:
         np = import_module("numpy")
-        found.append(
-            (lambda: _as_lists(np.random.get_state()), lambda state: np.random.set_state(tuple(state)), "numpy")
-        )
+
+        def read() -> tuple[Any, ...]:
+            return tuple(part.tolist() if hasattr(part, "tolist") else part for part in np.random.get_state())
+
+        found.append((read, lambda state: np.random.set_state(tuple(state)), "numpy"))
     if "torch" in words:
         torch = import_module("torch")
-        found.append(
-            (lambda: torch.get_rng_state().tolist(), lambda state: torch.set_rng_state(_bytes(torch, state)), "torch")
-        )
+
+        def write(state: list[int]) -> None:
+            torch.set_rng_state(torch.tensor(state, dtype=torch.uint8))
+
+        found.append((lambda: torch.get_rng_state().tolist(), write, "torch"))
     return found
 
 
@@ -237,25 +241,13 @@ def _leads_to(name: str, state: Any, other: Any) -> bool:
             twister = import_module("numpy").random.RandomState()
             twister.set_state(tuple(state))
             words = list(other[1])
-            return any(_words_of(twister.get_state()) == words or not twister.bytes(_BLOCK) for _ in range(_BLOCKS))
+            return any(twister.get_state()[1].tolist() == words or not twister.bytes(_BLOCK) for _ in range(_BLOCKS))
         plain = random.Random()
         plain.setstate(state)
         words = tuple(other[1][:-1])
         return any(plain.getstate()[1][:-1] == words or not plain.randbytes(_BLOCK) for _ in range(_BLOCKS))
     except (TypeError, ValueError, IndexError, AttributeError):  # no state
         return False
-
-
-def _words_of(state: Any) -> list[int]:
-    return state[1].tolist()
-
-
-def _as_lists(state: Any) -> tuple[Any, ...]:
-    return tuple(part.tolist() if hasattr(part, "tolist") else part for part in state)
-
-
-def _bytes(torch: Any, state: list[int]) -> Any:
-    return torch.tensor(state, dtype=torch.uint8)
 
 
 _NOT = {("sys", "stdout"), ("sys", "stderr"), ("sys", "modules"), ("sys", "path"), ("os", "environ")}
@@ -290,7 +282,7 @@ class Watched:
                 self._watch(part, module, name, words)
 
     def news(self, peer: Any) -> list[Any]:
-        """["patch", module, class, name, value] of each changed attribute, without the value where it is restored."""
+        """["patch", module, class, name, value] of each changed attribute, without the value if it is restored."""
         items = []
         for at, (owner, named, original) in enumerate(self._attributes):
             now = vars(owner).get(named[2])

@@ -23,11 +23,11 @@ SPECIAL = frozenset(
     (*COMPARING, *ARITHMETIC, *(f"__i{name}__" for name in _BINARY), *(f"__{name}__" for name in _OTHERS))
 )
 STATE, KIND, ABSTRACT, SHADOW, CHECKS = "@", "@class", "@abstract", "@shadow", "@checks"
-"""Attributes in which mirrors, and mirrors of classes, keep their state; no names of Python's."""
+"""Attributes for the state of mirrors and of mirrors of classes; no names of Python's."""
 
 
 class Place(NamedTuple):
-    """Where a value comes from. `sites`: its names; `about`: the task is about objects there; `plain`: the reference
+    """The origin of a value. `sites`: its names; `about`: the task is about objects there; `plain`: the reference
     gave plain data under one of the names; `refused`: under all names that it knows."""
 
     sites: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ ROOT = Place(("",))
 
 
 class State:
-    """The state of a mirror. `place`: where the suite saw it; `times`: how often it crossed."""
+    """The state of a mirror. `place`: its place in the suite; `times`: how often it crossed."""
 
     __slots__ = ("driver", "link", "number", "place", "times")
 
@@ -50,13 +50,13 @@ class State:
         self.driver: Any = None
 
     def met(self, place: Place) -> None:
-        """The suite sees it at another place, too: it may do what it may under all its names."""
+        """The suite sees it at another place, too: it has only the rights that it has under all its names."""
         sites = (*self.place.sites, *(site for site in place.sites if site not in self.place.sites))[:_SITES]
         self.place = self.place._replace(sites=sites, about=self.place.about and not place.plain)
 
 
 def state_of(mirror: Any) -> State | None:
-    """The state of a mirror; None where it is no mirror."""
+    """The state of a mirror; None if it is no mirror."""
     kind = type(mirror)
     if kind is MirrorType or issubclass(kind, enum.EnumType):
         return type.__getattribute__(mirror, "__dict__").get(KIND)
@@ -381,7 +381,13 @@ def enumeration(described: dict[str, Any], bases: tuple[type, ...], link: Any, n
         names[name] = value
     kind = meta(described["name"], bases, names)
     type.__setattr__(kind, KIND, State(link, number))
-    type.__setattr__(kind, "__getattr__", lambda self, name: _of_member(link, self, name))
+
+    def of_member(member: enum.Enum, name: str) -> Any:
+        if name.startswith("_") and name.endswith("_"):
+            raise AttributeError(name)
+        return link.get(member, name)
+
+    type.__setattr__(kind, "__getattr__", of_member)
     for name in described["dunders"]:
         if name in _STUBS and name not in ("__hash__", "__reduce_ex__"):
             type.__setattr__(kind, name, lambda self, *args, name=name: link.special(self, name, args))
@@ -395,9 +401,3 @@ def enumeration(described: dict[str, Any], bases: tuple[type, ...], link: Any, n
 
 def _is_special(name: Any) -> bool:
     return type(name) is not str or (name.startswith("__") and name != "__init__") or name == "mro"
-
-
-def _of_member(link: Any, member: enum.Enum, name: str) -> Any:
-    if name.startswith("_") and name.endswith("_"):
-        raise AttributeError(name)
-    return link.get(member, name)

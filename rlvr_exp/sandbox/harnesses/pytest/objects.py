@@ -1,6 +1,6 @@
 """Coding of objects that are no plain data: numbers for this side's objects, mirrors for those of the other process.
 
-Owns the numbers of objects on either side. An object that returns to its owner is the original. Coded forms, where
+Owns the numbers of objects on either side. An object that returns to its owner is the original. In the coded forms,
 `side` is the owner's: {"h": [side, number, class]} an object; {"b": [..., content]} an object with a plain type's
 content, too; {"k": [side, class]} a class; {"c": [module, name, side, class]} a library's class; {"m": [side, class,
 name, value]} a member of an enumeration; {"x": [class, args, attributes, cause, object]} an exception; {"r": name} a
@@ -9,6 +9,7 @@ library's function or module. Standard library only.
 
 import collections
 import enum
+import functools
 import inspect
 import itertools
 import sys
@@ -32,7 +33,7 @@ class Objects:
 
     Args:
         side: 0 for the suite's process, 1 for the solution's.
-        link: the `Peer` through which mirrors send requests.
+        link: the `Peer` that sends requests of mirrors.
         own_modules: modules whose classes are a program's own, not a library's.
     """
 
@@ -57,7 +58,7 @@ class Objects:
         return issubclass(type(value), Mirror) or type(value) in (mirrors.Bound, MirrorType)
 
     def code_nan(self, value: float) -> list[int]:
-        """[side, number]: containers are equal where they hold the same NaN, so it has to return as itself."""
+        """[side, number]: containers are equal if they hold the same NaN, so it has to return as itself."""
         number = self._nan_numbers.get(id(value))
         return [self.side, self.number_of(value)] if number is None else [1 - self.side, number]
 
@@ -75,10 +76,15 @@ class Objects:
         if type(value) is mirrors.Bound:
             value = value.resolved()
         if isinstance(value, type):
-            return self._code_class(value)
+            if (state := state_of(value)) is not None:
+                return {"k": [1 - self.side, state.number]}
+            if self._is_own(value):
+                self.handed.add(value)
+                return {"k": [self.side, self.number_of(value)]}
+            return {"c": [value.__module__, value.__qualname__, self.side, self.number_of(value)]}
         if isinstance(value, enum.Enum):
-            kind = state_of(type(value))
-            side, number = (1 - self.side, kind.number) if kind else (self.side, self.number_of(type(value)))
+            state = state_of(type(value))
+            side, number = (1 - self.side, state.number) if state else (self.side, self.number_of(type(value)))
             return {"m": [side, number, value._name_, code(value._value_) if isinstance(value, enum.Flag) else None]}
         if (state := state_of(value)) is not None:
             return {"h": [1 - self.side, state.number, 0]}
@@ -94,24 +100,12 @@ class Objects:
             home = self._foreign_faults.get(id(value))
             known = home is not None and home[1] and home[0] is value
             return {"h": [1 - self.side, home[1], 0]} if known else self._code_exception(value, code)
-        return self._code_own(value, code)
-
-    def _code_own(self, value: Any, code: Callable[[Any], Any]) -> dict[str, Any]:
         kind = type(value)
         base = values.base_of(kind)
         if base is not None and not self._is_own(kind):
             return code(values.content_of(value))
         coded = [self.side, self.number_of(value), self.number_of(kind)]
         return {"h": coded} if base is None else {"b": [*coded, code(values.content_of(value))]}
-
-    def _code_class(self, kind: Any) -> dict[str, Any]:
-        state = state_of(kind)
-        if state is not None:
-            return {"k": [1 - self.side, state.number]}
-        if self._is_own(kind):
-            self.handed.add(kind)
-            return {"k": [self.side, self.number_of(kind)]}
-        return {"c": [kind.__module__, kind.__qualname__, self.side, self.number_of(kind)]}
 
     def _code_exception(self, fault: BaseException, code: Callable[[Any], Any]) -> dict[str, Any]:
         kind, number = type(fault), 0
@@ -127,7 +121,12 @@ class Objects:
         }
         if self.side and cause is None and fault.__context__ is not None:
             attributes["__context__"] = fault.__context__
-        parts = [_or_text(part, code) for part in args]
+        parts = []
+        for part in args:
+            try:
+                parts.append(code(part))
+            except Unbridgeable:
+                parts.append(code(repr(part)))
         return {"x": [code(kind), parts, code(attributes), None if cause is None else code(cause), [self.side, number]]}
 
     def _is_own(self, kind: type) -> bool:
@@ -137,7 +136,7 @@ class Objects:
         return bool(kind.__flags__ & _HEAP_TYPE) and _named(kind.__module__, kind.__qualname__) is not kind
 
     def number_of(self, value: Any) -> int:
-        """The number of an object of this side, which is kept as long as the other side has it."""
+        """The number of an object of this side. The object stays alive as long as the other side has it."""
         number = self._numbers.get(id(value))
         if number is None:
             number = self._numbers[id(value)] = next(self._fresh)
@@ -146,7 +145,7 @@ class Objects:
         return number
 
     def mine(self, number: int) -> Any:
-        """The object of a number. Raises ValueError where there is none."""
+        """The object of a number. Raises ValueError if there is none."""
         if number not in self._mine:
             raise ValueError(f"no object {number}")
         return self._mine[number][0]
@@ -164,28 +163,27 @@ class Objects:
             module, name, side, number = body
             return self.find_class(module, name) or (self.mine(number) if side == self.side else self.kind(number))
         if tag == "m":
-            return self._member(*body)
+            side, number, name, value = body
+            kind = self.mine(number) if side == self.side else self.kind(number)
+            member = kind(self._link.values.value(value)) if value is not None else kind[name]
+            return values.content_of(member) if values.base_of(kind) and self._link.place.refused else member
         if tag == "x":
             return self._exception(*body)
         if tag == "r" and self.side == 1:
-            return _library_object(body)
+            module, _, path = body.partition(":")
+            return functools.reduce(getattr, filter(None, path.split(".")), import_module(module))
         raise ValueError(f"unknown tag {tag}")
 
     def find_class(self, module: str, name: str) -> type | None:
-        """A library's class under its name; None where this process has none."""
+        """A library's class under its name; None if this process has none."""
         if module.partition(".")[0] in ("pytest", "_pytest", "unittest", "hypothesis", "rlvr_exp") and not self.side:
             return None
         if self.side and module not in sys.modules and module.partition(".")[0] in sys.stdlib_module_names:
             import_module(module)
         found = _named(module, name) if module not in self.own_modules else None
         if isinstance(found, type) and (found.__module__, found.__qualname__) != (module, name):
-            found = None  # Reached through what a module has imported, such as the classes of unittest.
+            found = None  # Reached through imports of a module, such as the classes of unittest.
         return found if isinstance(found, type) else _TYPES.get(name) if module == "builtins" else None
-
-    def _member(self, side: int, number: int, name: str, value: Any) -> Any:
-        kind = self.mine(number) if side == self.side else self.kind(number)
-        member = kind(self._link.values.value(value)) if value is not None else kind[name]
-        return values.content_of(member) if values.base_of(kind) and self._link.place.refused else member
 
     def _exception(self, kind: Any, args: Any, attributes: Any, cause: Any, home: Any) -> BaseException:
         value = self._link.values.value
@@ -198,7 +196,10 @@ class Objects:
         if number and type(kind) is MirrorType:
             fault = self._mirrors.get(number) or self._place(BaseException.__new__(kind, *args), number)
         else:
-            fault = _rebuilt(kind, args)
+            try:
+                fault = kind(*args)
+            except Exception:  # a class with its own arguments
+                fault = kind.__new__(kind, *args)
             self._foreign_faults[id(fault)] = [fault, number]
         put = BaseException.__setattr__
         if type(kind) is MirrorType:
@@ -262,10 +263,16 @@ class Objects:
         return mirrors.own(described, State(self._link, number), tuple(kept), stubs, bool(plain or fault))
 
     def describe(self, number: int) -> dict[str, Any]:
-        """The description from which the other side builds a mirror of a class of this side."""
+        """The description of a class of this side, for its mirror on the other side."""
         kind = self.mine(number)
+        meta = type(kind)
         names = {"name": kind.__name__, "qualname": kind.__qualname__, "module": str(kind.__module__)}
         own = self._is_own(kind)
+        annotations = vars(kind).get("__annotations__")
+        try:
+            self._link.values.code(annotations)
+        except Unbridgeable:
+            annotations = None
         seen = [base for base in kind.__mro__ if base is not object and (not own or base not in _PLAIN_BASES)]
         dunders = sorted({name for base in seen for name in vars(base) if name in mirrors.SPECIAL})
         members = None
@@ -280,20 +287,10 @@ class Objects:
             "methods": [name for name, part in vars(kind).items() if _is_method(name, part)] if own else [],
             "unhashable": kind.__hash__ is None,
             "abstract": sorted(getattr(kind, "__abstractmethods__", ())),
-            "annotations": self._codable(vars(kind).get("__annotations__")),
-            "checks": _checks(kind),
+            "annotations": annotations,
+            "checks": getattr(kind, "_is_protocol", False) or meta.__instancecheck__ is not type.__instancecheck__,
             "members": members,
         }
-
-    def _codable(self, value: Any) -> Any:
-        """The value, or None where it cannot cross."""
-        try:
-            self._link.values.code(value)
-        except Unbridgeable:
-            return None
-        return value
-
-    # What is no longer held
 
     def release(self, number: int, times: int) -> None:
         """The other side has dropped an object as often as it received it."""
@@ -316,11 +313,6 @@ def _is_method(name: str, part: Any) -> bool:
     return isinstance(part, kinds) and (name == "__init__" or not (name.startswith("__") and name.endswith("__")))
 
 
-def _checks(kind: type) -> bool:
-    meta = type(kind)
-    return getattr(kind, "_is_protocol", False) or meta.__instancecheck__ is not type.__instancecheck__
-
-
 def _shadow(described: dict[str, Any], bases: tuple[type, ...]) -> type | None:
     """The class that an instance claims: a subclass of the library's class that its class derives from."""
     inherited = [base for base in bases if type(base) is MirrorType and mirrors.shadow_of(base) is not None]
@@ -341,20 +333,6 @@ def _named(module: str, path: str) -> Any:
     return found
 
 
-def _or_text(part: Any, code: Callable[[Any], Any]) -> Any:
-    try:
-        return code(part)
-    except Unbridgeable:
-        return code(repr(part))
-
-
-def _rebuilt(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
-    try:
-        return kind(*args)
-    except Exception:  # a class with its own arguments
-        return kind.__new__(kind, *args)
-
-
 def _library_name(value: Any) -> str | None:
     """Module and name of a library's function or module that the other process also has."""
     if isinstance(value, types.ModuleType):
@@ -366,16 +344,8 @@ def _library_name(value: Any) -> str | None:
     return f"{module}:{value.__qualname__}" if known else None
 
 
-def _library_object(name: str) -> Any:
-    module, _, path = name.partition(":")
-    found: Any = import_module(module)
-    for part in filter(None, path.split(".")):
-        found = getattr(found, part)
-    return found
-
-
 def signature_of(target: Any) -> inspect.Signature:
-    """Raises AttributeError where there is none."""
+    """Raises AttributeError if there is none."""
     try:
         return inspect.signature(target)
     except (ValueError, TypeError) as fault:

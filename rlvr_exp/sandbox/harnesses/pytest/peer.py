@@ -6,8 +6,11 @@ recursion and thread-locals behave like in one process. A waiting thread reads, 
 
 A request is [conversation, "?", what, target, name, args, kwargs, news]; its answer is [conversation, "=" or "!",
 result or exception, news]. Requests nest: while one is pending, the other end may send requests back. `news` are
-changes of shared containers, objects no longer held, and the reports of `Ambient`. `rules` decides which requests are
-served and which answers are accepted. Standard library only.
+changes of shared containers, objects no longer held, and the reports of `Ambient`. `rules` decides about
+requests and answers.
+
+Awaiting an object of the other end creates a task for it there, and the task reports when it is done: each end runs its own
+coroutines in its own event loop (`Coroutines`). Standard library only.
 """
 
 import asyncio
@@ -21,16 +24,15 @@ import socket
 import threading
 import types
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
 from rlvr_exp.sandbox.harnesses.pytest import objects, values
-from rlvr_exp.sandbox.harnesses.pytest.coroutines import Coroutines, driven
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import Place, State, is_failure
 from rlvr_exp.sandbox.harnesses.pytest.objects import Objects
-from rlvr_exp.sandbox.harnesses.pytest.shared import Shared
-from rlvr_exp.sandbox.harnesses.pytest.values import Unbridgeable, Values
+from rlvr_exp.sandbox.harnesses.pytest.values import Shared, Unbridgeable, Values
 
 MAX_BYTES = 64 << 20
 """Largest message."""
@@ -132,6 +134,7 @@ class Channel:
 
 _ASKED, _IN_LOOP, _ANSWER, _FAULT = "?", "?~", "=", "!"
 _OWN_TARGETS = ("h", "k", "m")
+"""Tags of objects that an end has handed over."""
 
 
 class Peer:
@@ -161,7 +164,9 @@ class Peer:
         self._does: dict[str, Callable[..., Any]] = {
             "call": lambda target, name, args, kwargs: target(*args, **kwargs),
             "method": lambda target, name, args, kwargs: getattr(target, name)(*args, **kwargs),
-            "get": lambda target, name, args, kwargs: self._got(target, name),
+            "get": lambda target, name, args, kwargs: (
+                objects.signature_of(target) if name == "__signature__" else getattr(target, name)
+            ),
             "set": lambda target, name, args, kwargs: self._patches.set(target, name, *args),
             "delete": lambda target, name, args, kwargs: self._patches.delete(target, name),
             "special": lambda target, name, args, kwargs: _special(target, name, args),
@@ -169,7 +174,9 @@ class Peer:
             "isinstance": lambda target, name, args, kwargs: isinstance(args[0], target),
             "issubclass": lambda target, name, args, kwargs: issubclass(args[0], target),
             "describe": lambda target, name, args, kwargs: self.objects.describe(name),
-            "content": lambda target, name, args, kwargs: _content(target),
+            "content": lambda target, name, args, kwargs: (
+                values.content_of(target) if values.base_of(type(target)) is not None else None
+            ),
             "pickle": lambda target, name, args, kwargs: pickle.dumps(target),
             "spawn": lambda target, name, args, kwargs: self.coroutines.start(target, name),
             "cancel": lambda target, name, args, kwargs: self.coroutines.cancel(name),
@@ -183,8 +190,7 @@ class Peer:
     # Requests
 
     def request(self, what: str, name: Any = "", target: Any = None, args: Any = (), kwargs: Any = None) -> Any:
-        """The answer to a request. Raises what the other end raises; Gone; Unbridgeable where an argument cannot
-        cross."""
+        """The answer to a request. Raises the other end's exception; Gone; Unbridgeable if an argument cannot cross."""
         return self._request(what, name, target, args, kwargs or {}, Place())
 
     def _request(self, what: str, name: Any, target: Any, args: Any, kwargs: dict[str, Any], place: Place) -> Any:
@@ -261,16 +267,15 @@ class Peer:
         return self.rules.believed(place, self._request("method", name, target, args, kwargs, place))
 
     def special(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
-        driver = self.coroutines.driver(target, name, args)
-        if driver is not None:
-            return driver
+        if name == "__await__":
+            return self.coroutines.awaited(target).__await__()
         if self.rules.refuses(target, name, args):
             return self._by_content(target, name, args)
         place = self.rules.place(target, f".{name}", args)
         return self.rules.believed(place, self._request("special", name, target, args, {}, place))
 
     def _by_content(self, target: Any, name: str, args: tuple[Any, ...]) -> Any:
-        """The answer of plain data with the object's content, where it has any."""
+        """The answer of plain data with the object's content, if it has any."""
         base = values.base_of(type(target))
         content = target if base is not None else self.request("content", "", target)
         if content is None:
@@ -290,12 +295,22 @@ class Peer:
         """Whether an exception that a context manager swallows prevented an assertion."""
         return bool(self.rules.skips(trace))
 
-    def driven(self, target: Any) -> Any:
-        return driven(target, self)
+    def driven(self, target: Any) -> Coroutine[Any, Any, Any] | None:
+        """The coroutine that awaits `target` in the running event loop; None without a loop."""
+        return self.coroutines.awaited(target) if asyncio._get_running_loop() is not None else None
 
     def derive(self, kind: Any, name: str, bases: Any, namespace: dict[str, Any], options: dict[str, Any]) -> State:
         """The original of a class that is derived here from a class of the other end."""
-        parts = [[key, *_taken_apart(part)] for key, part in namespace.items() if key not in _NOT_SENT]
+        parts = []
+        for key, part in namespace.items():
+            if key in _NOT_SENT:
+                continue
+            if isinstance(part, (staticmethod, classmethod)):
+                parts.append([key, type(part).__name__, part.__func__])
+            elif isinstance(part, property):
+                parts.append([key, "property", [part.fget, part.fset, part.fdel]])
+            else:
+                parts.append([key, "value", part])
         number = self.request("derive", name, None, (list(bases), parts, kind.__module__), options)
         self.rules.derived(kind)
         return self.objects.adopt(number, kind)
@@ -313,6 +328,8 @@ class Peer:
             self._answer(self._channel.receive(conversation))
 
     def _serve_stray(self, conversation: int) -> None:
+        """Serve a conversation that the other end began, in a thread."""
+
         def serve() -> None:
             try:
                 self.serve(conversation)
@@ -326,7 +343,10 @@ class Peer:
         released, self._released = self._released, []
         try:
             self._take(news)
-            target = None if target is None else self._target(target)
+            if target is not None:
+                if self.side == 0 and (type(target) is not dict or not set(target) <= set(_OWN_TARGETS)):
+                    raise ValueError("not an object of this process")
+                target = self.values.value(target)
             given = [self._shared.value(arg) for arg in args]
             named = {key: self._shared.value(arg) for key, arg in kwargs}
             self.rules.allow(what, target, name)
@@ -340,25 +360,12 @@ class Peer:
             raise
         except BaseException as fault:  # any exception is the answer
             self.rules.leaves(fault)
-            answer = [conversation, _FAULT, self._coded_fault(fault)]
+            try:
+                coded = self.values.code(fault)
+            except Unbridgeable:
+                coded = self.values.code(RuntimeError(f"{type(fault).__name__}: {fault}"))
+            answer = [conversation, _FAULT, coded]
         self._channel.send([*answer, self._news(released)])
-
-    def _target(self, coded: Any) -> Any:
-        """An object that this end has handed over. Raises ValueError."""
-        if self.side == 0 and (type(coded) is not dict or not set(coded) <= set(_OWN_TARGETS)):
-            raise ValueError("not an object of this process")
-        return self.values.value(coded)
-
-    def _coded_fault(self, fault: BaseException) -> Any:
-        try:
-            return self.values.code(fault)
-        except Unbridgeable:
-            return self.values.code(RuntimeError(f"{type(fault).__name__}: {fault}"))
-
-    def _got(self, target: Any, name: str) -> Any:
-        if name == "__signature__":
-            return objects.signature_of(target)
-        return getattr(target, name)
 
     # News
 
@@ -374,10 +381,6 @@ class Peer:
         for number, times in released:
             self.objects.release(number, times)
         self._ambient.take(self, ambient)
-
-
-def _content(target: Any) -> Any:
-    return values.content_of(target) if values.base_of(type(target)) is not None else None
 
 
 class _Patches:
@@ -413,14 +416,6 @@ class _Holder:
 _NOT_SENT = ("__module__", "__qualname__", "__classcell__", "__doc__", "__static_attributes__", "__firstlineno__")
 
 
-def _taken_apart(part: Any) -> list[Any]:
-    if isinstance(part, (staticmethod, classmethod)):
-        return [type(part).__name__, part.__func__]
-    if isinstance(part, property):
-        return ["property", [part.fget, part.fset, part.fdel]]
-    return ["value", part]
-
-
 def _special(target: Any, name: str, args: list[Any]) -> Any:
     """Call a special method of an object that is no class, like the interpreter: by its class."""
     if name == "__copy__":
@@ -432,3 +427,86 @@ def _special(target: Any, name: str, args: list[Any]) -> Any:
             target, *args
         )
     return getattr(type(target), name)(target, *args)
+
+
+class Coroutines:
+    """One end's tasks, and the futures of the tasks that it awaits. `peer` is the end itself."""
+
+    def __init__(self, peer: Any):
+        self._peer, self._tokens = peer, itertools.count(1)
+        self._waiting: dict[int, tuple[asyncio.AbstractEventLoop, asyncio.Future[Any]]] = {}
+        self._tasks: dict[int, Future[Any]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.Lock()
+
+    async def awaited(self, target: Any) -> Any:
+        """The result of an awaitable of the other end."""
+        loop = asyncio.get_running_loop()
+        if self._peer.side == 0:
+            self._loop = loop
+        token, future = next(self._tokens), loop.create_future()
+        self._waiting[token] = loop, future
+        self._peer.request("spawn", token, target)
+        try:
+            return self._peer.rules.awaited(target, await future)
+        except asyncio.CancelledError:
+            if self._waiting.pop(token, None) is not None:
+                self._peer.request("cancel", token)
+            raise
+        finally:
+            self._waiting.pop(token, None)
+
+    def settle(self, token: int, succeeded: bool, result: Any) -> None:
+        """The other end's message that a task is done."""
+        waiting = self._waiting.pop(token, None)
+        if waiting is not None:
+            waiting[0].call_soon_threadsafe(_settle, waiting[1], succeeded, result)
+
+    def start(self, target: Any, token: int) -> None:
+        """Create a task for an object of this end."""
+        self._tasks[token] = asyncio.run_coroutine_threadsafe(self._run(target, token), self._running())
+
+    def cancel(self, token: int) -> None:
+        """End a task."""
+        task = self._tasks.pop(token, None)
+        if task is not None:
+            task.cancel()
+
+    def within(self, call: Callable[[], Any]) -> Any:
+        """Call a function of this end where its event loop runs, so that it finds the loop."""
+        done: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                done.set_result(call())
+            except BaseException as fault:  # any exception belongs to the caller
+                done.set_exception(fault)
+
+        self._running().call_soon_threadsafe(run)
+        return done.result()
+
+    async def _run(self, target: Any, token: int) -> None:
+        try:
+            outcome = (True, await target)
+        except BaseException as fault:  # as above
+            outcome = (False, fault)
+        self._tasks.pop(token, None)
+        self._peer.request("settle", token, None, outcome)
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None or not self._loop.is_running():
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, daemon=True).start()
+            return self._loop
+
+
+def _settle(future: asyncio.Future[Any], succeeded: bool, result: Any) -> None:
+    if future.done():
+        return
+    if succeeded:
+        future.set_result(result)
+    elif isinstance(result, asyncio.CancelledError):
+        future.cancel()
+    else:
+        future.set_exception(result if not isinstance(result, StopIteration) else RuntimeError(str(result)))

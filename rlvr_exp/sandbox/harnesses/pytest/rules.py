@@ -1,9 +1,9 @@
-"""Which answers of the solution the suite's process accepts, and which requests of the solution it serves.
+"""Rules of the suite's process: the answers of the solution that it accepts, and the requests that it serves.
 
 Plain data is compared by the interpreter. An object of the solution compares by its own methods with objects of the
-solution, and with anything else only where it is an instance of a class that the task is about: the reference gave an
+solution, and with anything else only if it is an instance of a class that the task is about: the reference gave an
 object at the same place, or, without a reference, the suite itself made it from a class that its text uses as one.
-Where the reference gave plain data everywhere, an object is a wrong answer. Standard library only.
+If the reference gave plain data everywhere, an object is a wrong answer. Standard library only.
 """
 
 import enum
@@ -32,7 +32,7 @@ _SERVED = frozenset("call method get set delete special dir isinstance issubclas
 """Requests that the suite's process serves at all."""
 _SITES, _SITE = 4000, 200
 _COUNTING = frozenset((*ARITHMETIC, "__neg__", "__pos__", "__abs__", "__invert__", "__round__"))
-"""Special methods whose result the task is about where it is about their operands."""
+"""Special methods whose result the task is about if it is about their operands."""
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 _RUNNING = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 _OF_FUNCTIONS = frozenset(
@@ -46,13 +46,13 @@ _OF_CLASSES = _OF_FUNCTIONS | frozenset(
 _OF_MOCKS = frozenset((*dir(unittest.mock.MagicMock()), "method_calls", "mock_calls"))
 _OF_RECORDS = frozenset(("_fields", "_attributes", "_asdict", "_replace"))
 _PREDICATES = frozenset("startswith endswith issubset issuperset isdisjoint equals all any".split())
-"""Methods by which a plain result is compared with an expected value, with yes or no as the only answers."""
+"""Methods that compare a plain result with an expected value and answer yes or no."""
 
 
 CHANGES = "~"
-"""Behind a kind of state, or of what was done to the suite's process: the reference did so."""
+"""Behind a kind of state, or of an act on the suite's process: the reference did so."""
 WRAPS = "wraps a failure"
-"""What the solution does that raises another exception where an assertion of the suite fails in it."""
+"""The solution raises another exception when an assertion of the suite fails in it."""
 _KINDS = ("equality", "membership", "order", "arithmetic")
 """Of the methods that see plain data, behind a place: the reference's own decided there."""
 CATCHES = "^"
@@ -69,7 +69,7 @@ def catches_failures(value: Any) -> bool:
 
 
 class Wrong(AssertionError):
-    """An object where the reference gives plain data."""
+    """An object, although the reference gives plain data."""
 
 
 class Rules:
@@ -158,7 +158,7 @@ class Rules:
         return value
 
     def changes(self, kind: str) -> bool:
-        """Whether the solution may do such a thing to the suite's process: where the reference did, or is not known."""
+        """Whether the solution may do such a thing to the suite's process: if the reference did, or is not known."""
         if self._recording:
             self.seen[f"{kind}{CHANGES}"] = 1
         if self._sites is None:
@@ -173,19 +173,16 @@ class Rules:
         """Whether a special method of the solution is not called: it would see the expected value."""
         if name not in COMPARING and name not in ARITHMETIC:
             return False
-        if self._recording:
-            self._decided(target, name, args[0])
+        state = state_of(target) if self._recording and len(self.seen) < _SITES else None
+        if state is not None and not _is_solutions(args[0]):
+            self.seen.update((f"{site} {_kind_of(name)}{CHANGES}", 1) for site in state.place.sites)
         if self._recording or (self._is_about(target) and self._decides(target, name)) or _is_solutions(args[0]):
             self.own += name in COMPARING and type(type(target)) is MirrorType
             return False
         return True
 
-    def _decided(self, target: Any, name: str, plain: Any) -> None:
-        if state_of(target) is not None and not _is_solutions(plain) and len(self.seen) < _SITES:
-            self.seen.update((f"{site} {_kind_of(name)}{CHANGES}", 1) for site in state_of(target).place.sites)
-
     def _decides(self, target: Any, name: str) -> bool:
-        """Whether an object's own methods of this kind decide about plain data: where the reference's did, or is not known."""
+        """Whether an object's own methods of this kind decide about plain data: if the reference's did, or is not known."""
         keys = (f"{site} {_kind_of(name)}{CHANGES}" for site in state_of(target).place.sites)
         return self._sites is None or any(key in self._sites for key in keys)
 
@@ -229,8 +226,8 @@ class Rules:
         self._failed = [failure for failure in self._failed if not any(failure is one for one in forgiven)]
 
     def skips(self, trace: types.TracebackType | None) -> bool:
-        """Whether the end of a `with` block there prevents an assertion of the block: where the reference's ended none, or
-        where it is not known and an assertion is left."""
+        """Whether the end of a `with` block there prevents an assertion of the block: if the reference's ended none, or if
+        it is not known and an assertion is left."""
         if trace is None:
             return False
         blocks = self.managed.get(trace.tb_frame.f_code.co_filename, ())

@@ -35,7 +35,7 @@ _ARGS += [part for name in _BLOCKED.split() for part in ("-p", f"no:{name}")]
 _FRAMES = 60
 """Frames searched from the outermost on; the suite's own are among them."""
 _LAST = ("last_type", "last_value", "last_traceback", "last_exc")
-"""Where pytest leaves the last failure: its message shows the expected value."""
+"""Attributes for the last failure, set by pytest: its message shows the expected value."""
 MESSAGE = 600
 """Characters of a failure's message that leave the process."""
 
@@ -49,7 +49,10 @@ def configure() -> Config:
     A solution finds nothing that shows the tests: no environment variable and no folder is named after a test, and
     pytest's own plugin for asserts, which keeps the configuration in a global, is removed.
     """
-    pytest.Function.repr_failure = pytest.Function._repr_failure_py = _brief
+    # In place of pytest's own long form, which reads sources and every frame.
+    pytest.Function.repr_failure = pytest.Function._repr_failure_py = lambda item, excinfo, style=None: short(
+        excinfo.value
+    )
     runner._update_current_test_var = lambda item, when: None
     tmpdir._mk_tmp = lambda request, factory: factory.mktemp("test", numbered=True)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
@@ -60,11 +63,6 @@ def configure() -> Config:
     manager.register(_Silent(config), name="terminalreporter")
     manager.unregister(name="assertion")
     return config
-
-
-def _brief(item: pytest.Function, excinfo: pytest.ExceptionInfo[BaseException], style: str | None = None) -> str:
-    """In place of pytest's own long form, which reads sources and every frame."""
-    return short(excinfo.value)
 
 
 class _Silent:
@@ -109,7 +107,7 @@ class Suite:
         self._ran_through: set[str] = set()
         self._faults: dict[str, tuple[str, str]] = {}
         self.broken: list[str] = []
-        """What disturbed the session's regular course."""
+        """Disturbances of the session's regular course."""
         config.pluginmanager.register(_Recorder(self), name="recorder")
         config.hook.pytest_sessionstart(session=self.session)
 
@@ -125,8 +123,8 @@ class Suite:
         of_the_suite: Callable[[Any], bool],
         swallowed: Callable[[], list[AssertionError]],
     ) -> None:
-        """Set the run's folder, the receiver of its reports, which tests are the suite's own, and what may still fail a
-        test that returned."""
+        """Set the run's folder, the receiver of its reports, the check for the suite's own tests, and the failures that
+        may still fail a test that returned."""
         self._root, self._report, self._of_the_suite = (pathlib.Path(folder), report, of_the_suite)
         self._swallowed = swallowed
         self._config._rootpath = self.session.path = self._root
@@ -139,7 +137,7 @@ class Suite:
         self._config.pluginmanager.register(module, name="suite_conftest")
 
     def collect(self, name: str, load: Callable[[], ModuleType]) -> list[pytest.Item]:
-        """The tests of one file, in its order; what cannot be collected is in `broken`."""
+        """The tests of one file, in its order; failures to collect are in `broken`."""
         node = _Memory.from_parent(self.session, path=self._root / name)
         node.load = load
         found = collect_one_node(node)
@@ -150,7 +148,7 @@ class Suite:
         return [item for item in items if self._of_the_suite(item)]
 
     def run(self, items: list[pytest.Item]) -> None:
-        """Every test in turn. What ends the session early is in `broken`."""
+        """Every test in turn. Causes of an early end are in `broken`."""
         hook, session = self._config.hook, self.session
         session.items, session.testscollected = items, len(items)
         hook.pytest_collection_modifyitems(session=session, config=self._config, items=session.items)
@@ -171,7 +169,7 @@ class Suite:
             self.broken.append(short(fault))
 
     def call(self, item: pytest.Item, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a test's function; that it returned is what counts."""
+        """Call a test's function; only that it returned counts."""
         result = function(*args, **kwargs)
         self._ran_through.add(str(item.nodeid))
         return result
@@ -250,7 +248,7 @@ def _kind(report: pytest.TestReport) -> str:
 
 
 def _calling(call: Callable[..., Any], item: pytest.Item, function: Any) -> Any:
-    """A new function, which takes attributes and is a coroutine function where the test is one."""
+    """A new function, which takes attributes and is a coroutine function if the test is one."""
     if not is_async_function(function):
         return lambda *args, **kwargs: call(item, function, *args, **kwargs)
 

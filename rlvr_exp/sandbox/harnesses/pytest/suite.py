@@ -1,9 +1,9 @@
-"""The harness of `pytest`: the suite's process, which alone reports. The solution is in another process (`solution`).
+"""The harness of `pytest`: two processes. The suite's alone reports; the solution is in the other (`serve`).
 
 In the zygote pytest is configured and warmed. In a fork the solution is loaded over the bridge (`Bridge`: a module whose
-attributes are requested from the other process), the suite compiled and its tests run. Records, JSON each: ["solution", kind, text], ["collected", tests], ["test", name, outcome, message],
-["broken", text], ["fault", text] (the suite's own), ["wrong", text], ["profile", places], ["decided", own, all],
-["done"]. Without a bridge (`shared`) both are in this process, and nothing is guarded. Standard library and pytest
+attributes are requested from the other process), the suite compiled and its tests run. Records, JSON each:
+["solution", kind, text], ["collected", tests], ["test", name, outcome, message], ["broken", text], ["fault", text] (the
+suite's own), ["wrong", text], ["profile", places], ["decided", own, all], ["done"]. Without a bridge (`shared`) both are in this process, and nothing is guarded. Standard library and pytest
 only.
 """
 
@@ -11,23 +11,24 @@ import importlib
 import json
 import linecache
 import os
+import pickle
 import sys
 import tempfile
 import types
 import unittest.mock  # noqa: F401  loaded here, at no cost in every fork
-from collections.abc import Callable, Iterable
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from types import CodeType, ModuleType
 from typing import Any
 
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.harnesses.pytest import session as sessions
-from rlvr_exp.sandbox.harnesses.pytest import solution, texts
+from rlvr_exp.sandbox.harnesses.pytest import texts
 from rlvr_exp.sandbox.harnesses.pytest.ambient import WORD, Ambient, Watched
 from rlvr_exp.sandbox.harnesses.pytest.mirrors import ROOT, STATE, Mirror, State
-from rlvr_exp.sandbox.harnesses.pytest.peer import Channel, Peer
-from rlvr_exp.sandbox.harnesses.pytest.rules import Rules
-from rlvr_exp.sandbox.harnesses.pytest.support_files import Given, settle, write_files
+from rlvr_exp.sandbox.harnesses.pytest.peer import Channel, Gone, Peer
+from rlvr_exp.sandbox.harnesses.pytest.rules import Rules, Trusting
+from rlvr_exp.sandbox.harnesses.pytest.texts import Given, settle, write_files
 
 _DEPTH = 3000
 """Frames that a suite may nest: alternating callbacks and calls take several each."""
@@ -54,7 +55,7 @@ class Bridge:
         sys.setrecursionlimit(_DEPTH)
 
     def load(self, path: str) -> types.ModuleType:
-        """The solution's module. Raises what loading the solution raises."""
+        """The solution's module. Raises the exception of the solution."""
         for name in self._job["imports"]:
             _try_import(name)
         if self._job["patches"]:
@@ -64,8 +65,15 @@ class Bridge:
         folder = path.rpartition("/")[0]
         suite = {f"{folder}/{name}": text for name, text in self._job["tests"].items()}
         self.rules.managed = texts.managed_assertions(suite)
-        texts.Evaluating(suite, self._elsewhere).take_over()
-        self._module = _Solution(self._peer, self._root, path, self._bound_by_star(shown))
+
+        def elsewhere(what: str, args: tuple[Any, ...]) -> Any:
+            return self.rules.believed(self.rules.place(None, what), self._peer.request(what, "", None, args))
+
+        texts.Evaluating(suite, elsewhere).take_over()
+        # The names of the solution that the suite's text reads and gets from nowhere else.
+        read = set(self._job["stars"])
+        stars = [name for name in dict.fromkeys(shown) if name in read and not _is_module(name)]
+        self._module = _Solution(self._peer, self._root, path, stars)
         self._peer.unpickled = self._module.__dict__["_unpickled"]
         return self._module
 
@@ -73,26 +81,18 @@ class Bridge:
         """Load the solution afresh. Raises the same."""
         self._peer.request("load")
 
-    def _bound_by_star(self, shown: Iterable[Any]) -> list[str]:
-        """The names of the solution that the suite's text reads and gets from nowhere else."""
-        stars = set(self._job["stars"])
-        return [name for name in dict.fromkeys(shown) if name in stars and not self._is_module(name)]
-
     @cached_property
     def names(self) -> dict[str, Any]:
         """Names of a test module besides its own."""
         names = {}
-        for name in filter(self._is_module, self._job["stars"]):
+        for name in filter(_is_module, self._job["stars"]):
             _try_import(_ALIASES.get(name, name))
             names[name] = sys.modules.get(_ALIASES.get(name, name))
         return names
 
-    def _elsewhere(self, what: str, args: tuple[Any, ...]) -> Any:
-        place = self.rules.place(None, what)
-        return self.rules.believed(place, self._peer.request(what, "", None, args))
 
-    def _is_module(self, name: str) -> bool:
-        return name in _ALIASES or name in sys.stdlib_module_names
+def _is_module(name: str) -> bool:
+    return name in _ALIASES or name in sys.stdlib_module_names
 
 
 class _Solution(types.ModuleType):
@@ -130,7 +130,7 @@ class _Solution(types.ModuleType):
 
 
 def _try_import(name: str) -> None:
-    """Import a module in advance; where that fails, the suite's own import will fail."""
+    """Import a module in advance; if that fails, the suite's own import will fail."""
     try:
         importlib.import_module(name)
     except BaseException:  # Some modules end the interpreter that imports them.
@@ -150,17 +150,9 @@ _dumps, _exit = json.JSONEncoder(ensure_ascii=True).encode, os._exit
 
 
 def run(payload: bytes, send: Send, peer: int | None = None) -> None:
-    """The trusted side: called once in a fresh fork, which ends right after."""
+    """The trusted side: called once in a fresh fork that ends right after."""
     job = wire.decode_native(payload)
     _Run(job, lambda *record: send(_dumps(record).encode("ascii")), peer).run()
-
-
-def serve(payload: bytes, fd: int) -> None:
-    """The same for the solution's process, which keeps nothing of the suite."""
-    global _CONFIG, _SUITE
-    _SUITE.forget()
-    _CONFIG = _SUITE = None
-    solution.serve(payload, fd)
 
 
 class _Run:
@@ -177,11 +169,15 @@ class _Run:
         if self._prepare() and self._load_solution():
             self._judge()
             if self._bridge is not None:
-                self._report_beliefs(self._bridge)
+                self._record("decided", self._own, self._asserts)
+                if self._bridge.rules.wrong:
+                    self._record("wrong", self._bridge.rules.wrong)
+                if self._job["recording"]:
+                    self._record("profile", self._bridge.rules.seen)
         self._record("done")
 
     def _prepare(self) -> bool:
-        """Write the run's files and compile the suite; False where that fails."""
+        """Write the run's files and compile the suite; False if that fails."""
         job = self._job
         os._exit = self._leaves
         settle(self._folder, importing=self._bridge is None)
@@ -196,7 +192,10 @@ class _Run:
         except (OSError, ValueError, SyntaxError) as fault:
             self._record("fault", sessions.short(fault))
             return False
-        self._codes = {id(part) for code in self._tests.values() for part in _nested(code)}
+        codes = list(self._tests.values())
+        for code in codes:
+            codes += [part for part in code.co_consts if type(part) is CodeType]
+        self._codes = {id(code) for code in codes}
         return True
 
     def _leaves(self, code: int) -> None:
@@ -215,7 +214,9 @@ class _Run:
             if self._bridge is not None:
                 sys.modules["solution"] = self._bridge.load(path)
             else:
-                self._load_here(text, path)
+                module = sys.modules["solution"] = ModuleType("solution")
+                module.__dict__["__file__"] = path
+                self._execute_here(module)
         except (SyntaxError, MemoryError, ValueError, RecursionError) as fault:
             kind = "memory" if isinstance(fault, MemoryError) else "exception"
             kind = "parse" if isinstance(fault, SyntaxError) or "null bytes" in str(fault) else kind
@@ -226,24 +227,21 @@ class _Run:
             return False
         return True
 
-    def _load_here(self, text: str, path: str) -> None:
-        module = ModuleType("solution")
-        module.__dict__["__file__"] = path
-        sys.modules["solution"] = module
-        exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
-
     def _reload(self, module: ModuleType) -> None:
         if self._bridge is not None:
             self._bridge.reload()
         else:
-            exec(compile(self._job["solution"], self._path("solution.py"), "exec", dont_inherit=True), module.__dict__)
+            self._execute_here(module)
+
+    def _execute_here(self, module: ModuleType) -> None:
+        exec(compile(self._job["solution"], self._path("solution.py"), "exec", dont_inherit=True), module.__dict__)
 
     # The suite
 
     def _judge(self) -> None:
         suite = _SUITE
         swallowed = self._bridge.rules.swallowed if self._bridge is not None else list
-        suite.begin(self._folder, self._report, self._written_in_the_suite, swallowed)
+        suite.begin(self._folder, partial(self._record, "test"), self._written_in_the_suite, swallowed)
         try:
             if "conftest.py" in self._tests:
                 suite.conftest(self._module("conftest.py"))
@@ -257,9 +255,6 @@ class _Run:
         suite.run(items)
         for text in suite.broken:
             self._record("broken", text)
-
-    def _report(self, name: str, outcome: str, message: str) -> None:
-        self._record("test", name, outcome, message)
 
     def _module(self, name: str) -> ModuleType:
         module = ModuleType(name.removesuffix(".py"))
@@ -276,13 +271,6 @@ class _Run:
         if self._bridge is not None and self._bridge.rules.own > self._counted_own:
             self._own, self._counted_own = self._own + 1, self._bridge.rules.own
 
-    def _report_beliefs(self, bridge: Bridge) -> None:
-        self._record("decided", self._own, self._asserts)
-        if bridge.rules.wrong:
-            self._record("wrong", bridge.rules.wrong)
-        if self._job["recording"]:
-            self._record("profile", bridge.rules.seen)
-
     def _written_in_the_suite(self, item: Any) -> bool:
         """Whether it is the suite's own test: a solution's functions and classes that look like tests are none."""
         function = getattr(item, "function", None)
@@ -296,11 +284,76 @@ class _Run:
         return code is not None and id(code) in self._codes
 
 
-def _nested(code: CodeType) -> list[CodeType]:
-    found = [code]
-    for part in found:
-        found += [constant for constant in part.co_consts if type(constant) is CodeType]
-    return found
+def serve(payload: bytes, fd: int) -> None:
+    """The solution's process, next to the suite's: load the solution, then serve the suite's process, until that is gone.
+
+    The suite's text is not here, and nothing here is trusted. `payload`: solution, words of the suite's text.
+    """
+    global _CONFIG, _SUITE
+    _SUITE.forget()
+    _CONFIG = _SUITE = None
+    job = wire.decode_native(payload)
+    settle(os.getcwd(), importing=True)
+    channel = Channel(fd)
+    ambient = Ambient(1, job["words"])
+    peer = Peer(channel, 1, Trusting(), ambient, frozenset(("solution", "__main__")))
+    loader = _Loader(job["solution"], os.getcwd(), peer)
+    peer.serves("load", loader.load)
+    peer.serves("derive", lambda target, name, args, kwargs: peer.objects.number_of(_derived(name, *args, kwargs)))
+    peer.serves("eval", lambda target, name, args, kwargs: eval(*args, *([] if args[1:] else [loader.names()])))
+    peer.serves("unpickle", lambda target, name, args, kwargs: pickle.loads(*args))
+    peer.serves("exec", lambda target, name, args, kwargs: _execute(*args))
+    ambient.capture(peer)
+    if job["threads"]:
+        channel.watch()
+    try:
+        peer.serve()
+    except Gone:
+        return
+
+
+class _Loader:
+    """The solution's module. Its number is 1, the first number."""
+
+    def __init__(self, text: str, folder: str, peer: Peer):
+        self._text, self._path = text, os.path.join(folder, "solution.py")
+        self._module = types.ModuleType("solution")
+        peer.objects.number_of(self._module)
+
+    def names(self) -> dict[str, Any]:
+        """Its namespace."""
+        return vars(self._module)
+
+    def load(self, *_: Any) -> list[str]:
+        """Run the solution's text in its module, or rerun it. The names that it defines."""
+        module = self._module
+        module.__dict__["__file__"] = self._path
+        sys.modules["solution"] = module
+        lines = self._text.splitlines(keepends=True)
+        linecache.cache[self._path] = (len(self._text), None, lines, self._path)
+        exec(compile(self._text, self._path, "exec", dont_inherit=True), module.__dict__)
+        listed = getattr(module, "__all__", None)
+        names = vars(module) if listed is None else listed
+        return [str.__str__(name) for name in names if isinstance(name, str) and (listed or not name.startswith("_"))]
+
+
+def _execute(text: str, names: dict[str, Any] | None = None, local: dict[str, Any] | None = None) -> None:
+    """The names that a text binds in its namespace, without those that `exec` adds."""
+    space: dict[str, Any] = {**(names or {})}
+    exec(text, space, local)
+    space.pop("__builtins__", None)
+    if names is not None:
+        names.update(space)
+
+
+def _derived(name: str, bases: list[Any], parts: list[Any], module: str, options: dict[str, Any]) -> type:
+    """A class whose functions are the suite's."""
+    names: dict[str, Any] = {"__module__": module}
+    for key, kind, part in parts:
+        names[key] = {"staticmethod": staticmethod, "classmethod": classmethod}.get(kind, lambda part: part)(part)
+        if kind == "property":
+            names[key] = property(*part)
+    return types.new_class(name, tuple(bases), options, lambda space: space.update(names))
 
 
 _WARM = """

@@ -1,7 +1,11 @@
 """A suite's syntax tree in its running form: assertions counted, texts evaluated in the solution's process.
 
-What a suite evaluates or unpickles may come from the solution: a text that is neither its own nor mere arithmetic is
-evaluated in the solution's process, and nothing is unpickled but data. Standard library only.
+A suite may evaluate or unpickle data of the solution. A text that is neither its own nor mere arithmetic is
+evaluated in the solution's process, and nothing is unpickled but data.
+
+Files that a problem adds to its suite (`Given`) are on disk for both processes, as modules from memory for the suite's.
+Both processes work in one folder, and the solution may write to it; so the suite's process imports nothing from there.
+Standard library only.
 """
 
 import __future__
@@ -11,10 +15,17 @@ import builtins
 import enum
 import os
 import sys
+import tempfile
 import types
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
+from types import ModuleType
 from typing import Any
+
+from rlvr_exp.sandbox.harnesses.python.state_reset import fit_imports
 
 ASSERTED = "@asserted"
 """A name in a test module that no program can spell."""
@@ -32,7 +43,7 @@ _HARMLESS = {
 }
 
 
-class _Transformer(ast.NodeTransformer):
+class _Counting(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
         self.generic_visit(node)
         counted = ast.Expr(ast.Call(ast.Name(ASSERTED, ast.Load()), [], []))
@@ -40,26 +51,26 @@ class _Transformer(ast.NodeTransformer):
 
 
 def transform(tree: ast.Module) -> None:
-    """Rewrite the tree in place."""
-    _Transformer().visit(tree)
+    """Let each assertion that holds call `ASSERTED`, in place."""
+    _Counting().visit(tree)
 
 
 def managed_assertions(suite: Mapping[str, str]) -> dict[str, list[tuple[int, int, list[int]]]]:
-    """By path: first and last line of each `with` block, and the lines on which its assertions end."""
+    """By path: first and last line of each `with` block, and the last lines of its assertions."""
     found: dict[str, list[tuple[int, int, list[int]]]] = {}
     for path, text in suite.items():
         blocks = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.With, ast.AsyncWith))]
-        found[path] = [(node.lineno, node.end_lineno, _assertions(node)) for node in blocks]
+        found[path] = [
+            (block.lineno, block.end_lineno, [node.end_lineno for node in ast.walk(block) if _asserts(node)])
+            for block in blocks
+        ]
     return found
 
 
-def _assertions(block: ast.AST) -> list[int]:
-    nodes = list(ast.walk(block))
-    own = [
-        node.end_lineno for node in nodes if isinstance(node, ast.Assert) and not isinstance(node.test, ast.Constant)
-    ]
-    calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
-    return own + [node.end_lineno for node in calls if node.func.attr.startswith("assert")]
+def _asserts(node: ast.AST) -> bool:
+    if isinstance(node, ast.Assert):
+        return not isinstance(node.test, ast.Constant)
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("assert")
 
 
 class Evaluating:
@@ -87,9 +98,13 @@ class Evaluating:
                 ast.parse(text)
                 return text
             return self._elsewhere(name, (text, *args))
-        if name != "compile" and (not args or args[0] is None):
+        if name == "compile":
+            if len(args) < 4 and "dont_inherit" not in options:  # with the caller's own `from __future__` flags
+                flags = (args[2] if len(args) > 2 else options.pop("flags", 0)) | (frame.f_code.co_flags & _FUTURES)
+                args, options = args[:2], options | {"flags": flags, "dont_inherit": True}
+        elif not args or args[0] is None:
             args = (frame.f_globals, frame.f_locals, *args[2:]) if not args[1:] else (frame.f_globals, *args[1:])
-        return _REAL[name](text, *args, **options) if name != "compile" else _compiled(text, args, options, frame)
+        return _REAL[name](text, *args, **options)
 
     def _is_harmless(self, name: str, text: Any) -> bool:
         if type(text) is not str:
@@ -98,17 +113,6 @@ class Evaluating:
 
 
 _REAL = {"eval": eval, "exec": exec, "compile": compile}
-
-
-def _compiled(text: Any, args: tuple[Any, ...], options: dict[str, Any], frame: types.FrameType) -> Any:
-    """Compile with the caller's own `from __future__` flags, as usual."""
-    if len(args) < 4 and "dont_inherit" not in options:
-        flags = (args[2] if len(args) > 2 else options.pop("flags", 0)) | (frame.f_code.co_flags & _FUTURES)
-        return compile_(text, *args[:2], **options, flags=flags, dont_inherit=True)
-    return compile_(text, *args, **options)
-
-
-compile_ = compile
 _FUTURES = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 
 
@@ -148,7 +152,8 @@ def guard(folder: str, own: Iterable[str]) -> None:
                 raise ValueError(f"{path} is not executed in the suite's process")
 
     sys.addaudithook(watch)
-    enum.Enum.__reduce_ex__ = _by_value
+    # How newer Pythons pickle a member; 3.11.2 calls `getattr`, and so a pickle reaches everything.
+    enum.Enum.__reduce_ex__ = lambda member, protocol: (member.__class__, (member._value_,))
 
 
 def _real(path: str) -> str:
@@ -157,7 +162,7 @@ def _real(path: str) -> str:
 
 
 def _unpickles(module: str, name: str, own: Iterable[str]) -> bool:
-    """Of own modules their own classes, not what these have imported, nor their values."""
+    """Of own modules their own classes, neither imported ones nor values."""
     if module == "solution":
         return not any(part.startswith("__") for part in name.split("."))
     if module in own:
@@ -171,7 +176,7 @@ def _unpickles(module: str, name: str, own: Iterable[str]) -> bool:
 
 
 _READERS = {"_compile_bytecode": "bytecode_path", "_read_pyc": "pyc"}
-"""Functions of the import system and of pytest that read compiled modules, and what they call the file."""
+"""Functions of the import system and of pytest that read compiled modules, with their names of the file."""
 
 
 def _reads_a_librarys_bytecode(frame: types.FrameType, folder: str) -> bool:
@@ -180,6 +185,62 @@ def _reads_a_librarys_bytecode(frame: types.FrameType, folder: str) -> bool:
     return ours and path is not None and not _real(str(path)).startswith(f"{folder}/")
 
 
-def _by_value(member: enum.Enum, protocol: int) -> Any:
-    """How newer Pythons pickle a member; 3.11.2 calls `getattr`, by which a pickle reaches everything."""
-    return member.__class__, (member._value_,)
+def settle(folder: str, importing: bool) -> None:
+    """Use the folder for temporary files, and for imports if wanted; with the settings that libraries need."""
+    os.umask(0o022)
+    if importing:
+        sys.path.insert(0, folder)
+    os.environ["TMPDIR"], tempfile.tempdir = folder, None
+    # Hypothesis keeps its tables on disk, by default in the folder that the solution writes to.
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = "/dev/null/hypothesis"
+    warnings.filterwarnings("ignore", message="(?s).*in-memory database")
+    fit_imports()
+
+
+def write_files(folder: str, files: Mapping[str, str]) -> None:
+    """Write the files of a run, their names checked by the sender. Raises OSError."""
+    for name, text in files.items():
+        path = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8", errors="surrogatepass", newline="") as file:
+            file.write(text)
+
+
+class Given:
+    """Finder and loader of modules from their text.
+
+    Args:
+        folder: it holds their files, too, for code that reads them as data.
+        files: text by name, for all files.
+        special: modules that are loaded by a function in place of a text.
+    """
+
+    def __init__(self, folder: str, files: Mapping[str, str], special: Mapping[str, Callable[[ModuleType], None]]):
+        self._files = {
+            name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): (f"{folder}/{name}", text)
+            for name, text in files.items()
+            if name.endswith(".py")
+        }
+        self._special = special
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
+        if name in self._special:
+            return spec_from_loader(name, self)
+        if name not in self._files:
+            return None
+        origin, _ = self._files[name]
+        spec = spec_from_loader(name, self, origin=origin, is_package=origin.endswith("/__init__.py"))
+        spec.has_location = True
+        if spec.submodule_search_locations is not None:
+            spec.submodule_search_locations.append(origin.removesuffix("/__init__.py"))
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """The default module creation."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__name__ in self._special:
+            self._special[module.__name__](module)
+            return
+        path, text = self._files[module.__name__]
+        exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)

@@ -1,8 +1,13 @@
-"""Plain data by value: the coding of what crosses the bridge, exact types of the interpreter and of array packages.
+"""The coding of data that crosses the bridge: exact types of the interpreter and of array packages.
 
-`code` turns a value into JSON, `value` is the reverse. Values that are no plain data are left to `Objects`: a handle, a
-class, an exception. Reading builds data and nothing else; the reader decides which classes a name may stand for. numpy,
-torch and pandas are touched only where a value of theirs crosses. Standard library only.
+`Values.code` turns a value into JSON, `Values.value` is the reverse. Values that are no plain data are left to
+`Objects`: a handle, a class, an exception. Reading builds data and nothing else; the reader decides which classes a name
+may stand for. numpy, torch and pandas are touched only if a value of theirs crosses.
+
+`Shared` keeps the identity of containers that both processes hold: a list that a call fills, an attribute that a test
+appends to. A list, dict, set or array that crosses by itself (an argument, a result, an attribute) keeps its identity:
+each end keeps its own copy as long as anything else holds it, and sends its changes with its next message. The content
+of a container is data; it keeps its identity if the update finds the same kind at the same place. Standard library only.
 """
 
 import array
@@ -32,116 +37,6 @@ from importlib import import_module
 from typing import Any
 
 from rlvr_exp.sandbox import wire
-
-
-def _parts_of_array(value: Any) -> list[Any] | None:
-    """Plain parts; None where it is no array."""
-    package = type(value).__module__.partition(".")[0]
-    if package == "numpy":
-        return _of_numpy(value, sys.modules["numpy"])
-    if package == "torch" and (torch := sys.modules.get("torch")) is not None:
-        return _of_torch(value, torch)
-    if package == "pandas" and (pandas := sys.modules.get("pandas")) is not None:
-        return _of_pandas(value, pandas)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and hasattr(numpy, "ndarray") and isinstance(value, numpy.ndarray):
-        return _of_numpy(value, numpy)
-    return None
-
-
-def _built_array(parts: list[Any]) -> Any:
-    """The reverse. Raises ValueError, TypeError, ImportError."""
-    kind, *rest = parts
-    numpy = import_module("numpy")
-    if kind == "array":
-        dtype, shape, data = rest
-        if type(data) is list:
-            rebuilt = numpy.empty(len(data), object)
-            rebuilt[:] = data
-            return rebuilt.reshape(shape)
-        return numpy.frombuffer(bytearray(data), _dtype(numpy, dtype)).reshape(shape)
-    if kind == "scalar":
-        return numpy.frombuffer(rest[1], _dtype(numpy, rest[0]))[0]
-    if kind == "dtype":
-        return _dtype(numpy, rest[0])
-    return _built_others(kind, rest)
-
-
-def _built_others(kind: str, rest: list[Any]) -> Any:
-    if kind == "tensor":
-        torch = import_module("torch")
-        dtype = _torch_dtype(torch, rest[1])
-        return torch.from_numpy(rest[0]).to(dtype).requires_grad_(rest[2])
-    if kind == "torch.dtype":
-        return _torch_dtype(import_module("torch"), rest[0])
-    pandas = import_module("pandas")
-    if kind == "timestamp":
-        return pandas.Timestamp(rest[0])
-    if kind == "index":
-        values, names, dtype = rest
-        if len(names) > 1:
-            return pandas.MultiIndex.from_tuples(values, names=names)
-        return pandas.Index(values, name=names[0], dtype=dtype)
-    if kind == "series":
-        return pandas.Series(rest[0], index=rest[1], name=rest[2], dtype=rest[3])
-    if kind == "frame":
-        columns = [pandas.Series(values, index=rest[1], dtype=dtype) for values, dtype in rest[0]]
-        rebuilt = pandas.DataFrame(dict(enumerate(columns)), index=rest[1])
-        rebuilt.columns = rest[2]
-        return rebuilt
-    raise ValueError(f"no array of kind {kind}")
-
-
-def _of_numpy(value: Any, numpy: Any) -> list[Any] | None:
-    if isinstance(value, numpy.dtype):
-        return ["dtype", value.str if value.names is None else value.descr]
-    if not isinstance(value, (numpy.ndarray, numpy.generic)) or isinstance(value, numpy.ma.MaskedArray):
-        return None
-    plain = numpy.asarray(value)
-    if plain.dtype.hasobject:
-        return ["array", None, list(plain.shape), list(plain.ravel())]
-    dtype = plain.dtype.str if plain.dtype.names is None else plain.dtype.descr
-    if isinstance(value, numpy.generic):
-        return ["scalar", dtype, plain.tobytes()]
-    return ["array", dtype, list(plain.shape), plain.tobytes()]
-
-
-def _dtype(numpy: Any, named: Any) -> Any:
-    rebuilt = numpy.dtype(named)
-    if rebuilt.hasobject:
-        raise ValueError("an array of objects as bytes")
-    return rebuilt
-
-
-def _of_torch(value: Any, torch: Any) -> list[Any] | None:
-    if isinstance(value, torch.dtype):
-        return ["torch.dtype", str(value).removeprefix("torch.")]
-    if type(value) is not torch.Tensor:
-        return None
-    plain = value.detach().cpu()
-    wide = plain.float() if plain.dtype in (torch.bfloat16, torch.float16) else plain
-    return ["tensor", wide.contiguous().numpy(), str(value.dtype).removeprefix("torch."), value.requires_grad]
-
-
-def _torch_dtype(torch: Any, name: str) -> Any:
-    dtype = getattr(torch, name)
-    if not isinstance(dtype, torch.dtype):
-        raise ValueError(f"torch.{name} is no dtype")
-    return dtype
-
-
-def _of_pandas(value: Any, pandas: Any) -> list[Any] | None:
-    if isinstance(value, pandas.Timestamp):
-        return ["timestamp", value.isoformat()]
-    if isinstance(value, pandas.Index):
-        return ["index", list(value), list(value.names), str(value.dtype)]
-    if type(value) is pandas.Series:
-        return ["series", list(value), value.index, value.name, str(value.dtype)]
-    if type(value) is pandas.DataFrame:
-        columns = [(list(value.iloc[:, at]), str(value.dtypes.iloc[at])) for at in range(value.shape[1])]
-        return ["frame", columns, value.index, value.columns]
-    return None
-
 
 MAX_DEPTH = 100
 _BIG = 1 << 62
@@ -273,22 +168,19 @@ class Values:
             return [self.code(item, depth + 1) for item in value]
         if kind is dict:
             return {"d": [[self.code(key, depth + 1), self.code(item, depth + 1)] for key, item in value.items()]}
-        if kind in _PARTS and (kind is not types.SimpleNamespace or is_data(vars(value))):
-            parts = _PARTS[kind][0](value)
-            return {"v": [f"{kind.__module__}.{kind.__qualname__}", *(self.code(part, depth + 1) for part in parts)]}
-        return self._code_other(value, kind, depth)
 
-    def _code_other(self, value: Any, kind: type, depth: int) -> Any:
         def code(part: Any) -> Any:
             return self.code(part, depth + 1)
 
+        if kind in _PARTS and (kind is not types.SimpleNamespace or is_data(vars(value))):
+            return {"v": [f"{kind.__module__}.{kind.__qualname__}", *map(code, _PARTS[kind][0](value))]}
         if self._objects.is_mirror(value):
             return self._objects.code_object(value, code)
         if id(value) in _SINGLE and _SINGLE[id(value)][0] is value:
             return {"s": _SINGLE[id(value)][1]}
         if kind is dataclasses.Field:
             return {"F": [[name, code(getattr(value, name))] for name in kind.__slots__ if name != "__weakref__"]}
-        if isinstance(value, enum.Enum) and _is_library(kind):
+        if isinstance(value, enum.Enum) and kind.__module__.partition(".")[0] in sys.stdlib_module_names:
             return {"e": [kind.__module__, kind.__qualname__, value._name_]}
         if (parts := _parts_of_array(value)) is not None:
             return {"a": [code(part) for part in parts]}
@@ -308,9 +200,6 @@ class Values:
             return {self.value(key): self.value(item) for key, item in body}
         if tag == "v":
             return _NAMES[body[0]](*(self.value(part) for part in body[1:]))
-        return self._tagged(tag, body)
-
-    def _tagged(self, tag: str, body: Any) -> Any:
         if tag == "u":
             return "".join(map(chr, body))
         if tag == "i":
@@ -322,7 +211,11 @@ class Values:
         if tag == "s":
             return _SINGLES[body]
         if tag == "F":
-            return _field({name: self.value(part) for name, part in body})
+            rebuilt = dataclasses.field()
+            for name, part in body:
+                if name in dataclasses.Field.__slots__:
+                    setattr(rebuilt, name, self.value(part))
+            return rebuilt
         if tag == "e":
             kind = self._objects.find_class(body[0], body[1])
             if kind is None or not issubclass(kind, enum.Enum):
@@ -346,16 +239,109 @@ def _namespace(names: dict[str, Any]) -> types.SimpleNamespace:
     return types.SimpleNamespace(**names)
 
 
-def _field(parts: dict[str, Any]) -> dataclasses.Field:
-    rebuilt = dataclasses.field()
-    for name, part in parts.items():
-        if name in dataclasses.Field.__slots__:
-            setattr(rebuilt, name, part)
+def _parts_of_array(value: Any) -> list[Any] | None:
+    """Plain parts; None for a value that is no array."""
+    package = type(value).__module__.partition(".")[0]
+    if package == "numpy":
+        return _of_numpy(value, sys.modules["numpy"])
+    if package == "torch" and (torch := sys.modules.get("torch")) is not None:
+        return _of_torch(value, torch)
+    if package == "pandas" and (pandas := sys.modules.get("pandas")) is not None:
+        return _of_pandas(value, pandas)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and hasattr(numpy, "ndarray") and isinstance(value, numpy.ndarray):
+        return _of_numpy(value, numpy)
+    return None
+
+
+def _built_array(parts: list[Any]) -> Any:
+    """The reverse. Raises ValueError, TypeError, ImportError."""
+    kind, *rest = parts
+    numpy = import_module("numpy")
+    if kind == "array":
+        dtype, shape, data = rest
+        if type(data) is list:
+            rebuilt = numpy.empty(len(data), object)
+            rebuilt[:] = data
+            return rebuilt.reshape(shape)
+        return numpy.frombuffer(bytearray(data), _dtype(numpy, dtype)).reshape(shape)
+    if kind == "scalar":
+        return numpy.frombuffer(rest[1], _dtype(numpy, rest[0]))[0]
+    if kind == "dtype":
+        return _dtype(numpy, rest[0])
+    if kind == "tensor":
+        torch = import_module("torch")
+        dtype = _torch_dtype(torch, rest[1])
+        return torch.from_numpy(rest[0]).to(dtype).requires_grad_(rest[2])
+    if kind == "torch.dtype":
+        return _torch_dtype(import_module("torch"), rest[0])
+    pandas = import_module("pandas")
+    if kind == "timestamp":
+        return pandas.Timestamp(rest[0])
+    if kind == "index":
+        values, names, dtype = rest
+        if len(names) > 1:
+            return pandas.MultiIndex.from_tuples(values, names=names)
+        return pandas.Index(values, name=names[0], dtype=dtype)
+    if kind == "series":
+        return pandas.Series(rest[0], index=rest[1], name=rest[2], dtype=rest[3])
+    if kind == "frame":
+        columns = [pandas.Series(values, index=rest[1], dtype=dtype) for values, dtype in rest[0]]
+        rebuilt = pandas.DataFrame(dict(enumerate(columns)), index=rest[1])
+        rebuilt.columns = rest[2]
+        return rebuilt
+    raise ValueError(f"no array of kind {kind}")
+
+
+def _of_numpy(value: Any, numpy: Any) -> list[Any] | None:
+    if isinstance(value, numpy.dtype):
+        return ["dtype", value.str if value.names is None else value.descr]
+    if not isinstance(value, (numpy.ndarray, numpy.generic)) or isinstance(value, numpy.ma.MaskedArray):
+        return None
+    plain = numpy.asarray(value)
+    if plain.dtype.hasobject:
+        return ["array", None, list(plain.shape), list(plain.ravel())]
+    dtype = plain.dtype.str if plain.dtype.names is None else plain.dtype.descr
+    if isinstance(value, numpy.generic):
+        return ["scalar", dtype, plain.tobytes()]
+    return ["array", dtype, list(plain.shape), plain.tobytes()]
+
+
+def _dtype(numpy: Any, named: Any) -> Any:
+    rebuilt = numpy.dtype(named)
+    if rebuilt.hasobject:
+        raise ValueError("an array of objects as bytes")
     return rebuilt
 
 
-def _is_library(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] in sys.stdlib_module_names
+def _of_torch(value: Any, torch: Any) -> list[Any] | None:
+    if isinstance(value, torch.dtype):
+        return ["torch.dtype", str(value).removeprefix("torch.")]
+    if type(value) is not torch.Tensor:
+        return None
+    plain = value.detach().cpu()
+    wide = plain.float() if plain.dtype in (torch.bfloat16, torch.float16) else plain
+    return ["tensor", wide.contiguous().numpy(), str(value.dtype).removeprefix("torch."), value.requires_grad]
+
+
+def _torch_dtype(torch: Any, name: str) -> Any:
+    dtype = getattr(torch, name)
+    if not isinstance(dtype, torch.dtype):
+        raise ValueError(f"torch.{name} is no dtype")
+    return dtype
+
+
+def _of_pandas(value: Any, pandas: Any) -> list[Any] | None:
+    if isinstance(value, pandas.Timestamp):
+        return ["timestamp", value.isoformat()]
+    if isinstance(value, pandas.Index):
+        return ["index", list(value), list(value.names), str(value.dtype)]
+    if type(value) is pandas.Series:
+        return ["series", list(value), value.index, value.name, str(value.dtype)]
+    if type(value) is pandas.DataFrame:
+        columns = [(list(value.iloc[:, at]), str(value.dtypes.iloc[at])) for at in range(value.shape[1])]
+        return ["frame", columns, value.index, value.columns]
+    return None
 
 
 _TYPED = (typing.Union, typing.Literal, typing.List, typing.Callable, typing.Tuple, typing.Any)  # noqa: UP006
@@ -365,7 +351,7 @@ _ALIASES = (type(typing.List[int]), type(typing.Optional[int]))  # noqa: UP006, 
 
 
 def _parts_of_hint(hint: Any) -> list[Any] | None:
-    """Plain parts; None where it is no annotation. The caller codes classes among the parts."""
+    """Plain parts; None for a value that is no annotation. The caller codes classes among the parts."""
     if id(hint) in _FORMS:
         return ["form", _FORMS[id(hint)]]
     if type(hint).__module__ not in ("typing", "types"):
@@ -420,3 +406,121 @@ def _form(name: str) -> Any:
     if id(form) not in _FORMS:
         raise ValueError(f"typing.{name} is no annotation")
     return form
+
+
+_MOST = 256
+"""Containers tracked at a time; above it, the oldest is a plain copy from then on."""
+_UNHELD = 3
+"""Below it only the table and the check itself hold a container."""
+
+
+class Shared:
+    """One end's containers, by number. `side` keeps the numbers of the two apart."""
+
+    def __init__(self, side: int, values: Values):
+        self._values, self._next = values, side + 1
+        self._held: dict[int, list[Any]] = {}
+        self._numbers: dict[int, int] = {}
+        self._dropped: list[int] = []
+
+    def code(self, value: Any) -> Any:
+        """A value that crosses by itself. Raises Unbridgeable."""
+        if type(value) not in CHANGING and not _is_array(value):
+            return self._values.code(value)
+        number = self._numbers.get(id(value))
+        if number is not None:
+            return {"@": [number]}
+        coded = self._values.code(value)
+        number, self._next = self._next, self._next + 2
+        self._hold(number, value, coded)
+        return {"@": [number, coded]}
+
+    def value(self, coded: Any) -> Any:
+        """The reverse. Raises ValueError, TypeError."""
+        if type(coded) is not dict or "@" not in coded:
+            return self._values.value(coded)
+        number, *content = coded["@"]
+        if content:
+            value = self._values.value(content[0])
+            self._hold(number, value, content[0])
+        elif number not in self._held:
+            raise ValueError(f"no container {number}")
+        return self._held[number][0]
+
+    def changes(self) -> list[Any]:
+        """[number, content] of containers changed since they crossed, [number] of those not held here any more."""
+        sent: list[Any] = [[number] for number in self._dropped]
+        self._dropped.clear()
+        for number, entry in list(self._held.items()):
+            try:
+                coded = self._values.code(entry[0])
+            except Unbridgeable:
+                coded = entry[1]  # its new content stays here
+            if coded != entry[1]:
+                entry[1] = coded
+                sent.append([number, coded])
+            if sys.getrefcount(entry[0]) < _UNHELD:
+                self._forget(number)
+                sent.append([number])
+        return sent
+
+    def apply(self, changes: list[Any]) -> None:
+        """Apply the other end's changes. Raises ValueError, TypeError."""
+        for number, *content in changes:
+            entry = self._held.get(number)
+            if entry is None:
+                continue
+            if content:
+                put(entry[0], self._values.value(content[0]))
+                entry[1] = content[0]
+            else:
+                self._forget(number)
+
+    def _hold(self, number: int, value: Any, coded: Any) -> None:
+        self._held[number] = [value, coded]
+        self._numbers[id(value)] = number
+        if len(self._held) > _MOST:
+            oldest = next(iter(self._held))
+            self._forget(oldest)
+            self._dropped.append(oldest)
+
+    def _forget(self, number: int) -> None:
+        del self._numbers[id(self._held.pop(number)[0])]
+
+
+def put(target: Any, content: Any) -> None:
+    """Make one container equal to another of its kind, in place."""
+    if type(target) is not type(content):
+        return
+    if isinstance(target, dict):
+        merged = {key: _kept(target[key], item) if key in target else item for key, item in content.items()}
+        target.clear()
+        target.update(merged)
+    elif isinstance(target, set):
+        target.clear()
+        target.update(content)
+    elif type(target) is list:
+        target[:] = [_kept(target[at], item) if at < len(target) else item for at, item in enumerate(content)]
+    elif hasattr(target, "maxlen"):
+        target.clear()
+        target.extend(content)
+    elif hasattr(target, "iloc"):
+        target._update_inplace(content)
+    elif not _is_array(target):
+        target[:] = content
+    elif target.shape == content.shape and target.dtype == content.dtype and target.flags.writeable:
+        target[...] = content
+
+
+def _kept(old: Any, new: Any) -> Any:
+    if type(old) is type(new) and type(old) in CHANGING:
+        put(old, new)
+        return old
+    return new
+
+
+def _is_array(value: Any) -> bool:
+    kind = type(value)
+    if kind.__name__ not in ("ndarray", "DataFrame", "Series"):
+        return False
+    return str(kind.__module__).partition(".")[0] in ("numpy", "pandas")

@@ -1,4 +1,4 @@
-"""Which lines of a script its own run executes: the script, run as `__main__` under the package coverage. Judges nothing.
+"""The lines of a script that its own run executes: the script runs as `__main__` under the package coverage. Judges nothing.
 
 Lines count as they do under coverage 7.3 with the settings of CanItEdit, whatever later versions leave out by default:
 statements that a comment `pragma: no cover` or `@abstractmethod` marks are left out. A script can falsify its own lines, and
@@ -15,7 +15,7 @@ from types import ModuleType
 from coverage import Coverage
 
 from rlvr_exp.sandbox import wire
-from rlvr_exp.sandbox.harnesses.pytest.support_files import settle
+from rlvr_exp.sandbox.harnesses.pytest.texts import settle
 
 PRAGMA = r"#\s*(pragma|PRAGMA)[:\s]?\s*(no|NO)\s*(cover|COVER)"
 ABSTRACT = r"@(abc\.)?abstractmethod"
@@ -23,7 +23,7 @@ _MOST_TEXT = 300
 
 
 def run(payload: bytes, send: Callable[[bytes], None]) -> None:
-    """Called once in a fresh fork, which ends right after. `payload`: the script's text."""
+    """Called once in a fresh fork that ends right after. `payload`: the script's text."""
     text, path = wire.decode_native(payload), os.path.join(os.getcwd(), "program.py")
     settle(os.getcwd(), importing=True)
     _write(path, text)
@@ -43,7 +43,7 @@ def run(payload: bytes, send: Callable[[bytes], None]) -> None:
 
 
 def _execute(code, path: str) -> None:
-    """Raises what the script raises, and SystemExit only where its exit code is not 0."""
+    """Raises the script's exception, SystemExit only for an exit code other than 0."""
     module = ModuleType("__main__")
     module.__dict__["__file__"] = path
     sys.modules["__main__"], sys.argv = module, [path]

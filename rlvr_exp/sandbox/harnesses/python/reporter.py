@@ -4,7 +4,8 @@ Shared by the harness of functions and that of programs, inside the candidate's 
 their own `__str__`, `__class__` or metaclass's `__name__`, yet trusted by nobody. Standard library only.
 
 Records, encoded with `wire`: ["value", case, value], ["error", case, kind, text, *names], ["done"]. Case LOADING
-stands for the time before the first case; names are the built-in classes of an exception; kinds are `parse`, `resolve`, `exception`, `memory`, `output`, `type`, `timeout`.
+stands for the time before the first case; names are the built-in classes of an exception; kinds are `parse`, `resolve`,
+`exception`, `memory`, `output`, `type`, `timeout`.
 """
 
 import builtins
@@ -30,7 +31,7 @@ _bases_of = type.__dict__["__mro__"].__get__
 _BUILT_IN = {
     id(kind): name for name, kind in vars(builtins).items() if isinstance(kind, type) and kind.__name__ == name
 }
-"""By identity, which a candidate's metaclass cannot answer for."""
+"""By identity: a candidate's metaclass cannot fake it."""
 
 
 class CaseTimeout(BaseException):
@@ -73,11 +74,11 @@ class Reporter:
         except BaseException:  # the candidate's own __str__; its exception is no better
             message = ""
         text = _name_of(type(fault)) + (f": {message}" if message else "")
-        return f"{text} (line {line}: {self._quote(line)})" if line else text
-
-    def _quote(self, line: int) -> str:
+        if not line:
+            return text
         lines = self._source.splitlines()
-        return lines[line - 1].strip()[:_MAX_LINE] if line <= len(lines) else ""
+        quoted = lines[line - 1].strip()[:_MAX_LINE] if line <= len(lines) else ""
+        return f"{text} (line {line}: {quoted})"
 
     def _record(self, record: list[Any]) -> None:
         data = wire.encode(record, max(self._left, 1024))
@@ -87,7 +88,7 @@ class Reporter:
 
 
 def not_plain(value: Any, fault: str) -> str:
-    """Why a returned object is no answer, and what to return in its place. `fault`: the encoder's exception."""
+    """Why a returned object is no answer, and a remedy. `fault`: the encoder's exception."""
     kind = _name_of(type(value))
     if kind in _ONE_BY_ONE:
         return f"returned a {kind}, which is not plain data: return a list of its items"
@@ -136,7 +137,7 @@ class OutputCap:
     """`limit`: bytes that standard output and standard error together may pass on.
 
     Debug prints are no offence: the streams drop the excess, up to `FLOOD` times the limit. Beyond that, and for writes
-    to the descriptors below them, the sandbox's own hard cap applies, which ends the candidate.
+    to the descriptors below them, the sandbox's own hard cap applies and ends the candidate.
     """
 
     def __init__(self, limit: int):

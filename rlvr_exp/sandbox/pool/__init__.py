@@ -1,1 +1,0 @@
-"""The side of the trusted parent: jobs, their queue, and the workers that run them."""
