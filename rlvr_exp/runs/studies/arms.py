@@ -14,10 +14,7 @@ from rlvr_exp.config import study as options
 from rlvr_exp.config.study import FULL
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.statistics import t_interval
-from rlvr_exp.domains.dafny.options import DafnyPrompt as Wording
-from rlvr_exp.domains.dafny.options import compared, with_curves
 from rlvr_exp.records.tracking import Row, read_metrics
-from rlvr_exp.runs.study import ArmStudy, Findings
 from rlvr_exp.runs.comparison import Wording, compared, with_curves
 from rlvr_exp.runs.study import ArmStudy, Findings, Job, Run
 
