@@ -15,6 +15,8 @@ from typing import Any
 from ast_grep_py import SgNode, SgRoot
 from rapidfuzz import fuzz
 
+from rlvr_exp.domains.edits.engines import is_refusal
+
 Rule = dict[str, Any]
 """A rule object of ast-grep, or a form of an action (rlvr_exp.domains.edits.action)."""
 Span = tuple[int, int]
@@ -35,7 +37,7 @@ def parse(text: str, language: str) -> SgNode:
     try:
         return SgRoot(text, language).root()
     except BaseException as fault:
-        if not _is_refusal(fault):
+        if not is_refusal(fault):
             raise
         raise Unparsed(str(fault)) from fault
 
@@ -46,7 +48,7 @@ def find_all(root: SgNode, rule: Rule) -> list[SgNode]:
     try:
         return root.find_all(config)
     except BaseException as fault:
-        if not _is_refusal(fault):
+        if not is_refusal(fault):
             raise
         return []
 
@@ -55,16 +57,9 @@ def is_match(node: SgNode, rule: Rule) -> bool:
     try:
         return node.matches(**rule)
     except BaseException as fault:
-        if not _is_refusal(fault):
+        if not is_refusal(fault):
             raise
         return False
-
-
-def _is_refusal(fault: BaseException) -> bool:
-    """The binding raises RuntimeError, the bare class or a panic of its own, which is no Exception."""
-    return type(fault).__name__ == "PanicException" or (
-        isinstance(fault, Exception) and not isinstance(fault, MemoryError)
-    )
 
 
 def span(node: SgNode) -> Span:
