@@ -1,8 +1,13 @@
-"""Rules that could make some hunks of an edit, from the most general to the literal one, alone and in a context.
+"""The fewest and smallest rules that make an edit: candidates, and a search that tries each on the text.
 
-A target is a node around the hunks, or a run of siblings. A template is its pattern and the rewrite: variables stand for the
+A target is a node around some hunks, or a run of siblings. A template is its pattern and the rewrite: variables stand for the
 parts that the edit copies unchanged, `$A` for a node and `$$$A` for several in a row (statements of a body, arguments), and equal
 nodes have one variable. Names of functions, attributes and keywords stay as they are, since they say what a rule is about.
+Candidates go from the most general to the literal one, alone and in a context.
+
+The search tries each candidate on the text as the rules before it leave it. It takes a rule only if all that it replaces agrees
+with the text after, and at each step the rule with the least cost for each hunk that it covers. If more than three rules were
+needed, or none makes the rest, the search begins again with dearer rules, which favours larger ones.
 """
 
 import json
