@@ -214,7 +214,7 @@ def _dry(checked: "Checked", words: Sequence[str]) -> int:
     from rlvr_exp.config.needs import missing_artifacts
     from rlvr_exp.launch.resume import begin, directory_of
     from rlvr_exp.memory.plan import plan
-    from rlvr_exp.stages.shared.sample_size import sample_size
+    from rlvr_exp.stages.shared.start import sample_size
 
     config = checked.config
     _refuse_what_cannot_run([config], fetchable=True)
@@ -260,7 +260,7 @@ def _run(checked: "Checked", words: Sequence[str], directory: Path) -> "Outcome"
     from rlvr_exp.launch.children import inline_environment
     from rlvr_exp.launch.console import message_stream
     from rlvr_exp.launch.execute import execute
-    from rlvr_exp.stages.shared.sample_size import sample_size
+    from rlvr_exp.stages.shared.start import sample_size
 
     for name, text in sample_size(checked.config, words):
         print(f"{name}: {text}", file=message_stream(checked.config), flush=True)

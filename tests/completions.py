@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from rlvr_exp.episodes.serialize import from_plain
-from rlvr_exp.episodes.types import Completion
+from rlvr_exp.episodes.types import Completion, from_plain
 
 
 def completion(task: str = "t", outcome: str = "passed", bucket: str | None = None, **more: Any) -> Completion:

@@ -123,7 +123,7 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     if reads(config, "evaluation") and config.evaluation.bits:
         yield from _of_bits(config)
     if config.infer is not None:
-        yield from of_answers(config.infer, config.environment)
+        yield from of_answers(config)
     if reads(config, "model") and config.model.random_weights and config.stage != "benchmark":
         what, remedy = "random weights are for benchmarks", "drop it, or +stage=benchmark"
         yield InputProblem("model.random_weights", what, f"+stage={config.stage}", "false", "", remedy)

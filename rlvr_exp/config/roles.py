@@ -231,7 +231,7 @@ class Team:
     name: str
     roles: tuple[str, ...]
     play: str
-    """Import path of its Play (rlvr_exp.stages.shared.play)."""
+    """Import path of its Play (rlvr_exp.stages.shared.components)."""
     problems: Callable[[Any], Iterator[InputProblem]]
     """Problems of a configuration with this team."""
 

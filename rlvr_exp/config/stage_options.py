@@ -10,6 +10,7 @@ from rlvr_exp.config.algorithm import Drawing
 from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.model import EMBEDDED
 from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.roles import role_names
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.core.measures import voted_metrics
@@ -144,27 +145,23 @@ class Infer(Drawing):
         return []
 
 
-ALLOWED = {
-    SINGLE_TURN: "single_turn",
-}
-"""Environments whose answers it searches for."""
 OF_THE_DATA = {"input": "", "max_attempts": 1, "vote": 0}
 """Options without a meaning for tasks of the data in several turns, with what they are where they have none."""
 
 
-def of_answers(infer: Infer, environment: Any) -> Iterator[InputProblem]:
-    """Options that have no meaning next to an environment."""
-    turns = getattr(environment, "_target_", SINGLE_TURN)
-    engines = [target for one in domains().values() for target in one.engines]
-    if turns in engines:
-        return  # The schema of the environment has its own conflicts.
-    if turns not in ALLOWED:
-        what, remedy = (
-            "answers have one turn, or their environment has an engine of inference",
-            "infer.max_attempts=N to retry, or drop it",
+def of_answers(config: Any) -> Iterator[InputProblem]:
+    """Options of +stage=infer that have no meaning next to an environment."""
+    infer, target = config.infer, getattr(config.environment, "_target_", SINGLE_TURN)
+    if target == SINGLE_TURN or any(target in one.engines for one in domains().values()):
+        return  # The schema of an environment with an engine of its own has its own conflicts.
+    if len(roles := role_names(config)) > 1:
+        what, allowed = "an environment of several roles needs an engine of its domain", "an environment with one role"
+        yield InputProblem(
+            "environment", what, ", ".join(roles), allowed, "", "+stage=evaluate, or another environment"
         )
-        allowed = [*ALLOWED.values(), *(target.rpartition(".")[2].lower() for target in engines)]
-        yield InputProblem("environment", what, turns.rpartition(".")[2], ", ".join(allowed), "", remedy)
+    what = "the environment decides about further turns"
+    yield from unread(infer, {"max_attempts": 1, "vote": 0}, what, {})
+    yield from of_beams(infer, "episodes of several turns are sampled or greedy")
 
 
 def unread(infer: Infer, usual: dict[str, Any], what: str, remedies: dict[str, str]) -> Iterator[InputProblem]:

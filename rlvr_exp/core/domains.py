@@ -37,8 +37,8 @@ class Domain:
     picture: str = ""
     """Function of a prompt and the run's `data` node that draws the prompt as HTML in the report, '' for what it cannot draw."""
     engines: Mapping[str, str] = field(default_factory=dict)
-    """Makers of engines of +stage=infer, by the path of the environment's class: functions of the configuration, the policies, the
-    verifier, the tasks' domain and the sampling engine."""
+    """Makers of engines of +stage=infer by the path of an environment's class, for environments of several roles: functions of the
+    configuration, the policies, the verifier, the tasks' domain and the sampling engine."""
     checks: tuple[str, ...] = ()
     """Functions of the configuration and the tasks' domain that yield problems of a run once its data are read."""
     causes: tuple[str, ...] = ()

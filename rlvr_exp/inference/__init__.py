@@ -6,8 +6,7 @@ engine = load("outputs/RUN/checkpoints/best")
 print(engine.solve({"id": "t", "train": [...], "test": [...]}).program)
 """
 
-from rlvr_exp.inference.engine import Engine
-from rlvr_exp.inference.loading import load
+from rlvr_exp.inference.engine import Engine, load
 from rlvr_exp.inference.solution import Solution
 
 __all__ = ["Engine", "Solution", "load"]

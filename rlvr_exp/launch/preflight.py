@@ -176,8 +176,9 @@ def vote_problems(domain: Domain, split: str) -> Iterator[InputProblem]:
 
 
 def domain_of(config: Config) -> Domain | None:
-    """The domain; None where its data are not here, or its class is a user's own, which may import anything."""
-    if not reads(config, "data") or config.data._target_ not in SCHEMAS:
+    """The domain; None if its data are not on this machine, or its class is of no registered domain and may import anything."""
+    target = config.data._target_ if reads(config, "data") else ""
+    if target not in SCHEMAS and not any(one.owns(target) for one in domains().values()):
         return None
     path = Path(config.data.path)
     if config.data.path and not path.exists():

@@ -17,8 +17,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import replacing
-from rlvr_exp.episodes.serialize import from_plain, to_plain
-from rlvr_exp.episodes.types import Completion
+from rlvr_exp.episodes.types import Completion, from_plain, to_plain
 from rlvr_exp.records.directory import writing
 from rlvr_exp.verifiers.base import Verdict
 
@@ -93,7 +92,7 @@ SAID_WHERE_THERE = {"about", "measures"}
 
 
 def to_row(one: _Row) -> dict[str, Any]:
-    """By the keys of the file; the completion's own come from rlvr_exp.episodes.serialize."""
+    """By the keys of the file; the completion's own come from rlvr_exp.episodes.types."""
     values = {**vars(one), **to_plain(one.completion)}
     return {name: values[name] for name in one.KEYS}
 

@@ -18,8 +18,7 @@ from itertools import groupby
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.episodes.serialize import STATE, from_plain, to_plain
-from rlvr_exp.episodes.types import Completion, RewardBreakdown
+from rlvr_exp.episodes.types import STATE, Completion, RewardBreakdown, from_plain, to_plain
 from rlvr_exp.tasks.base import Task
 
 MAX_GROUPS = 1 << 20

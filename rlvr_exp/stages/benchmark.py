@@ -117,7 +117,7 @@ def _bench(config: Any, context: RunContext) -> Iterator[Any]:
     from rlvr_exp.config.parallel import BatchLimits
     from rlvr_exp.stages.reinforcement import collector_of
     from rlvr_exp.stages.shared.components import build_components
-    from rlvr_exp.stages.shared.verifier_setup import build_verifier
+    from rlvr_exp.stages.shared.data_and_verifier import build_verifier
     from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
     with (

@@ -1,14 +1,14 @@
-"""Collect what a teacher does with tasks: a policy of ours, an endpoint, or the data's golds, action by action, each verified.
+"""Collect the trajectories of a teacher: a policy, an endpoint, or the actions of the data, one action at a time, each verified.
 
 Trajectories are written batch by batch, and the completions of a batch in progress are in a journal beside them; the same
-command with the same output goes on after both.
+command with the same output continues after both.
 """
 
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -23,8 +23,6 @@ from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.episodes.episode import Draws, Episode
-from rlvr_exp.episodes.gold_teacher import gold_trajectories
-from rlvr_exp.episodes.trajectory import Trajectory, counts, step_of
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
@@ -39,17 +37,87 @@ from rlvr_exp.stages.shared.components import (
     in_first_process,
     load_policies,
     model_section,
+    runner_of,
+    sampled_weights,
+    start_engine,
 )
-from rlvr_exp.stages.shared.domain import build_domain
-from rlvr_exp.stages.shared.engine_setup import sampled_weights, start_engine
-from rlvr_exp.stages.shared.environments import runner_of
-from rlvr_exp.stages.shared.stage_checks import check_shown, collected_tasks, in_steps
-from rlvr_exp.stages.shared.verifier_match import check_verifier_match
-from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
-from rlvr_exp.stages.verify import decides
+from rlvr_exp.stages.shared.data_and_verifier import (
+    build_domain,
+    build_verifier,
+    check_verifier_match,
+    checked_description,
+    decides,
+    system_metrics,
+)
+from rlvr_exp.stages.shared.start import check_shown, collected_tasks, in_steps
 from rlvr_exp.tasks.base import ContinuesEdits, Task
-from rlvr_exp.verifiers.base import KeepsOutputs, Verifier
+from rlvr_exp.verifiers.base import KeepsOutputs, Request, Verdict, Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
+
+SHOWN = 300
+"""Characters of a log that are kept."""
+
+NAME = "golds"
+
+
+@dataclass(frozen=True)
+class Step:
+    """An answer to one state."""
+
+    before: str
+    """The text that it was shown."""
+    answer: str
+    """As it was written."""
+    action: str | None
+    """The action in it; None: there is none."""
+    after: str | None
+    """The text that came of it; None: none."""
+    outcome: str
+    log: str
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """The steps of one branch of an episode."""
+
+    task: str
+    sample: int
+    teacher: str
+    steps: Sequence[Step]
+    about: Mapping[str, Any]
+    """What the task is, for who reads the file."""
+
+    def row(self) -> dict[str, Any]:
+        """`outcome` is that of the last text."""
+        steps = [asdict(step) for step in self.steps]
+        outcome = self.steps[-1].outcome
+        return {
+            "id": f"{self.task}#{self.sample}",
+            "task": self.task,
+            "teacher": self.teacher,
+            "outcome": outcome,
+            **self.about,
+            "steps": steps,
+        }
+
+
+def step_of(before: str, answer: str, action: str | None, verdict: Verdict, tokens: int) -> Step:
+    after = verdict.outputs[0] if verdict.outputs else None
+    log = f"{verdict.reason}: {verdict.log}"[:SHOWN] if verdict.outcome != "passed" else ""
+    return Step(before, answer, action, after, verdict.outcome, log, tokens)
+
+
+def counts(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Trajectories, those that ended right, steps and tokens."""
+    steps = [step for row in rows for step in row["steps"]]
+    return {
+        "trajectories": len(rows),
+        "passed": sum(row["outcome"] == "passed" for row in rows),
+        "steps": len(steps),
+        "tokens": sum(step["tokens"] for step in steps),
+    }
+
 
 Teach = Callable[[Sequence[tuple[Task, int]], SamplingEngine | None], list[Trajectory]]
 """Shows tasks, each with the index of a sample, in their order; completions are sampled by the given engine."""
@@ -100,6 +168,29 @@ def _golds(config: Config, context: RunContext) -> Iterator[_Teacher]:
         yield _Teacher(
             domain, verifier, lambda asked, _: gold_trajectories(domain, kept, [task for task, _ in asked]), "golds"
         )
+
+
+def gold_trajectories(domain: ContinuesEdits, verifier: Verifier, tasks: Sequence[Task]) -> list[Trajectory]:
+    """The trajectories of tasks that have golds, in their order; all are taken step by step together. One whose action makes no
+    text ends there.
+
+    Args:
+        verifier: keeps outputs (rlvr_exp.verifiers.base.KeepsOutputs).
+    """
+    answers = {task.id: iter(domain.gold_steps(task)) for task in tasks}
+    steps: dict[str, list[Step]] = {task.id: [] for task in tasks}
+    live = list(tasks)
+    while live:
+        given = [(task, answer) for task in live if (answer := next(answers[task.id], None)) is not None]
+        asked = [(task, answer, domain.parse(answer, task)) for task, answer in given]
+        found = [verifier.submit(Request(task.problem, candidate)) for task, _, candidate in asked]
+        live = []
+        for (task, answer, candidate), verdict in zip(asked, (one.result() for one in found), strict=True):
+            step = step_of(domain.state(task), answer, candidate.text, verdict, 0)
+            steps[task.id].append(step)
+            if step.after is not None:
+                live.append(domain.after_step(task, step.after))
+    return [Trajectory(task.id, 0, NAME, steps[task.id], domain.described(task)) for task in tasks if steps[task.id]]
 
 
 @contextmanager

@@ -16,10 +16,9 @@ import yaml
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.core.measures import read_voted
-from rlvr_exp.evaluation.arms import Arm, arms
+from rlvr_exp.evaluation.arms import Arm, arms, arms_table, rows_of, table
 from rlvr_exp.evaluation.metrics import METRICS, task_values
 from rlvr_exp.evaluation.paired import paired
-from rlvr_exp.evaluation.tables import arms_table, rows_of, table
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.manifest import flat
 from rlvr_exp.records.rollout_files import evaluation_path, read_evaluation

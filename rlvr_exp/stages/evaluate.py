@@ -15,8 +15,8 @@ from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation
 from rlvr_exp.rollouts.distributed import all_reduce_counters
 from rlvr_exp.stages.shared.components import build_components
+from rlvr_exp.stages.shared.data_and_verifier import system_metrics
 from rlvr_exp.stages.shared.held_out import evaluate_and_save
-from rlvr_exp.stages.shared.verifier_setup import system_metrics
 
 
 def run(config, context: RunContext) -> StageResult:

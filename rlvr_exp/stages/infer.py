@@ -21,7 +21,7 @@ from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.inference.engine import Engine, settings_of
-from rlvr_exp.inference.summary import Summary
+from rlvr_exp.inference.solution import Summary
 from rlvr_exp.launch.console import KEPT_INPUT
 from rlvr_exp.launch.inference_inputs import InferenceTask, check_vote, from_file, select_tasks, tasks_of_domain
 from rlvr_exp.models.policy import Policy
@@ -37,14 +37,19 @@ from rlvr_exp.stages.shared.components import (
     load_policies,
     model_section,
     play_of,
+    sampled_weights,
     split_tasks,
+    start_engine,
 )
-from rlvr_exp.stages.shared.domain import build_domain
-from rlvr_exp.stages.shared.engine_setup import sampled_weights, start_engine
+from rlvr_exp.stages.shared.data_and_verifier import (
+    build_domain,
+    build_verifier,
+    check_verifier_match,
+    checked_description,
+    decides,
+    system_metrics,
+)
 from rlvr_exp.stages.shared.inference_engines import engine_of, turns_of
-from rlvr_exp.stages.shared.verifier_match import check_verifier_match
-from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description, system_metrics
-from rlvr_exp.stages.verify import decides
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard

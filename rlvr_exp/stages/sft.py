@@ -25,9 +25,8 @@ from rlvr_exp.stages.shared.components import (
     split_tasks,
     training_tasks,
 )
-from rlvr_exp.stages.shared.fit import Training, fit, open_tracker
 from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, selection
-from rlvr_exp.stages.shared.task_order import example_order
+from rlvr_exp.stages.shared.training import Training, example_order, fit, open_tracker
 from rlvr_exp.stages.shared.trial import on_trial
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.training.learner import GoldFeed, SFTLearner

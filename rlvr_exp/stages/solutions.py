@@ -4,25 +4,27 @@ What it did is `solutions.md`, and its counts are in the summary. Faults of a fi
 store is touched; a store that a check finds wrong, with exit 3.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
-from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_json_lines, write_text
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.rollout_files import RunReader
-from rlvr_exp.solutions.record import Solution, checked_rows, read_rows, to_row
+from rlvr_exp.records.rollout_files import RolloutRow, RunReader
+from rlvr_exp.solutions.record import Solution, checked_rows, output_hash, read_rows, to_row
 from rlvr_exp.solutions.store import BATCH, Query, SolutionStore, as_text, faults, keeping_of, query_of
-from rlvr_exp.stages.shared.solved_rollouts import solved
-from rlvr_exp.stages.shared.stage_checks import check_export
+from rlvr_exp.tasks.base import Domain, ExportsSolutions, Task
+from rlvr_exp.tasks.formats.python_io import PythonProblem, expected_of
 
 LISTED = 20
 """Solutions of a list without `solutions.limit`."""
+
 FAULTS = 20
 """Faults that are named in the message; solutions.md has all."""
+
 Done = tuple[str, dict[str, float]]
 
 
@@ -59,6 +61,14 @@ def _export_sft(config: Config, context: RunContext, found: list[Solution]) -> D
         f"{counts['rows']} programs of {counts['tasks']} train tasks, {counts['left_out']} solutions left out: {target}"
     )
     return f"{text}\nimitated by +stage=sft data.path={target}", dict(counts)
+
+
+def check_export(domain: Domain) -> ExportsSolutions:
+    """The domain. Raises InputError if solutions cannot be exported as rows for imitation."""
+    if not isinstance(domain, ExportsSolutions):
+        what = "the domain does not say how solutions become rows for imitation"
+        raise InputError(InputProblem("data", what, domain.name, "data=arc"))
+    return domain
 
 
 def check(config: Config, context: RunContext) -> Done:
@@ -124,3 +134,47 @@ ACTIONS: dict[str, Callable[[Config, RunContext], Any]] = {
     "add": add,
     "merge": merge,
 }
+
+
+def solved(reader: RunReader, domain: Domain) -> Iterator[Solution | None]:
+    """For every rollout its solution, or None.
+
+    The outputs of an answer that passed are known without running it: it returned the expected value of every case. Outputs of
+    other answers are not known, so they are left out, as are tasks with hidden test outputs.
+
+    Raises:
+        InputError: the data are not the run's, or are not Python judged on cases.
+    """
+    tasks = {task.id: task for found in domain.splits().values() for task in found}
+    if not all(isinstance(task.problem, PythonProblem) for task in tasks.values()):
+        what = "what a program returned is known of functions judged on cases"
+        raise InputError(InputProblem("data", what, domain.name, "problems of verifier=python_io"))
+    outputs: dict[str, tuple[str, ...]] = {}
+    for row in reader.rows():
+        task = _task_of(row, tasks)
+        if task.id not in outputs:
+            outputs[task.id] = _outputs(task)
+        program = domain.parse(row.completion.text, task).text if row.completion.correct else None
+        yield _solution(row, task, program, outputs[task.id], str(reader.directory)) if program else None
+
+
+def _task_of(row: RolloutRow, tasks: Mapping[str, Task]) -> Task:
+    name = row.completion.task.id
+    if name not in tasks:
+        what, remedy = "the data lacks a task of the run", "data.path=DIR, data.limit=0"
+        raise InputError(InputProblem("data", what, name, "the data of the run", "", remedy))
+    return tasks[name]
+
+
+def _outputs(task: Task) -> tuple[str, ...]:
+    """Empty where not all are known."""
+    if getattr(task.inputs, "hidden", False):
+        return ()
+    return tuple(output_hash(expected_of(case)) for case in task.problem.cases)
+
+
+def _solution(row: RolloutRow, task: Task, program: str, outputs: tuple[str, ...], run: str) -> Solution | None:
+    if not outputs:
+        return None
+    known = {"family": task.family, "difficulty": task.difficulty, "run": run, "step": row.step}
+    return Solution(task.id, program, row.verdict, outputs, **known)

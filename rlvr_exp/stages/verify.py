@@ -4,24 +4,34 @@ Every problem that can be detected early is reported before the first row is ver
 `no_verdict`; past `verifier.max_no_verdict_rate` the run ends with exit 3, once every row has been processed.
 """
 
-from collections.abc import Mapping
-from dataclasses import fields
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config import verifier as options
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stage_options import SAMPLES
 from rlvr_exp.config.tree import PACKAGE
-from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.errors import InputError, InputProblem, Interrupted, RlvrError
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.resumable_jsonl import VerdictFile
-from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description
-from rlvr_exp.stages.shared.verify_rows import RowVerification
-from rlvr_exp.tasks.formats.rows import FORMATS
-from rlvr_exp.tasks.rows import fingerprint, lines
-from rlvr_exp.verifiers.base import Verifier
+from rlvr_exp.records.resumable_jsonl import VerdictCounter, VerdictFile, row_of
+from rlvr_exp.stages.shared.data_and_verifier import build_verifier, checked_description, decides, system_metrics
+from rlvr_exp.tasks.formats.rows import FORMATS, Malformed, read_row
+from rlvr_exp.tasks.rows import RowLine, fingerprint, lines
+from rlvr_exp.verifiers.base import Request, Verdict, Verifier
+from rlvr_exp.verifiers.futures import OrderedFutures, Pending, completed_future
+from rlvr_exp.verifiers.guarded import NoVerdictRate
+
+EVERY_S = 0.5
+"""Seconds between messages of progress."""
+
+DRAIN_S = 10.0
+"""Seconds that an interrupted run waits for pending rows before completed ones."""
 
 
 def run(config: Config, context: RunContext) -> StageResult:
@@ -66,11 +76,115 @@ def source_of(given: str, row_format: str) -> Path:
     return path
 
 
-def decides(config: Config, description: Mapping[str, Any]) -> dict[str, Any]:
-    """What determines verdicts in addition to the rows."""
-    node, sandbox = config.verifier, config.sandbox
-    of_every = {spec.name for spec in fields(options.Verifier)}
-    own = {spec.name: getattr(node, spec.name) for spec in fields(node) if spec.name not in of_every}
-    limits = {name: getattr(sandbox, name) for name in ("cpu_s", "wall_s", "memory_mb", "output_kb")}
-    limits["level"] = description["isolation"].get("level")
-    return {**{name: description[name] for name in ("name", "version", "tool")}, "options": own, "sandbox": limits}
+class RowVerification:
+    """A pass over the rows of a file.
+
+    Args:
+        row_format: how a row is read, one of FORMATS.
+        out: the verdict file; rows that it has already are counted and not verified a second time.
+        total: rows of the complete file, for the progress.
+        max_rate: share of rows without a verdict past which `run` raises GuardStop, once every row has been processed.
+    """
+
+    def __init__(
+        self, verifier: Verifier, row_format: str, out: VerdictFile, context: RunContext, total: int, max_rate: float
+    ):
+        self._verifier, self._format, self._out, self._context, self._total = verifier, row_format, out, context, total
+        self._tally, self._no_verdict_rate = VerdictCounter(), NoVerdictRate(verifier.name, max_rate, least=1)
+        self._flight = OrderedFutures()
+        self._began = self._reported = time.monotonic()
+        self._before = out.rows
+        for row in out.existing():
+            self._count(row)
+
+    def run(self, rows: Iterator[RowLine]) -> StageResult:
+        """Verify all rows. Raises GuardStop and Interrupted, with `context.metrics` set."""
+        if self._before:
+            self._context.progress(kind="note", text=f"resuming after the {self._before} rows of {self._out.path}")
+        self._progress(now=True)
+        for index, line in enumerate(rows):
+            if index >= self._before:
+                self._request(line)
+                self._take_while(lambda: self._flight.full)
+        self._take_while(lambda: len(self._flight) > 0)
+        self._progress(now=True)
+        metrics = self._context.metrics = self._metrics()
+        self._context.progress(kind="note", text=f"{self._tally.text()}; verdicts: {self._out.path}")
+        self._no_verdict_rate.check()
+        return StageResult(after=self._tally.passed(), metrics=metrics)
+
+    def _request(self, line: RowLine) -> None:
+        if line.text is None:
+            row: Any = Malformed(None, "longer than verify.max_row_mb allows")
+        else:
+            row = read_row(line.text, self._format)
+        if isinstance(row, Malformed):
+            verdict = completed_future(Verdict("no_verdict", log=f"line {line.number}: {row.reason}"))
+        else:
+            verdict = self._submit(Request(row.problem, row.candidate))
+        self._flight.add(row.id, verdict, len(line.text or b""))
+
+    def _submit(self, request: Request) -> Future[Verdict]:
+        """Submit a request; a failure of the verifier affects only its row."""
+        try:
+            return self._verifier.submit(request)
+        except RlvrError:
+            raise
+        except Exception as fault:
+            failed: Future[Verdict] = Future()
+            failed.set_exception(fault)
+            return failed
+
+    def _take_while(self, waiting: Callable[[], bool]) -> None:
+        """Write completed rows, and wait while `waiting()`. Raises Interrupted once a stop was requested."""
+        while True:
+            for pending in self._flight.take():
+                self._answer(pending)
+            self._progress()
+            if self._context.interrupted:
+                self._stop()
+            if not waiting():
+                return
+            self._flight.wait()
+
+    def _stop(self) -> None:
+        for pending in self._flight.take_before_last_done(DRAIN_S):
+            self._answer(pending)
+        self._context.metrics = self._metrics()
+        text = (
+            f"stopped after {self._out.rows} of {self._total} rows; the same command with this output continues there"
+        )
+        raise Interrupted(f"{text}: {self._out.path}")
+
+    def _answer(self, pending: Pending) -> None:
+        try:
+            verdict = pending.verdict.result()
+        except RlvrError:
+            raise
+        except Exception as fault:  # Logged in the row and, completely, in the log; other rows continue.
+            traceback.print_exception(fault, file=sys.stderr)
+            verdict = Verdict("no_verdict", log=f"the verifier failed: {type(fault).__name__}: {fault}")
+        row = row_of(pending.id, verdict)
+        self._out.write(row)
+        self._count(row)
+
+    def _count(self, row: Mapping[str, Any]) -> None:
+        self._tally.add(row)
+        self._no_verdict_rate.count(row["outcome"], row["log"])
+
+    def _progress(self, now: bool = False) -> None:
+        if now or time.monotonic() - self._reported >= EVERY_S:
+            self._reported = time.monotonic()
+            with suppress(Interrupted):  # `_take_while` sees it too, and writes completed rows before it stops.
+                self._context.progress(kind="phase", name="verify", done=self._out.rows, total=self._total)
+
+    def _metrics(self) -> dict[str, Any]:
+        seconds = time.monotonic() - self._began
+        judged = self._out.rows - self._before
+        return {
+            **self._tally.metrics(),
+            **system_metrics(self._verifier),
+            "system/rows_from_before": self._before,
+            "time/verify": seconds,
+            "time/verdicts_per_second": judged / seconds if seconds else 0.0,
+        }

@@ -29,7 +29,6 @@ def test_what_has_no_meaning_in_stages_is_refused(environment, word, remedy) -> 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["environment=retry"], "environment: answers have one turn"),
         (["environment=adversarial", "infer.max_attempts=2"], "environment.attempts=N, or drop it"),
         (["environment=reasoning", "infer.max_attempts=2"], "infer.samples=N, or drop it"),
         (

@@ -5,10 +5,9 @@ from completions import completion
 
 from rlvr_exp.core.crossed import crossed_iqm, crossed_mean, crossed_median, crossed_ratio, holm
 from rlvr_exp.core.statistics import mean_interval
-from rlvr_exp.evaluation.arms import arms, same_seeds
+from rlvr_exp.evaluation.arms import arms, arms_table, same_seeds, table
 from rlvr_exp.evaluation.paired import difference_over_seeds
 from rlvr_exp.evaluation.saved import save
-from rlvr_exp.evaluation.tables import arms_table, table
 from rlvr_exp.records.rollout_files import EvalSample
 
 METRIC = "pass_at_1_greedy"

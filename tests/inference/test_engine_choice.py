@@ -14,8 +14,7 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.inference import Engine, load
-from rlvr_exp.inference.beams import Beams
-from rlvr_exp.inference.scoring import logprob
+from rlvr_exp.inference.engine import Beams, logprob
 from rlvr_exp.inference.solution import KEYS
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.sampler import sample_groups

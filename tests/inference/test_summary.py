@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_exp.inference.summary import Summary, readable
+from rlvr_exp.inference.solution import Summary, readable
 
 
 def row(**changes):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -41,9 +42,13 @@ def follow(house: Path, what: str, page: str = "rlvr_exp/docs/extending.md") -> 
     return len(steps)
 
 
+def program(house: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rlvr_exp", *words]
+    return subprocess.run(command, cwd=house, capture_output=True, text=True, env=environment(house), timeout=600)
+
+
 def run(house: Path, *words: str) -> dict:
-    command = [sys.executable, "-m", "rlvr_exp", *words, f"run.dir={house / 'run'}"]
-    done = subprocess.run(command, cwd=house, capture_output=True, text=True, env=environment(house), timeout=600)
+    done = program(house, *words, f"run.dir={house / 'run'}")
     assert done.returncode == 0, done.stdout + done.stderr + (house / "run" / "log.txt").read_text()
     return json.loads((house / "run" / "summary.json").read_text()) | {"printed": done.stdout}
 
@@ -51,32 +56,40 @@ def run(house: Path, *words: str) -> dict:
 def environment(house: Path) -> dict[str, str]:
     import os
 
-    return {**os.environ, "PYTHONPATH": str(house)}
+    copied = (house / "rlvr_exp").is_dir()
+    return {**os.environ, "PYTHONPATH": str(house if copied else ROOT), "OMP_NUM_THREADS": "1"}
 
 
 @pytest.mark.slow
-def test_a_verifier(house):
-    assert follow(house, "own verifier") == 2
-    words = ("hydra.searchpath=[own]", "verifier=lenient", "verifier.most_characters=300")
-    summary = run(house, "+stage=evaluate", "+experiment=quick", *words)
-    assert summary["after"]["pass_at_1_greedy"]["value"] > 0.5, "what parses passes"
-
-
-@pytest.mark.slow
-def test_a_stage(house):
-    assert follow(house, "stage") == 3
-    summary = run(house, "+stage=peek", "data.limit=2")
+def test_a_stage(tmp_path):
+    assert follow(tmp_path, "stage") == 4
+    summary = run(tmp_path, "+stage=peek", "hydra.searchpath=[own]", "data.limit=2")
     assert summary["metrics"] == {"tasks": 2}
     assert "def solve(g):" in summary["printed"]
 
 
-@pytest.mark.slow
-def test_a_domain(house):
-    assert follow(house, "own data") == 2
-    words = ("hydra.searchpath=[own]", "data=sums", "data.largest=24", "evaluation.tasks=2")
-    summary = run(house, "+stage=sft", "+experiment=quick", *words)
-    assert summary["status"] == "completed"
-    assert summary["after"]["pass_at_1"]["n"] == 2
+def test_a_domain_trains_and_answers(tmp_path):
+    """The two commands of the page, in a folder outside the package."""
+    assert follow(tmp_path, "domain") == 9
+    section = (ROOT / "rlvr_exp/docs/extending.md").read_text().partition("## Domain\n")[2]
+    commands = re.findall(r"^    python -m rlvr_exp (.*?)(?=^    python|\n\n)", section, re.MULTILINE | re.DOTALL)
+    train, infer = commands[:2]
+    train, infer = (shlex.split(words.replace("\\\n", " ")) for words in (train, infer))
+    refused = program(tmp_path, *train, "data.least=500")
+    assert refused.returncode == 2 and "data.least: no answer is long enough" in refused.stderr, refused.stderr
+    words = [*train, "algorithm.max_steps=1", "evaluation.samples=2"]
+    for given in (words, infer):
+        done = program(tmp_path, *given)
+        assert done.returncode == 0, done.stdout + done.stderr
+    summary = json.loads((tmp_path / "RUN" / "summary.json").read_text())
+    assert (summary["status"], summary["steps"], summary["after"]["pass_at_1"]["n"]) == ("completed", 1, 4)
+    (step,) = map(json.loads, (tmp_path / "RUN" / "metrics.jsonl").read_text().splitlines())
+    assert 0 < step["reward/mean"] <= 1
+    answers = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
+    assert [answer["id"][:7] for answer in answers] == ["letter_"] * 4
+    assert all(answer["attempts"] == 1 + (len(answer["earlier"]) > 0) for answer in answers)
+    assert {answer["outcome"] for answer in answers if answer["attempts"] == 2} <= {"passed", "failed"}
+    assert max(answer["attempts"] for answer in answers) == 2, "failed answers are followed by a second one"
 
 
 def test_a_reward_term(tmp_path, monkeypatch):

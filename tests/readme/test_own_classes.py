@@ -17,12 +17,12 @@ from rlvr_exp.config.load import build, load, to_yaml
 
 PAGE = "rlvr_exp/docs/extending.md"
 TEXT = (Path(__file__).parents[2] / PAGE).read_text()
-KINDS = re.findall(r"<!-- steps: own (\w+) -->", TEXT)
+KINDS = ["data", "verifier", "environment", *re.findall(r"<!-- steps: own (\w+) -->", TEXT)]
 WORDS = shlex.split(re.search(r"python -m rlvr_exp (\+stage=grpo.*?)\n\n", TEXT, re.DOTALL)[1].replace("\\\n", " "))
 OPTIONS = {
-    "data": ("largest=9", 9, "largest=7"),
-    "verifier": ("most_characters=9", 9, "most_characters=0"),
-    "environment": ("attempts=3", 3, "attempts=1"),
+    "data": ("least=9", 9, "least=0"),
+    "verifier": ("capitals=false", False, "capitals=3"),
+    "environment": ("again=3", 3, "again=0"),
     "curriculum": ("share=0.25", 0.25, "share=0"),
     "algorithm": ("most=2", 2, "most=0"),
     "optimizer": ("alpha=0.5", 0.5, "alpha=1"),
@@ -35,7 +35,8 @@ OPTIONS = {
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "path", list(sys.path))
-    assert [follow(tmp_path, f"own {kind}", PAGE) for kind in KINDS] == [2] * len(KINDS)
+    assert follow(tmp_path, "domain", PAGE) == 9
+    assert [follow(tmp_path, f"own {kind}", PAGE) for kind in KINDS[3:]] == [2] * len(KINDS[3:])
     return tmp_path
 
 
@@ -54,7 +55,9 @@ def test_each_kind_has_options_help_and_checks_of_its_own(own: Path, monkeypatch
         assert problem.where == f"{kind}.{name}"
     tasks = build(config.data).splits()["train"]
     curriculum = build(config.curriculum, tasks=tasks, seed=0)
-    assert [task.id for task in curriculum.pick(0, 2)] == ["add_0", "add_0"], "a quarter of five tasks"
+    assert [task.id for task in curriculum.pick(0, 4)] == ["letter_a", "letter_b", "letter_c", "letter_a"], (
+        "a quarter of twelve"
+    )
 
 
 @pytest.mark.slow
@@ -69,4 +72,6 @@ def test_all_of_them_train_at_once(own: Path) -> None:
     lines = (own / "run" / "lines.txt").read_text().splitlines()
     assert [line.split()[0] for line in lines if "reward/mean=" in line] == ["1", "2", "3"]
     config = (own / "run" / "config.yaml").read_text()
-    assert all(name in config for name in ("sums.Sums", "lenient.Lenient", "bounded.Bounded", f"{own}/own"))
+    assert all(
+        name in config for name in ("letters.tasks.Letters", "letters.verifier.Count", "bounded.Bounded", f"{own}/own")
+    )

@@ -15,7 +15,7 @@ from rlvr_exp.curriculum.success_rate import Band, Families, Learnability
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.rollouts.collect import BatchPlan, Collector
 from rlvr_exp.rollouts.groups import GroupFilter
-from rlvr_exp.stages.shared.rollout_feed import teaching
+from rlvr_exp.stages.reinforcement import teaching
 
 TASKS = tasks(12, 12)
 STEPS = 6

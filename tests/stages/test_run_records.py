@@ -28,7 +28,7 @@ from rlvr_exp.records.rollout_files import RolloutRow, RunReader, read_rollouts,
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.stages import rescore
-from rlvr_exp.stages.shared import domain
+from rlvr_exp.stages.shared import data_and_verifier as domain
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.training.step_log import rollout_rows
 

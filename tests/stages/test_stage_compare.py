@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
+from rlvr_exp.evaluation.arms import rows_of
 from rlvr_exp.evaluation.paired import paired
 from rlvr_exp.evaluation.saved import save
-from rlvr_exp.evaluation.tables import rows_of
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.manifest import flat
 from rlvr_exp.records.rollout_files import EvalSample, read_evaluation

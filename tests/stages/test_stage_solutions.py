@@ -23,7 +23,7 @@ from rlvr_exp.solutions import store as store_module
 from rlvr_exp.solutions.record import Solution, output_hash, to_row
 from rlvr_exp.solutions.store import Keeping, Query, SolutionStore
 from rlvr_exp.stages import solutions as stage
-from rlvr_exp.stages.shared.solved_rollouts import solved
+from rlvr_exp.stages.solutions import solved
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
 

@@ -18,8 +18,8 @@ from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.core.files import write_text
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.stages import validate
-from rlvr_exp.stages.shared.gold_check import check_golds
-from rlvr_exp.stages.shared.verifier_setup import build_verifier
+from rlvr_exp.stages.shared.data_and_verifier import build_verifier
+from rlvr_exp.stages.shared.reference_checks import check_golds
 
 GOOD = "def double(x):\n    if x == 0:\n        return 0\n    return 2 * x"
 TESTS = ["assert double(3) == 6", "assert double(0) == 0", "assert double(-1) == -2"]

@@ -1,14 +1,29 @@
 """Two roles in sequence: a writer writes a body, an annotator adds annotations until Dafny proves it.
 
 A body is judged twice: with the annotator's annotations, against the program with the hole and the written code, which is
-the cascade's verdict; and, if that is no proof, with the gold's annotations grafted onto it, which shows whether the
+the cascade's verdict; and, if that is no proof, with the reference annotations grafted onto it, which shows whether the
 body itself is correct. The two verdicts decide which role a failure is attributed to.
 
 In training a writer's group is the bodies of one task, an annotator's the annotations of one body. Equal bodies of a task
-are annotated once. The credit of each role: rlvr_exp.episodes.credit.
+are annotated once.
+
+Credits are pure functions of one task's rewards. R(b, a) is the reward of body b annotated by a; one task has G bodies with
+H annotations each.
+
+The annotator is always credited with R(b, a). Its group is one body, so its baseline, the mean over the annotations of
+that body, is COMA's counterfactual one: its own action varies, the writer's stays as it is (Foerster et al. 2018,
+"Counterfactual Multi-Agent Policy Gradients", arXiv 1705.08926, eq. 4).
+
+The writer is credited with
+- `shared`: Q(b) = mean over a of R(b, a), the reward of the cascades that b is part of;
+- `counterfactual`: D(b) = V(b) - mean over the other bodies b' of V(b'). V(b) is R of b under an annotator that is not
+  trained on it: the reference annotations, grafted onto b, or newly sampled annotations. This removes the luck of the
+  annotator with b, and the difficulty of the task. It is a difference reward (Wolpert and Tumer 2001, "Optimal Payoff
+  Functions for Members of Collectives", section 3): the team's reward less its reward had this member acted otherwise,
+  here as its own policy acts, which is COMA's baseline estimated from the group.
 
 `CascadePlay` brings the cascade into the stages: its environments, the engine of +stage=infer, and the sections of an evaluation
-(rates by role and by length of the gold's body, failures by role and kind, similarity of the writer's bodies to the golds).
+(rates by role and by length of the reference body, failures by role and kind, similarity of the writer's bodies to the references).
 """
 
 from collections import Counter, defaultdict
@@ -24,7 +39,6 @@ from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.domains.dafny.guards import body_violation
 from rlvr_exp.domains.dafny.options import ANNOTATOR, ROLES, WRITER
 from rlvr_exp.domains.dafny.tasks import TwoStage
-from rlvr_exp.episodes import credit
 from rlvr_exp.episodes.environment import Environment, Run
 from rlvr_exp.episodes.environments.retry import AGAIN, feedback, follows, too_long
 from rlvr_exp.episodes.episode import Episode, Judge, Sample, SampleKey, Turn
@@ -37,14 +51,19 @@ from rlvr_exp.models.policy import Policy, acting
 from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner
-from rlvr_exp.stages.shared.play import Play
+from rlvr_exp.stages.shared.components import Play
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.completion import without_thoughts
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict, Verifier
 
+OptionalReward = float | None
+"""None: no verdict."""
+
 FAILURES = {"parse": "syntax", "resolve": "syntax", "timeout": "timeout", "verify": "semantic"}
 """Buckets of a verdict in three kinds; every other bucket is its own kind."""
+
 TOO_LONG = Verdict("failed", PROMPT_TOO_LONG, log="the prompt with the body is longer than the annotator accepts")
+
 GOLD = "annotator of gold"
 """Label of the draws of annotations of the data's own bodies."""
 
@@ -279,9 +298,9 @@ class Cascade(Environment):
         ]
         if self._counterfactual:
             others = [[rewards[place].total for place in self._other(body)] for body in bodies]
-            credits = credit.counterfactual(others)
+            credits = counterfactual(others)
         else:
-            credits = credit.shared([[one.total for one in each] for each in cascades])
+            credits = shared([[one.total for one in each] for each in cascades])
         own = zip(bodies, cascades, credits, strict=True)
         return {**rewards, **{body.index: mean_reward(each, value) for body, each, value in own}}
 
@@ -354,6 +373,28 @@ def failed_by(episode: Episode, body: Body, place: int) -> str | None:
     alone = None if body.turn is None else FAILURES.get(body.turn.completion.verdict.bucket or "")
     hopeless = alone == "syntax" or failure(verdict) in ("semantic", "timeout")
     return WRITER if hopeless and not body.proved else ANNOTATOR
+
+
+def shared(rewards: Sequence[Sequence[OptionalReward]]) -> list[OptionalReward]:
+    """(G, H) rewards of cascades -> (G,) the writer's credits."""
+    return [mean(of_body) for of_body in rewards]
+
+
+def counterfactual(values: Sequence[Sequence[OptionalReward]]) -> list[OptionalReward]:
+    """(G, K) rewards of each body under the other annotator -> (G,) differences from the other bodies of the task."""
+    own = shared(values)
+    return [None if value is None else value - (_of_others(own, place) or 0.0) for place, value in enumerate(own)]
+
+
+def _of_others(values: Sequence[OptionalReward], place: int) -> OptionalReward:
+    """The only verified body of a task has no others: its value is its credit, and its group has zero variance anyway."""
+    return mean([*values[:place], *values[place + 1 :]])
+
+
+def mean(rewards: Sequence[OptionalReward]) -> OptionalReward:
+    """The mean of the rewards with a verdict; None without any."""
+    judged = [reward for reward in rewards if reward is not None]
+    return fmean(judged) if judged else None
 
 
 def mean_reward(paid: Sequence[RewardBreakdown], credit: float | None) -> RewardBreakdown:

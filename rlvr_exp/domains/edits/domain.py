@@ -6,7 +6,6 @@ DOMAIN = Domain(
     name="edits",
     schemas="rlvr_exp.domains.edits.options",
     formats={"ast_grep": "rlvr_exp.domains.edits.problem:AstGrep"},
-    engines={"rlvr_exp.domains.edits.environment.Edits": "rlvr_exp.domains.edits.environment:engine_of"},
     checks=("rlvr_exp.domains.edits.tasks:teacher_problems",),
     embedded={"tiny_edits": "rlvr_exp.domains.edits.tasks:of_tiny"},
 )

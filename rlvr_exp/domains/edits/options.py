@@ -7,7 +7,7 @@ from typing import Any
 from rlvr_exp.config import benchmark
 from rlvr_exp.config.data import SplitData
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.stage_options import OF_THE_DATA, FromPath, of_beams, unread
+from rlvr_exp.config.stage_options import FromPath, unread
 from rlvr_exp.config.verifier import Term, Verifier
 from rlvr_exp.core.errors import InputProblem
 
@@ -88,8 +88,7 @@ class EditSteps:
             yield InputProblem("evaluation.excess_code", what, "true", "false with environment=edits", "", remedy)
         if config.infer is not None:
             what = "has no meaning for edits in steps: a task of the data, whose every text is made and judged"
-            yield from unread(config.infer, OF_THE_DATA | {"verify": True}, what, {})
-            yield from of_beams(config.infer, "edits in steps are sampled or greedy")
+            yield from unread(config.infer, {"input": "", "verify": True}, what, {})
 
 
 @configures("rlvr_exp.domains.edits.reward.FieldSimilarity")

@@ -38,8 +38,7 @@ from rlvr_exp.episodes.episode import Draws, Episode
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.evaluation.paired import difference, in_words
 from rlvr_exp.inference.engine import Engine
-from rlvr_exp.inference.solution import DECIMALS, VERDICT, Attempt, Solution, strict
-from rlvr_exp.inference.summary import MOST_LINES, Summary, head, reason
+from rlvr_exp.inference.solution import DECIMALS, MOST_LINES, VERDICT, Attempt, Solution, Summary, head, reason, strict
 from rlvr_exp.launch.inference_inputs import InferenceTask
 from rlvr_exp.models.policy import Policy, acting, load_policy, load_roles
 from rlvr_exp.rollouts.engines.base import SamplingEngine

@@ -1,45 +1,104 @@
-"""The components of most stages: the domain and its tasks, the policy and the verifier, built from the
-configuration."""
+"""The components of most stages, built from the configuration: the tasks, the policies with the engine that samples from them, the
+verifier, and the environment with its roles.
+"""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
 
 from rlvr_exp.config.engine import is_server
+from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role, role_names, starts, team_of
-from rlvr_exp.config.schema import reads
+from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.core.domains import load
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform
+from rlvr_exp.episodes.environment import Environment
+from rlvr_exp.episodes.environments.single_turn import SingleTurn
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.leakage import apart, check_leakage
+from rlvr_exp.inference.engine import Engine
 from rlvr_exp.launch.preflight import HELD_OUT, no_split, not_for_training, reasons, vote_problems
-from rlvr_exp.models.parameters import parameters
+from rlvr_exp.models.parameters import parameters, weights_hash
 from rlvr_exp.models.policy import Policies, Policy, load_policy, load_roles
 from rlvr_exp.models.random_weights import build_tokenizer, training_texts
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
+from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.rollouts.engines.base import SamplingEngine
+from rlvr_exp.rollouts.engines.local import LocalEngine
 from rlvr_exp.rollouts.engines.server import served_policy
-from rlvr_exp.stages.shared.domain import build_domain
-from rlvr_exp.stages.shared.engine_setup import start_engine
-from rlvr_exp.stages.shared.gold_check import check_golds, check_references
-from rlvr_exp.stages.shared.play import Play
-from rlvr_exp.stages.shared.screening import unfit
-from rlvr_exp.stages.shared.stage_checks import check_skip
-from rlvr_exp.stages.shared.verifier_match import all_tasks, check_verifier_match
-from rlvr_exp.stages.shared.verifier_setup import build_verifier, checked_description
+from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, generate_and_verify
+from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.stages.shared.data_and_verifier import (
+    all_tasks,
+    build_domain,
+    build_verifier,
+    check_verifier_match,
+    checked_description,
+)
+from rlvr_exp.stages.shared.reference_checks import check_golds, check_references, unfit
+from rlvr_exp.stages.shared.start import check_skip
 from rlvr_exp.tasks.base import Domain, Task
-from rlvr_exp.verifiers.base import Verifier, executor_of
+from rlvr_exp.verifiers.base import KeepsOutputs, Verifier, executor_of
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 Found = TypeVar("Found")
+
 NAMED = 5
 """Tasks named in a note; the manifest has all."""
+
+
+class Play(ABC):
+    """
+    Args:
+        build_domain: makes the domain of a configuration, as every stage does.
+    """
+
+    domain: Domain
+    """Its tasks are the run's."""
+    metrics: tuple[str, ...]
+    """Names of the rates of an evaluation."""
+
+    @abstractmethod
+    def __init__(self, config: Config, build_domain: Callable[[Config], Domain]): ...
+
+    @abstractmethod
+    def training(self, config: Config) -> Environment:
+        """The environment in training."""
+
+    @abstractmethod
+    def evaluation(self, config: Config) -> Environment:
+        """The environment in evaluations."""
+
+    @abstractmethod
+    def prompts(self, role: str, tasks: Sequence[Task]) -> list[str]:
+        """A prompt of the role for each task."""
+
+    @abstractmethod
+    def gold(self, task: Task) -> str:
+        """The answer of the data to a task of the run."""
+
+    @abstractmethod
+    def sections(self, results: Sequence[EvalSample]) -> dict[str, Any]:
+        """Sections of an evaluation's file, as plain data."""
+
+    @abstractmethod
+    def engine(
+        self,
+        config: Config,
+        policies: Mapping[str, Policy],
+        limits: Mapping[str, Any],
+        verifier: Verifier | None,
+        sampler: SamplingEngine,
+    ) -> Engine:
+        """The engine of +stage=infer. `limits`: the model node of each role."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +162,35 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
         yield RunComponents(domain, policies, verifier, held_out, engine, play)
 
 
+def start_engine(config, context: RunContext) -> SamplingEngine:
+    """The configured engine; what it found about itself is noted once, and recorded in the manifest.
+
+    Raises:
+        InputError: it cannot sample.
+    """
+    if config.engine is None:  # A run from before there were engines.
+        return LocalEngine()
+    if is_server(config.engine):
+        context.progress(kind="wait", name="ask the server what it does")
+    engine = build(
+        config.engine,
+        system=config.model.system,
+        wants_logprobs=_wants_logprobs(config),
+        interrupted=lambda: context.interrupted,
+        config=config,
+    )
+    section = engine.begin(lambda text: context.progress(kind="note", text=text))
+    if section:
+        manifest.update(context.directory, engine=dict(section))
+    return engine
+
+
+def _wants_logprobs(config) -> bool:
+    """Only where those of the draws are those at temperature 1 without filters, which an answer's row holds."""
+    infer = config.infer
+    return infer is not None and (infer.decoding == "greedy" or (infer.temperature == 1 and infer.top_p == 1))
+
+
 def check_vote(domain: Domain, verifier: Verifier, split: str) -> None:
     """Raises InputError where no vote can be held or measured: the data, known before a run starts, may be a user's own."""
     if problems := tuple(vote_problems(domain, split)):
@@ -147,6 +235,14 @@ def model_section(policies: Mapping[str, Policy], engine: SamplingEngine) -> dic
         return {"served": engine.features.model}
     counted = {role: parameters(policy.model).to_dict() for role, policy in policies.items()}
     return counted.get(POLICY, counted)
+
+
+def sampled_weights(policies: Mapping[str, Policy], engine: SamplingEngine) -> dict[str, Any]:
+    """What tells apart the weights that sample, by role: their content, or what an endpoint calls them."""
+    if is_server(engine):
+        served = {"served": engine.features.model, "chat": engine.features.chat}
+        return dict.fromkeys(policies, served)
+    return {role: weights_hash(policy.model) for role, policy in policies.items()}
 
 
 def play_of(config, context: RunContext) -> Play | None:
@@ -246,3 +342,45 @@ def _unjudged(components: RunComponents, config, context: RunContext, tasks: Seq
     if known is None and rank() == 0 and config.verifier.validate:
         known = unfit(components.domain, components.verifier, tasks, getattr(config.data, "weak", False), context)
     return broadcast_object(known) or {}
+
+
+def training_environment(components: RunComponents, config) -> Environment:
+    if config.stage == "srl":  # Rows are a teacher's states, one action each; what the student makes has no teacher.
+        return SingleTurn(components.domain)
+    if components.play is not None:
+        return components.play.training(config)
+    scheduled = {"schedule": config.schedule} if reads(config, "schedule") else {}
+    return build(config.environment, domain=components.domain, **scheduled)
+
+
+def evaluation_environment(components: RunComponents, config) -> Environment:
+    if components.play is not None:
+        return components.play.evaluation(config)
+    return build(config.environment, domain=components.domain)
+
+
+def runner_of(environment: Environment, components: RunComponents, config, drawing, batch_size: int) -> EpisodeRunner:
+    """
+    Args:
+        drawing: the `evaluation` node; None: the `algorithm` node of each role.
+    """
+    players = {}
+    for role, policy in components.policies.items():
+        own, domain = of_role(config, role), environment.domain(role)
+        longest, room = own.model.max_completion_tokens, own.model.max_prompt_tokens
+        sampling = SamplingParams.of(drawing or own.algorithm, policy, longest, batch_size, domain)
+        players[role] = Player(policy, sampling, min(room, policy.max_tokens - longest))
+    generate = partial(generate_and_verify, engine=components.engine)
+    verifier = components.verifier
+    if environment.keeps_outputs:
+        verifier = KeepsOutputs(verifier, "environment", remember=False)
+    return EpisodeRunner(environment, players, verifier, generate)
+
+
+def evaluation_runner(components: RunComponents, config, evaluation=None) -> EpisodeRunner:
+    """
+    Args:
+        evaluation: in place of the `evaluation` node.
+    """
+    node = evaluation or config.evaluation
+    return runner_of(evaluation_environment(components, config), components, config, node, node.batch_size)

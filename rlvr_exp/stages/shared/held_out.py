@@ -31,9 +31,7 @@ from rlvr_exp.records.rollout_files import EvalSample, When
 from rlvr_exp.report.tasks import save_task_index, save_task_table
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.rollouts.engines.journaled import Journaled
-from rlvr_exp.stages.shared.components import RunComponents, held_out_tasks
-from rlvr_exp.stages.shared.engine_setup import sampled_weights
-from rlvr_exp.stages.shared.environments import evaluation_runner
+from rlvr_exp.stages.shared.components import RunComponents, evaluation_runner, held_out_tasks, sampled_weights
 from rlvr_exp.tasks.base import HasEditTests, HoldsBackCases, Task
 from rlvr_exp.training.loop import Measurement
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, executor_of

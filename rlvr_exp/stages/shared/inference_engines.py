@@ -1,16 +1,20 @@
 """The engine of +stage=infer that fits the environment."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from rlvr_exp.config.data import SINGLE_TURN
+from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.domains import domains, load
+from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.episode import POLICY
-from rlvr_exp.inference.engine import Engine
+from rlvr_exp.inference.engine import Engine, EpisodeEngine
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.base import SamplingEngine
-from rlvr_exp.stages.shared.play import Play
+from rlvr_exp.stages.shared.components import Play
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.verifiers.base import Verifier
 
@@ -37,7 +41,15 @@ def engine_of(
         return play.engine(config, policies, limits, verifier, sampler)
     if maker := _maker(config):
         return load(maker)(config, policies, verifier, domain, sampler)
+    if config.environment._target_ != SINGLE_TURN:
+        build(config.environment, domain=domain)  # Refuses data that it cannot play with.
+        own = partial(_environment, config.environment)
+        return EpisodeEngine(own, policies[POLICY], options, config.model, verifier, domain, seed, sampler)
     return Engine(policies[POLICY], options, config.model, verifier, domain, seed, sampler)
+
+
+def _environment(node: Any, domain: Domain) -> Environment:
+    return build(node, domain=domain)
 
 
 def _maker(config: Config) -> str:
@@ -51,6 +63,6 @@ def turns_of(config: Config) -> dict[str, Any]:
     own = getattr(config.environment, "of_answers", None)
     if own:
         return own(config.data)
-    if _maker(config):
+    if config.environment._target_ != SINGLE_TURN:
         return {name: value for name, value in vars(config.environment).items() if name != "_target_"}
     return {}

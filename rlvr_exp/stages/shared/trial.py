@@ -13,8 +13,7 @@ from rlvr_exp.config.run import planned
 from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
 from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.tracking import read_metrics
-from rlvr_exp.stages.shared.components import RunComponents, device
-from rlvr_exp.stages.shared.environments import evaluation_runner
+from rlvr_exp.stages.shared.components import RunComponents, device, evaluation_runner
 from rlvr_exp.training.step_log import MEASURING, SAVING, UPDATING, EnergyMeter, StepClock
 
 SECONDS = 30.0

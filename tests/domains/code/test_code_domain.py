@@ -21,7 +21,7 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.code import options as schema
 from rlvr_exp.domains.code.tasks import Code
-from rlvr_exp.stages.shared.verifier_setup import build_verifier
+from rlvr_exp.stages.shared.data_and_verifier import build_verifier
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.tasks.code_records import OWN_ROWS
 from rlvr_exp.tasks.code_sets import QUIXBUGS, by_rows

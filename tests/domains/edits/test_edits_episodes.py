@@ -166,10 +166,9 @@ def test_the_embedded_policy_takes_as_many_steps_as_it_may(tmp_path: Path) -> No
     ("words", "told"),
     thinned(
         [
-            (["infer.max_attempts=2"], "infer.max_attempts: has no meaning for edits in steps"),
+            (["infer.max_attempts=2"], "infer.max_attempts: the environment decides about further turns"),
             (["infer.verify=false"], "infer.verify: has no meaning"),
-            (["infer.decoding=beam"], "infer.decoding: edits in steps are sampled or greedy"),
-            (["environment=retry"], "environment: answers have one turn"),
+            (["infer.decoding=beam"], "infer.decoding: episodes of several turns are sampled or greedy"),
         ]
     ),
 )

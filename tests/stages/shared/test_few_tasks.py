@@ -11,7 +11,7 @@ from rlvr_exp.config.load import to_yaml
 from rlvr_exp.launch.execute import Outcome
 from rlvr_exp.main import main
 from rlvr_exp.records import manifest
-from rlvr_exp.stages.shared.sample_size import sample_size
+from rlvr_exp.stages.shared.start import sample_size
 
 
 def own(folder: Path, count: int = 10) -> str:

@@ -16,7 +16,7 @@ from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.tracking import read_metrics
-from rlvr_exp.stages.shared.fit import Training, fit, open_tracker, resumed_step
+from rlvr_exp.stages.shared.training import Training, fit, open_tracker, resumed_step
 from rlvr_exp.training.loop import Measurement
 
 METRIC = "reward/mean"

@@ -7,7 +7,7 @@ import pytest
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.domains.edits.problem import AstGrepProblem
-from rlvr_exp.stages.shared.screening import WEAK, unfit
+from rlvr_exp.stages.shared.reference_checks import WEAK, unfit
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem

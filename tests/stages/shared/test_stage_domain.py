@@ -9,7 +9,7 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.stages.shared.domain import build_domain
+from rlvr_exp.stages.shared.data_and_verifier import build_domain
 
 
 def test_a_resumed_run_leaves_out_the_same_golds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,7 +20,9 @@ def test_a_resumed_run_leaves_out_the_same_golds(tmp_path: Path, monkeypatch: py
     manifest.begin(tmp_path, "sft", 0, [], "")
     manifest.update(tmp_path, golds={"checked": 3, "left_out": {"sum/annotator": "the program ends with timeout: ..."}})
     manifest.mark_resumed(tmp_path, tmp_path / "step_000002", [], "")
-    monkeypatch.setattr("rlvr_exp.stages.shared.domain._golds", lambda *_: pytest.fail("Dafny is asked again"))
+    monkeypatch.setattr(
+        "rlvr_exp.stages.shared.data_and_verifier._golds", lambda *_: pytest.fail("Dafny is asked again")
+    )
     domain = build_domain(config, RunContext(tmp_path, told.append))
     assert [task.id for task in domain.splits()["train"]] == ["max", "other"]
     assert "golds: 2 of 3 are proved" in told[-1]["text"] and "1 the program ends with timeout" in told[-1]["text"]

@@ -5,7 +5,7 @@ import pytest
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.curriculum.base import Uniform
-from rlvr_exp.stages.shared.task_order import curriculum_of, mixed_tasks
+from rlvr_exp.stages.shared.training import curriculum_of, mixed_tasks
 from rlvr_exp.tasks.base import Task
 
 TASKS = [

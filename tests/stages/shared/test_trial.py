@@ -12,7 +12,7 @@ from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.tracking import Files
-from rlvr_exp.stages.shared.fit import open_tracker
+from rlvr_exp.stages.shared.training import open_tracker
 from rlvr_exp.stages.shared.trial import cost_of, energy_line, spell, token_lines
 from rlvr_exp.training.step_log import MEASURING, SAVING, UPDATING, StepClock
 

@@ -11,8 +11,7 @@ from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.domains.problems.options import ReasoningStage
 from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.stages.shared.gold_check import check_references
-from rlvr_exp.stages.shared.unsteady import UNSTEADY, unsteady
+from rlvr_exp.stages.shared.reference_checks import UNSTEADY, check_references, unsteady
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.python_tests import PythonTests
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from rlvr_exp.domains.edits.problem import AstGrepProblem
-from rlvr_exp.stages.shared.validation_candidates import validation_candidates
+from rlvr_exp.stages.validate import validation_candidates
 from rlvr_exp.tasks.base import Candidate, Task
 
 BEFORE, AFTER = "def f(x):\n    return x\n", "def f(x):\n    return x + 1\n"

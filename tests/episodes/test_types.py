@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvr_exp.episodes.serialize import STATE, UNPARSED, from_plain, to_plain
-from rlvr_exp.episodes.types import Completion, TokenCount, TokenSample
+from rlvr_exp.episodes.types import STATE, UNPARSED, Completion, TokenCount, TokenSample, from_plain, to_plain
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import BUCKETS, Verdict
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.episodes.credit import counterfactual, mean, shared
+from rlvr_exp.domains.dafny.cascade import counterfactual, mean, shared
 
 rewards = st.floats(-1, 1) | st.none()
 tasks = st.integers(1, 4).flatmap(

@@ -6,8 +6,8 @@ from completions import completion
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlvr_exp.evaluation.rescored import SCORE, VERDICT, Rescored, change, label
 from rlvr_exp.records.rollout_files import RolloutRow
+from rlvr_exp.stages.rescore import SCORE, VERDICT, Rescored, change, label
 from rlvr_exp.verifiers.base import Verdict
 
 PASSED, WRONG, CHEAT, SILENT = (

@@ -1,24 +1,109 @@
-"""What the training stages share: the loop with its collaborators, resuming from a checkpoint, the best step."""
+"""Training: the order of the tasks, the options of each role, the loop with its collaborators, resuming, the best step."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+from rlvr_exp.algorithms.base import Algorithm
+from rlvr_exp.algorithms.sft import Examples
 from rlvr_exp.config.load import build
-from rlvr_exp.config.roles import of_role
+from rlvr_exp.config.roles import of_role, team_node
 from rlvr_exp.config.run import Select
+from rlvr_exp.config.schema import reads
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import STEP
+from rlvr_exp.core.seeds import derive
+from rlvr_exp.core.shares import normalized
+from rlvr_exp.curriculum.base import Curriculum, Mixed
 from rlvr_exp.models.parameters import gathered_weights
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.manifest import resumed_from, run_fingerprint
 from rlvr_exp.records.tracking import Files, Tracker
+from rlvr_exp.tasks.base import Task
+from rlvr_exp.tasks.sources import by_source
 from rlvr_exp.training.checkpoints import Checkpoints, Contents, Policies, placed, restore
+from rlvr_exp.training.example_order import MixedPasses, Order, Passes
 from rlvr_exp.training.learner import Learner
 from rlvr_exp.training.loop import Feed, Loop, Measurement
 from rlvr_exp.training.row_log import RowLog
 from rlvr_exp.training.selection import Selection
 from rlvr_exp.training.step_log import ResourceTrends, StepClock
+
+
+def mixed_tasks(config, tasks: Sequence[Task]) -> list[Task]:
+    """The tasks of the sources that are mixed; without a mixture all. Raises InputError where a source has none."""
+    if not config.data.mix:
+        return [*tasks]
+    kept = {task.id for own in by_source(tasks, config.data.mix).values() for task in own}
+    return [task for task in tasks if task.id in kept]
+
+
+def curriculum_of(config, tasks: Sequence[Task]) -> Curriculum:
+    """The configured curriculum, or one for each source of the mixture.
+
+    Raises:
+        InputError: a source has no tasks, or not those that its curriculum needs.
+    """
+    mix = config.data.mix
+    if not mix:
+        return build(config.curriculum, tasks=tasks, seed=config.seed)
+    found = by_source(tasks, mix)
+    parts = {source: _of_source(config, source, own) for source, own in found.items()}
+    return Mixed(parts, normalized(mix), {task.id: source for source, own in found.items() for task in own})
+
+
+def _of_source(config, source: str, tasks: Sequence[Task]) -> Curriculum:
+    """Its seed is its own: sources of one size would otherwise be shuffled alike."""
+    try:
+        return build(config.curriculum, tasks=tasks, seed=derive(config.seed, "source", source))
+    except InputError as fault:
+        problems = (replace(one, what=f"{one.what} among those of {source!r}") for one in fault.problems)
+        raise InputError(*problems) from fault
+
+
+def example_order(config, examples: Examples) -> Callable[..., Order]:
+    """Makes the order of an imitation's examples, of a key. Raises InputError where a source has no example."""
+    mix = config.data.mix
+    if not mix:
+        return partial(Passes, len(examples))
+    indices = examples.by(lambda task: task.source)
+    if absent := [source for source in mix if source not in indices]:
+        what = "no gold that can be imitated comes from there"
+        allowed = ", ".join(f"{source} ({len(own)} golds)" for source, own in indices.items())
+        raise InputError(InputProblem("data.mix", what, ", ".join(absent), allowed or "no golds at all"))
+    return partial(MixedPasses, indices, normalized(mix))
+
+
+def learning_roles(config, roles: Sequence[str]) -> Callable[[int], Sequence[str]]:
+    """Returns a function from a step, counted from 0, to the roles that learn in it: all of an environment's `roles`,
+    where no schedule says otherwise."""
+    if (team := team_node(config)) is not None:
+        return team.learning
+    if not reads(config, "schedule"):
+        return lambda step: roles
+    turns = config.schedule.learn or [*reversed(roles)]  # Who acts last learns first.
+    return lambda step: config.schedule.learning(step, turns)
+
+
+def learner_options(config, role: str, roles: Sequence[str]):
+    """The configuration of one of an environment's roles: its own nodes, steps, groups and group size."""
+    config = of_role(config, role)
+    team, algorithm = team_node(config), config.algorithm
+    if team is None and not reads(config, "schedule"):
+        return config
+    learning = learning_roles(config, roles)
+    steps = max(1, sum(role in learning(step) for step in range(algorithm.max_steps)))
+    sizes = {"max_steps": steps}
+    if team is not None:
+        sizes |= team.sizes(role, algorithm)
+    return replace(config, algorithm=replace(algorithm, **sizes))
+
+
+def algorithm_of(config, role: str, roles: Sequence[str]) -> Algorithm:
+    own = learner_options(config, role, roles)
+    return build(own.algorithm, max_completion_tokens=own.model.max_completion_tokens, checkpoint=own.model.path)
 
 
 @dataclass(frozen=True)
