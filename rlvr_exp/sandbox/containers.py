@@ -37,7 +37,7 @@ class Image:
     """The path of podman or docker."""
     name: str
     id: str
-    """Its content, by which it is started: a tag that moves during a run changes nothing."""
+    """Digest of its content. Containers start by it: a tag that moves during a run changes nothing."""
 
 
 def find_image(name: str, build: str) -> Image:
@@ -209,27 +209,22 @@ def _isolation(pid: int) -> list[str]:
     """The kinds of isolation between the process and this one; a kind that cannot be read does not count."""
     status = _status(pid)
     kinds = {"files_hidden": "mnt", "ipc": "ipc", "network": "net", "processes": "pid"}
-    found = [what for what, kind in kinds.items() if _separate(pid, kind)]
+    found = []
+    for what, kind in kinds.items():
+        try:
+            if os.readlink(f"/proc/{pid}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}"):
+                found.append(what)
+        except OSError:
+            continue
     if status.get("Uid", "").split()[:1] not in ([], [str(os.getuid())]):
         found.append("user_id")
     if status.get("Seccomp") == "2":
         found.append("system_calls")
-    if _read_only_root(pid):
-        found.append("files_read_only")
-    return sorted(found)
-
-
-def _separate(pid: int, kind: str) -> bool:
-    try:
-        return os.readlink(f"/proc/{pid}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}")
-    except OSError:
-        return False
-
-
-def _read_only_root(pid: int) -> bool:
     try:
         mounts = Path(f"/proc/{pid}/mountinfo").read_text().splitlines()
     except OSError:
-        return False
+        mounts = []
     roots = [fields for fields in map(str.split, mounts) if fields[4] == "/"]
-    return bool(roots) and "ro" in roots[-1][5].split(",")
+    if roots and "ro" in roots[-1][5].split(","):
+        found.append("files_read_only")
+    return sorted(found)

@@ -21,6 +21,7 @@ from typing import IO, Any, cast
 
 from rlvr_exp.sandbox.isolation import kernel
 from rlvr_exp.sandbox.isolation.kernel import Refused
+from rlvr_exp.sandbox.isolation.process_tree import Processes
 
 _ROOT = str(Path(__file__).resolve().parents[2])
 _BOOT = "import sys; sys.path.insert(0, {root!r}); from rlvr_exp.sandbox import tools; tools.supervise({order!r})"
@@ -28,6 +29,7 @@ _FACTS = ".isolation"
 _FILE_BYTES, _OPEN_FILES = 64 << 20, 256
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_KB = resource.getpagesize() >> 10
+_TABLE = Processes()
 _NO_STREAMS: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
 
 
@@ -86,7 +88,7 @@ class Supervised:
 
     def usage(self) -> Usage:
         """The usage of all its processes; ended processes count once their parent has reaped them."""
-        return usage_of(_below(self.pid))
+        return usage_of(_TABLE.below(self.pid))
 
     def send(self, data: bytes) -> None:
         """Write all of it to its input. Raises OSError if its end of the pipe is gone."""
@@ -144,40 +146,18 @@ def usage_of(pids: Sequence[int]) -> Usage:
     """The usage of these processes and of those that they have reaped."""
     ticks = pages = 0
     for pid in pids:
-        fields = _stat(pid)
+        try:
+            fields = _TABLE.stat(pid)
+        except OSError:  # it is gone
+            continue
         ticks += sum(int(field) for field in fields[11:15])
-        pages += int(fields[21]) if fields else 0
+        pages += int(fields[21])
     return Usage(ticks / _TICKS, pages * _PAGE_KB / 1024)
 
 
 def tree(pid: int) -> list[int]:
-    """A process and every process below it."""
-    return [pid, *_below(pid)]
-
-
-def _below(pid: int) -> list[int]:
-    """Every process below `pid`; a process that ends meanwhile may be missing."""
-    found, ahead = [], [pid]
-    while ahead:
-        ahead = [child for parent in ahead for child in _children(parent)]
-        found += ahead
-    return found
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
-        return [int(word) for task in tasks for word in (task / "children").read_text().split()]
-    except OSError:  # it is gone
-        return []
-
-
-def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on; empty if it is gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
+    """A process and every process below it; a process that ends meanwhile may be missing."""
+    return [pid, *_TABLE.below(pid)]
 
 
 def supervise(order: str) -> None:
@@ -224,14 +204,10 @@ def _become(command: Sequence[str], trusted: bool) -> None:
         kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
         if not trusted:
-            _confine()
+            kernel.prctl(kernel.NO_NEW_PRIVS, 1)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, _OPEN_FILES))
         os.execvp(command[0], list(command))
     finally:
         os._exit(127)
-
-
-def _confine() -> None:
-    kernel.prctl(kernel.NO_NEW_PRIVS, 1)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, _OPEN_FILES))
