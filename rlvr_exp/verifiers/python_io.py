@@ -34,7 +34,7 @@ from rlvr_exp.sandbox.pool import Pool
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Execution, Executor, Request, Verdict
 from rlvr_exp.verifiers.compare import differing_output, differing_value, equal, same_output, short
-from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
+from rlvr_exp.verifiers.engine import BUCKET_OF_END, CachedVerifier, Judgement, VerificationJob
 from rlvr_exp.verifiers.futures import completed_future, then
 
 BUCKETS = {
@@ -142,13 +142,6 @@ class CaseRecords:
 
 
 HARNESS = "rlvr_exp.sandbox.harnesses.python.calls"
-_BUCKET_OF_END = {
-    "cpu": "timeout",
-    "wall": "timeout",
-    "memory": "memory",
-    "output": "output_limit",
-    "lost": "runtime_error",
-}
 _ENTRY_POINT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _PACKED_BYTES = 64 << 20
 """Number of packed problems that are kept; the problems themselves belong to the caller."""
@@ -312,7 +305,7 @@ def _judge(problem: PythonProblem, result: JobResult, records: CaseRecords) -> J
         return Judgement(Verdict("passed", **counts), cacheable)
     bucket, log = records.bucket, records.log
     if result.end != "exit":
-        bucket, log = _BUCKET_OF_END[result.end], _end_text(result, records, total)
+        bucket, log = BUCKET_OF_END[result.end], _end_text(result, records, total)
     elif bucket is None:
         bucket = "memory" if result.status == _KILLED else "runtime_error"
         log = _end_text(result, records, total)

@@ -50,7 +50,7 @@ from rlvr_exp.sandbox.pool import Pool
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.base import Execution, Executor, Request, Verdict, Verifier
-from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
+from rlvr_exp.verifiers.engine import BUCKET_OF_END, CachedVerifier, Judgement, VerificationJob
 from rlvr_exp.verifiers.futures import completed_future, then
 from rlvr_exp.verifiers.suite.verifier import PytestSuite, suite_tool
 
@@ -60,13 +60,6 @@ _RESULT_KB = 6 * MAX_KB + 64
 """Of a record, which is ASCII: a character of a text takes up to six times its bytes there."""
 _DIGESTS = 4096
 """Wanted texts whose syntax trees are cached."""
-_BUCKET_OF_END = {
-    "cpu": "timeout",
-    "wall": "timeout",
-    "memory": "memory",
-    "output": "output_limit",
-    "lost": "runtime_error",
-}
 _BUCKET_OF_FAULT = {
     "resolve": "resolve",
     "loop": "runtime_error",
@@ -354,7 +347,7 @@ def _edited(result: JobResult) -> tuple[str, int, str] | Verdict:
     if result.end == "unavailable":
         return Verdict("no_verdict", log=f"no sandbox worker: {result.log.decode(errors='replace')[:300]}")
     if result.end != "exit":
-        return _failed(_BUCKET_OF_END[result.end], f"applying the rule was ended by its limit: {result.end}", seconds)
+        return _failed(BUCKET_OF_END[result.end], f"applying the rule was ended by its limit: {result.end}", seconds)
     try:
         records = [wire.decode(frame) for frame in frames(result.records)]
         record = records[0] if len(records) == 1 else None

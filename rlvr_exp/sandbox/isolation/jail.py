@@ -12,7 +12,7 @@ Landlock: files outside the list of `files` cannot be opened, signals and socket
 
 `enter` and `settle` set the isolation up, once for a worker. `confine` drops the privileges of a candidate's fresh fork,
 step by step and irreversibly. Memory is bounded by a process's private writable memory (RLIMIT_DATA), and by its
-address space, which has extra room for libraries of installed packages: they are mapped, not held. Standard library only.
+address space. That has extra room for libraries of installed packages: they are mapped, not held. Standard library only.
 """
 
 import _thread
@@ -146,7 +146,7 @@ def _own_namespaces(kinds: int, uid: int | None) -> None:
 
 
 def _start_map_helper(uid: int) -> Callable[[bool], bool]:
-    """Only a process that stays outside may map two ids: fork such a process, which waits for the namespaces."""
+    """Only a process that stays outside may map two ids: fork one that waits for the namespaces."""
     target, (read, write_end) = os.getpid(), os.pipe()
     helper = os.fork()
     if helper == 0:
@@ -338,7 +338,7 @@ _ALWAYS = (
 _HARD = {value: resource.getrlimit(value)[1] for name, value in vars(resource).items() if name.startswith("RLIMIT_")}
 """This worker's own limits; read once."""
 _COUNTED_PER_NAMESPACE = (5, 14)
-"""Linux from which on a user's processes outside the namespace do not count."""
+"""First Linux that does not count a user's processes outside the namespace."""
 
 
 def confine(jail: Jail, paired: bool, memory_mb: int, cpu_s: float) -> None:
