@@ -269,13 +269,13 @@ def test_one_that_fails_ends_the_other_which_would_wait_for_it(run_ranks, rank: 
 
 
 @pytest.mark.heavy
-def test_what_a_rank_says_when_it_misses_another_does_not_count(run) -> None:
+def test_what_a_rank_says_when_it_misses_another_does_not_count(run_ranks) -> None:
     ended, _ = run_ranks("if rank == 1: sys.exit(3)\ntime.sleep(2)\nsys.exit(1)")
     assert ended == Ended(3, stop_requested=False, rank=1)
 
 
 @pytest.mark.heavy
-def test_a_rank_that_hangs_at_the_end_of_a_good_run_is_killed_and_the_run_is_good(run) -> None:
+def test_a_rank_that_hangs_at_the_end_of_a_good_run_is_killed_and_the_run_is_good(run_ranks) -> None:
     assert run_ranks(f"if rank: {WAIT}")[0] == Ended(0, stop_requested=False, rank=0)
 
 

@@ -205,7 +205,7 @@ from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.records.context import StageResult
 from rlvr_exp import child
 
-def run_ranks(config, context):
+def run(config, context):
     context.before = {"from": "rank 0"}
     context.progress(kind="note", text=f"rank {os.environ['RANK']} in {context.directory.name}")
     if os.environ["RANK"] == os.environ["WHO"]:
