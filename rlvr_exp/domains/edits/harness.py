@@ -6,8 +6,7 @@ rules are matched together against one text, like `ast-grep scan --update-all`: 
 pass, outermost first, a match inside or across an earlier match left out. With more than one pass the list is repeated
 until nothing changes; a repeated text ends that as an endless rewriting.
 
-A step of one rule runs in-process by ast_grep_py where both engines mean the same (`inline`), all else by the
-ast-grep program (`program`). Records, encoded with `wire`: ["text", text, matches, digest], ["fault", kind,
+A step of one rule runs in-process by ast_grep_py if both engines mean the same, all else by the ast-grep program. Records, encoded with `wire`: ["text", text, matches, digest], ["fault", kind,
 message]; kinds are `resolve`, `loop`, `output`, `memory`, `crash`, `engine` (the machine's, not the rule's).
 
 The digest covers every node's kind, the text of every leaf (comments, operators and punctuation too), and whatever text
@@ -17,7 +16,7 @@ recover from errors: a text with such an error (ERROR), or with an inserted node
 itself does not parse. If a grammar ignores a line break or a blank that the language does not ignore, that break or blank
 counts (`_BREAKS`, `_lopsided`).
 
-The worker imports this file: standard library, ast_grep_py, `inline`, `program` and `rlvr_exp.sandbox` only.
+The worker imports this file: standard library, ast_grep_py, `engines` and `rlvr_exp.sandbox` only.
 """
 
 import ast

@@ -1,8 +1,13 @@
-"""Rules that could make some hunks of an edit, from the most general to the literal one, alone and in a context.
+"""The fewest and smallest rules that make an edit: candidates, and a search that tries each on the text.
 
-A target is a node around the hunks, or a run of siblings. A template is its pattern and the rewrite: variables stand for the
+A target is a node around some hunks, or a run of siblings. A template is its pattern and the rewrite: variables stand for the
 parts that the edit copies unchanged, `$A` for a node and `$$$A` for several in a row (statements of a body, arguments), and equal
 nodes have one variable. Names of functions, attributes and keywords stay as they are, since they say what a rule is about.
+Candidates go from the most general to the literal one, alone and in a context.
+
+The search tries each candidate on the text as the rules before it leave it. It takes a rule only if all that it replaces agrees
+with the text after, and at each step the rule with the least cost for each hunk that it covers. If more than three rules were
+needed, or none makes the rest, the search begins again with dearer rules, which favours larger ones.
 """
 
 import json
@@ -81,17 +86,12 @@ def _around(root: SgNode, place: Span) -> Iterator[Target]:
     while ahead:
         node, above = ahead.pop()
         children = [child for child in node.children() if child.is_named()]
-        holding = [child for child in children if _holds(child, place)]
+        holding = [child for child in children if encloses(reach := span(child), place) and reach[0] < reach[1]]
         for child in holding:
             yield Target(child, child, above)
             ahead.append((child, (child, *above)))
         if not holding and (node is root or is_sequence(node)) and (run := _run(children, place)):
             yield Target(*run, above)
-
-
-def _holds(node: SgNode, place: Span) -> bool:
-    start, end = span(node)
-    return start <= place[0] and place[1] <= end and start < end
 
 
 def _run(children: Sequence[SgNode], place: Span) -> tuple[SgNode, SgNode] | None:
@@ -218,7 +218,8 @@ def _known(source: Text, place: Span, variables: Mapping[Key, str]) -> Iterator[
     ahead = [source.root]
     while ahead:
         here = ahead.pop()
-        children = [child for child in here.children() if _meets(child, place)]
+        reaches = [(child, span(child)) for child in here.children()]
+        children = [child for child, reach in reaches if reach[0] < place[1] and place[0] < reach[1]]
         while children:
             run, name = _known_run(source.text, here, children, place, variables)
             if name:
@@ -242,11 +243,6 @@ def _known_run(
             if name:
                 return children[:count], name
     return children[:1], variables.get(key_of(first, text), "")
-
-
-def _meets(node: SgNode, place: Span) -> bool:
-    start, end = span(node)
-    return start < place[1] and place[0] < end
 
 
 def _filled(text: str, place: Span, variables: Sequence[tuple[Span, str]]) -> str:
@@ -462,18 +458,14 @@ class Search:
             step = Step.of(before, Text.of(after, parse(after, language)), language)
             if len(step.hunks) > MOST_HUNKS:
                 raise Dropped(MANY_CHANGES, str(len(step.hunks)))
-            return self._cheapest(step)
+            for cost in RULE_COSTS[:-1]:
+                try:
+                    return self._rules(step, cost)
+                except Dropped:
+                    continue
+            return self._rules(step, RULE_COSTS[-1])  # Dearer rules come furthest, so that the last reason counts.
         except (Unparsed, RecursionError) as fault:
             raise Dropped(UNPARSED, str(fault)) from fault
-
-    def _cheapest(self, step: Step) -> list[Rule]:
-        """Raises Dropped with the last reason: dearer rules come furthest."""
-        for cost in RULE_COSTS[:-1]:
-            try:
-                return self._rules(step, cost)
-            except Dropped:
-                continue
-        return self._rules(step, RULE_COSTS[-1])
 
     def _rules(self, step: Step, rule_cost: int) -> list[Rule]:
         rules: list[Rule] = []
@@ -489,9 +481,11 @@ class Search:
         return rules
 
     def _best(self, step: Step, left: float, rule_cost: int) -> tuple[Candidate, str]:
-        """A rule and the text that it leaves. Raises Dropped where no rule covers any hunk."""
+        """A rule and the text that it leaves. Raises Dropped if no rule covers any hunk."""
         best, least, too_large = None, float("inf"), False
-        for candidate in _tried(step):
+        most = max(40, min(MOST_TRIES, CHARACTERS_TRIED // max(len(step.before.text), 1)))
+        targets = targets_of(step.before.root, step.places)
+        for candidate in islice((one for target in targets for one in candidates(step, target)), most):
             cost = rule_cost + candidate.cost
             if candidate.size > self.characters or candidate.literal > left:
                 too_large = True
@@ -503,9 +497,3 @@ class Search:
         if best is None:
             raise Dropped(LARGE if too_large else AMBIGUOUS)
         return best
-
-
-def _tried(step: Step) -> Iterator[Candidate]:
-    most = max(40, min(MOST_TRIES, CHARACTERS_TRIED // max(len(step.before.text), 1)))
-    targets = targets_of(step.before.root, step.places)
-    return islice((candidate for target in targets for candidate in candidates(step, target)), most)

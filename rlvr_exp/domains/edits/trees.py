@@ -14,6 +14,9 @@ from typing import Any
 
 from ast_grep_py import SgNode, SgRoot
 from rapidfuzz import fuzz
+from rapidfuzz.distance import Postfix, Prefix
+
+from rlvr_exp.domains.edits.engines import is_refusal
 
 Rule = dict[str, Any]
 """A rule object of ast-grep, or a form of an action (rlvr_exp.domains.edits.action)."""
@@ -35,7 +38,7 @@ def parse(text: str, language: str) -> SgNode:
     try:
         return SgRoot(text, language).root()
     except BaseException as fault:
-        if not _is_refusal(fault):
+        if not is_refusal(fault):
             raise
         raise Unparsed(str(fault)) from fault
 
@@ -46,7 +49,7 @@ def find_all(root: SgNode, rule: Rule) -> list[SgNode]:
     try:
         return root.find_all(config)
     except BaseException as fault:
-        if not _is_refusal(fault):
+        if not is_refusal(fault):
             raise
         return []
 
@@ -55,16 +58,9 @@ def is_match(node: SgNode, rule: Rule) -> bool:
     try:
         return node.matches(**rule)
     except BaseException as fault:
-        if not _is_refusal(fault):
+        if not is_refusal(fault):
             raise
         return False
-
-
-def _is_refusal(fault: BaseException) -> bool:
-    """The binding raises RuntimeError, the bare class or a panic of its own, which is no Exception."""
-    return type(fault).__name__ == "PanicException" or (
-        isinstance(fault, Exception) and not isinstance(fault, MemoryError)
-    )
 
 
 def span(node: SgNode) -> Span:
@@ -206,7 +202,8 @@ def hunks_of(before: str, after: str, roots: Pair) -> list[Hunk]:
         for one, other in _aligned(old.children(), new.children()):
             place, place_after = span(one), span(other)
             found.append(_trimmed(before, (at, place[0]), after[to : place_after[0]]))
-            if _is_edited(one, other):
+            leaf = one.is_leaf() or other.is_leaf()
+            if not leaf and one.text() != other.text() and _ratio(one, other):
                 ahead.append(((one, other), place, place_after))
             else:
                 found.append(_trimmed(before, place, after[slice(*place_after)]))
@@ -226,24 +223,11 @@ def applied(text: str, hunks: Sequence[Hunk]) -> str:
 
 
 def _trimmed(before: str, place: Span, text: str) -> Hunk:
-    """The hunk without what both texts begin and end with."""
-    start, end = place
-    most = min(end - start, len(text))
-    head = 0
-    while head < most and before[start + head] == text[head]:
-        head += 1
-    tail = 0
-    while tail < most - head and before[end - 1 - tail] == text[len(text) - 1 - tail]:
-        tail += 1
-    return Hunk(start + head, end - tail, text[head : len(text) - tail])
-
-
-def _is_edited(one: SgNode, other: SgNode) -> bool:
-    """Whether two aligned nodes differ in parts, so that their children are aligned, too."""
-    if one.is_leaf() or other.is_leaf():
-        return False
-    texts = one.text(), other.text()
-    return texts[0] != texts[1] and _ratio(*texts) >= ALIKE
+    """The hunk without the common beginning and end of both texts."""
+    old = before[slice(*place)]
+    head = Prefix.similarity(old, text)
+    tail = Postfix.similarity(old[head:], text[head:])
+    return Hunk(place[0] + head, place[1] - tail, text[head : len(text) - tail])
 
 
 def _aligned(old: Sequence[SgNode], new: Sequence[SgNode]) -> Iterator[tuple[SgNode, SgNode]]:
@@ -265,22 +249,16 @@ def _paired(old: Sequence[SgNode], new: Sequence[SgNode]) -> list[Pair]:
     for i, one in enumerate(old):
         for j, other in enumerate(new):
             choices = [best[i][j + 1], best[i + 1][j]]
-            if score := _alike(one, other):
+            if one.kind() == other.kind() and one.is_named() and (score := _ratio(one, other)):
                 total, pairs = best[i][j]
                 choices.append((total + score, [*pairs, (one, other)]))
             best[i + 1][j + 1] = max(choices, key=lambda choice: choice[0])
     return best[-1][-1][1]
 
 
-def _alike(one: SgNode, other: SgNode) -> float:
-    if one.kind() != other.kind() or not one.is_named():
-        return 0.0
-    score = _ratio(one.text(), other.text())
-    return score if score >= ALIKE else 0.0
-
-
-def _ratio(one: str, other: str) -> float:
-    return fuzz.ratio(one[:COMPARED], other[:COMPARED])
+def _ratio(one: SgNode, other: SgNode) -> float:
+    """The likeness of two nodes' texts; 0 below ALIKE."""
+    return fuzz.ratio(one.text()[:COMPARED], other.text()[:COMPARED], score_cutoff=ALIKE)
 
 
 @dataclass(frozen=True)
