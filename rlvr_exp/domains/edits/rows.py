@@ -62,7 +62,7 @@ class DatasetMetadata:
     options: Mapping[str, Any]
     """The options that decide the rows, and the seed."""
     versions: Mapping[str, str]
-    """Versions of what decides the rows."""
+    """Versions of the package and of the libraries that decide the rows."""
     files: Mapping[str, str]
     """SHA-256 of every file of rows."""
 

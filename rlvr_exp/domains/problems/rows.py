@@ -1,5 +1,5 @@
 """Rows of coding problems and their splits: files of a user's own, the embedded corpus, or public sets of programs in their own
-formats, which the domain of these programs reads.
+formats, read by the domain of these programs.
 """
 
 import json
@@ -39,21 +39,21 @@ class ProblemRow:
     solution: str
     """The reference: a module that defines the function."""
     tests: PythonProblem | PytestProblem
-    """What decides, and no prompt shows: calls, or a pytest file."""
+    """They decide, and no prompt shows them: calls, or a pytest file."""
     shown: tuple[Case, ...] = ()
     """Calls in the prompt."""
     family: str = "problems"
     difficulty: float = 0.0
     split: str = ""
-    """Empty where nothing says it."""
+    """Empty if nothing says it."""
     stages: Mapping[str, str] = field(default_factory=dict)
-    """A good output of stages of reasoning, by name, where it is known."""
+    """A good output of stages of reasoning, by name, if it is known."""
     good_tests: tuple[Case, ...] = ()
     """Calls that a good tester writes."""
     wrong: tuple[str, ...] = ()
     """Plausible wrong solutions, to measure tests with."""
     where: str = field(default="", compare=False)
-    """Its file and line, where it has a line of its own."""
+    """Its file and line, if it has a line of its own."""
 
 
 def load(path: Path) -> list[ProblemRow]:
@@ -178,21 +178,21 @@ EMBEDDED_NAME = "embedded"
 
 @dataclass(frozen=True)
 class Source:
-    """What is at a path."""
+    """The problems at a path."""
 
     placed: Mapping[str, Sequence[ProblemRow]]
     """The problems of every split."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Tasks of a set that are no problems, by id, each with the reason."""
     no_training: str = ""
-    """Why no policy may be trained on a set; empty where one may."""
+    """The reason why no policy may be trained on a set; empty if one may."""
 
 
 def read(path: Path, fractions: tuple[float, float], seed: int, held_out: str = "") -> Source:
     """
     Args:
-        fractions: shares of test and dev, drawn from what no file places.
-        held_out: what `test` is in place of what it is at `path`, of which no share is then drawn; empty: nothing.
+        fractions: shares of test and dev, drawn from the rows that no file places.
+        held_out: the problems of `test` in place of those at `path`, of which no share is then drawn; empty: none.
 
     Raises:
         InputError: nothing is there, or any file, row or key is wrong.
