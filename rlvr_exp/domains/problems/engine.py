@@ -61,7 +61,7 @@ class SampledProgram:
     pass_rate: float | None
     """The share of the valid tests that it passes; None: none ran."""
     verdict: Verdict | None
-    """On the hidden tests, which no choice reads; None: nothing was run."""
+    """On the hidden tests, never read by a choice; None: nothing was run."""
 
     def row(self) -> dict[str, Any]:
         plain = {name: getattr(self.verdict, name, None) for name in VERDICT if name != "log"}
@@ -197,7 +197,7 @@ class Choices(Summary):
             self._chance[str(row["id"])] = fmean(one == "passed" for one in outcomes)
 
     def rates(self, attempts: int, samples: int, voted: Sequence[str] = ()) -> dict[str, Rate]:
-        """`chosen_at_N`: of the answers that tests chose among N samples; `pass_at_1`: of a sample at random, which is chance;
+        """`chosen_at_N`: of the answers that tests chose among N samples; `pass_at_1`: of a sample at random (chance);
         `pass_at_N`: of tasks with a right sample, the most that a choice can reach. Of one sample: the answer's rate alone."""
         if not self._chosen:
             return {}
@@ -295,7 +295,7 @@ class Solving(Answers, Adversarial):
     Without a verifier no tests are written, and the first chain is chosen."""
 
     def reset(self, task: Task, draws: Draws, samples: Sequence[int] = (0,)) -> Episode:
-        """Without the data's wrong programs, which only measure tests."""
+        """Without the data's wrong programs: they only measure tests."""
         begun = super().reset(task, draws, samples)
         return replace(begun, given=replace(begun.given, programs=()))
 
@@ -405,9 +405,9 @@ def from_checkpoint(
 
     Args:
         path: `step_N/` of a run of two roles, with `solver/` and `tester/`; or a folder of a solver alone. Empty: the embedded solver, with
-            the embedded tester where the environment has one.
+            the embedded tester if the environment has one.
         options: how a problem is searched; by default greedily, one chain.
-        verifier: `PythonTests`, which runs programs and tests, and is closed by the caller; None: nothing is run.
+        verifier: a `PythonTests` that runs programs and tests; the caller closes it. None: nothing is run.
         domain: words the problems; None: as in the run that wrote the checkpoint, else as the embedded ones.
         environment: options `Adversarial(...)` or `Reasoning()` (rlvr_exp.domains.problems.options); None: as in the run, else by the folder.
         seed: the seed of the draws.
@@ -451,7 +451,7 @@ def _written(folder: Path | None, two: bool) -> Config:
 
 
 def environment_of(node: Any, data: Any) -> Answers:
-    """The environment of a node in which problems are solved and nothing is learned.
+    """The environment of a node, for solving problems without learning.
 
     Args:
         data: their domain, or its node.
