@@ -1,10 +1,8 @@
-"""The contract of an algorithm: how verified completions become a loss. The interface that RL stages use.
+"""The contract of an algorithm, and the arguments of TRL's configurations.
 
-An algorithm is a small class that derives from its options (rlvr_exp.config.algorithm), whose defaults are the
-published method's. It owns advantages, loss weights and the settings of the trainer; it never samples, verifies or
-chooses tasks.
-
-Arguments common to TRL's configurations, from our nodes: optimizer, schedule, devices. The mapping of names.
+An algorithm turns verified completions into a loss. It is a small class that derives from its options
+(rlvr_exp.config.algorithm), whose defaults are the published method's. It owns advantages, loss weights and the settings of
+the trainer; it never samples, verifies or chooses tasks.
 """
 
 import copy

@@ -1,12 +1,11 @@
-"""Loading a policy: a causal language model and its tokenizer, from a local folder, the embedded model, or the hub's
-cache; a full model, or a base with an adapter.
+"""Policies: a causal language model with its tokenizer, from a local folder, the embedded model or the hub's cache.
 
-Never downloads by itself: whether weights are on this machine is checked before a run starts (rlvr_exp.config.needs).
+A policy is a full model, or a base with an adapter. Nothing is downloaded here: whether weights are on this machine is
+checked before a run starts (rlvr_exp.config.needs).
 
-The policies of several roles: adapters on one base where the model node has an adapter, models of their own otherwise.
-
-A role may start from weights of its own: an adapter's folder over the shared base, or a full checkpoint. Which adapter
-samples is decided here and by rlvr_exp.training.learner, nowhere else.
+The policies of several roles are adapters on one base if the model node has an adapter, and models of their own otherwise.
+A role may start from its own weights: an adapter's folder over the shared base, or a full checkpoint. Only this file and
+rlvr_exp.training.learner decide which adapter samples.
 """
 
 import dataclasses

@@ -1,10 +1,10 @@
-"""Scaling of rewards across tasks, after the terms are summed. Affine with a positive slope: order is never changed.
+"""Rewards: a weighted sum of named terms, then a normaliser.
 
-The reward: a weighted sum of named terms, then a normaliser.
+If a reward is `ordered`, no wrong answer earns as much as a right answer. The ranges of the terms are checked at construction,
+before anything is trained. A missing verdict earns no reward, not even zero: it is None here and stays out of every baseline.
 
-Guarantees, where it is `ordered`, that no wrong answer earns as much as a right answer. This is checked at construction from the
-terms' ranges, before anything is trained. A missing verdict earns no reward, not even zero: it is None here and stays out of every
-baseline.
+Normalisers scale rewards across tasks, after the terms are summed. They are affine with a positive slope: order never
+changes.
 """
 
 import math
