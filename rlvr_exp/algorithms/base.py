@@ -15,7 +15,6 @@ import torch
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.gradients import NonFiniteGuard
-from rlvr_exp.algorithms.loss import EntropyControl
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config import algorithm as options
@@ -94,7 +93,7 @@ class Algorithm(options.ReinforcementLearning, ABC):
         limits: BatchLimits,
     ) -> PolicyTrainer:
         """The trainer that updates `policy` on the batches of `experience`."""
-        return PolicyTrainer(policy, args, optimizer, EntropyControl(0.0), guard, limits)
+        return PolicyTrainer(policy, args, optimizer, guard, limits)
 
 
 def shared_arguments(config, scratch: Path, dtype: torch.dtype) -> Mapping[str, Any]:

@@ -67,16 +67,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from trl import GRPOConfig
 
 from rlvr_exp.algorithms.advantages import group_advantages, rewards_at_k, unlikeliness, weighted
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.loss import EntropyControl, token_weights
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch, collate, completion_mask, members_of, rewards_of
 from rlvr_exp.config import algorithm as options
-from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
@@ -151,16 +148,9 @@ class RatioAlgorithm(GroupAlgorithm, options.RatioMethod):
             **self.trl,
         }
 
-    def trainer(
-        self,
-        policy: Policy,
-        args: GRPOConfig,
-        optimizer: torch.optim.Optimizer,
-        guard: NonFiniteGuard,
-        limits: BatchLimits,
-    ) -> PolicyTrainer:
+    def trainer(self, policy: Policy, *common: Any) -> PolicyTrainer:
         control = EntropyControl(self.entropy_coef, self.entropy_target, self.entropy_step, self.entropy_unit)
-        return PolicyTrainer(policy, args, optimizer, control, guard, limits)
+        return PolicyTrainer(policy, *common, entropy=control)
 
 
 class GRPO(RatioAlgorithm, options.GRPO):

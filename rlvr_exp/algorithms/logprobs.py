@@ -1,15 +1,12 @@
-"""Log-probabilities of tokens from hidden states and the weights of a linear head, on CPU in float32.
+"""Log-probabilities of drawn tokens, under the distribution that they were drawn from.
 
-The logits of the predicted tokens are one product. In the same memory they become the exponentials of a softmax, and in the
-backward pass the gradient of the logits: a pass holds tokens x vocabulary numbers once. Beyond `FUSED_HELD` of them, rows are
-computed in parts that the backward pass computes again.
+Temperature divides the logits. If top-k, top-p or min-p left only some tokens, the probabilities of those are renormalised:
+log p(t) = z_t / tau - log sum over the kept k of exp(z_k / tau). Logits are computed only for positions that predict a token.
 
-Log-probabilities of drawn tokens under the distribution that they were drawn from.
-
-Temperature divides the logits; where top-k, top-p or min-p left only some tokens, the probabilities of those are
-renormalised: log p(t) = z_t / tau - log sum over the kept k of exp(z_k / tau). Logits are computed only for positions that
-predict a token. On CPUs a plain head is fused (above); elsewhere, if there are too many logits to hold at once, TRL's
-fused head computes them tile by tile.
+On CPUs a plain head in float32 is fused (`scoring`): the logits of the predicted tokens are one product. In the same memory
+they become the exponentials of a softmax, and in the backward pass the gradient of the logits: a pass holds tokens x
+vocabulary numbers once. Beyond `FUSED_HELD` of them, rows are computed in parts that the backward pass computes again.
+Elsewhere, if there are too many logits to hold at once, TRL's fused head computes them tile by tile.
 """
 
 from collections.abc import Iterator
