@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rlvr_exp.config.algorithm import BASELINES, RLOO
-from rlvr_exp.config.options import ANSWERS, LEARNS, configures, option
+from rlvr_exp.config.options import ANSWERS, LEARNS, configures, defaults, option
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem
 
@@ -141,11 +141,8 @@ class Memory(OfShape):
 
 
 @dataclass
-class InTurns(OfShape):
+class InTurns(OfShape, Paired):
     """Two ways of the same work, timed in turns."""
-
-    rounds: int = option(5, low=2)
-    """Turns of each way; the interval is over them."""
 
 
 @configures("rlvr_exp.benchmarks.packing.measure")
@@ -173,16 +170,23 @@ class Quantization(Benchmark):
     """Tokens of the model."""
 
 
-@configures("rlvr_exp.benchmarks.networks.attention")
 @dataclass
-class Attention(Benchmark):
-    """What each attention head of the policy looks at: the token before, the same grid cell, repeated tokens."""
+class OfPrompts(Benchmark):
+    """What a policy's network makes of prompts."""
 
     reads = ("model", "data")
     split: str = "test"
     """Split of the data whose prompts are read."""
-    tasks: int = option(64, low=2)
-    """Prompts, the first of the split."""
+    tasks: int = option(200, low=2)
+    """Number of prompts, the first of the split."""
+
+
+@configures("rlvr_exp.benchmarks.networks.attention")
+@dataclass
+@defaults(tasks=64)
+class Attention(OfPrompts):
+    """What each attention head of the policy looks at: the token before, the same grid cell, repeated tokens."""
+
     sequences: int = option(32, low=2)
     """Sequences of random tokens, each repeated once."""
     length: int = option(25, low=4)
@@ -191,14 +195,9 @@ class Attention(Benchmark):
 
 @configures("rlvr_exp.benchmarks.networks.embedding")
 @dataclass
-class Embedding(Benchmark):
+@defaults(split="train")
+class Embedding(OfPrompts):
     """Where the policy's network puts the tasks of the data: the mean hidden state at the end of their prompts."""
-
-    reads = ("model", "data")
-    split: str = "train"
-    """Split of the data whose prompts are read."""
-    tasks: int = option(200, low=1)
-    """Prompts, the first of the split."""
 
 
 @configures("rlvr_exp.benchmarks.solutions.measure")

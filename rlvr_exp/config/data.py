@@ -4,7 +4,6 @@ task comes next."""
 import math
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.errors import InputProblem
@@ -68,28 +67,48 @@ class Data:
         return [InputProblem("mix", "no share", ", ".join(wrong), "numbers above 0")] if wrong else []
 
 
-def fraction_problems(data: Any) -> list[InputProblem]:
-    """Problems of a node with `dev_fraction` and `test_fraction`."""
-    if data.dev_fraction + data.test_fraction <= 1:
-        return []
-    got = f"{data.dev_fraction} + {data.test_fraction}"
-    return [InputProblem("dev_fraction", "the shares of dev and test add up to more than 1", got, "a sum of at most 1")]
+@dataclass
+class SplitData(Data):
+    """Options of the domains that draw splits which the data do not have."""
+
+    dev_fraction: float = option(0.1, low=0, high=1)
+    """Share of the tasks without a split that becomes `dev`."""
+    test_fraction: float = option(0.1, low=0, high=1)
+    """Share of the tasks without a split that becomes `test`."""
+    seed: int = option(0, low=0)
+    """Seed of the splits, the shuffle before `limit` and the choice of shots. It is not the seed of the run, so that all runs measure
+    the same tasks."""
+
+    def problems(self) -> list[InputProblem]:
+        found = super().problems()
+        if self.dev_fraction + self.test_fraction > 1:
+            what, got = (
+                "the shares of dev and test add up to more than 1",
+                f"{self.dev_fraction} + {self.test_fraction}",
+            )
+            found.append(InputProblem("dev_fraction", what, got, "a sum of at most 1"))
+        return found
 
 
 @dataclass
-class SplitData(Data):
-    """Options of data whose splits are drawn from the tasks that no file places."""
+class Shots:
+    """Options of the wording of tasks."""
 
-    dev_fraction: float = option(0.1, low=0, high=1)
-    """Share of the tasks that no file places that becomes `dev`."""
-    test_fraction: float = option(0.1, low=0, high=1)
-    """Share of the tasks that no file places that becomes `test`."""
-    seed: int = option(0, low=0)
-    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
-    same tasks."""
+    shots: int = option(0, low=0)
+    """Solved examples of other tasks shown before the task."""
 
-    def problems(self) -> list[InputProblem]:
-        return [*super().problems(), *fraction_problems(self)]
+
+@dataclass
+class Style:
+    """The style of the wording of tasks."""
+
+    style: str = option("bare", choices=("bare", "instruct"))
+    """bare: the task without instructions, for models trained here. instruct: with instructions in words."""
+
+
+@dataclass
+class Styled(Shots, Style):
+    """Options of the wording of tasks in two styles."""
 
 
 SINGLE_TURN = "rlvr_exp.episodes.environments.single_turn.SingleTurn"
@@ -173,24 +192,27 @@ class Manual(Bands):
         return found
 
 
+@dataclass
+class Decaying:
+    """Options of the curricula that forget."""
+
+    decay: float = option(0.98, above=0, high=1)
+    """Factor of the observed counts for each further step that samples."""
+
+
 @configures("rlvr_exp.curriculum.success_rate.Learnability")
 @dataclass
-class Learnability:
+class Learnability(Decaying):
     """Tasks that are solved sometimes, by p(1 - p) of what was observed."""
 
     unexplored: float = option(0.25, low=0, high=1)
     """Share of the tasks picked that were never observed, while there are any."""
-    decay: float = option(0.98, above=0, high=1)
-    """Factor of a task's observed successes and failures for each further step that samples."""
 
 
 @configures("rlvr_exp.curriculum.success_rate.Families")
 @dataclass
-class Families:
+class Families(Decaying):
     """Families of tasks by the share of their groups that teach, and in each the tasks picked least often."""
-
-    decay: float = option(0.98, above=0, high=1)
-    """Factor of a family's observed groups for each further step that samples."""
 
 
 @configures("rlvr_exp.curriculum.success_rate.Band")

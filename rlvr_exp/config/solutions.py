@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.algorithm import Drawing
+from rlvr_exp.config.algorithm import Batched, Drawing
 from rlvr_exp.config.options import option
 from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.core.errors import InputProblem
@@ -81,7 +81,7 @@ TEACHERS = ("policy", "golds")
 
 
 @dataclass
-class Collect(Drawing):
+class Collect(Batched):
     """Options of +stage=collect."""
 
     teacher: str = option("policy", choices=TEACHERS)
@@ -100,9 +100,6 @@ class Collect(Drawing):
     """Stop after so many sampled tokens in all, those of an earlier run of the same output among them; 0: no limit."""
     max_cost: float = option(0.0, low=0)
     """Stop once this run's endpoint has cost so much (engine.prompt_price, engine.completion_price); 0: no limit."""
-    batch_size: int = option(64, low=1)
-    """Trajectories at once. They are written after each batch. If a preset sets a smaller evaluation.batch_size, that is the
-    default."""
 
     def problems(self) -> list[InputProblem]:
         found = self.drawing_problems()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rlvr_exp.config.algorithm import Drawing
+from rlvr_exp.config.algorithm import Batched
 from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.model import EMBEDDED
 from rlvr_exp.config.options import configures, option
@@ -22,7 +22,7 @@ BEAMS = 4
 
 
 @dataclass
-class Infer(Drawing):
+class Infer(Batched):
     """Options of +stage=infer."""
 
     input: str = ""
@@ -55,9 +55,6 @@ class Infer(Drawing):
     max_attempts: int = option(1, low=1)
     """Attempts at a task: one that did not pass is retried with its answer and the verifier's feedback, up to so
     often."""
-    batch_size: int = option(64, low=1)
-    """Completions sampled at once. Answers are written after each batch. If a preset sets a smaller evaluation.batch_size, that
-    is the default."""
 
     @property
     def width(self) -> int:
@@ -177,6 +174,14 @@ def of_beams(infer: Infer, what: str) -> Iterator[InputProblem]:
 
 
 @dataclass
+class Mutated:
+    """Options of the checks that change reference answers to make wrong programs."""
+
+    mutants: int = option(4, low=0)
+    """Wrong programs made from each reference answer, spread over the kinds of mutation."""
+
+
+@dataclass
 class Prepare:
     """What is made; nothing of it is trained or measured."""
 
@@ -191,11 +196,17 @@ class Prepare:
 
 
 @dataclass
-class Corpus(Prepare):
-    """An embedded corpus, drawn by families from a seed of its own."""
+class Written(Prepare):
+    """Options of the makers that write files."""
 
     output: str = ""
-    """Folder of the splits, with a manifest beside it; empty: of the corpus' name in the run directory."""
+    """File or folder that is written; a folder must be new or empty. Empty: a name in the run directory."""
+
+
+@dataclass
+class Corpus(Written):
+    """An embedded corpus, drawn by families from a seed of its own."""
+
     rows: int = option(0, low=0)
     """Most rows of a split; 0: the sizes of the embedded corpus."""
 
@@ -215,38 +226,30 @@ class FromPath(Prepare):
 
 @configures("rlvr_exp.corpora.rows.make")
 @dataclass
-class Rows(Prepare):
+class Rows(Written, Mutated):
     """The tasks of the `data` node, in Python, as rows of +stage=verify."""
 
     reads = ("data", "verifier")
-    output: str = ""
-    """File of the rows; empty: rows.jsonl in the run directory."""
     candidates: list[str] = option(["gold"], choices=("gold", "wrong", "hollow", "mutants"))
     """Kinds of candidates: golds, the data's wrong programs, stubs that compute nothing, mutants of golds."""
-    mutants: int = option(4, low=0)
-    """Mutants of each gold."""
 
 
 @configures("rlvr_exp.corpora.models.embed")
 @dataclass
-class EmbeddedPolicy(Prepare):
+class EmbeddedPolicy(Written):
     """The files of an embedded policy: tokenizer and architecture, or a checkpoint's weights."""
 
     name: str = option("tiny", choices=EMBEDDED)
     """The embedded model that is made."""
     path: str = ""
     """Checkpoint whose weights are written; empty: tokenizer and architecture are, from the embedded train split."""
-    output: str = ""
-    """Folder; empty: of the policy's name in the run directory."""
 
 
 @configures("rlvr_exp.corpora.models.merge")
 @dataclass
-class Merge(FromPath):
+class Merge(FromPath, Written):
     """An adapter, such as RUN/checkpoints/best, merged with its base into a full checkpoint."""
 
-    output: str = ""
-    """New or empty folder; empty: merged in the run directory."""
     base: str = ""
     """Where the base is now; empty: where the adapter places it."""
     dtype: str = option("", choices=("", "auto", "float32", "bfloat16"))
@@ -257,11 +260,9 @@ class Merge(FromPath):
 
 @configures("rlvr_exp.models.quantization.make")
 @dataclass
-class Gguf(FromPath):
+class Gguf(FromPath, Written):
     """A GGUF file of a supported architecture converted to a folder for model.path."""
 
-    output: str = ""
-    """New or empty folder; empty: model in the run directory."""
     dtype: str = option("float32", choices=("float32", "bfloat16"))
     """Type of the written weights. float32 keeps the dequantized values exactly; bfloat16 takes half the space."""
 
@@ -296,13 +297,11 @@ class Compare:
 
 
 @dataclass
-class Validate:
+class Validate(Mutated):
     """Options of +stage=validate."""
 
     split: str = ""
     """Split of the data; empty: all of them."""
-    mutants: int = option(4, low=0)
-    """Mutants of each gold that are judged, spread over the kinds of mutation."""
     universal: str = option("plain", choices=("none", "plain", "all"))
     """Fixed answers that know nothing of a task: `plain` values; `all`, with objects that lie and code that attacks."""
     require: float = option(1.0, low=0, high=1)
@@ -324,7 +323,7 @@ class Verify:
     output: str = ""
     """Verdicts, one JSON object a line, in the input's order; empty: verdicts.jsonl in the run directory."""
     max_row_mb: int = option(64, low=1)
-    """A longer line of the input is no_verdict."""
+    """Longest line of the input in MB. A longer line is no_verdict."""
 
     def problems(self) -> list[InputProblem]:
         if self.output.endswith(".gz"):

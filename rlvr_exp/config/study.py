@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from rlvr_exp.config.names import suggest
-from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.options import configures, defaults, option
 from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.core.measures import SUCCESS, scale_of
 
@@ -119,6 +119,22 @@ class Arms(Study):
         yield from ((f"arms.{name}", words) for name, words in self.arms.items())
 
 
+@dataclass
+class Curved(Study):
+    """Studies that read a metric of the rows that runs write while they train."""
+
+    curve: str = "success/mean"
+    """The metric of the rows that is read."""
+
+
+@dataclass
+class Directed(Curved):
+    """Studies of a metric of which more or less may be better."""
+
+    direction: str = option("maximize", choices=("maximize", "minimize"))
+    """Whether a higher or a lower value is better."""
+
+
 OTHER_WEIGHTS = ("model.from_scratch", "model.random_weights", "model.adapter.path")
 """Options that say where weights come from in another way than model.path."""
 
@@ -186,13 +202,12 @@ class LearningCurve(Rated):
 
 @configures("rlvr_exp.runs.studies.amounts.SampleComplexity")
 @dataclass
-class SampleComplexity(Arms):
-    """How many rollouts it takes to reach a success rate."""
+@defaults(curve="held_out/pass_at_1")
+class SampleComplexity(Curved, Arms):
+    """How many rollouts it takes to reach a success rate. run.select.every_steps says how often the default curve is measured."""
 
     targets: list[float] = option([], above=0, high=1)
     """Success rates to reach, rising."""
-    curve: str = "held_out/pass_at_1"
-    """The metric of a run's rows that has to reach them; run.select.every_steps says how often the default is measured."""
 
     def _faults(self) -> Iterator[InputProblem]:
         yield from super()._faults()
@@ -272,15 +287,19 @@ class Transfer(Rated, Measured, Arms):
 
 @configures("rlvr_exp.runs.studies.resampling.BiasVariance")
 @dataclass
+@defaults(metric=GREEDY)
 class BiasVariance(Rated):
     """Which share of the failures is the training's bias and which its variance, and whether the training tasks or the seed
     make it vary: every arm trains on another bootstrap sample of the tasks, with each seed."""
 
     of_success = True
-    metric: str = option(GREEDY, choices=(GREEDY,))
-    """Success of greedy answers: 0 or 1 for a task."""
     resamples: int = option(3, low=2)
     """Bootstrap samples of the training tasks (data.resample)."""
+
+    def _faults(self) -> Iterator[InputProblem]:
+        yield from super()._faults()
+        if self.metric != GREEDY:
+            yield InputProblem("metric", "the answer to a task has to be right or wrong", self.metric, GREEDY)
 
 
 @configures("rlvr_exp.runs.studies.models.Capacity")
@@ -320,13 +339,9 @@ class Tokenization(Budgeted, Arms):
 
 @configures("rlvr_exp.runs.studies.arms.Optimizers")
 @dataclass
-class Optimizers(Budgeted, Arms):
+class Optimizers(Budgeted, Directed, Arms):
     """Which optimizer, schedule or clipping learns most from equally many rollouts; the first arm is the reference."""
 
-    curve: str = "success/mean"
-    """The metric of a run's rows by which convergence is judged, such as reward/mean or loss."""
-    direction: str = option("maximize", choices=("maximize", "minimize"))
-    """Whether a higher or a lower value of the curve is better."""
     window: int = option(10, low=1)
     """Rows over which the curve is smoothed, the latest ones."""
 
@@ -479,7 +494,7 @@ def _number(value: Any) -> bool:
 
 @configures("rlvr_exp.runs.studies.search.Search")
 @dataclass
-class Search(Budgeted):
+class Search(Budgeted, Directed):
     """Which values of some options do best: Optuna asks for trials, each of which is run with every seed."""
 
     space: dict[str, Any] = field(default_factory=dict)
@@ -494,16 +509,10 @@ class Search(Budgeted):
     pruner: str = option("none", choices=("none", "median", "halving"))
     """When a trial is stopped early, by what its first seed logs: below the median of the others in that step, by successive
     halving, or never."""
-    curve: str = "success/mean"
-    """The metric of a run's rows that the pruner goes by; in the direction of `direction`."""
     pruner_startup: int = option(5, low=0)
     """Trials that median lets end before it stops any."""
     pruner_warmup: int = option(1, low=1)
     """The first step in which a trial may be stopped."""
-    pruner_window: int = option(10, low=1)
-    """Rows of which the pruner takes the mean: single steps are noisy."""
-    direction: str = option("maximize", choices=("maximize", "minimize"))
-    """Which way the metric is better."""
     trial_words: list[str] = field(default_factory=list)
     """Further words of the trials alone, such as evaluation.split=dev: what chooses is then not what is reported."""
     confirm: list[int] = option([1000, 1001, 1002], low=0)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.config.options import configures, node, option
+from rlvr_exp.config.options import configures, defaults, node, option
 from rlvr_exp.core.errors import InputProblem
 
 LEVELS = ("strict", "namespaces", "user", "process")
@@ -22,10 +22,9 @@ class Verifier:
     """Training tasks whose gold is verified before training; a gold that does not pass stops the run with exit 3."""
 
 
-@configures("rlvr_exp.verifiers.python_io.PythonIO")
 @dataclass
-class PythonIO(Verifier):
-    """Calls a Python candidate on cases and compares what it returns."""
+class Calls(Verifier):
+    """Options of the verifiers that call functions of candidates."""
 
     case_cpu_s: float = option(0.0, low=0, rare=True)
     """CPU seconds of one case, so that a case that hangs does not affect the others; 0: only the candidate's own
@@ -34,33 +33,40 @@ class PythonIO(Verifier):
     """Candidates may import the installed packages, never the project; without it, the standard library alone."""
 
 
+@configures("rlvr_exp.verifiers.python_io.PythonIO")
+@dataclass
+class PythonIO(Calls):
+    """Calls a Python candidate on cases and compares what it returns."""
+
+
 @configures("rlvr_exp.verifiers.python_tests.PythonTests")
 @dataclass
-class PythonTests(Verifier):
+class PythonTests(Calls):
     """Judges tests that are calls: whether a reference passes them, and which programs they catch; and all that python_io and
     pytest judge."""
 
-    case_cpu_s: float = option(0.0, low=0, rare=True)
-    """As python_io's."""
-    packages: bool = True
-    """As python_io's."""
+
+@dataclass
+class OwnLimits(Verifier):
+    """Options of the verifiers whose programs need other limits than the sandbox has. 0: the limit of the sandbox."""
+
+    cpu_s: float = option(0.0, low=0)
+    """CPU seconds of one candidate, tools included. 0: the sandbox's limit."""
+    wall_s: float = option(0.0, low=0)
+    """Wall-clock seconds of one candidate. 0: the sandbox's limit."""
+    memory_mb: int = option(2048, low=0)
+    """Memory of one candidate beyond the worker's own, tools included. 0: the sandbox's limit."""
 
 
 @configures("rlvr_exp.verifiers.suite.verifier.PytestSuite")
 @dataclass
-class PytestSuite(Verifier):
+@defaults(cpu_s=10.0, wall_s=30.0)
+class PytestSuite(OwnLimits):
     """Runs a pytest suite against a solution."""
 
     process: str = option("bridged", choices=("bridged", "shared"))
     """bridged: the solution in a process of its own, where nothing of the tests is; shared: in the tests' process,
     without any guard, for code that nobody optimises against its tests. Stages that train reject it."""
-    cpu_s: float = option(10.0, low=0)
-    """CPU seconds of one suite, in place of the sandbox's; 0: the sandbox's."""
-    wall_s: float = option(30.0, low=0)
-    """Wall-clock seconds of one suite, in place of the sandbox's; 0: the sandbox's."""
-    memory_mb: int = option(2048, low=0)
-    """Address space of one suite beyond the worker's own, in place of the sandbox's memory; 0: the sandbox's. Large
-    packages map much more than they use."""
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
         if self.process == "shared" and reads("optimizer"):
@@ -110,10 +116,9 @@ class Term:
 
 @configures("rlvr_exp.rewards.terms.CasesPassed")
 @dataclass
+@defaults(weight=0.2)
 class CasesPassed(Term):
     """Share of the cases passed, in [0, 1]."""
-
-    weight: float = 0.2
 
 
 @configures("rlvr_exp.rewards.terms.AllPassed")
@@ -121,67 +126,60 @@ class CasesPassed(Term):
 class AllPassed(Term):
     """1 when every case passed, else 0."""
 
-    weight: float = 1.0
-
 
 @configures("rlvr_exp.rewards.terms.Syntax")
 @dataclass
+@defaults(weight=0.05)
 class Syntax(Term):
     """1 when the answer is a valid program."""
-
-    weight: float = 0.05
 
 
 @configures("rlvr_exp.rewards.terms.Length")
 @dataclass
+@defaults(weight=0.05)
 class Length(Term):
     """Falls with the length of a correct completion, thoughts and text around its code included."""
 
-    weight: float = 0.05
     scale_tokens: int = option(200, low=1)
     """Length in tokens over which the term falls."""
 
 
 @configures("rlvr_exp.rewards.terms.CodeLength")
 @dataclass
+@defaults(weight=0.05)
 class CodeLength(Term):
     """Falls with the length of a correct answer's code, without comments and the text around it."""
 
-    weight: float = 0.05
     scale_characters: int = option(400, low=1)
     """Length in characters over which the term falls."""
 
 
 @configures("rlvr_exp.rewards.terms.Severity")
 @dataclass
+@defaults(weight=0.1)
 class Severity(Term):
     """Negative, by how bad the error is."""
-
-    weight: float = 0.1
 
 
 @configures("rlvr_exp.rewards.terms.Parses")
 @dataclass
+@defaults(weight=0.05)
 class Parses(Term):
     """1 when the tool parsed the answer, else 0."""
-
-    weight: float = 0.05
 
 
 @configures("rlvr_exp.rewards.terms.Resolves")
 @dataclass
+@defaults(weight=0.1)
 class Resolves(Term):
     """1 when names and types of the answer were resolved, else 0."""
-
-    weight: float = 0.1
 
 
 @configures("rlvr_exp.rewards.terms.Obligations")
 @dataclass
+@defaults(weight=0.25)
 class Obligations(Term):
     """Share of the proof obligations that were proved, in [0, 1]."""
-
-    weight: float = 0.25
 
 
 @configures("rlvr_exp.rewards.compose.Identity")
