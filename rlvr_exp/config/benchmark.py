@@ -42,10 +42,10 @@ class Verifiers(Paired):
     """What is compared; python_io_strict holds each candidate in namespaces of its own."""
     candidates: int = option(200, low=4)
     """Python candidates of a round; a tenth of it for pytest."""
-    dafny_programs: str = ""
-    """Folder of Dafny programs (*.dfy), as DafnyBench's ground_truth; empty: the embedded programs."""
-    dafny_limit: int = option(0, low=0)
-    """Programs taken from the folder, in a fixed random order; 0: all."""
+    programs: str = ""
+    """Folder of programs for the contests of a domain that judge files, such as DafnyBench's ground_truth. Empty: embedded programs."""
+    programs_limit: int = option(0, low=0)
+    """Number of programs taken from the folder, in a fixed random order. 0: all."""
 
 
 @configures("rlvr_exp.benchmarks.training.Training")

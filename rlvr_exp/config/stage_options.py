@@ -43,7 +43,7 @@ class Infer(Batched):
     """Completions that a beam search keeps; 0: 4."""
     samples: int = option(1, low=1)
     """Best of n: so many completions an attempt, of which the first that passes is the answer, else the best score. With
-    environment=adversarial so many chains, of which the tester's tests choose one, and the verifier's verdict decides nothing."""
+    an environment of several turns, so many episodes for each task."""
     vote: int = option(0, low=0)
     """Also vote: outputs for each held-back input, at most so many, on which the sampled programs agree, weighted by the shown
     pairs that they have right; hidden outputs are no obstacle; ARC allows 2; 0: no vote."""

@@ -572,7 +572,7 @@ class Links(Chain):
 
     def problems(self) -> list[InputProblem]:
         if not self.links:
-            return [InputProblem("links", "no run is named", remedy="chain=edits, or chain.links.NAME=[WORD, ...]")]
+            return [InputProblem("links", "no run is named", remedy="chain=NAME, or chain.links.NAME=[WORD, ...]")]
         if not self.runs:
             what, remedy = "every run needs data or an endpoint of your own", "chain.path=DIR"
             return [InputProblem("path", what, "none", "a folder or a file", "", remedy)]

@@ -3,9 +3,9 @@
 import pytest
 from dafny_samples import EXAMPLES, MAX, SUM
 
+from rlvr_exp.domains.dafny.options import DafnyPrompt as Wording
 from rlvr_exp.domains.dafny.problem import ROLES, RoleExample
 from rlvr_exp.domains.dafny.prompt import FORMS, answer_of, body_of, retry, write
-from rlvr_exp.domains.dafny.options import DafnyPrompt as Wording
 
 INSTRUCT = Wording("instruct")
 PARTS = [RoleExample(role, one) for role in ROLES for one in EXAMPLES]
