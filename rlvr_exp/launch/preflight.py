@@ -19,7 +19,8 @@ from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.roles import starts
 from rlvr_exp.config.schema import STAGES, Config, reads, trains
-from rlvr_exp.core.domains import able, domains, load
+from rlvr_exp.core.domains import able, domains
+from rlvr_exp.core.domains import load as load_object
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.measures import counted
 from rlvr_exp.launch.resume import problem_before

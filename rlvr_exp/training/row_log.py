@@ -14,7 +14,7 @@ from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.training.learner import Learner
 
 SHARED = {
-    **{"success": f"{team.name}/success/mean" for team in teams()},
+    "success": next((f"{team.name}/success/mean" for team in teams()), ""),
     "held-out loss": "held_out/loss",
     "held-out success": "held_out/pass_at_1",
 }
