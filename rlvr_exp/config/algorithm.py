@@ -12,19 +12,20 @@ from rlvr_exp.core.errors import InputProblem
 
 @dataclass
 class Drawing:
-    """Temperature first, then the filters in the order of their fields, as Transformers applies them; each acts on what
-    the one before it has kept, renormalised."""
+    """Options of sampling. The temperature acts first, then the filters in the order of their fields, as in Transformers.
+    Each filter acts on the renormalized result of the one before."""
 
     temperature: float = option(1.0, above=0)
-    """Sampling temperature: logits are divided by it."""
+    """Sampling temperature. Logits are divided by it."""
     top_k: int = option(0, low=0, rare=True)
-    """Tokens are drawn from the k likeliest (and those as likely as the last of them); 0: from all."""
+    """Sample only from the k most probable tokens, ties included. 0: from all tokens."""
     top_p: float = option(1.0, above=0, high=1)
-    """Tokens are drawn from the smallest set of the likeliest that holds this much of the probability; 1: from all."""
+    """Sample only from the smallest set of most probable tokens whose probabilities add up to this value. 1: from all
+    tokens."""
     min_p: float = option(0.0, low=0, high=1, rare=True)
-    """Tokens are drawn from those at least this share as likely as the likeliest; 0: from all."""
+    """Sample only from tokens that are at least this share as probable as the most probable token. 0: from all tokens."""
     stop: list[str] = option([], rare=True)
-    """Texts that end a completion, as its end token does; the text stays part of it."""
+    """Texts that end a completion, as the end token does. The text stays part of the completion."""
 
     def drawing_problems(self) -> list[InputProblem]:
         """Settings that no engine can honour."""
@@ -111,12 +112,11 @@ class ReinforcementLearning(Drawing, Updates):
     """Options of every algorithm that samples and is rewarded; a user's own schema derives from it."""
 
     prompts_per_step: int = option(32, low=1)
-    """Tasks in one step."""
+    """Tasks of one step."""
     group_size: int = option(8, low=1)
     """Completions sampled for each task."""
     rollout_batch_size: int = option(0, low=0, rare=True)
-    """Completions sampled at once, in full groups; 0: as many as evaluation.batch_size. The draws do not depend on
-    it."""
+    """Completions sampled at once, in complete groups. 0: as many as evaluation.batch_size. It does not change the samples."""
 
     def problems(self) -> list[InputProblem]:
         found = self.drawing_problems()
@@ -132,17 +132,18 @@ class GroupMethod(ReinforcementLearning, TRL):
     """Options of the methods whose baseline is the group."""
 
     zero_variance: str = option("keep", choices=("keep", "mask"))
-    """Groups whose rewards are all equal: keep them in the loss's denominators, or mask them out."""
+    """What to do with groups whose rewards are all equal. keep: they count in the denominators of the loss. mask: they do
+    not."""
     pass_k: int = option(1, low=1)
-    """Learn for the best of so many completions (PKPO): a completion's reward is the largest of k of its group with it, on
-    average; 1: its own."""
+    """Train for the best of k completions (PKPO). The reward of a completion becomes the mean, over all groups of k that
+    contain it, of the largest reward. 1: the reward of the completion."""
     pass_k_weight: float = option(1.0, above=0, high=1, rare=True)
-    """Share of that reward; the rest is the completion's own."""
+    """Share of that reward in the sum with the own reward of the completion."""
     unlikeliness: float = option(0.0, low=0, high=1, rare=True)
-    """A correct completion loses up to this share of its reward, the more the more probable it was in its group: rare correct
-    completions weigh more (unlikeliness reward); 0: none does."""
+    """A correct completion loses up to this share of its reward if it was probable within its group, so that rare correct
+    completions weigh more (unlikeliness reward). 0 disables it."""
     positive_weight: float = option(1.0, low=0, rare=True)
-    """Factor of advantages above 0; below 1 failures weigh more than successes (weighted REINFORCE)."""
+    """Factor of positive advantages. Below 1, failures weigh more than successes (weighted REINFORCE)."""
 
     def problems(self) -> list[InputProblem]:
         found = super().problems() + trl_problems("GRPOConfig", self.trl)
@@ -164,21 +165,22 @@ class RatioMethod(Regularized, GroupMethod):
     """Options of the group methods that weigh a sample by the ratio of its probabilities, now and when it was drawn."""
 
     zero_variance: str = option("keep", choices=("keep", "mask", "resample"))
-    """Groups whose rewards are all equal: keep them in the loss's denominators, mask them out, or sample other tasks
-    instead."""
+    """What to do with groups whose rewards are all equal. keep: they count in the denominators of the loss. mask: they do
+    not. resample: other tasks are sampled instead (dynamic sampling)."""
     resample_budget: int = option(10, low=1, rare=True)
-    """Most groups sampled for one batch where groups of zero variance are resampled, as a multiple of the batch."""
+    """With zero_variance=resample: most groups sampled for one batch, as a multiple of the batch."""
     rollout_steps: int = option(1, low=1)
-    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are sampled together, and each step
-    learns from its own part."""
+    """Steps that learn from one batch of rollouts. The batch has so many times prompts_per_step tasks, and each step learns
+    from its own part."""
     iterations: int = option(1, low=1)
-    """Updates in a row on the same samples; each counts as a step."""
+    """Consecutive updates on the same samples. Each counts as a step."""
     entropy_target: float = option(0.0, low=0, rare=True)
-    """Mean entropy of a token that the weight of the bonus is adapted to hold (Skywork-OR1); 0: it is constant."""
+    """Adapt the weight of the entropy bonus so that the mean entropy of a token stays at this value (Skywork-OR1). 0: the
+    weight is constant."""
     entropy_unit: str = option("nats", choices=("nats", "start"), rare=True)
-    """Unit of the target: nats, or the mean entropy in the run's first update, so that 0.75 holds 75% of it."""
+    """Unit of entropy_target. nats, or start: the mean entropy in the first update, so that 0.75 means 75% of it."""
     entropy_step: float = option(0.005, above=0, rare=True)
-    """Change of that weight after each update: up below the target, down above it."""
+    """Change of the adapted weight after each update: up below the target, down above it."""
 
     def problems(self) -> list[InputProblem]:
         found = [*super().problems(), *self.reference_problems()]
@@ -200,10 +202,10 @@ class GRPO(Clipped, RatioMethod):
     """Group-relative policy optimisation (DeepSeekMath)."""
 
     loss: str = option("grpo", choices=("grpo", "dapo", "dr_grpo", "token"))
-    """How token losses are averaged: over an answer's tokens, then over answers; over a prompt's tokens, then over prompts;
-    by the constant completion limit; over all tokens of the step."""
+    """How token losses are averaged. grpo: over the tokens of an answer, then over answers. dapo: over the tokens of a
+    prompt's answers, then over prompts. dr_grpo: by the constant completion limit. token: over all tokens of the step."""
     advantage_scale: str = option("group", choices=("group", "batch", "none"))
-    """Over what the standard deviation that divides advantages is taken."""
+    """Samples whose standard deviation divides the advantages: those of the group, those of the batch, or none."""
 
 
 @configures("rlvr_exp.algorithms.grpo.DrGRPO")
@@ -233,7 +235,7 @@ class CISPO(Overlong, RatioMethod):
     """Ratios as capped weights that take no gradient, so that no token is dropped (MiniMax-M1)."""
 
     clip_high: float = option(4.0, low=0)
-    """A token's weight is capped at 1 plus this."""
+    """The weight of a token is capped at 1 plus this value."""
 
 
 @configures("rlvr_exp.algorithms.rloo.RLOO")
@@ -242,24 +244,25 @@ class RLOO(GroupMethod):
     """REINFORCE on completions, each against the mean of the others (RLOO)."""
 
     baseline: str = option("group", choices=BASELINES)
-    """What is subtracted from a reward: the mean of the group's others, that of all others of the step, or nothing
-    (REINFORCE)."""
+    """Value subtracted from a reward. group: the mean of the other completions of the group. batch: the mean of all other
+    completions of the step. none: nothing (REINFORCE)."""
     kl_coef: float = option(0.03, low=0)
-    """Weight of an answer's log-ratio to the reference, paid in its reward; 0: no reference is kept."""
+    """Weight of an answer's log-ratio to the reference policy, subtracted from its reward. 0: no reference is kept in
+    memory."""
 
 
 @configures("rlvr_exp.algorithms.sft.SFT")
 @dataclass
 @defaults(max_steps=150)
 class SFT(Updates, TRL):
-    """Imitation of gold completions; the prompt is masked."""
+    """Imitation of reference answers. The loss does not include the prompt."""
 
     batch_size: int = option(64, low=1)
     """Sequences in one step."""
     max_sequence_tokens: int = option(1024, low=1)
-    """Longest prompt with its completion; longer ones are left out and counted."""
+    """Longest prompt and completion together. Longer examples are left out and counted."""
     eval_every_steps: int = option(50, low=1)
-    """Steps between measurements of held-out loss."""
+    """Steps between measurements of the held-out loss."""
 
     def problems(self) -> list[InputProblem]:
         return trl_problems("SFTConfig", self.trl)
@@ -297,35 +300,36 @@ class PPO(Clipped, Regularized, ReinforcementLearning, TRL):
     """Proximal policy optimisation with a value for every token."""
 
     gamma: float = option(1.0, low=0, high=1)
-    """Discount of what comes a token later."""
+    """Discount for each further token."""
     gae_lambda: float = option(0.95, low=0, high=1)
-    """Advantages: 1 trusts the reward alone, 0 the value of the next token alone."""
+    """Bias and variance of the advantages: 1 uses the reward alone, 0 the value of the next token alone."""
     whiten_advantages: bool = option(True)
-    """Bring the advantages of a batch to mean 0 and deviation 1."""
+    """Scale the advantages of a batch to mean 0 and standard deviation 1."""
     iterations: int = option(4, low=1)
     """Passes over each batch of rollouts."""
     minibatches: int = option(1, low=1)
-    """Parts that a batch is cut into, each with an update of its own."""
+    """Parts of a batch. Each has its own update."""
     value_trunk: str = option("shared", choices=("shared", "own"))
-    """What the value reads: the policy's hidden states, which its loss then shapes as well, or a copy of its decoder."""
+    """Input of the value head. shared: the hidden states of the policy, which the value loss then changes too. own: a copy
+    of the policy's decoder."""
     value_coef: float = option(0.1, above=0)
     """Weight of the value's loss."""
     value_clip: float = option(0.2, low=0)
-    """A value moves at most so far from its old estimate before its gradient stops; 0: no limit."""
+    """A value may differ from its old estimate by at most this much before its gradient stops. 0: no limit."""
     value_lr: float = option(0.0, low=0)
-    """Learning rate of the value's own weights; 0: the optimizer's."""
+    """Learning rate of the value's own weights. 0: the optimizer's rate."""
     value_warmup_steps: int = option(0, low=0)
-    """Updates at the start that train the value's own weights alone."""
+    """First updates, which train only the value's own weights."""
     kl_in: str = option("reward", choices=("reward", "loss"))
-    """Where the penalty acts: in each token's reward, or as a term of the loss."""
+    """Place of the KL penalty: in each token's reward, or as a term of the loss."""
     loss: str = option("token", choices=("token", "grpo", "dr_grpo"))
-    """How token losses are aggregated; token: the mean over all tokens of a batch."""
+    """How token losses are averaged. token: over all tokens of a batch. grpo and dr_grpo: as in GRPO."""
     replay_steps: int = option(0, low=0, rare=True)
-    """Batches of rollouts that are kept for replay; 0: none."""
+    """Recent batches of rollouts that are kept for replay. 0: none."""
     replay_prompts: int = option(0, low=0, rare=True)
-    """Groups drawn from those kept and added to each batch."""
+    """Groups drawn from the kept batches and added to each batch."""
     replay_max_weight: float = option(1.0, above=0, rare=True)
-    """Where the importance weight of a replayed token is cut off."""
+    """Largest importance weight of a replayed token."""
 
     def problems(self) -> list[InputProblem]:
         found = [*super().problems(), *trl_problems("GRPOConfig", self.trl)]
@@ -368,11 +372,11 @@ class Optimizer:
     """Options of every optimizer's node, a user's own included."""
 
     lr: float = option(2e-4, above=0)
-    """Learning rate at its highest."""
+    """Highest learning rate."""
     max_grad_norm: float = option(1.0, above=0)
-    """Gradients are scaled down to this norm."""
+    """Largest norm of the gradient. Larger gradients are scaled down to it."""
     gradient_cosine: bool = option(False, rare=True)
-    """Log the cosine between the gradients of consecutive updates, by layer; keeps one of them in host memory."""
+    """Log the cosine between the gradients of consecutive updates for each layer. One gradient is kept in host memory."""
 
 
 @dataclass
@@ -388,11 +392,11 @@ class Moments(Decayed):
     """Options of the optimizers of Adam's kind."""
 
     beta1: float = option(0.9, low=0, below=1)
-    """Decay of the mean of gradients."""
+    """Decay rate of the mean of gradients."""
     beta2: float = option(0.999, low=0, below=1)
-    """Decay of the mean of squared gradients."""
+    """Decay rate of the mean of squared gradients."""
     eps: float = option(1e-8, above=0, rare=True)
-    """Added to the denominator."""
+    """Constant added to the denominator."""
 
 
 @configures("rlvr_exp.algorithms.optimizers.Adam")
@@ -444,10 +448,10 @@ class Muon(AdamW):
 
 @dataclass
 class Scheduler:
-    """The learning rate over the steps; what every schedule's node has, a user's own included."""
+    """Options of every learning rate schedule."""
 
     warmup_steps: int = option(0, low=0)
-    """Steps over which the rate rises to its highest."""
+    """Steps over which the learning rate rises from 0 to its highest value."""
 
 
 @configures("rlvr_exp.algorithms.optimizers.Constant")
@@ -491,7 +495,7 @@ class WarmupStableDecay(Falling):
     """The highest rate for most of the run, then a short decay: the stable part can be resumed from any step."""
 
     decay_steps: int = option(0, low=0)
-    """Steps of the decay, the last ones; 0: a fifth of all."""
+    """Last steps, over which the rate decays. 0: a fifth of all steps."""
     decay: str = option("linear", choices=("linear", "cosine", "1-sqrt"))
     """Shape of the decay."""
 
