@@ -38,13 +38,11 @@ EXCEPT = """
     domains/problems/test_problems_loading.py domains/problems/test_reasoning.py domains/problems/test_solving.py
     domains/problems/test_stage_infer_problems.py domains/problems/test_stage_problems.py
     domains/problems/test_stage_reasoning.py episodes/test_retry.py domains/dafny/attacks
-    domains/dafny/test_cascade.py domains/dafny/test_cascade_engine.py domains/dafny/test_cascade_groups.py
-    domains/dafny/test_dafny_backport.py domains/dafny/test_dafny_check.py domains/dafny/test_dafny_contest.py
-    domains/dafny/test_dafny_corpus_assets.py domains/dafny/test_dafny_corpus_proofs.py
-    domains/dafny/test_dafny_differential.py domains/dafny/test_dafny_kept.py domains/dafny/test_dafny_resolver.py
-    domains/dafny/test_dafny_roles.py domains/dafny/test_dafny_rows.py domains/dafny/test_dafny_run.py
-    domains/dafny/test_dafny_start.py domains/dafny/test_dafny_usable_examples.py
-    domains/dafny/test_dafny_vacuity.py domains/dafny/test_dafny_verifier.py domains/dafny/test_stage_cascade.py
+    domains/dafny/test_cascade.py domains/dafny/test_dafny_corpus.py domains/dafny/test_dafny_prepare.py
+    domains/dafny/test_dafny_tool.py domains/dafny/test_dafny_usable.py
+    domains/dafny/test_dafny_contest.py
+    domains/dafny/test_dafny_differential.py domains/dafny/test_dafny_kept.py domains/dafny/test_dafny_usable_examples.py
+    domains/dafny/test_dafny_verifier.py domains/dafny/test_stage_cascade.py
     domains/dafny/test_stage_dafny.py
     evaluation/test_bits.py evaluation/test_vote.py evaluation/test_evaluate_episodes.py
     evaluation/test_excess_code.py
@@ -52,7 +50,7 @@ EXCEPT = """
     launch/test_plan_refuses.py launch/test_resume.py
     verifiers/test_light_import.py
     main/test_real_runs.py
-    memory/test_lengths.py memory/test_plan.py memory/test_planned_device.py
+    memory/test_plan.py memory/test_reading.py
     records/test_guards_disk.py records/test_manifest.py
     report/test_diagnosis_kept.py report/test_report_parts.py report/test_role_rates.py
     self_play/test_imitation.py self_play/test_relabel.py

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
+from rlvr_exp.core.errors import GuardStop, check_state
 from rlvr_exp.rollouts.distributed import any_rank
 
 REWARD, LOSS, GRADIENT = CAUSES = ("reward", "loss", "gradient")
@@ -124,11 +124,7 @@ class NonFiniteGuard:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Raises InputError for unknown or missing keys."""
-        if set(state) != set(self.state_dict()):
-            got = ", ".join(sorted(state)) or "no keys"
-            raise InputError(
-                InputProblem("state of NonFiniteGuard", "has other keys", got, ", ".join(self.state_dict()))
-            )
+        check_state(self, state, self.state_dict())
         self._in_a_row, self._skipped, self._first = state["in_a_row"], state["skipped"], state["first"]
         self._description, self._row, self._rewards = state["told"], Counter(state["row"]), tuple(state["rewards"])
 

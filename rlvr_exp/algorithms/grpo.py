@@ -132,9 +132,12 @@ class RatioAlgorithm(GroupAlgorithm, options.RatioMethod):
     def group_filter(self) -> GroupFilter:
         return GroupFilter(self.zero_variance, options.EQUAL_REWARDS, self.resample_budget)
 
-    @abstractmethod
+    def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
+        return group_advantages(rewards, "group", options.EQUAL_REWARDS)
+
     def clipping(self) -> Mapping[str, Any]:
-        """The method's own fields of GRPOConfig: the ratio's level, where it is clipped, the form of the loss."""
+        """The method's own fields of GRPOConfig: the level of the ratio, its range, the form of the loss."""
+        return {"epsilon": self.clip_low, "epsilon_high": self.clip_high}
 
     def trl_arguments(self) -> Mapping[str, Any]:
         return {
@@ -167,9 +170,6 @@ class GRPO(RatioAlgorithm, options.GRPO):
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         return token_weights(mask, self.loss, self.max_completion_tokens, groups)
 
-    def clipping(self) -> Mapping[str, Any]:
-        return {"epsilon": self.clip_low, "epsilon_high": self.clip_high}
-
 
 class DrGRPO(RatioAlgorithm, options.DrGRPO):
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
@@ -178,22 +178,13 @@ class DrGRPO(RatioAlgorithm, options.DrGRPO):
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         return token_weights(mask, "dr_grpo", self.max_completion_tokens)
 
-    def clipping(self) -> Mapping[str, Any]:
-        return {"epsilon": self.clip_low, "epsilon_high": self.clip_high}
-
 
 class DAPO(RatioAlgorithm, options.DAPO):
     def shaped(self, reward: float, tokens: int) -> float:
         return reward + overlong_punishment(tokens, self.max_completion_tokens, self.overlong_share)
 
-    def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        return group_advantages(rewards, "group", options.EQUAL_REWARDS)
-
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         return token_weights(mask, "dapo", self.max_completion_tokens, groups)
-
-    def clipping(self) -> Mapping[str, Any]:
-        return {"epsilon": self.clip_low, "epsilon_high": self.clip_high}
 
 
 def overlong_punishment(tokens: int, limit: int, share: float) -> float:
@@ -206,9 +197,6 @@ class CISPO(RatioAlgorithm, options.CISPO):
     def shaped(self, reward: float, tokens: int) -> float:
         return reward + overlong_punishment(tokens, self.max_completion_tokens, self.overlong_share)
 
-    def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        return group_advantages(rewards, "group", options.EQUAL_REWARDS)
-
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         return token_weights(mask, "dapo", self.max_completion_tokens, groups)
 
@@ -218,16 +206,9 @@ class CISPO(RatioAlgorithm, options.CISPO):
 
 
 class GSPO(RatioAlgorithm, options.GSPO):
-    def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        return group_advantages(rewards, "group", options.EQUAL_REWARDS)
-
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         # Equal over a sample's tokens, so that TRL's weighted mean of their log-ratios is the plain mean of eq. 7.
         return token_weights(mask, "grpo", self.max_completion_tokens)
 
     def clipping(self) -> Mapping[str, Any]:
-        return {
-            "epsilon": self.clip_low,
-            "epsilon_high": self.clip_high,
-            "importance_sampling_level": "sequence",
-        }
+        return {**super().clipping(), "importance_sampling_level": "sequence"}

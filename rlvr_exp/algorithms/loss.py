@@ -132,7 +132,10 @@ def token_weights(
     if mode == "grpo":
         return mask / mask.sum(1, keepdim=True).clamp(min=1) / samples
     if mode == "dapo":
-        return _of_prompts(mask, groups)
+        if groups is None:
+            raise ValueError("token_weights: mode 'dapo' needs the group of each sample")
+        tokens = torch.zeros(int(groups.max()) + 1).index_add(0, groups, mask.sum(1))
+        return mask / tokens.clamp(min=1)[groups][:, None] / (tokens > 0).sum().clamp(min=1)
     if mode == "dr_grpo":
         return mask / (samples * max_completion_tokens)
     if mode == "token":
@@ -140,14 +143,6 @@ def token_weights(
     if mode == "sequence":
         return mask / samples
     raise ValueError(f"token_weights: mode is {mode!r}, allowed {', '.join(MODES)}")
-
-
-def _of_prompts(mask: torch.Tensor, groups: torch.Tensor | None) -> torch.Tensor:
-    if groups is None:
-        raise ValueError("token_weights: mode 'dapo' needs the group of each sample")
-    tokens = torch.zeros(int(groups.max()) + 1).index_add(0, groups, mask.sum(1))
-    prompts = (tokens > 0).sum().clamp(min=1)
-    return mask / tokens.clamp(min=1)[groups][:, None] / prompts
 
 
 class TokenMeans:

@@ -38,7 +38,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from trl import GRPOConfig
@@ -50,20 +50,10 @@ from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.loss import EntropyControl, importance_weights, token_weights
 from rlvr_exp.algorithms.trainer import PolicyTrainer
-from rlvr_exp.algorithms.training_batch import (
-    TrainingBatch,
-    collate_completions,
-    collate_kept_token_ids,
-    group_ids,
-    members_of,
-    pad_left,
-    prompt_sizes,
-    rewards_of,
-    sampled,
-)
+from rlvr_exp.algorithms.training_batch import TrainingBatch, collate, completion_mask, members_of, rewards_of
 from rlvr_exp.config import algorithm as options
 from rlvr_exp.config.parallel import BatchLimits
-from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.errors import check_state
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.models.adapters import adapters_off
 from rlvr_exp.models.policy import Policy
@@ -95,46 +85,25 @@ class Trajectories(TrainingBatch):
         return sum(len(group.completions) for group in self.recent)
 
 
-class Settings(Protocol):
-    """The options of an algorithm that `collected` and `estimated` read."""
-
-    loss: str
-    max_completion_tokens: int
-    gamma: float
-    gae_lambda: float
-    whiten_advantages: bool
-    kl_coef: float
-    replay_max_weight: float
-
-
-def collected(groups: Sequence[Group], fresh: int, pad_id: int, settings: Settings) -> Trajectories:
+def collected(groups: Sequence[Group], fresh: int, pad_id: int, settings: "PPO") -> Trajectories:
     """Groups as tensors, nothing estimated yet.
 
     Args:
         fresh: how many, from the first on, were sampled from the current policy.
     """
-    samples = [sampled(group) for group in groups]
-    prompt_ids, prompt_mask = pad_left([list(ids) for group in groups for ids in group.prompt_ids], pad_id)
-    ids, mask, logprobs = collate_completions(samples, pad_id)
     rewards = rewards_of(groups)[members_of(groups)]
+    mask = completion_mask(groups) * ~rewards.isnan()[:, None]
+    weights = token_weights(mask, settings.loss, settings.max_completion_tokens)
+    nothing = torch.zeros_like(weights)
+    batch = collate(groups, pad_id, advantages=nothing, weights=weights, off_policy=fresh < len(groups))
     return Trajectories(
-        prompt_ids=prompt_ids,
-        prompt_mask=prompt_mask,
-        completion_ids=ids,
-        completion_mask=mask,
-        sampling_logprobs=logprobs,
-        advantages=torch.zeros_like(logprobs),
-        weights=token_weights(mask * ~rewards.isnan()[:, None], settings.loss, settings.max_completion_tokens),
-        sizes=prompt_sizes(groups),
-        group_ids=group_ids(groups),
-        kept_token_ids=collate_kept_token_ids([one for group in samples for one in group]),
-        off_policy=fresh < len(groups),
+        **vars(batch),
         recent=tuple(groups[:fresh]),
         rewards=rewards,
-        old_logprobs=logprobs,
-        old_values=torch.zeros_like(logprobs),
-        returns=torch.zeros_like(logprobs),
-        importance=torch.ones_like(logprobs),
+        old_logprobs=batch.sampling_logprobs,
+        old_values=nothing,
+        returns=nothing,
+        importance=torch.ones_like(weights),
     )
 
 
@@ -143,7 +112,7 @@ def estimated(
     logprobs: torch.Tensor,
     values: torch.Tensor,
     reference: torch.Tensor | None,
-    settings: Settings,
+    settings: "PPO",
 ) -> Trajectories:
     """Advantages, returns and importance weights of every token.
 
@@ -194,9 +163,7 @@ class ReplayBuffer:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Raises InputError for unknown or missing keys."""
-        if set(state) != {"batches"}:
-            got = ", ".join(sorted(state)) or "no keys"
-            raise InputError(InputProblem("state of ReplayBuffer", "has other keys", got, "batches"))
+        check_state(self, state, ("batches",))
         self._kept.clear()
         self._kept.extend([group_from(group) for group in batch] for batch in state["batches"])
 

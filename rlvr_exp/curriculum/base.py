@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvr_exp.config import data as options
-from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.errors import check_state
 from rlvr_exp.core.seeds import stream, uniform
 from rlvr_exp.core.shares import Quota
 from rlvr_exp.tasks.base import Task
@@ -62,7 +62,7 @@ class Curriculum(ABC):
         Raises:
             InputError: unknown or missing keys.
         """
-        check_keys(self, state)
+        check_state(self, state, self.state_dict())
 
     def sources(self, count: int) -> Mapping[str, int]:
         """How many of the first `count` tasks of a run come from each source of a mixture; empty without one."""
@@ -71,15 +71,6 @@ class Curriculum(ABC):
     def metrics(self) -> dict[str, float]:
         """Where the curriculum stands, by names that are logged as `curriculum/NAME`."""
         return {}
-
-
-def check_keys(curriculum: Curriculum, state: Mapping[str, Any]) -> None:
-    """Raises InputError unless a saved state has the keys of the curriculum's own."""
-    wanted = curriculum.state_dict().keys()
-    if state.keys() != wanted:
-        got, allowed = (", ".join(sorted(keys)) or "no keys" for keys in (state, wanted))
-        where, remedy = f"state of {type(curriculum).__name__}", "resume with the version that wrote the checkpoint"
-        raise InputError(InputProblem(where, "has other keys", got, allowed, remedy=remedy))
 
 
 def part_of(offset: int, count: int, share: float) -> int:
@@ -141,11 +132,8 @@ class Uniform(Curriculum, options.Uniform):
         self._orders: dict[int, list[int]] = {}
 
     def pick(self, offset: int, count: int) -> list[Task]:
-        return [self._tasks[self._place(index)] for index in range(offset, offset + count)]
-
-    def _place(self, index: int) -> int:
-        epoch, offset = divmod(index, len(self._tasks))
-        return self._order(epoch)[offset]
+        places = (divmod(index, len(self._tasks)) for index in range(offset, offset + count))
+        return [self._tasks[self._order(epoch)[place]] for epoch, place in places]
 
     def _order(self, epoch: int) -> list[int]:
         if epoch not in self._orders:
@@ -192,10 +180,10 @@ class Mixed(Curriculum):
             part.begin(step)
 
     def pick(self, offset: int, count: int) -> list[Task]:
-        return self._quota.between(offset, offset + count, self._of)
+        def of(source: str, first: int, last: int) -> list[Task]:
+            return self._parts[source].pick(first, last - first) if last > first else []
 
-    def _of(self, source: str, first: int, last: int) -> list[Task]:
-        return self._parts[source].pick(first, last - first) if last > first else []
+        return self._quota.between(offset, offset + count, of)
 
     def observe(self, rollouts: Sequence[Observation]) -> None:
         found: dict[str, list[Observation]] = defaultdict(list)
@@ -209,7 +197,7 @@ class Mixed(Curriculum):
         return states if any(states.values()) else {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        check_keys(self, state)
+        check_state(self, state, self.state_dict())
         for source, of_part in state.items():
             self._parts[source].load_state_dict(of_part)
 

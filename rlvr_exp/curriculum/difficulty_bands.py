@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlvr_exp.config import data as options
-from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.curriculum.base import Curriculum, Dealer, Observation, check_keys, part_of
+from rlvr_exp.core.errors import InputError, InputProblem, check_state
+from rlvr_exp.curriculum.base import Curriculum, Dealer, Observation, part_of
 from rlvr_exp.tasks.base import Task
 
 
@@ -77,7 +77,7 @@ class Banded(Curriculum, options.Bands):
         return {**self._dealer.state_dict(), "windows": windows}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        check_keys(self, state)
+        check_state(self, state, self.state_dict())
         self._dealer.load_state_dict(state)
         for window, saved in zip(self._windows, state["windows"], strict=True):
             window.clear()

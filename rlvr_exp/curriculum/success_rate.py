@@ -8,8 +8,9 @@ from statistics import fmean
 from typing import Any
 
 from rlvr_exp.config import data as options
+from rlvr_exp.core.errors import check_state
 from rlvr_exp.core.seeds import stream, uniform
-from rlvr_exp.curriculum.base import Curriculum, Dealer, Observation, check_keys, part_of
+from rlvr_exp.curriculum.base import Curriculum, Dealer, Observation, part_of
 from rlvr_exp.tasks.base import Task
 
 PRIOR = 1.0
@@ -74,7 +75,7 @@ class Band(Curriculum, options.Band):
         return {**self._dealer.state_dict(), "pool": pool, "resting": list(self._resting)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        check_keys(self, state)
+        check_state(self, state, self.state_dict())
         self._dealer.load_state_dict(state)
         self._pool = {task: (successes, samples) for task, (successes, samples) in state["pool"].items()}
         self._resting = list(state["resting"])
@@ -145,7 +146,7 @@ class Learnability(Curriculum, options.Learnability):
         return {**self._dealer.state_dict(), "observed": self._observed, "counts": counts}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        check_keys(self, state)
+        check_state(self, state, self.state_dict())
         self._dealer.load_state_dict(state)
         self._observed = state["observed"]
         self._counts = {task: (a, b, at) for task, (a, b, at) in state["counts"].items()}
@@ -211,7 +212,7 @@ class Families(Curriculum, options.Families):
         return {**self._dealer.state_dict(), "counts": {family: list(own) for family, own in self._counts.items()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        check_keys(self, state)
+        check_state(self, state, self.state_dict())
         self._dealer.load_state_dict(state)
         self._counts = {family: (teach, others) for family, (teach, others) in state["counts"].items()}
 

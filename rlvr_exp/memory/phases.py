@@ -126,7 +126,7 @@ SAMPLING_ALONE = ("load", "rollout")
 MIB = 2**20
 RESERVE, RESERVE_OF_CPU = "context, fragmentation", "libraries, allocator"
 TIGHT, ACCURATE = "tight", 0.9
-"""A plan for a CPU is within a tenth of the measured peak (tests/benchmarks/test_memory_of_runs.py)."""
+"""A plan for a CPU is within a tenth of the measured peak (tests/benchmarks/test_memory_phases.py)."""
 
 
 def estimate(workload: Workload) -> dict[str, Lines]:

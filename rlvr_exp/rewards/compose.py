@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import pstdev
 
 from rlvr_exp.config import verifier as options
-from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.errors import InputError, InputProblem, check_state
 from rlvr_exp.episodes.types import Completion, RewardBreakdown
 from rlvr_exp.rewards.base import Term, ValueRange
 
@@ -49,7 +49,7 @@ class Identity(Normalizer, options.Identity):
         return {}
 
     def load_state_dict(self, state: Mapping[str, float]) -> None:
-        _check_keys(self, state)
+        check_state(self, state, self.state_dict())
 
     def metrics(self) -> dict[str, float]:
         return {}
@@ -89,7 +89,7 @@ class RunningScale(Normalizer, options.RunningScale):
         return {"count": self._count, "mean": self._mean, "squares": self._squares}
 
     def load_state_dict(self, state: Mapping[str, float]) -> None:
-        _check_keys(self, state)
+        check_state(self, state, self.state_dict())
         self._count, self._mean, self._squares = state["count"], state["mean"], state["squares"]
 
     def metrics(self) -> dict[str, float]:
@@ -112,15 +112,6 @@ class RunningScale(Normalizer, options.RunningScale):
 
 def _divisor(spread: float) -> float:
     return max(spread, _FLOOR) if spread > 0 else 1.0
-
-
-def _check_keys(normalizer: Normalizer, state: Mapping[str, float]) -> None:
-    name, wanted = type(normalizer).__name__, set(normalizer.state_dict())
-    if set(state) == wanted:
-        return
-    remedy = "resume with the reward.normalizer that wrote the checkpoint"
-    got, allowed = (", ".join(sorted(keys)) or "no keys" for keys in (state, wanted))
-    raise InputError(InputProblem(f"state of {name}", "has other keys", got, allowed, remedy=remedy))
 
 
 @dataclass

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.errors import check_state
 from rlvr_exp.curriculum.base import Curriculum, Observation
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.episode import Draws, Episode
@@ -176,9 +176,14 @@ class Collector:
         count = wanted
         while count:
             self._ask(step, fresh, count)
+            if not rule.resamples:
+                return
             sampled = fresh.groups[role]
             alive = sum(rule.zero_variance_kind(group) is None for group in sampled)
-            count = min(_next_request_size(alive, len(sampled), wanted), most - len(sampled)) if rule.resamples else 0
+            # As many as suffice at the rate so far, never more than a batch at once.
+            missing = max(0, wanted - alive)
+            expected = min(wanted, math.ceil(missing * len(sampled) / alive)) if alive else wanted
+            count = min(expected, most - len(sampled))
 
     def _chosen(
         self, role: str, carried_in: Sequence[Group], fresh: Sequence[Group]
@@ -222,26 +227,23 @@ class Collector:
                 if missing := [member for member in members if member not in credits]:
                     name = type(self.environment).__name__
                     raise TypeError(f"{name}.credit gives nothing for turns {missing}, which {name}.groups has")
-                role = episode.turns[members[0]].role
-                groups = into.setdefault(role, [])
-                groups.append(self._of(step, len(groups), episode, members, credits))
-
-    def _of(
-        self,
-        step: int,
-        index: int,
-        episode: Episode,
-        members: Sequence[int],
-        credits: Mapping[int, RewardBreakdown],
-    ) -> Group:
-        turns = [episode.turns[member] for member in members]
-        shape = self._rules[turns[0].role].shape
-        completions = tuple(self.environment.shown(episode, member) for member in members)
-        rewarded = tuple(credits[member] for member in members)
-        rewards = shape([paid.total for paid in rewarded], completions)
-        about = tuple(self.environment.about(episode, member) for member in members)
-        prompts, ids = tuple(turn.prompt for turn in turns), tuple(turn.prompt_ids for turn in turns)
-        return Group(step, index, prompts, ids, completions, rewarded, rewards, about if any(about) else ())
+                turns = [episode.turns[member] for member in members]
+                groups = into.setdefault(turns[0].role, [])
+                completions = tuple(self.environment.shown(episode, member) for member in members)
+                rewarded = tuple(credits[member] for member in members)
+                about = tuple(self.environment.about(episode, member) for member in members)
+                groups.append(
+                    Group(
+                        step,
+                        len(groups),
+                        tuple(turn.prompt for turn in turns),
+                        tuple(turn.prompt_ids for turn in turns),
+                        completions,
+                        rewarded,
+                        self._rules[turns[0].role].shape([one.total for one in rewarded], completions),
+                        about if any(about) else (),
+                    )
+                )
 
     @property
     def rewards(self) -> dict[str, Reward]:
@@ -268,10 +270,7 @@ class Collector:
         Raises:
             InputError: unknown or missing keys, or a task that is no longer in the data.
         """
-        if set(state) != {"asked", "waiting"}:
-            got = ", ".join(sorted(state)) or "no keys"
-            remedy = "resume with the version that wrote the checkpoint"
-            raise InputError(InputProblem("state of Collector", "has other keys", got, "asked, waiting", remedy=remedy))
+        check_state(self, state, self.state_dict())
         self._n_requested = state["asked"]
         tasks = {task.id: task for task in self._tasks} if state["waiting"] else {}
         self._carried_over = tuple(group_from(group, tasks) for group in state["waiting"])
@@ -285,9 +284,3 @@ class Collector:
         """Tasks requested so far in the run, and groups carried over."""
         found = {"asked": float(self._n_requested)}
         return found | ({"waiting": float(len(self._carried_over))} if self.environment.one_group else {})
-
-
-def _next_request_size(alive: int, sampled: int, wanted: int) -> int:
-    """Groups to sample next so that, at the rate so far, enough have variance; never more than a batch at once."""
-    missing = max(0, wanted - alive)
-    return min(wanted, math.ceil(missing * sampled / alive)) if alive else wanted

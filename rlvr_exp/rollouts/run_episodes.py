@@ -164,7 +164,9 @@ class EpisodeRunner:
 
     def run(self, episodes: Sequence[Episode]) -> list[Episode]:
         """The same episodes at their end. All ranks call this together."""
-        episodes, kept = list(episodes), self._kept()
+        # Turns may follow each other, but ranks deal out the requests of each wave: a parent may be another rank's.
+        keeps = not self.environment.one_group and ranks() == 1
+        episodes, kept = list(episodes), {role: KeptPrefixes() for role in self.players if keeps}
         plays = [self.environment.run(one) for one in episodes]
         wave = {place: asked for place, play in enumerate(plays) if (asked := _next(play, None))}
         while wave:
@@ -176,11 +178,6 @@ class EpisodeRunner:
             }
             wave = {place: asked for place, given in taken.items() if (asked := _next(plays[place], given))}
         return episodes
-
-    def _kept(self) -> dict[str, KeptPrefixes]:
-        """For each role, where turns may follow each other. Ranks deal out the requests of a wave anew: the turn that one follows may
-        be another rank's."""
-        return {} if self.environment.one_group or ranks() > 1 else {role: KeptPrefixes() for role in self.players}
 
     def _answer(
         self, asked: Sequence[Asked], episodes: Sequence[Episode], kept: Mapping[str, KeptPrefixes]
@@ -196,7 +193,11 @@ class EpisodeRunner:
             follows = {number: _followed(episodes[asked[number][0]], one) for number, one in wanted.items()}
             results |= self._sample(role, pending, wanted, follows, kept.get(role))
         judged = {number: one for number, (_, one) in enumerate(asked) if isinstance(one, Judge)}
-        results |= self._judge(judged) if judged else {}
+        if judged:
+            given = [Completion(one.task, 0, TokenCount(0, False), "", one.candidate) for one in judged.values()]
+            result = verify_completions(self.verifier, given)
+            self.seconds[next(iter(judged.values())).role, "verify"] += result.seconds["verify"]
+            results |= {number: one.verdict for number, (one,) in zip(judged, result.completions, strict=True)}
         return (results[number] for number in range(len(asked)))
 
     def _sample(
@@ -229,10 +230,14 @@ class EpisodeRunner:
             drawn = iter(completions)
             for number in numbers:
                 found[number] = [replace(next(drawn), sample=index) for index in range(len(wanted[number].keys))]
-        return {
-            number: _turns(one, prompts[number], found[number]) if number in found else _unsampled(one, prompts[number])
-            for number, one in wanted.items()
-        }
+        turns = {}
+        for number, one in wanted.items():  # Nothing is learned from a prompt that is too long.
+            answers = found.get(number) or [unsampled(one.task, index, TOO_LONG) for index in range(len(one.keys))]
+            turns[number] = [
+                Turn(one.role, one.prompt, prompts[number], answer, key, one.parent, one.learn and number in found)
+                for answer, key in zip(answers, one.keys, strict=True)
+            ]
+        return turns
 
     def _rollouts(self, role: str, pending: bool, requests: Sequence[RolloutRequest]) -> Sequence[Sequence[Completion]]:
         if not requests:
@@ -245,12 +250,6 @@ class EpisodeRunner:
         for name, value in result.seconds.items():
             self.seconds[role, name] += value
         return result.completions
-
-    def _judge(self, wanted: Mapping[int, Judge]) -> dict[int, Verdict]:
-        given = [Completion(one.task, 0, TokenCount(0, False), "", one.candidate) for one in wanted.values()]
-        result = verify_completions(self.verifier, given)
-        self.seconds[next(iter(wanted.values())).role, "verify"] += result.seconds["verify"]
-        return {number: one.verdict for number, (one,) in zip(wanted, result.completions, strict=True)}
 
 
 def _next(play: Run, answers: list[Answer] | None) -> Sequence[Request]:
@@ -271,16 +270,3 @@ def _followed(episode: Episode, one: Sample) -> tuple[int, ...]:
     if turn is None or turn.role != one.role or not isinstance(turn.completion.sampled, TokenSample):
         return ()
     return (*turn.prompt_ids, *turn.completion.sampled.ids[:-1])
-
-
-def _turns(request: Sample, prompt: tuple[int, ...], completions: Sequence[Completion]) -> list[Turn]:
-    return [
-        Turn(request.role, request.prompt, prompt, completion, key, request.parent, request.learn)
-        for completion, key in zip(completions, request.keys, strict=True)
-    ]
-
-
-def _unsampled(request: Sample, prompt: tuple[int, ...]) -> list[Turn]:
-    """The turns of a prompt that is too long: nothing is learned from them."""
-    completions = [unsampled(request.task, index, TOO_LONG) for index in range(len(request.keys))]
-    return [replace(turn, learn=False) for turn in _turns(request, prompt, completions)]

@@ -1,17 +1,14 @@
-"""Logits of the next tokens, and from them and one random number per row to a token, its log-probability and the tokens that it was drawn from.
+"""How completions are sampled and when they end: from logits and one random number per row to a token.
 
 Filters act in Transformers' order: temperature, top-k, top-p, min-p, each on the tokens that the filter before it kept,
 renormalised. (vLLM applies min-p before top-k and top-p; with min-p and top-p both set its sets may be smaller.) The
 log-probability is that of the distribution after all filters. A draw inverts the cumulative distribution in the order of
 the vocabulary: no generator is read, and a row's token depends on that row alone.
 
-How completions are sampled and when they end.
-
-Besides the end token, stop strings and a domain's check end a completion. Stop strings are searched in the decoded text, so that it does not matter how a text is cut into tokens.
-
-A token's text depends on its neighbours (a character may be spread over several tokens, a leading space may vanish), so
-a completion is decoded from a few tokens before the new token, and the added text is searched together with the end of
-the text before it: the cost of a token does not grow with the completion.
+Besides the end token, stop strings and a domain's check end a completion. Stop strings are searched in the decoded text, so
+that the cut into tokens does not matter. A token's text depends on its neighbours (a character may be spread over several
+tokens, a leading space may vanish), so a completion is decoded from a few tokens before the new token, and the added text
+is searched together with the end of the text before it. The cost of a token does not grow with the completion.
 """
 
 import math

@@ -1,22 +1,18 @@
-"""Batched products whose rows have the same bits whatever else is computed with them, on the machines where a trial shows it
-(rlvr_exp.rollouts.shared_prefix_decoder):
+"""Keys and values of groups being decoded, and the attention over them.
+
+All tokens of a forward pass stand in one row without padding: first the prompts, later the next tokens of each live
+completion. Layers that act on single tokens (projections, norms, experts, the head) compute live tokens only. The attention
+is registered in Transformers (AttentionInterface), so that any architecture with that interface can be decoded.
+
+A `PrefixBlock` holds groups whose prompts are about equally long. A row of it holds the tokens of a completion, or of several
+that are equal so far. A token sees its group's prompt, which is stored once, and the earlier tokens of its row. Both parts are
+batched products with one softmax over both.
+
+A token's result has the same bits whatever else is computed with it, on machines whose libraries keep two rules
+(tests/rollouts/test_shared_prefix_cache.py tries them):
 
 - a product has at least `ROWS` rows, below which libraries compute in another order;
 - a sum goes over at most `EXACT` columns at once, where columns of zeros change nothing; a longer one is made part by part.
-
-Keys and values of groups whose prompts are about equally long, and the attention of their completions over them.
-
-A row holds the tokens of a completion, or of several that are alike so far. A token sees its group's prompt, which is
-stored once, and the earlier tokens of its row. Both parts are products of rlvr_exp.rollouts.shared_prefix_cache, with one softmax
-over both, so that a token's result has the same bits whatever else is computed with it: other rows, other groups, or further
-tokens of its own row in the same pass.
-
-Keys and values of groups being decoded, and the attention over them.
-
-All tokens of a forward pass stand in one row without padding: prompts one after the other, later the next tokens of each
-live completion. Layers that act on single tokens (projections, norms, experts, the head) are thus computed for live tokens
-only. The attention is that of rlvr_exp.rollouts.shared_prefix_cache, block by block. It is registered in Transformers as an
-attention function (AttentionInterface), so any architecture that uses that interface can be decoded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -82,7 +78,9 @@ def times(x: torch.Tensor, places: Places | None, right: torch.Tensor) -> torch.
     if places is not None:
         out, back = places.indices(heads, x.device)
         parts = parts.index_select(0, out).view(len(right) * heads, places.many * shared, inner)
-    found = _product(parts, right.flatten(0, 1))
+    rows = parts.shape[1]
+    padded = parts if rows >= ROWS else pad(parts, (0, 0, 0, ROWS - rows))
+    found = torch.bmm(padded, right.flatten(0, 1))[:, :rows]
     if places is not None:
         found = found.reshape(-1, shared, found.shape[-1]).index_select(0, back)
     return found.reshape(*x.shape[:2], -1)
@@ -97,14 +95,6 @@ def weighed(chances: torch.Tensor, places: Places | None, values: torch.Tensor) 
     for cut in cuts[1:]:
         total = total + times(chances[..., cut], places, values[:, :, cut])
     return total
-
-
-def _product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """(batch, rows, columns) of (batch, rows, inner) and (batch, inner, columns)"""
-    rows = left.shape[1]
-    if rows >= ROWS:
-        return torch.bmm(left, right)
-    return torch.bmm(pad(left, (0, 0, 0, ROWS - rows)), right)[:, :rows]
 
 
 STEP = 16
@@ -180,7 +170,9 @@ class PrefixBlock:
         self._group_of = np.arange(len(lengths))
         """(rows,) the group of each."""
         self.layers: dict[int, _Layer] = {}
-        self._hidden = self._prompt_mask()
+        seen = torch.from_numpy(np.arange(self.width) < lengths[:, None]).to(like.device)
+        self._hidden = self._mask(seen)
+        """(groups, width) additive mask of the prompts."""
         self._now: _Prefill | _Pass | None = None
         self._write_indices: dict[int, torch.Tensor] = {}
 
@@ -374,23 +366,12 @@ class PrefixBlock:
 
     def _held(self, layer: int, key: torch.Tensor, value: torch.Tensor) -> _Layer:
         if layer not in self.layers:
-            self.layers[layer] = self._new(key, value)
+            # Zeros, not uninitialised memory: masked columns contribute zero times their value, which must be finite.
+            prompts = len(self._lengths), key.shape[1], self.width
+            own = len(self._group_of), key.shape[1], self._room
+            sizes = [(one, shape) for shape in (prompts, own) for one in (key, value)]
+            self.layers[layer] = _Layer(*(one.new_zeros((*shape, one.shape[-1])) for one, shape in sizes))
         return self.layers[layer]
-
-    def _new(self, key: torch.Tensor, value: torch.Tensor) -> _Layer:
-        """Zeros, not uninitialised memory: masked columns contribute zero times their value, which must be finite."""
-        groups, rows = len(self._lengths), len(self._group_of)
-        prompts, own = ((groups, key.shape[1], self.width), (rows, key.shape[1], self._room))
-        return _Layer(
-            key.new_zeros((*prompts, key.shape[-1])),
-            value.new_zeros((*prompts, value.shape[-1])),
-            key.new_zeros((*own, key.shape[-1])),
-            value.new_zeros((*own, value.shape[-1])),
-        )
-
-    def _prompt_mask(self) -> torch.Tensor:
-        """(groups, width)"""
-        return self._mask(torch.from_numpy(np.arange(self.width) < self._lengths[:, None]).to(self._like.device))
 
     def _mask(self, seen: torch.Tensor) -> torch.Tensor:
         """Additive."""

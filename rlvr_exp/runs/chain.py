@@ -1,13 +1,13 @@
-"""Chains: commands one after the other, each with the files that those before it have left.
+"""Chains: commands in order, each with the files of the earlier ones.
 
-A chain is a study with an order. A link starts once the link before it has completed; a link that has completed with the
-same words is skipped. `chain.json` has the links and how each ended; `chain.md` and the chain's report show their results.
+A link starts when the link before it has completed. A link that has completed with the same words is skipped. `chain.json` lists
+the links and their results; `chain.md` and the chain's report show them.
 """
 
 import json
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from rlvr_exp.runs.study import Job, Place, Rounds, Run
 
 STATE, PAGE = "chain.json", "chain.md"
 LESSONS = "## Lessons"
-EMPTY = "What was learned, and what is open: (yours to write; what stands here is kept)"
+EMPTY = "(Write what you learned and what is open. Later runs of the chain keep this text.)"
 COUNTED = ("collect", "prepare")
 """Stages whose metrics count data."""
 NOT_DATA = ("system/", "time/")
@@ -40,7 +40,7 @@ Link = Mapping[str, Any]
 
 
 def run_links(config: Config, context: RunContext) -> StageResult:
-    """Raises InputError if a command has a problem, before any is run; else what ends a link ends the chain."""
+    """Run the links. Raises InputError before the first link if any command has a problem. An error of a link ends the chain."""
     links = links_of(config.chain, context.directory)
     order = _Order(links, context.directory)
     feed = _LinkRuns(order, context, follow=True)
@@ -153,86 +153,68 @@ def _completed(job: Job, directory: Path) -> bool:
 
 
 def page(root: Path, links: Sequence[Link], written: str = "") -> str:
-    """
+    """The chain's page.
+
     Args:
         root: the chain's directory.
-        links: those that have ended, in order.
-        written: the page as it stands, whose lessons are kept.
+        links: the links that have ended, in order.
+        written: the previous page, whose lessons are kept.
     """
+    ends, data, options, rates, checkpoints = (list[Sequence[str]]() for _ in range(5))
+    for one in links:
+        name, summary, directory = one["name"], one["summary"], root / one["directory"]
+        config = yaml.safe_load((directory / "config.yaml").read_text(encoding="utf-8"))
+        report = f"{one['directory']}/report.html"
+        seconds, steps = f"{summary['seconds']:.0f}", str(summary["steps"])
+        ends.append((name, summary["status"], seconds, steps, f"[{report}]({report})"))
+        place, counts = _data(config, summary, directory)
+        if counts:
+            data.append((name, place, ", ".join(f"{count:,} {what}" for what, count in counts.items())))
+        for key, values in differences(config).items():
+            if key not in CHAINS_OWN and ABSENT not in values:
+                shown = (value if isinstance(value, str) and value else json.dumps(value) for value in values)
+                options.append((name, key, *shown))
+        before, after = summary["before"], summary["after"]
+        for rate in dict.fromkeys([*before, *after]):
+            rates.append((name, rate, _rate(before.get(rate)), _rate(after.get(rate))))
+        if (folder := directory / "checkpoints").is_dir():
+            paths = [folder / which for which in ("best", "latest")]
+            steps_of = (
+                f"{one['directory']}/checkpoints/{path.resolve().name}" if path.exists() else "" for path in paths
+            )
+            checkpoints.append((name, *steps_of))
     parts = {
-        "# Chain": _table(("link", "status", "seconds", "steps", "report"), map(_link, links)),
+        "# Chain": _table(("link", "status", "seconds", "steps", "report"), ends),
         "## Commands": [f"    {one['command']}" for one in links],
-        "## Data": _table(("link", "data", "counts"), (row for one in links for row in _data(root, one))),
+        "## Data": _table(("link", "data", "counts"), data),
         "## Options that differ from the defaults of their stage": _table(
-            ("link", "option", "here", "default"), (row for one in links for row in _options(root, one))
+            ("link", "option", "here", "default"), options
         ),
-        "## Rates": _table(("link", "rate", "before", "after"), (row for one in links for row in _rates(one))),
-        "## Checkpoints": _table(("link", "best", "latest"), (row for one in links for row in _checkpoints(root, one))),
+        "## Rates": _table(("link", "rate", "before", "after"), rates),
+        "## Checkpoints": _table(("link", "best", "latest"), checkpoints),
     }
-    shown = [line for title, lines in parts.items() if lines for line in (title, "", *lines, "")]
-    return "\n".join([*shown, LESSONS, *(written.partition(LESSONS)[2] or f"\n\n{EMPTY}\n").split("\n")[1:]])
+    lines = [line for title, some in parts.items() if some for line in (title, "", *some, "")]
+    return "\n".join([*lines, LESSONS, *(written.partition(LESSONS)[2] or f"\n\n{EMPTY}\n").split("\n")[1:]])
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """No lines without rows."""
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a Markdown table; none without rows."""
     body = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
     return [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}", *body] if body else []
 
 
-def _link(one: Link) -> tuple[str, ...]:
-    summary, report = one["summary"], f"{one['directory']}/report.html"
-    return one["name"], summary["status"], f"{summary['seconds']:.0f}", str(summary["steps"]), f"[{report}]({report})"
-
-
-def _data(root: Path, one: Link) -> Iterator[tuple[str, ...]]:
-    config, summary = _config(root, one), one["summary"]
+def _data(config: Mapping[str, Any], summary: Mapping[str, Any], directory: Path) -> tuple[str, dict[str, float]]:
+    """The path of a link's data, and its counts."""
     if summary["stage"] in COUNTED:
-        place = config[summary["stage"]].get("output") or ""
         metrics = {name: n for name, n in summary["metrics"].items() if isinstance(n, int | float)}
         counts = {name.rpartition("/")[2]: n for name, n in metrics.items() if not name.startswith(NOT_DATA)}
-    else:
-        place = (config.get("data") or {}).get("path") or "embedded"
-        splits = _json(root / one["directory"] / "manifest.json").get("data") or {}
-        counts = {split: found["tasks"] for split, found in splits.items()}
-    if counts:
-        yield one["name"], place, ", ".join(f"{n:,} {name}" for name, n in counts.items())
-
-
-def _options(root: Path, one: Link) -> Iterator[tuple[str, ...]]:
-    for key, values in differences(_config(root, one)).items():
-        if key not in CHAINS_OWN and ABSENT not in values:
-            yield (
-                one["name"],
-                key,
-                *(value if isinstance(value, str) and value else json.dumps(value) for value in values),
-            )
-
-
-def _rates(one: Link) -> Iterator[tuple[str, ...]]:
-    before, after = one["summary"]["before"], one["summary"]["after"]
-    for name in dict.fromkeys([*before, *after]):
-        yield one["name"], name, _rate(before.get(name)), _rate(after.get(name))
+        return config[summary["stage"]].get("output") or "", counts
+    manifest = directory / "manifest.json"
+    splits = (json.loads(manifest.read_text(encoding="utf-8")) if manifest.is_file() else {}).get("data") or {}
+    return (config.get("data") or {}).get("path") or "embedded", {split: of["tasks"] for split, of in splits.items()}
 
 
 def _rate(rate: Any) -> str:
     if not isinstance(rate, Mapping):
         return ""
     return f"{rate['value']:.1%} [{rate['low']:.1%}, {rate['high']:.1%}], {counted(rate['n'])}"
-
-
-def _checkpoints(root: Path, one: Link) -> Iterator[tuple[str, ...]]:
-    folder = root / one["directory"] / "checkpoints"
-    found = [folder / name for name in ("best", "latest")]
-    if folder.is_dir():
-        yield (
-            one["name"],
-            *(f"{one['directory']}/checkpoints/{path.resolve().name}" if path.exists() else "" for path in found),
-        )
-
-
-def _config(root: Path, one: Link) -> dict[str, Any]:
-    return yaml.safe_load((root / one["directory"] / "config.yaml").read_text(encoding="utf-8"))
-
-
-def _json(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}

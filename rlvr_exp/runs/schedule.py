@@ -60,17 +60,17 @@ class Runs(Feed):
         self._rounds, self._context, self._follow = rounds, context, follow
         self._waiting, self._running = list[Place](), dict[str, Place]()
         self._runs: dict[str, Run | None] = {}
-        """By name, in the order in which they came; None: not ended yet."""
+        """By name, in order; None while the run is in progress."""
         self._pruned = set[str]()
         self._before = dict[str, Mapping[str, Any] | None]()
-        """The summaries that runs began with, of which those that are refused leave theirs as it is."""
+        """The summaries at the start of each run. A refused run leaves it unchanged."""
         self._read = dict[str, int]()
         """Bytes of the printed lines of each running job that were reported."""
-        self._progress = _Progress(context, at_once)
+        self._at_once, self._begun, self._seconds = at_once, dict[str, float](), list[float]()
 
     @abstractmethod
     def placed(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], list[Place]]:
-        """A batch of the rounds, or another one in its place, with the directories of its jobs."""
+        """The batch, or its replacement, with the directories of its jobs."""
 
     def own_words(self, place: Place) -> tuple[str, ...]:
         """Further words of a job's command."""
@@ -85,7 +85,10 @@ class Runs(Feed):
         name = place.job.name
         self._running[name], self._before[name] = place, read_summary(place.directory)
         self._read[name] = self._printed(name).stat().st_size if self._printed(name).exists() else 0
-        self._progress.began(place, self._left())
+        if not self._begun:
+            self._phase()
+        self._begun[name] = time.monotonic()
+        self._note(f"{name}: {shlex.join(['python', '-m', 'rlvr_exp', *place.job.words])}")
         named = str(place.directory)
         directory = named if re.fullmatch(r"[\w./+ -]+", named) else json.dumps(named, ensure_ascii=False)
         words = (*place.job.words, *self.own_words(place), f"run.dir={directory}")
@@ -106,10 +109,21 @@ class Runs(Feed):
         run = self._ended(place, code if code in STATUS else FAULT)
         self._runs[name] = run
         self._rounds.ended(run)
-        self._progress.ended(run, self._left())
+        self._seconds.append(time.monotonic() - self._begun[name])
+        how = "pruned" if run.pruned else run.summary.get("status") or f"exit code {run.code}"
+        why = f": {run.summary['reason']}" if run.summary.get("reason") and not run.pruned else ""
+        shown = f"; {run.directory}" if run.code == DONE or run.pruned else f"; see {PRINTED}/{name}.txt"
+        time_left = ""
+        if left := self._left():
+            rounds = left / min(self._at_once, left)
+            minutes, seconds = divmod(round(rounds * fmean(self._seconds)), 60)
+            time_left = f"; {left} left, about {minutes}:{seconds:02d}"
+        self._note(f"{name}: {how} in {self._seconds[-1]:.0f} s{why}{shown}{time_left}")
+        if not self._context.interrupted:  # Else the executor first stops the running jobs.
+            self._phase()
 
     def interrupted(self) -> None:
-        """All that were running have stopped."""
+        """All running jobs have stopped."""
         self._report_printed()
         for name, place in self._running.items():
             self._runs[name] = self._ended(place, INTERRUPTED)
@@ -161,12 +175,16 @@ class Runs(Feed):
                 if line.strip():
                     self._note(f"{name}: {line}")
 
+    def _phase(self) -> None:
+        done = len(self._seconds)
+        self._context.progress(kind="phase", name="runs", done=done, total=done + self._left())
+
     def _note(self, text: str) -> None:
         self._context.progress(kind="note", text=text)
 
 
 class _StudyRuns(Runs):
-    """The runs of a study, which are found again by their fingerprints and share their measurements before training."""
+    """The runs of a study. Finished runs are found by fingerprint; measurements before training are shared."""
 
     def __init__(self, study: Study, rounds: Rounds, context: RunContext, at_once: int):
         super().__init__(rounds, context, at_once)
@@ -192,8 +210,17 @@ def run_study(config: Config, context: RunContext) -> StageResult:
     feed = _StudyRuns(study, study.rounds(root, config.seed), context, config.executor.jobs)
     build(config.executor).run(feed, context)
     runs = feed.runs()
-    context.metrics = _counts(runs)
-    findings, fault = _findings(study, runs)
+    unfinished = sum(not (run.completed or run.pruned) for run in runs)
+    context.metrics = {"runs": len(runs), "reused": sum(run.reused for run in runs), "failed": unfinished}
+    if pruned := sum(run.pruned for run in runs):
+        context.metrics |= {"pruned": pruned}
+    findings, fault = Findings(["Cannot tell: no run completed."]), None
+    if any(run.completed for run in runs):
+        try:
+            findings = study.summarise(runs)
+        except InputError as error:  # Options of the study do not fit the files of its runs.
+            why = "; ".join(f"{one.where}: {one.what}" for one in error.problems)
+            findings, fault = Findings([f"Cannot tell: {why}."]), error
     command = json.loads((root / manifest.NAME).read_text(encoding="utf-8"))["command"]
     answer = write_record(root, "study", command, runs, findings)
     write_text(root / "study.md", f"{answer}\n\n{PAGE}")
@@ -219,68 +246,13 @@ def stop_of(code: int, where: str, text: str) -> RlvrError:
     return kinds.get(code, RlvrError)(text)
 
 
-def _counts(runs: Sequence[Run]) -> dict[str, int]:
-    failed, pruned = sum(not (run.completed or run.pruned) for run in runs), sum(run.pruned for run in runs)
-    counts = {"runs": len(runs), "reused": sum(run.reused for run in runs), "failed": failed}
-    return counts | ({"pruned": pruned} if pruned else {})
-
-
 def _run(place: Place, code: int, pruned: bool = False, before: Mapping[str, Any] | None = None) -> Run:
     summary = read_summary(place.directory)
     if summary is None or (code != DONE and summary == before):
         summary = {"status": STATUS[code]}
     run = Run(place.job, place.directory, code, summary, place.reused, pruned)
-    # Its summary is the last that a run writes: it has reached its end, whatever became of its process or was asked of it.
+    # A run writes its summary last: the run is complete, whatever its process did afterwards.
     return replace(run, code=DONE, pruned=False) if run.completed else run
-
-
-def _findings(study: Study, runs: Sequence[Run]) -> tuple[Findings, InputError | None]:
-    """And why there is no answer, where options of the study do not fit what its runs left."""
-    if not any(run.completed for run in runs):
-        return Findings(["Cannot tell: no run completed."]), None
-    try:
-        return study.summarise(runs), None
-    except InputError as fault:
-        why = "; ".join(f"{one.where}: {one.what}" for one in fault.problems)
-        return Findings([f"Cannot tell: {why}."]), fault
-
-
-class _Progress:
-    """Says what began and ended, how many are left, and about how long they take."""
-
-    def __init__(self, context: RunContext, at_once: int):
-        self._context, self._at_once = context, at_once
-        self._begun, self._seconds = dict[str, float](), list[float]()
-
-    def began(self, place: Place, left: int) -> None:
-        if not self._begun:
-            self._phase(left)
-        self._begun[place.job.name] = time.monotonic()
-        words = shlex.join(["python", "-m", "rlvr_exp", *place.job.words])
-        self._context.progress(kind="note", text=f"{place.job.name}: {words}")
-
-    def ended(self, run: Run, left: int) -> None:
-        name = run.job.name
-        self._seconds.append(time.monotonic() - self._begun[name])
-        how = "pruned" if run.pruned else run.summary.get("status") or f"exit code {run.code}"
-        why = f": {run.summary['reason']}" if run.summary.get("reason") and not run.pruned else ""
-        shown = f"; {run.directory}" if run.code == DONE or run.pruned else f"; see {PRINTED}/{name}.txt"
-        text = f"{name}: {how} in {self._seconds[-1]:.0f} s{why}{shown}{self._time_left(left)}"
-        self._context.progress(kind="note", text=text)
-        if not self._context.interrupted:  # Else the executor first lets those that are running stop by themselves.
-            self._phase(left)
-
-    def _phase(self, left: int) -> None:
-        done = len(self._seconds)
-        self._context.progress(kind="phase", name="runs", done=done, total=done + left)
-
-    def _time_left(self, left: int) -> str:
-        """By the mean of those that ended."""
-        if not left:
-            return ""
-        rounds = left / min(self._at_once, left)
-        minutes, seconds = divmod(round(rounds * sum(self._seconds) / len(self._seconds)), 60)
-        return f"; {left} left, about {minutes}:{seconds:02d}"
 
 
 def study_plan(config: Config) -> str:
@@ -297,11 +269,19 @@ def study_plan(config: Config) -> str:
     wide = max(len(place.job.name) for place in found)
     lines = [f"  {place.job.name:<{wide}}  {_line(place)}" for place in found]
     head = f"study (nothing is run): {len(found)} runs, {len(found) - len(left)} there already"
-    told = dict.fromkeys(
+    advised = dict.fromkeys(
         f"advice: {line}" for one in [*ends, *(place.checked for place in found)] for line in advice(one.config)
     )
-    last = (_sum(left, config.executor.jobs), *_seconds(found, left, config.executor.jobs))
-    return "\n".join([head, *lines, *told, *last])
+    at_once = config.executor.jobs
+    last = [
+        f"to run, {at_once} at a time: {_counted(left)}; measurements before training that are equal are taken once"
+    ]
+    known = [float((read_summary(place.directory) or {})["seconds"]) for place in found if place.reused]
+    if not known:
+        last.append("seconds: not known yet; run.trial=true with the words of a run measures its own")
+    elif left:
+        last.append(f"about {fmean(known) * len(left) / min(at_once, len(left)):,.0f} s, by the runs that are there")
+    return "\n".join([head, *lines, *advised, *last])
 
 
 def _line(place: Place) -> str:
@@ -311,38 +291,20 @@ def _line(place: Place) -> str:
     return f"{_counted([place])}: {shlex.join(['python', '-m', 'rlvr_exp', *place.job.words])}{drawn}"
 
 
-def _sum(left: Sequence[Place], at_once: int) -> str:
-    return f"to run, {at_once} at a time: {_counted(left)}; measurements before training that are equal are taken once"
-
-
 def _counted(some: Sequence[Place]) -> str:
     configs = [place.checked.config for place in some]
     training = [config for config in configs if trains(config.stage)]
-    steps, trained = sum(config.algorithm.max_steps for config in training), sum(map(_trained, training))
-    measured = sum(map(_measured, configs))
+    steps, trained, measured = sum(config.algorithm.max_steps for config in training), sum(map(_trained, training)), 0
+    for config in configs:  # Before and after training, of a split that is large enough.
+        times, evaluation = 2 if trains(config.stage) else config.stage == "evaluate", config.evaluation
+        measured += times * evaluation.tasks * (evaluation.samples + evaluation.greedy) if times else 0
     return f"{steps:,} steps on {trained:,} completions, {measured:,} measured"
 
 
 def _trained(config: Config) -> int:
-    """Completions, or gold answers, of all steps."""
+    """Completions, or reference answers, of all steps."""
     algorithm: Any = config.algorithm
     if isinstance(algorithm, ReinforcementLearning):
         updates = getattr(algorithm, "iterations", 1) * getattr(algorithm, "minibatches", 1)
         return -(-algorithm.max_steps // updates) * algorithm.prompts_per_step * algorithm.group_size
     return algorithm.max_steps * algorithm.batch_size
-
-
-def _measured(config: Config) -> int:
-    """Completions, before training and after it, of a split that is large enough."""
-    evaluation, times = config.evaluation, 2 if trains(config.stage) else config.stage == "evaluate"
-    if not times:
-        return 0
-    return times * evaluation.tasks * (evaluation.samples + evaluation.greedy)
-
-
-def _seconds(found: Sequence[Place], left: Sequence[Place], at_once: int) -> list[str]:
-    """About how long the rest takes, by what is there already."""
-    known = [float((read_summary(place.directory) or {})["seconds"]) for place in found if place.reused]
-    if not known or not left:
-        return [] if known else ["seconds: not known yet; run.trial=true with the words of a run measures its own"]
-    return [f"about {fmean(known) * len(left) / min(at_once, len(left)):,.0f} s, by the runs that are there"]

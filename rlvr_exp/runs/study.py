@@ -34,13 +34,13 @@ class Job:
     arm: str
     seed: Any
     words: tuple[str, ...]
-    """Its command, but for its directory."""
+    """Its command without its directory."""
     own: tuple[str, ...]
-    """Those of them by which it differs from other jobs."""
+    """The words by which it differs from other jobs."""
     open: bool = False
-    """In a plan: what it differs by is not known before it starts."""
+    """In a plan: some of its words are known only when it starts."""
     label: str = ""
-    """Its name, if not the one of its arm and seed."""
+    """Its name; by default the name of its arm and seed."""
 
     @property
     def name(self) -> str:
@@ -60,9 +60,9 @@ class Run:
     code: int
     summary: Mapping[str, Any]
     reused: bool = False
-    """It was there already."""
+    """The run had completed before."""
     pruned: bool = False
-    """The study has stopped it, since it promised too little."""
+    """The study stopped the run, which was unpromising."""
 
     @property
     def completed(self) -> bool:
@@ -70,7 +70,7 @@ class Run:
 
     @property
     def last_checkpoint(self) -> Path:
-        """Of the policy that a training ended with: its best one, where it looked for that."""
+        """The best checkpoint if the training selected one, else the latest."""
         best, latest = (self.directory / "checkpoints" / name for name in ("best", "latest"))
         return (best if best.exists() else latest).resolve()
 
@@ -82,7 +82,7 @@ class Place:
     job: Job
     directory: Path
     reused: bool
-    """A finished run of the same fingerprint is there."""
+    """The directory has a finished run of the same fingerprint."""
     checked: Checked
 
 
@@ -90,35 +90,26 @@ def check(jobs: Sequence[Job], metric: str = "") -> list[Checked]:
     """The configurations of all jobs.
 
     Args:
-        metric: the rate that the study is about, which its evaluations have to measure; '': none.
+        metric: the rate of the study, which its evaluations must measure; '': none.
 
     Raises:
-        InputError: with every problem of any, once.
+        InputError: with each problem of any job.
     """
     of_words = {words: compose_lenient(words) for words in dict.fromkeys(job.words for job in jobs)}
-    checked = [of_words[job.words] for job in jobs]
-    found = [
-        replace(problem, where=f"study, arm {job.arm}: {problem.where}")
-        for job, one in zip(jobs, checked, strict=True)
-        for problem in (*one.problems, *_other_stage(one), *_unmeasured(one, metric))
-    ]
+    checked, found = [of_words[job.words] for job in jobs], list[InputProblem]()
+    for job, one in zip(jobs, checked, strict=True):
+        config, problems = one.config, [*one.problems]
+        if not problems and not repeatable(config.stage):
+            allowed = "a stage that trains, evaluate, benchmark"
+            problems.append(InputProblem("stage", "no stage for the runs of a study", config.stage, allowed))
+        measured = not problems and (trains(config.stage) or config.stage == "evaluate")
+        if measured and (word := config.evaluation.lacks(metric)):
+            what = f"does not measure {metric}, by which the study answers"
+            problems.append(InputProblem("evaluation", what, remedy=word))
+        found += [replace(problem, where=f"study, arm {job.arm}: {problem.where}") for problem in problems]
     if found:
         raise InputError(*dict.fromkeys(found))
     return checked
-
-
-def _other_stage(checked: Checked) -> Iterator[InputProblem]:
-    if not checked.problems and not repeatable(checked.config.stage):
-        allowed = "a stage that trains, evaluate, benchmark"
-        yield InputProblem("stage", "no stage for the runs of a study", checked.config.stage, allowed)
-
-
-def _unmeasured(checked: Checked, metric: str) -> Iterator[InputProblem]:
-    config = checked.config
-    if checked.problems or not (trains(config.stage) or config.stage == "evaluate"):
-        return
-    if word := config.evaluation.lacks(metric):
-        yield InputProblem("evaluation", f"does not measure {metric}, by which the study answers", remedy=word)
 
 
 def places(jobs: Sequence[Job], checked: Sequence[Checked], root: Path, reuse: Sequence[str]) -> list[Place]:
@@ -143,26 +134,23 @@ def places(jobs: Sequence[Job], checked: Sequence[Checked], root: Path, reuse: S
 
 
 def _free(directory: Path, checked: Checked, data: dict[str, dict[str, str]]) -> Path:
-    """The directory, unless a run is in it that ours cannot go on from, of a study that has been changed since: then another
-    name."""
-    if not (directory / "config.yaml").is_file() or _goes_on(directory, checked, data):
+    """The directory, or another name if the directory has a run that this job cannot resume.
+
+    A run can be resumed if it has the same options, data and initial weights, and not more steps.
+    """
+    file = directory / "config.yaml"
+    if not file.is_file():
         return directory
-    return directory.with_name(f"{directory.name}_{fingerprint(checked, data)[:8]}")
-
-
-def _goes_on(directory: Path, checked: Checked, data: dict[str, dict[str, str]]) -> bool:
-    """Whether the run in a directory has the options, data and initial weights of ours, and no more steps."""
-    config = yaml.safe_load((directory / "config.yaml").read_text(encoding="utf-8"))
-    if _options(config) != _options(resolved(checked)):
-        return False
-    if not _identified(directory):
-        return True
-    there, (_, ours, start, steps) = run_fingerprint(directory), _parts(checked, data)
-    return _hash(there["data"], there["start"]) == _hash(ours, start) and (there["max_steps"] or 0) <= (steps or 0)
+    resumes = _options(yaml.safe_load(file.read_text(encoding="utf-8"))) == _options(resolved(checked))
+    if resumes and _identified(directory):
+        known, (_, ours, start, steps) = run_fingerprint(directory), _parts(checked, data)
+        same = _hash(known["data"], known["start"]) == _hash(ours, start)
+        resumes = same and (known["max_steps"] or 0) <= (steps or 0)
+    return directory if resumes else directory.with_name(f"{directory.name}_{fingerprint(checked, data)[:8]}")
 
 
 def fingerprint(checked: Checked, known: dict[str, dict[str, str]] | None = None) -> str:
-    """That a run of this configuration would have; `known`: of data that was read already, extended."""
+    """The fingerprint of a run of this configuration. `known`: fingerprints of data that were read before; extended."""
     return _hash(*_parts(checked, {} if known is None else known))
 
 
@@ -175,7 +163,7 @@ def _parts(checked: Checked, known: dict[str, dict[str, str]]) -> tuple[Any, Any
 
 
 def _options(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What decides about a run's result: besides its trajectory, at which step of it the run ends with its best weights."""
+    """Options that determine a run's result: those of its trajectory, and those that select its best step."""
     chosen = {key: value for key, value in flat(values).items() if key.startswith("run.select.")}
     return trajectory_options(values) | chosen
 
@@ -185,13 +173,13 @@ def _hash(*parts: object) -> str:
 
 
 def _identified(directory: Path) -> bool:
-    """Whether it has recorded its data and its initial weights; what measures no policy has not, nor a folder of others."""
+    """Whether the manifest has the data and the initial weights. Only runs that load a policy record both."""
     file = directory / manifest.NAME
     return file.is_file() and {"data", "start"} <= json.loads(file.read_text(encoding="utf-8")).keys()
 
 
 def _finished(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
-    """Fingerprint and directory of each completed run that a study can have, at any depth."""
+    """Fingerprint and directory of each completed run below the folders."""
     for folder in folders:
         for path in sorted(folder.rglob("summary.json")):
             summary = read_summary(path.parent) or {}
@@ -204,41 +192,41 @@ def _finished(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a study found out."""
+    """The result of a study."""
 
     answer: Sequence[str]
-    """Sentences, the first of which answers the question, or says why it cannot be answered."""
+    """Sentences. The first answers the question, or says why the study cannot answer it."""
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     """Rows by the name of their file."""
     plots: Mapping[str, Drawing] = field(default_factory=dict)
 
 
 class Rounds(ABC):
-    """The jobs of a study as they come: which are next may depend on how those before them ended."""
+    """The jobs of a study, in batches. The next batch may depend on how earlier jobs ended."""
 
     @abstractmethod
     def batch(self) -> Sequence[Job | Run]:
-        """What can be started next, and runs that are there and not to be started; empty: nothing before a job that runs
-        has ended, or nothing any more."""
+        """Jobs to start, and earlier runs that are not started again. Empty while running jobs must end first, and at the
+        end."""
 
     @abstractmethod
     def left(self) -> int:
-        """How many jobs are to come after those that came, at most."""
+        """The maximum number of further jobs."""
 
     def refused(self, fault: InputError) -> Sequence[Job | Run]:
-        """What comes in place of the last batch, whose configuration cannot work."""
+        """The replacement of the last batch, whose configuration was refused."""
         raise fault
 
     def unwanted(self, running: Mapping[str, Path]) -> Collection[str]:
-        """Jobs that are not to go on, by what those that run have written into their directories so far."""
+        """Names of running jobs to stop, judged by the files in their directories."""
         return ()
 
-    def ended(self, run: Run) -> None:  # noqa: B027 A list of jobs learns nothing from it.
-        """A job has ended, or was there already."""
+    def ended(self, run: Run) -> None:  # noqa: B027 A list of jobs ignores it.
+        """A job has ended, or had ended before."""
 
 
 class Listed(Rounds):
-    """All at once."""
+    """All jobs at once."""
 
     def __init__(self, jobs: Sequence[Job]):
         self._jobs = [*jobs]
@@ -256,35 +244,35 @@ class Study(options.Study, ABC):
 
     @abstractmethod
     def jobs(self) -> list[Job]:
-        """The runs that it needs, those first that others are compared with; in a plan, where rounds name them one by one."""
+        """The jobs, the reference first. A study with rounds uses them for its plan."""
 
     def rounds(self, root: Path, seed: int) -> Rounds:
-        """How they come, for a study in this folder. Raises InputError: what it needs for that is missing."""
+        """The jobs in batches, for a study in the folder `root`. Raises InputError if something that it needs is missing."""
         return Listed(self.jobs())
 
     def extremes(self) -> list[Job]:
-        """Jobs whose configuration is checked before any run: they stand for those that its rounds may name."""
+        """Jobs with extreme values of the rounds, whose configurations are checked before any run."""
         return []
 
     @abstractmethod
     def summarise(self, runs: Sequence[Run]) -> Findings:
-        """The answer by the runs that completed, of which there is at least one. Reads their directories only."""
+        """The answer from the directories of the completed runs; at least one has completed."""
 
     def arm(
         self, name: str, words: Sequence[str], seeds: Sequence[int] | None = None, command: Sequence[str] | None = None
     ) -> list[Job]:
-        """The jobs of an arm, one a seed; None: of the study's seeds, by the study's command."""
+        """One job per seed. `seeds` and `command` default to those of the study."""
         begun = self.command if command is None else command
-        every = (*begun, *self.words, *words)  # The arm's own last: they decide.
+        every = (*begun, *self.words, *words)  # The words of the arm come last and override.
         found = ((seed, f"seed={seed}") for seed in (self.seeds if seeds is None else seeds))
         return [Job(name, seed, (*one_experiment(every), word), (*words, word)) for seed, word in found]
 
 
 class ArmStudy(options.Arms, Study):
-    """A study of arms that its options name."""
+    """A study whose options name the arms."""
 
     def arm_jobs(self) -> list[Job]:
-        """Of the arms that are run, in their order."""
+        """The jobs of the chosen arms, in order."""
         chosen = {name: words for name, words in self.arms.items() if not self.only or name in self.only}
         return [job for name, words in chosen.items() for job in self.arm(name, words)]
 
@@ -296,10 +284,10 @@ class MeasuredStudy(options.Measured, Study):
 
     @abstractmethod
     def measurements(self, training: Job, checkpoint: str) -> list[Job]:
-        """The jobs that measure what one of them has trained.
+        """The jobs that measure the trained policy.
 
         Args:
-            checkpoint: its folder; '' in a plan, where there is none yet.
+            checkpoint: its folder; '' in a plan, which has no checkpoint yet.
         """
 
     def others(self) -> list[Job]:
@@ -315,11 +303,11 @@ class MeasuredStudy(options.Measured, Study):
         return _TrainedFirst(self.trainings(), self.others(), self.measurements)
 
     def policy(self, checkpoint: str) -> list[str]:
-        """The words that name a trained policy, as far as it is known."""
+        """The words that load a trained policy."""
         return [f"model.path={checkpoint}"] if checkpoint else []
 
     def measure_arm(self, name: str, words: Sequence[str], seeds: Sequence[int] | None = None) -> list[Job]:
-        """As `arm`, by the command that measures."""
+        """Like `arm`, with the command that measures."""
         return self.arm(name, words, seeds, self.measure)
 
 

@@ -184,7 +184,7 @@ _PAUSE_S = 0.002
 _PATIENCE_S, _FAILURES, _BACKOFF_S = 20.0, 3, (0.25, 4.0)
 """Without a worker jobs wait that long and for that many attempts to start one, with growing delays."""
 _SETTLE_S = 1.0
-"""After a worker's death: by then the others have reported which jobs they took."""
+"""After a worker's death: by then the others have reported the jobs that they took."""
 
 
 @dataclass(eq=False)

@@ -39,7 +39,7 @@ GREETING, TAKEN, ANSWER = range(3)
 """Kinds of event: the worker has greeted (records: its facts, JSON); it began a job; the job has ended."""
 ENDS = ("exit", "cpu", "wall", "memory", "output", "unavailable")
 INLINE = 1 << 15
-"""Bytes of payload up to which a job is one packet."""
+"""Largest payload, in bytes, of a job in one packet."""
 REFUSED_EXIT = 71
 """Exit code of a worker whose level this machine refuses."""
 _KEPT = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -50,7 +50,7 @@ _EXIT_FAULT = 70
 _RESULTS, _PEER = 90, 91
 """Descriptors of a candidate."""
 _SHORT_WAIT = 0.1
-"""Share of the wall time up to which waiting for a core does not count as a cause of the timeout."""
+"""Largest share of the wall time that a wait for a core may take without counting as a cause of the timeout."""
 _ENDING = 32
 """Processes above the limit that a candidate may have for a moment: ended, and not waited for yet."""
 _STACK = 1 << 14

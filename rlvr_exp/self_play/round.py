@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from rlvr_exp.config.solutions import HINDSIGHT, KINDS, SelfPlay
-from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.core.errors import check_state
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.curriculum.base import Curriculum, Observation
 from rlvr_exp.episodes.environments.retry import feedback
@@ -290,10 +290,7 @@ class RoundMaker:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Raises InputError where the keys are other ones."""
-        if state.keys() != self.state_dict().keys():
-            got, remedy = ", ".join(sorted(state)) or "no keys", "resume with the version that wrote the checkpoint"
-            problem = InputProblem("state of RoundMaker", "has other keys", got, "refined, requested", remedy=remedy)
-            raise InputError(problem)
+        check_state(self, state, self.state_dict())
         self._n_requested, self._refined = state["requested"], Counter(state["refined"])
 
 

@@ -139,8 +139,16 @@ class Learner:
         clip, limit = trainer._clip_grad_norm, trainer.args.max_grad_norm
         norm = self._clipping.clip(trainer.model_wrapped, clip, limit, trainer.under_deepspeed)
         applied = self.guard.applies(step, norm)
-        self._note(loss, applied)
-        self._step(applied)
+        self._updates = [self._updates[0] + applied, self._updates[1] + 1]
+        if applied:
+            self._loss = self._loss + loss
+        if applied or trainer.under_deepspeed:  # DeepSpeed itself skips a broken update.
+            trainer.optimizer.step()
+        self._rate = trainer._get_learning_rate()
+        if (
+            applied and not trainer.accelerator.optimizer_step_was_skipped
+        ):  # The schedule stands still with the optimizer.
+            trainer.lr_scheduler.step()
         trainer.model_wrapped.zero_grad()
         trainer.state.global_step = step
         # TRL renews a reference that follows the policy in a callback.
@@ -168,8 +176,15 @@ class Learner:
         """Metrics since the last row; empty where there was no update."""
         if not self._updates[1]:
             return {}
-        found = {**self._averages(), "loss": self._mean_loss(), "learning_rate": self._rate}
-        row = {NAMES[name]: float(value) for name, value in found.items()}
+        applied, trainer = self._updates[0], self.trainer
+        loss = trainer.accelerator.gather(self._loss).mean().item() / applied if applied else math.nan
+        values = trainer._metrics["train"]  # Of TRL. Values that are not numbers do not count.
+        numbers = {name: [one for one in values[name] if not math.isnan(one)] for name in values if name in NAMES}
+        values.clear()
+        means = {name: sum(each) / len(each) for name, each in numbers.items() if each}
+        row = {
+            NAMES[name]: float(value) for name, value in {**means, "loss": loss, "learning_rate": self._rate}.items()
+        }
         self._loss, self._updates = 0.0, [0, 0]
         return {**row, **self._clipping.metrics(), **self.guard.metrics()}
 
@@ -186,50 +201,21 @@ class Learner:
         if trainer.args.should_save:
             bare = dataclasses.replace(trainer.state, log_history=[], stateful_callbacks={})
             bare.save_to_json(str(folder / TRAINER_STATE_NAME))
-        torch.save(self._state(), self._own_file(folder))
+        metrics = trainer._metrics["train"]
+        state = {
+            "loss": self._loss,
+            "updates": self._updates,
+            "metrics": {name: list(values) for name, values in metrics.items() if name not in OF_MACHINE},
+            "measured": {name: dict(part.state_dict()) for name, part in self._measured.items()},
+            "trainer": dict(trainer.trainer_state()),
+        }
+        torch.save(state, self._own_file(folder))
 
     def activate(self) -> None:
         """Let a role that shares its model with others train its own adapter: theirs take no gradient meanwhile."""
         model = self.trainer.accelerator.unwrap_model(self.trainer.model)
         if isinstance(model, PeftModel) and self.role in model.peft_config:
             activate(model, self.role)
-
-    def _step(self, applied: bool) -> None:
-        """Apply the update; the schedule stands still with the optimizer. DeepSpeed itself skips a broken update."""
-        trainer = self.trainer
-        if applied or trainer.under_deepspeed:
-            trainer.optimizer.step()
-        self._rate = trainer._get_learning_rate()
-        if applied and not trainer.accelerator.optimizer_step_was_skipped:
-            trainer.lr_scheduler.step()
-
-    def _note(self, loss: torch.Tensor, applied: bool) -> None:
-        self._updates = [self._updates[0] + applied, self._updates[1] + 1]
-        if applied:
-            self._loss = self._loss + loss
-
-    def _mean_loss(self) -> float:
-        """Of the applied updates, over all ranks."""
-        if not self._updates[0]:
-            return math.nan
-        return self.trainer.accelerator.gather(self._loss).mean().item() / self._updates[0]
-
-    def _averages(self) -> dict[str, float]:
-        """TRL's own metrics; values that are not numbers do not count."""
-        values = self.trainer._metrics["train"]
-        numbers = {name: [one for one in values[name] if not math.isnan(one)] for name in values if name in NAMES}
-        values.clear()
-        return {name: sum(each) / len(each) for name, each in numbers.items() if each}
-
-    def _state(self) -> dict[str, Any]:
-        metrics = self.trainer._metrics["train"]
-        return {
-            "loss": self._loss,
-            "updates": self._updates,
-            "metrics": {name: list(values) for name, values in metrics.items() if name not in OF_MACHINE},
-            "measured": {name: dict(part.state_dict()) for name, part in self._measured.items()},
-            "trainer": dict(self.trainer.trainer_state()),
-        }
 
     def _load(self, folder: Path) -> None:
         device = self.trainer.args.device

@@ -78,7 +78,12 @@ class Loop:
             with self.clock.timed(UPDATING):
                 self._update(step)
             done, last = step + 1, step + 1 == steps or self.clock.over()
-            self._measure(done, steps)
+            for line in self.trends.step(done, steps):
+                self.context.progress(kind="note", text=line)
+            for one in self.measurements:
+                if one.due(done):
+                    with self.clock.timed(MEASURING):
+                        self.tracker.log(done, one.measure())
             self.selection.consider(done)  # It may stop the run: then this step is the last, and has a row.
             if last or self.selection.stopped or self.log.due(done):
                 self.log.write(done, steps, list(self.feed.rows), self.seed)
@@ -102,14 +107,6 @@ class Loop:
         for learner in learning.values():
             if learner.ready:
                 learner.update()
-
-    def _measure(self, step: int, steps: int) -> None:
-        for line in self.trends.step(step, steps):
-            self.context.progress(kind="note", text=line)
-        for one in self.measurements:
-            if one.due(step):
-                with self.clock.timed(MEASURING):
-                    self.tracker.log(step, one.measure())
 
     def _save(self, step: int, steps: int, ended: bool) -> None:
         """Write a checkpoint where one is due, where the step is the best, where a stop was requested, and at the end."""

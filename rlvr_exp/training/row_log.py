@@ -67,9 +67,10 @@ class RowLog:
         of_roles = (
             {"roles": shown} if self._named else {name: value for own in shown.values() for name, value in own.items()}
         )
+        phases = {name: row[f"time/{name}"] for name in ("generate", "verify", "update") if f"time/{name}" in row}
         known = self._tracker.last  # What was measured after the step is in its row already.
         self._context.progress(
-            kind="step", step=step, total=total, phases=_phases(row), **_figures(known, SHARED), **of_roles
+            kind="step", step=step, total=total, phases=phases, **_figures(known, SHARED), **of_roles
         )
 
 
@@ -85,7 +86,3 @@ def _of_role(role: str, row: Mapping[str, float]) -> dict[str, float]:
 
 def _figures(row: Mapping[str, float | None], names: Mapping[str, str]) -> dict[str, float]:
     return {name: value for name, key in names.items() if (value := row.get(key)) is not None}
-
-
-def _phases(row: Mapping[str, float]) -> dict[str, float]:
-    return {name: row[f"time/{name}"] for name in ("generate", "verify", "update") if f"time/{name}" in row}

@@ -209,7 +209,8 @@ def short(value: Any) -> str:
         text = _Brief().repr(value)
     except (RecursionError, ValueError):  # forged depth, or an int too long to print
         return "<too large to show>"
-    text = text.encode("ascii", "backslashreplace").decode() if _has_surrogates(text) else text
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        text = text.encode("ascii", "backslashreplace").decode()
     return text if len(text) <= _SHORT else f"{text[:60]} ... {text[-50:]}"
 
 
@@ -282,7 +283,3 @@ class _Pair:
 
     def __str__(self) -> str:
         return f"{self.got}, expected {self.expected}{self._types}"
-
-
-def _has_surrogates(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)

@@ -19,6 +19,14 @@ from rlvr_exp.verifiers.base import Request, Verdict, Verifier
 from rlvr_exp.verifiers.cache import Cache, key_of
 from rlvr_exp.verifiers.futures import completed_future, then
 
+BUCKET_OF_END = {
+    "cpu": "timeout",
+    "wall": "timeout",
+    "memory": "memory",
+    "output": "output_limit",
+    "lost": "runtime_error",
+}
+"""The bucket of a candidate that the sandbox ended."""
 LOG_CHARACTERS = 4000
 """Limit of a verdict's log, which may quote a candidate's output."""
 

@@ -34,7 +34,7 @@ from rlvr_exp.sandbox.pool import Pool
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
 from rlvr_exp.verifiers.base import Execution, Executor, Request, Verdict
 from rlvr_exp.verifiers.compare import differing_output, differing_value, equal, same_output, short
-from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
+from rlvr_exp.verifiers.engine import BUCKET_OF_END, CachedVerifier, Judgement, VerificationJob
 from rlvr_exp.verifiers.futures import completed_future, then
 
 BUCKETS = {
@@ -63,23 +63,15 @@ class CaseRecords:
         self.next = 0
         """The first case without a report."""
         self._problem, self._closed = problem, False
-        self._outputs: list[Any] = [None] * len(problem.cases)
-        self._raised: list[tuple[str, ...]] = [()] * len(problem.cases)
+        self.outputs: list[Any] = [None] * len(problem.cases)
+        """The value of each case; None if none was returned."""
+        self.raised: list[tuple[str, ...]] = [()] * len(problem.cases)
+        """The built-in classes of the exception of each case; empty if none was raised."""
         try:
             for frame in frames(records):
                 self._take(wire.decode(frame))
         except ValueError as fault:
             self._note("runtime_error", f"its results are damaged: {fault}"[:_MAX_TEXT])
-
-    @property
-    def outputs(self) -> tuple[Any, ...]:
-        """The value of each case; None if none was returned."""
-        return tuple(self._outputs)
-
-    @property
-    def raised(self) -> tuple[tuple[str, ...], ...]:
-        """The built-in classes of the exception of each case; empty if none was raised."""
-        return tuple(self._raised)
 
     def call(self, index: int) -> str:
         """A case in words: its input or its call."""
@@ -108,7 +100,7 @@ class CaseRecords:
 
     def _value(self, index: int, got: Any) -> None:
         problem, case = self._problem, self._problem.cases[index]
-        self._outputs[index] = got
+        self.outputs[index] = got
         if isinstance(case, Case):
             right = equal(got, case.expected, *problem.comparison)
         else:
@@ -132,7 +124,7 @@ class CaseRecords:
             self._note(BUCKETS[kind], text)
         else:
             case = self._case(index)
-            self._raised[case] = tuple(names)
+            self.raised[case] = tuple(names)
             self._note(BUCKETS[kind], f"case {case}: {text}")
 
     def _note(self, bucket: str, log: str) -> None:
@@ -142,13 +134,6 @@ class CaseRecords:
 
 
 HARNESS = "rlvr_exp.sandbox.harnesses.python.calls"
-_BUCKET_OF_END = {
-    "cpu": "timeout",
-    "wall": "timeout",
-    "memory": "memory",
-    "output": "output_limit",
-    "lost": "runtime_error",
-}
 _ENTRY_POINT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _PACKED_BYTES = 64 << 20
 """Number of packed problems that are kept; the problems themselves belong to the caller."""
@@ -208,7 +193,8 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
 
         def read(done: JobResult) -> Execution:
             records = _records(request.problem, done)
-            return Execution(_judge(request.problem, done, records).verdict, records.outputs, records.raised)
+            verdict = _judge(request.problem, done, records).verdict
+            return Execution(verdict, tuple(records.outputs), tuple(records.raised))
 
         return then(self._pool.submit(prepared.payload), read)
 
@@ -312,7 +298,7 @@ def _judge(problem: PythonProblem, result: JobResult, records: CaseRecords) -> J
         return Judgement(Verdict("passed", **counts), cacheable)
     bucket, log = records.bucket, records.log
     if result.end != "exit":
-        bucket, log = _BUCKET_OF_END[result.end], _end_text(result, records, total)
+        bucket, log = BUCKET_OF_END[result.end], _end_text(result, records, total)
     elif bucket is None:
         bucket = "memory" if result.status == _KILLED else "runtime_error"
         log = _end_text(result, records, total)

@@ -105,53 +105,35 @@ def test_every_end_has_its_code_and_summary(run, capfd, how: str, code: int, sta
     assert (f"continue with: python -m rlvr_exp run.resume={outcome.directory}\n" in said.err) == (how == "stopped")
     if how == "fault":
         assert "ZeroDivisionError" in said.err and "log.txt" in said.err
+    elif how == "done":
+        assert summary["steps"] == 2 and summary["after"]["pass_at_1"]["n"] == 10
+        assert summary["metrics"] == {"loss": None}, "strict JSON has no NaN"
+        assert "pass_at_1: 50.0% -> 50.0% [40.0%, 60.0%], 10 tasks" in said.out
+        tell_what_ran(outcome.directory)
+    elif how == "guard":
+        assert summary["steps"] == 1 and summary["before"]["pass_at_1"]["value"] == 0.5, "measured before it stopped"
+        with pytest.raises(InputError, match="holds another run"):
+            run("done")
+        assert json.loads((outcome.directory / "summary.json").read_text()) == summary, "a directory is used once"
+    elif how == "bad":
+        again = run("done")
+        assert again.code == 0 and "shrank" not in (again.directory / "log.txt").read_text(), "a refused run leaves it"
 
 
-def test_a_finished_run_tells_what_it_measured(run, capfd) -> None:
-    summary = run("done").summary
-    assert summary["steps"] == 2 and summary["after"]["pass_at_1"]["n"] == 10
-    assert summary["metrics"] == {"loss": None}, "strict JSON has no NaN"
-    assert "pass_at_1: 50.0% -> 50.0% [40.0%, 60.0%], 10 tasks" in capfd.readouterr().out
-
-
-def test_a_stopped_run_keeps_what_it_had_measured(run) -> None:
-    summary = run("guard").summary
-    assert summary["steps"] == 1 and summary["before"]["pass_at_1"]["value"] == 0.5
+def tell_what_ran(directory: Path) -> None:
+    assert yaml.safe_load((directory / "config.yaml").read_text())["seed"] == 4
+    manifest = json.loads((directory / "manifest.json").read_text())
+    assert manifest["command"] == COMMAND and manifest["seed"] == 4 and manifest["stage"] == "evaluate"
+    assert manifest["versions"]["hydra-core"] and manifest["hardware"]["cores"] >= 1
+    assert len(manifest["git"]["commit"]) == 40
+    update(directory, data={"fingerprint": "abc"})
+    assert json.loads((directory / "manifest.json").read_text()) == manifest | {"data": {"fingerprint": "abc"}}
+    assert not list(directory.rglob("*.tmp"))
 
 
 def test_a_killed_run_counts_the_steps_that_it_logged(run) -> None:
     outcome = run("killed_later")
     assert (outcome.code, outcome.summary["steps"]) == (1, 3)
-
-
-def test_the_directory_says_what_ran(run) -> None:
-    outcome = run("done")
-    assert yaml.safe_load((outcome.directory / "config.yaml").read_text())["seed"] == 4
-    manifest = json.loads((outcome.directory / "manifest.json").read_text())
-    assert manifest["command"] == COMMAND and manifest["seed"] == 4 and manifest["stage"] == "evaluate"
-    assert (
-        manifest["versions"]["hydra-core"]
-        and manifest["hardware"]["cores"] >= 1
-        and len(manifest["git"]["commit"]) == 40
-    )
-    update(outcome.directory, data={"fingerprint": "abc"})
-    extended = json.loads((outcome.directory / "manifest.json").read_text())
-    assert extended == manifest | {"data": {"fingerprint": "abc"}}
-    assert not list(outcome.directory.rglob("*.tmp"))
-
-
-def test_a_directory_is_used_once(run, tmp_path: Path) -> None:
-    before = run("guard").summary
-    with pytest.raises(InputError, match="holds another run"):
-        run("done")
-    kept = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert kept == before and kept["status"] == "stopped"
-
-
-def test_a_run_that_was_refused_leaves_its_directory_to_the_next(run) -> None:
-    assert run("bad").code == 2
-    again = run("done")
-    assert again.code == 0 and "shrank" not in (again.directory / "log.txt").read_text()
 
 
 def test_inline_runs_in_this_process(tmp_path: Path) -> None:

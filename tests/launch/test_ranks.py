@@ -63,8 +63,9 @@ def test_all_end_well_and_the_first_alone_is_heard(run, tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("rank", [0, 1])
-@pytest.mark.parametrize(("end", "code"), [("os.kill(os.getpid(), 9)", -9), ("sys.exit(1)", 1), ("sys.exit(3)", 3)])
+@pytest.mark.parametrize(
+    ("rank", "end", "code"), [(0, "os.kill(os.getpid(), 9)", -9), (1, "sys.exit(1)", 1), (0, "sys.exit(3)", 3)]
+)
 def test_one_that_fails_ends_the_other_which_would_wait_for_it(run, rank: int, end: str, code: int) -> None:
     began = time.monotonic()
     ended, _ = run(f"time.sleep(0.2)\nif rank == {rank}: {end}\n{WAIT}")

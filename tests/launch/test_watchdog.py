@@ -28,7 +28,7 @@ def stuck_here(seconds: float) -> None:
 def test_phase_and_stacks_are_told_once_where_nothing_moves(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
     before = current()[0]
     with watched(SHORT, RunContext(tmp_path, lambda event: None), "grpo"):
-        stuck_here(1.5)
+        stuck_here(0.8)
     log, said = (tmp_path / "log.txt").read_text(), capfd.readouterr().err
     for text in (log, said):
         assert text.count("watchdog: no sign of progress") == 1
@@ -41,7 +41,7 @@ def test_each_time_of_standing_still_is_told(tmp_path: Path) -> None:
     context = RunContext(tmp_path, lambda event: None)
     with watched(SHORT, context, "grpo"):
         for step in (1, 2):
-            stuck_here(0.9)
+            stuck_here(0.7)
             context.progress(kind="step", step=step)
     log = (tmp_path / "log.txt").read_text()
     assert log.count("watchdog: no sign") == 2 and "after step 0" in log and "after step 1" in log
@@ -74,7 +74,7 @@ sent = []
 context = RunContext(directory, sent.append)
 context.steps, context.before = 4, {"pass_at_1": 0.5}
 with watched(Guards(step_deadline_s=0.3, stop_past_deadline=ends), context, "grpo"), phase("update"):
-    time.sleep(2)
+    time.sleep(1)
 print("ALARM", [event["kind"] for event in sent])
 """
 

@@ -119,6 +119,7 @@ def rollouts(run_dir, step, text="def solve(g): return g", log_text="a log", tas
 
 def whole_run(tmp_path):
     """A finished grpo run: t0..t4 pass before, t3..t9 after."""
+    tmp_path.mkdir(exist_ok=True)
     (tmp_path / "config.yaml").write_text(CONFIG)
     write_json(tmp_path / "manifest.json", {"command": ["python", "-m", "rlvr_exp", "+stage=grpo", "a b"]})
     rates = {when: save(tmp_path, when, evaluation(passing, when))

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 
 import pytest
 from hypothesis import example, given, settings
@@ -17,9 +18,22 @@ from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.report import charts, write_report
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A finished run with its report, which no test changes."""
+    directory = whole_run(tmp_path_factory.mktemp("run") / "whole")
+    return directory, report(directory)
+
+
 @pytest.fixture
-def whole(tmp_path):
-    return whole_run(tmp_path)
+def whole(kept, tmp_path):
+    """A copy of it."""
+    return shutil.copytree(kept[0], tmp_path / "whole")
+
+
+@pytest.fixture
+def page(kept):
+    return kept[1]
 
 
 def test_the_page_asks_the_network_for_nothing(whole):
@@ -53,16 +67,16 @@ def test_what_a_run_printed_stays_text(whole):
     assert HOSTILE in [text for tag, text in page.texts if tag == "dd"]
 
 
-def test_the_head_says_what_was_run_and_how_it_ended(whole):
-    page = report(whole)
+def test_the_head_says_what_was_run_and_how_it_ended(page):
     shown = [text for tag, text in page.texts if tag == "dd"]
     assert shown == ["tiny", "3 min 20 s", "40", "7", "Arc", "GRPO"]
     assert ("span", "completed") in page.texts
     assert ("code", "python -m rlvr_exp +stage=grpo 'a b'") in page.texts
 
 
-def test_the_table_holds_the_rates_their_intervals_and_the_paired_change(whole):
-    rows = re.findall(r"<tr><th>(pass@.*?)</tr>", (whole / "report.html").read_text() if report(whole) else "")
+def test_the_table_holds_the_rates_their_intervals_and_the_paired_change(kept):
+    whole = kept[0]
+    rows = re.findall(r"<tr><th>(pass@.*?)</tr>", (whole / "report.html").read_text())
     assert len(rows) == 3
     after = json.loads((whole / "evaluation" / "after.json").read_text())
     rate, change = after["rates"]["pass_at_1_greedy"], after["change"]["pass_at_1_greedy"]
@@ -73,8 +87,8 @@ def test_the_table_holds_the_rates_their_intervals_and_the_paired_change(whole):
 
 
 @pytest.mark.parametrize("title, metric", [("Reward", "reward/mean"), ("KL to the reference", "kl")])
-def test_curve_points_are_the_data(whole, title, metric):
-    page = report(whole)
+def test_curve_points_are_the_data(kept, title, metric):
+    whole, page = kept
     (chart,) = [chart for name, chart in page.charts.items() if name.startswith(title)]
     rows = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines()]
     known = [(row["step"], row[metric]) for row in rows if row[metric] is not None]
@@ -92,8 +106,8 @@ def test_curve_points_are_the_data(whole, title, metric):
     assert chart["low"] <= min(value for _, value in known) and max(value for _, value in known) <= chart["high"]
 
 
-def test_every_logged_metric_has_a_chart(whole):
-    titles = " | ".join(report(whole).charts)
+def test_every_logged_metric_has_a_chart(page):
+    titles = " | ".join(page.charts)
     for part in (
         "Reward",
         "Success rate",
@@ -107,8 +121,8 @@ def test_every_logged_metric_has_a_chart(whole):
     assert "odd/metric" in titles and "time/step" in titles
 
 
-def test_bars_stack_to_the_whole(whole):
-    charts = report(whole).charts
+def test_bars_stack_to_the_whole(page):
+    charts = page.charts
     (verdicts,) = [chart for name, chart in charts.items() if name.startswith("Verdicts on training")]
     assert {name: values[0] for name, values in verdicts["series"].items()} == {
         "passed": 0.5,
@@ -123,8 +137,7 @@ def test_bars_stack_to_the_whole(whole):
     assert bottoms == re.findall(r"V([\d.]+)h", seconds["paths"][0]["d"])
 
 
-def test_samples_show_gains_losses_and_others_once_each_with_both_verdicts(whole):
-    page = report(whole)
+def test_samples_show_gains_losses_and_others_once_each_with_both_verdicts(page):
     tags = [text for tag, text in page.texts if tag == "span" and text in ("best", "worst", "random")]
     assert tags[:9] == ["best"] * 3 + ["worst"] * 3 + ["random"] * 3
     tasks = [text for tag, text in page.texts if tag == "small" and re.fullmatch(r"t\d+", text)][:9]
@@ -134,21 +147,21 @@ def test_samples_show_gains_losses_and_others_once_each_with_both_verdicts(whole
         assert f"before answer of {task}" in page.text and f"after answer of {task}" in page.text
 
 
-def test_the_same_run_gives_the_same_page(whole):
+def test_the_same_run_gives_the_same_page_and_nothing_else_is_written(whole):
+    def files():
+        return {path: path.read_bytes() for path in whole.rglob("*") if path.is_file()}
+
+    before = files()
     report(whole)
-    first = (whole / "report.html").read_bytes()
-    report(whole)
-    assert (whole / "report.html").read_bytes() == first
+    assert files() == before
 
 
-def test_arc_prompts_are_drawn_as_grids(whole):
-    page = report(whole)
+def test_arc_prompts_are_drawn_as_grids(page):
     cells = [named["d"] for tag, named in page.tags if tag == "path" and named["class"] == "g1"]
     assert cells[:2] == ["M0 0h.92v.92h-.92z", "M1 0h.92v.92h-.92z"]
 
 
-def test_families_are_shown_with_their_counts(whole):
-    page = report(whole)
+def test_families_are_shown_with_their_counts(page):
     assert ("span", "rotate+crop") in page.texts and ("span", "flip") in page.texts
     assert page.text.count("n=6") == 2
 

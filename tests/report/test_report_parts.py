@@ -3,6 +3,7 @@
 import fcntl
 import json
 import re
+import shutil
 
 import pytest
 from hypothesis import given
@@ -22,9 +23,22 @@ from rlvr_exp.report.outcome import changed, rated, track_of
 from rlvr_exp.report.page import differences
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A finished run with its report, which no test changes."""
+    directory = whole_run(tmp_path_factory.mktemp("run") / "whole")
+    return directory, report(directory)
+
+
 @pytest.fixture
-def whole(tmp_path):
-    return whole_run(tmp_path)
+def whole(kept, tmp_path):
+    """A copy of it."""
+    return shutil.copytree(kept[0], tmp_path / "whole")
+
+
+@pytest.fixture
+def page(kept):
+    return kept[1]
 
 
 def test_a_running_run_and_a_killed_one_are_told_apart(whole):
@@ -45,17 +59,7 @@ def test_a_killed_run_whose_last_row_is_torn(whole):
     assert ("span", "not finished") in page.texts and next(iter(page.charts.values()))["x"][-1] == 40
 
 
-def test_only_the_page_is_written(whole):
-    def files():
-        return {path: path.read_bytes() for path in whole.rglob("*") if path.is_file() and path.name != "report.html"}
-
-    before = files()
-    report(whole)
-    assert files() == before
-
-
-def test_curves_of_samples_have_intervals(whole):
-    page = report(whole)
+def test_curves_of_samples_have_intervals(page):
     reward = next(chart for name, chart in page.charts.items() if name.startswith("Reward"))
     (band,) = [path for path in reward["paths"] if "band" in path["class"]]
     ends = [reward["low"] + (1 - y / 1000) * (reward["high"] - reward["low"]) for _, y in coordinates(band)]
@@ -111,16 +115,11 @@ def test_tasks_are_known_by_the_run_s_own_data(tmp_path):
     assert tasks.load_task_index(tmp_path, {}) == wanted, "noted by the run itself"
 
 
-def test_logs_are_counted_by_their_first_line(whole):
-    text = re.sub(
-        "<.*?>",
-        " ",
-        re.search(
-            r"<h2>Verifier logs</h2>(.*?)</section>", report(whole) and (whole / "report.html").read_text(), re.DOTALL
-        )[1],
-    )
-    # 24 of the 40 files are kept whole, each with two timeouts and two that ran out of memory.
-    assert re.search(r"timeout\s+\d+\s+a log", text) and re.search(r"memory\s+\d+\s+a log", text)
+def test_logs_are_counted_by_their_first_line(kept):
+    text = (kept[0] / "report.html").read_text()
+    logs = re.sub("<.*?>", " ", re.search(r"<h2>Verifier logs</h2>(.*?)</section>", text, re.DOTALL)[1])
+    # The rows of 24 of the 40 files are kept, each with two timeouts and two that ran out of memory.
+    assert re.search(r"timeout\s+\d+\s+a log", logs) and re.search(r"memory\s+\d+\s+a log", logs)
 
 
 def test_runs_are_drawn_beside_each_other(whole, tmp_path_factory):
@@ -146,8 +145,8 @@ def test_seconds_per_step_hold_no_rates(tmp_path):
 @pytest.mark.parametrize(
     ("restore", "whose"), [("true", "belong to the best step"), ("false", "belong to the last step")]
 )
-def test_what_was_selected_on_one_split_is_reported_on_another(whole, restore, whose):
-    assert "Best step" not in report(whole).text
+def test_what_was_selected_on_one_split_is_reported_on_another(page, whole, restore, whose):
+    assert "Best step" not in page.text
     written = to_yaml(compose(["+stage=grpo", f"run.select.restore={restore}"]))
     (whole / "config.yaml").write_text(written)
     for name, more in (("manifest", {"select": {"split": "dev", "tasks": 64, "every_steps": 4}}), ("summary", {})):

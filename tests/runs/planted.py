@@ -1,14 +1,15 @@
 """Run directories of a study as if they had been run: each task of a run passes or not as a function says."""
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from completions import completion
 
-from rlvr_exp.config.compose import compose
+from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.load import to_yaml
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.evaluation.saved import save
@@ -16,6 +17,7 @@ from rlvr_exp.launch.resume import data_fingerprints
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.manifest import initial_weights
 from rlvr_exp.records.rollout_files import EvalSample, When
+from rlvr_exp.runs import study
 from rlvr_exp.runs.executors import Command, Feed, Local
 from rlvr_exp.runs.study import Job, Run
 
@@ -93,8 +95,22 @@ def plant_run(words: Sequence[str], passes: Callable[[int], bool]) -> None:
     known_by(directory, words)
 
 
+composed = cache(compose_lenient)
+read_data, DATA = data_fingerprints, dict[str, dict[str, str]]()
+
+
+def known_data(config: Any) -> dict[str, str]:
+    """The fingerprints of the data of a configuration, whose content no test of a planter changes."""
+    if (key := repr(config.data)) not in DATA:
+        DATA[key] = read_data(config)
+    return DATA[key]
+
+
 class Planter:
-    """In place of the executor's processes; the one `lost` completes, and nobody hears of it."""
+    """In place of the executor's processes; the one `lost` completes, and nobody hears of it.
+
+    Commands are composed once, and data are read once, for all tests of this process.
+    """
 
     def __init__(
         self,
@@ -107,6 +123,9 @@ class Planter:
         self.passes = passes
         self.failing, self.lost = failing, lost
         monkeypatch.setattr(Local, "run", lambda _, *given: self.run(*given))
+        monkeypatch.setattr(study, "compose_lenient", composed)
+        for module in (study, sys.modules[__name__]):
+            monkeypatch.setattr(module, "data_fingerprints", known_data)
 
     def run(self, feed: Any, _: RunContext) -> None:
         while (found := feed.next()) is not None:

@@ -76,7 +76,7 @@ def test_the_page_keeps_what_a_person_wrote_and_names_checkpoints(tmp_path: Path
         "| one | rows | 1,200 train, 7 dev |" in first
         and "| one | pass_at_1 |  | 50.0% [25.0%, 75.0%], 8 tasks |" in first
     )
-    assert "| one |  | 01_one/checkpoints/step_000004 |" in first and "yours to write" in first
+    assert "| one |  | 01_one/checkpoints/step_000004 |" in first and "Write what you learned" in first
     written = first.replace("What was learned", "Rules were learned, what was learned")
     assert page(tmp_path, [link], written) == written and page(tmp_path, [link], first) == first
 

@@ -1,17 +1,14 @@
 """A search from its options to its record, kept in SQLite: what a second command finds there, and what is refused before any run."""
 
 import json
-from functools import cache
 from pathlib import Path
 
 import optuna
-import planted
 import pytest
 from planted import Planter, context_of
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.runs import study as places
 from rlvr_exp.runs.schedule import run_study, study_plan
 
 SPACE = "study.space.optimizer.lr={uniform:[1e-4,1e-3]}"
@@ -32,9 +29,6 @@ def passes(name: str, task: int) -> bool:
 
 @pytest.mark.slow
 def test_a_second_command_finds_the_trials_and_asks_for_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (places, planted):  # Hashing the embedded data would take longest of all.
-        monkeypatch.setattr(module, "data_fingerprints", lambda _: {})
-    monkeypatch.setattr(places, "compose_lenient", cache(places.compose_lenient))
     config = compose([*WORDS, SPACE]).config
     first = Planter(monkeypatch, passes=passes)
     result = run_study(config, context_of(tmp_path, [], WORDS))

@@ -78,7 +78,7 @@ def test_a_run_that_is_refused_has_not_completed_though_one_of_before_has(tmp_pa
     words = [*WORDS, "study.seeds=[0]"]
     Planter(monkeypatch)
     run_study(compose(words).config, context_of(tmp_path, [], words))
-    monkeypatch.setattr(places, "_goes_on", lambda *_: True)
+    monkeypatch.setattr(places, "_free", lambda directory, *_: directory)
     fewer = [*words, 'study.words=["algorithm.max_steps=100"]']
     monkeypatch.setattr(Local, "run", lambda _, feed, __: [feed.ended(found[0], 2) for found in iter(feed.next, None)])
     with pytest.raises(InputError, match="2 of 2 runs did not complete: full_seed0, with_kl_seed0"):

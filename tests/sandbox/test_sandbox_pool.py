@@ -31,6 +31,13 @@ from rlvr_exp.sandbox.jobs import Job, JobLimits
 from rlvr_exp.sandbox.pool import Pool
 
 
+@pytest.fixture(scope="module")
+def pool():
+    """One worker, for tests that leave it as it was."""
+    with pool_of() as pool:
+        yield pool
+
+
 @pytest.fixture(autouse=True)
 def own_processes():
     begin_counting()
@@ -86,23 +93,21 @@ def test_several_threads_ask_at_once():
     assert answers == {number: [str(number * 100 + i) for i in range(25)] for number in range(4)}
 
 
-def test_workers_stay_busy_while_the_caller_computes():
-    with pool_of(1) as pool:
-        pool.run([answer(0)])
-        futures = [pool.submit(answer(i)) for i in range(30)]
-        until = time.monotonic() + 2
-        while time.monotonic() < until and not futures[-1].done():
-            sum(range(1000))
-        assert all(future.done() for future in futures)
+def test_workers_stay_busy_while_the_caller_computes(pool):
+    pool.run([answer(0)])
+    futures = [pool.submit(answer(i)) for i in range(30)]
+    until = time.monotonic() + 2
+    while time.monotonic() < until and not futures[-1].done():
+        sum(range(1000))
+    assert all(future.done() for future in futures)
 
 
-def test_a_waiting_job_can_be_cancelled():
-    with pool_of(1) as pool:
-        futures = [pool.submit(job("time.sleep(0.01)")) for _ in range(80)]
-        assert futures[-1].cancel()
-        with pytest.raises(CancelledError):
-            futures[-1].result()
-        assert all(future.result().end == "exit" for future in futures[:-1])
+def test_a_waiting_job_can_be_cancelled(pool):
+    futures = [pool.submit(job("time.sleep(0.01)")) for _ in range(80)]
+    assert futures[-1].cancel()
+    with pytest.raises(CancelledError):
+        futures[-1].result()
+    assert all(future.result().end == "exit" for future in futures[:-1])
 
 
 @pytest.fixture
@@ -125,7 +130,7 @@ def test_an_interrupted_caller_leaves_the_pool_usable(interruptible):
         assert time.monotonic() - began < 20
 
 
-def test_a_callback_that_waits_for_other_jobs_is_an_error():
+def test_a_callback_that_waits_for_other_jobs_is_an_error(pool):
     faults: list[str] = []
 
     def wait(_: object) -> None:
@@ -134,11 +139,10 @@ def test_a_callback_that_waits_for_other_jobs_is_an_error():
         except RuntimeError as fault:
             faults.append(str(fault))
 
-    with pool_of(1) as pool:
-        future = pool.submit(answer(1))
-        future.add_done_callback(wait)
-        future.result()
-        pool.run([answer(2)])
+    future = pool.submit(answer(1))
+    future.add_done_callback(wait)
+    future.result()
+    pool.run([answer(2)])
     assert len(faults) == 1 and "callback" in faults[0]
 
 
@@ -169,9 +173,8 @@ def test_verdicts_do_not_depend_on_workers_or_order():
     assert seen(1, order) == seen(4, shuffled)
 
 
-def test_who_falls_to_the_wall_clock_at_work_is_tried_once_more():
-    with pool_of() as pool:
-        (result,) = pool.run([job("while True: pass", JobLimits(cpu_s=20, wall_s=0.3))])
+def test_who_falls_to_the_wall_clock_at_work_is_tried_once_more(pool):
+    (result,) = pool.run([job("while True: pass", JobLimits(cpu_s=20, wall_s=0.3))])
     assert (result.end, result.tries, result.idled) == ("wall", 2, False)
 
 
@@ -183,18 +186,16 @@ def test_the_second_try_has_twice_the_time():
 
 
 @pytest.mark.parametrize("code", ["time.sleep(60)", "import signal\nos.kill(os.getpid(), signal.SIGSTOP)"])
-def test_who_idled_until_the_wall_clock_is_not_tried_again(code):
-    with pool_of() as pool:
-        (result,) = pool.run([job(code, JobLimits(wall_s=1.5))])
+def test_who_idled_until_the_wall_clock_is_not_tried_again(pool, code):
+    (result,) = pool.run([job(code, JobLimits(wall_s=1.5))])
     assert (result.end, result.tries, result.idled) == ("wall", 1, True)
 
 
-def test_a_thread_that_ended_may_have_waited_so_its_candidate_is_tried_again():
+def test_a_thread_that_ended_may_have_waited_so_its_candidate_is_tried_again(pool):
     code = (
         "import threading\nt = threading.Thread(target=sum, args=(range(99999),))\nt.start()\nt.join()\ntime.sleep(60)"
     )
-    with pool_of() as pool:
-        (result,) = pool.run([job(code, JobLimits(wall_s=0.3))])
+    (result,) = pool.run([job(code, JobLimits(wall_s=0.3))])
     assert (result.end, result.tries, result.idled) == ("wall", 2, False)
 
 
@@ -229,10 +230,9 @@ def tried_until_told(pid: int) -> float | None:
         os.close(pidfd)
 
 
-def test_what_a_candidate_puts_in_place_of_its_end_does_not_prevent_it():
+def test_what_a_candidate_puts_in_place_of_its_end_does_not_prevent_it(pool):
     code = "os._exit = lambda code: None\nos.write = lambda *given: 0\ntell(1)"
-    with pool_of() as pool:
-        broken, honest = pool.run([job(code), answer(2)])
+    broken, honest = pool.run([job(code), answer(2)])
     assert (broken.end, broken.status, told(broken)) == ("exit", 0, ["1"])
     assert told(honest) == ["2"]
 
@@ -395,10 +395,9 @@ def test_workers_outlive_the_thread_that_started_them():
         assert pool.pids() == before
 
 
-def test_large_payloads_and_results_pass():
+def test_large_payloads_and_results_pass(pool):
     long = f"text = {'y' * 3_000_000!r}\nsend(text[:3 << 18].encode())\ntell(len(text))"
-    with pool_of() as pool:
-        result = pool.run([job(long)])[0]
+    result = pool.run([job(long)])[0]
     assert told(result) == ["y" * (3 << 18), "3000000"]
 
 
@@ -435,8 +434,8 @@ def test_negative_workers_are_refused():
         Pool(-1)
 
 
-def test_a_limit_out_of_range_is_the_askers_fault():
-    with pool_of() as pool, pytest.raises(ValueError, match="memory_mb=-1"):
+def test_a_limit_out_of_range_is_the_askers_fault(pool):
+    with pytest.raises(ValueError, match="memory_mb=-1"):
         pool.submit(Job(b"", JobLimits(memory_mb=-1)))
 
 

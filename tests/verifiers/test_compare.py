@@ -1,4 +1,4 @@
-"""The comparison's rules, on values as they come from a candidate and as natives."""
+"""The comparison's rules, on values as they come from a candidate and as natives; differences in words."""
 
 import math
 
@@ -232,3 +232,25 @@ def test_a_key_deeper_than_any_expected_one_is_no_work():
     assert compare._name((1, (2,)), False, 2) and not equal(Pairs(((key, 1),)), {"a": 1}, strict=False, atol=0.0)
     assert equal({(1, (2,)): 3}, {(1, (2.0,)): 3}, strict=False, atol=0.0)
     assert equal({frozenset({(1, 2)})}, {frozenset({(1.0, 2)})}, strict=False, atol=0.0)
+
+
+def wide(width: int, depth: int) -> object:
+    return [wide(width, depth - 1)] * width if depth else 1
+
+
+VALUES = {
+    "wide_lists": wide(60, 3),
+    "many_empty_tuples": [()] * 100_000,
+    "dicts": {i: {j: {k: k for k in range(50)} for j in range(50)} for i in range(50)},
+    "sets": [frozenset(range(60))] * 2000,
+}
+
+
+@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
+def test_a_bounded_part_of_a_value_is_visited(value, monkeypatch):
+    visited = []
+    visit = compare._Brief.repr1
+    monkeypatch.setattr(compare._Brief, "repr1", lambda self, *rest: visited.append(1) or visit(self, *rest))
+    said = compare.differing_value(wire.decode(wire.encode(value)), 2, False, 0.0)
+    assert "expected 2" in said and len(said) < 400
+    assert len(visited) < 1000

@@ -29,7 +29,7 @@ SAME, NEGATIVE, BREAKS, ENDLESS, NOTHING = (
 
 @pytest.fixture(scope="module")
 def verifier():
-    with PythonTests(Sandbox(workers=2, cpu_s=2)) as one:
+    with PythonTests(Sandbox(workers=2, cpu_s=0.5)) as one:
         yield one
 
 

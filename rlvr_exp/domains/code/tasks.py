@@ -62,17 +62,14 @@ def place(
 def contents(inputs: CodeInputs | str, gold: str | None, problem: PytestProblem | PythonProblem | None) -> list[str]:
     """The keys of a task's content: its prompt, its solution, its tests."""
     prompt = inputs if isinstance(inputs, str) else program_prompt(inputs)
-    tests = problem.tests if isinstance(problem, PytestProblem) else written(_cases(problem)) if problem else ""
+    tests = problem.tests if isinstance(problem, PytestProblem) else ""
+    if isinstance(problem, PythonProblem):
+        cases = [
+            (case.args, case.expected) if isinstance(case, Case) else (case.stdin, case.expected_stdout)
+            for case in problem.cases
+        ]
+        tests = written([problem.entry_point, *sorted(cases, key=written)])  # The order of cases does not count.
     return [text_key(prompt), *([program_key(gold)] if gold else []), *([text_key(tests)] if tests else [])]
-
-
-def _cases(problem: PythonProblem) -> list[Any]:
-    """Without their order."""
-    cases = [
-        (case.args, case.expected) if isinstance(case, Case) else (case.stdin, case.expected_stdout)
-        for case in problem.cases
-    ]
-    return [problem.entry_point, *sorted(cases, key=written)]
 
 
 def _draw(records: Sequence[CodeRecord], fractions: Mapping[str, float], seed: int) -> dict[str, str]:
@@ -81,14 +78,11 @@ def _draw(records: Sequence[CodeRecord], fractions: Mapping[str, float], seed: i
     own = {record.id: contents(record.inputs, record.gold, record.tests or record.cases) for record in records}
     groups = tied(own)
     keys = {name: content_hash(found) for name, found in own.items()}
-    items = [Item(keys[one.id], groups[one.id], one.family, _band(one)) for one in records]
+    bands = {one.id: sum(statements(one.gold or "") >= border for border in BANDS) for one in records}
+    items = [Item(keys[one.id], groups[one.id], one.family, bands[one.id]) for one in records]
     parts = split(items, list(fractions.values()), seed)
     names = [*fractions, "train"]
     return {record.id: names[parts[keys[record.id]]] for record in records}
-
-
-def _band(record: CodeRecord) -> int:
-    return sum(statements(record.gold or "") >= border for border in BANDS)
 
 
 HARDEST = 60
@@ -105,6 +99,7 @@ class Code(HasEditTests, options.Code):
 
     def __post_init__(self) -> None:
         self._form = form_of(self.judge)
+        self._entry_points: dict[str, str] = {}
 
     def splits(self) -> Mapping[str, Sequence[Task]]:
         return self._tasks
@@ -139,16 +134,7 @@ class Code(HasEditTests, options.Code):
         return after_examples(_worded(task), ((_worded(one), fenced(one.gold or "", "python")) for one in shots), True)
 
     def parse(self, completion: str, task: Task) -> Candidate:
-        return whole_program(completion, self._wanted(task))
-
-    def _wanted(self, task: Task) -> str:
-        if task.id not in self._entry_points:
-            self._entry_points[task.id] = self.entry_point(task)
-        return self._entry_points[task.id]
-
-    @cached_property
-    def _entry_points(self) -> dict[str, str]:
-        return {}
+        return whole_program(completion, self.entry_point(task))
 
     def gold_completion(self, task: Task) -> str | None:
         return None if task.gold is None else fenced(task.gold, "python")
@@ -164,7 +150,9 @@ class Code(HasEditTests, options.Code):
 
     def entry_point(self, task: Task) -> str:
         """The wanted function of a task: from the set, or from its tests and its reference solution; else empty."""
-        return self._entry_point(self._record_of[task.id])
+        if task.id not in self._entry_points:
+            self._entry_points[task.id] = self._entry_point(self._record_of[task.id])
+        return self._entry_points[task.id]
 
     @staticmethod
     def _entry_point(record: CodeRecord) -> str:
@@ -218,10 +206,14 @@ class Code(HasEditTests, options.Code):
         drawn = self.draw_splits and not self.no_training()
         fractions = {"test": self.test_fraction, "dev": self.dev_fraction} if drawn else None
         placed = self.of_families(place(self._records, fractions, self.seed))
-        kept = {name: [one for one in found if not self._why_not(one)] for name, found in placed.items()}
-        return self.in_folds(
-            {name: list(map(self._task, self._limited(name, found))) for name, found in kept.items() if found}
-        )
+        tasks = {}
+        for name, found in placed.items():
+            kept = [record for record in found if not self._why_not(record)]
+            if self.limit:
+                kept = sorted(kept, key=lambda one: uniform(self.seed, "limit", name, one.id))[: self.limit]
+            if kept:
+                tasks[name] = list(map(self._task, kept))
+        return self.in_folds(tasks)
 
     def _why_not(self, record: CodeRecord) -> str:
         """The reason for which a record is left out; empty if it is a task."""
@@ -235,11 +227,6 @@ class Code(HasEditTests, options.Code):
         if self._form == "pytest" or (self._form == EITHER and record.cases is None):
             return record.why_no_tests if record.tests is None else ""
         return record.why_no_cases if record.cases is None else ""
-
-    def _limited(self, split: str, records: list[CodeRecord]) -> list[CodeRecord]:
-        if not self.limit:
-            return records
-        return sorted(records, key=lambda record: uniform(self.seed, "limit", split, record.id))[: self.limit]
 
     def _task(self, record: CodeRecord) -> Task:
         problem: Any = record.cases

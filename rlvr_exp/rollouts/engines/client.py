@@ -1,9 +1,7 @@
-"""What an endpoint's answer holds: a pure reading of its body. A body that is no answer is never taken for one.
+"""Requests to an OpenAI-compatible endpoint: concurrency, time limits, retries, and the reading of answers.
 
-Requests to an OpenAI-compatible endpoint: how many at once, how long, how often again. Counts all that it does.
-
-A request that failed by the server's fault is sent again; one that the server refuses is not, since it would refuse it
-again. Knows nothing of tasks and completions.
+The client repeats a request that failed by the server's fault. It does not repeat one that the server refuses, which would
+be refused again. A body that is no answer is never taken for one. Knows nothing of tasks and completions.
 """
 
 import asyncio
@@ -63,11 +61,9 @@ def reply_of(content: bytes, chat: bool) -> Reply:
         raise Nonsense(f"no choices: {_shown(content)}")
     usage = body.get("usage")
     counts = usage if isinstance(usage, dict) else {}
-    return Reply(
-        tuple(_choice(one, chat, content) for one in choices),
-        _count(counts.get("prompt_tokens")),
-        _count(counts.get("completion_tokens")),
-    )
+    given = [counts.get(name) for name in ("prompt_tokens", "completion_tokens")]
+    tokens = (one if isinstance(one, int) and not isinstance(one, bool) and one >= 0 else None for one in given)
+    return Reply(tuple(_choice(one, chat, content) for one in choices), *tokens)
 
 
 def models_of(content: bytes) -> list[str]:
@@ -115,10 +111,6 @@ def _logprobs(given: Any, chat: bool) -> tuple[float, ...] | None:
     if any(isinstance(one, bool) or not isinstance(one, int | float) or not math.isfinite(one) for one in found):
         return None
     return tuple(map(float, found))
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _shown(content: bytes) -> str:

@@ -1,10 +1,8 @@
-"""An engine for a batch that may take long: it reports progress, keeps each completion in a journal when it ends, and
-takes completions that are in the journal instead of sampling them again.
+"""Engines around an engine: one that keeps completions in a journal, and one that shows the progress of a batch.
 
-What a completion holds is the same either way: a draw depends on its key and not on its batch. Only the ids that filters
-kept, which nothing but an update reads, are not in the journal.
-
-An engine that shows the progress of a batch of rollouts that takes longer than a few seconds.
+`Journaled` serves a batch that may take long. It writes each completion to the journal when it ends, and takes completions
+from the journal instead of sampling them again. A draw depends on its key and not on its batch, so both ways give the same
+completion. The journal leaves out the ids that filters kept, which only an update reads.
 """
 
 import threading
@@ -91,7 +89,13 @@ class Journaled:
         keys = [self._keys(request, sampling) for request in requests]
         self._limit = sampling.max_new_tokens
         self._asked += sum(map(len, keys))
-        known = [_read(row, *place) for place, row in self._taken(keys)]
+        rows = self._journal.rows
+        known = [
+            _read(rows.pop(key), at, sample)
+            for at, own in enumerate(keys)
+            for sample, key in enumerate(own)
+            if key in rows
+        ]
         self._done += len(known)
         self.show()
         yield from known
@@ -121,13 +125,6 @@ class Journaled:
             found.append(f"{name}-{self._nth[name]}")  # Greedy completions have no key.
             self._nth[name] += 1
         return found
-
-    def _taken(self, keys: Sequence[Sequence[str]]) -> Iterator[tuple[tuple[int, int], Mapping[str, Any]]]:
-        rows = self._journal.rows
-        for at, own in enumerate(keys):
-            for sample, key in enumerate(own):
-                if key in rows:
-                    yield (at, sample), rows.pop(key)
 
     @property
     def _sampled_s(self) -> float:

@@ -1,14 +1,8 @@
-"""A coroutine in a thread of its own, whose results are iterated over while it goes on.
+"""Completions from an OpenAI-compatible endpoint, which holds the weights. Loads none.
 
-Where a completion ends that was drawn elsewhere: at the same texts that end one of our own sampler.
-
-Completions from an OpenAI-compatible endpoint, which holds the weights.
-
-Choices are counted, never assumed: what a server leaves out of an answer is asked for again. A completion that was never
-answered is `no_verdict`, by no fault of the policy; past a rate they stop the run. A prompt that the server refuses for its
-length is a failure, `prompt_too_long`. Loads no weights.
-
-A policy whose weights an endpoint holds: what prompts and their lengths need of it, and nothing more.
+The engine counts choices: if a server leaves some out, it requests them again. A completion that was never answered is
+`no_verdict`, because the policy is not at fault. Above a rate they stop the run. A prompt that the server refuses for its
+length fails as `prompt_too_long`. A completion ends at the same texts as one of the local sampler (`ended_at`).
 """
 
 import asyncio
@@ -17,6 +11,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -79,33 +74,23 @@ def results_of(
     thread = threading.Thread(target=run, name="engine", daemon=True)
     thread.start()
     try:
-        yield from _until_end(found, interrupted)
+        while True:
+            if interrupted():
+                raise Interrupted("stopped while the engine was asked for completions")
+            try:
+                one = found.get(timeout=POLL_S)
+            except queue.Empty:
+                continue
+            if one is _END:
+                break
+            yield one
     finally:
         if thread.is_alive():
-            _cancel(loop, task)
+            with suppress(RuntimeError):  # The loop has just closed by itself.
+                loop.call_soon_threadsafe(task.cancel)
         thread.join()
     if faults:
         raise faults[0]
-
-
-def _until_end(found: "queue.SimpleQueue[Any]", interrupted: Callable[[], bool]) -> Iterator[Any]:
-    while True:
-        if interrupted():
-            raise Interrupted("stopped while the engine was asked for completions")
-        try:
-            one = found.get(timeout=POLL_S)
-        except queue.Empty:
-            continue
-        if one is _END:
-            return
-        yield one
-
-
-def _cancel(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[None]") -> None:
-    try:
-        loop.call_soon_threadsafe(task.cancel)
-    except RuntimeError:  # The loop has just closed by itself.
-        pass
 
 
 def ended_at(text: str, stops: Sequence[str], domain: Domain) -> int | None:
@@ -113,20 +98,15 @@ def ended_at(text: str, stops: Sequence[str], domain: Domain) -> int | None:
     it does."""
     found = [text.find(stop) + len(stop) for stop in stops if stop in text]
     first = min(found, default=None)
-    for end in _places(text, domain.stop_text):
+    part, start = domain.stop_text, 0
+    while part and (start := text.find(part, start)) >= 0:
+        end = start + len(part)
         if first is not None and end >= first:
             break
         if domain.is_complete(text[:end]):
             return end
+        start += 1
     return first
-
-
-def _places(text: str, part: str) -> Iterator[int]:
-    """Where each occurrence of a part ends."""
-    start = text.find(part) if part else -1
-    while start >= 0:
-        yield start + len(part)
-        start = text.find(part, start + 1)
 
 
 SEEDS = 2**31
@@ -181,18 +161,17 @@ class ServerEngine(options.Server):
 
     def begin(self, note: Callable[[str], None]) -> Mapping[str, Any]:
         """Ask the server what it does; see rlvr_exp.rollouts.engines.probe. Raises InputError."""
-        self.features = broadcast_object(self._probed() if rank() == 0 else self.features)
-        requests, said = self._counts["requests"], "; ".join(self.features.limitations())
-        note(f"{self.url} serves {self.features.model}{f': {said}' if said else ''} ({requests} requests of a probe)")
-        return {"url": self.url, **self.features.section()}
 
-    def _probed(self) -> Features:
         async def work(emit: Callable[[Features], None]) -> None:
             async with self._client as client:
                 emit(await probe(client, self.model, self.api, self._system))
 
-        (found,) = results_of(work, self._interrupted)
-        return found
+        if rank() == 0:
+            (self.features,) = results_of(work, self._interrupted)
+        self.features = broadcast_object(self.features)
+        requests, said = self._counts["requests"], "; ".join(self.features.limitations())
+        note(f"{self.url} serves {self.features.model}{f': {said}' if said else ''} ({requests} requests of a probe)")
+        return {"url": self.url, **self.features.section()}
 
     def draw(
         self, policy: Policy, domain: Domain, requests: Sequence[RolloutRequest], sampling: SamplingParams
@@ -298,11 +277,10 @@ class ServerEngine(options.Server):
     def metrics(self) -> Mapping[str, float]:
         """What was asked, answered and retried; the cost where the engine has prices."""
         found = {f"system/engine_{name}": float(count) for name, count in sorted(self._counts.items())}
-        return found | ({COST: self._cost()} if self.prompt_price or self.completion_price else {})
-
-    def _cost(self) -> float:
-        tokens = self._counts["prompt_tokens"] * self.prompt_price
-        return (tokens + self._counts["completion_tokens"] * self.completion_price) / 1e6
+        if self.prompt_price or self.completion_price:
+            prompts = self._counts["prompt_tokens"] * self.prompt_price
+            found[COST] = (prompts + self._counts["completion_tokens"] * self.completion_price) / 1e6
+        return found
 
 
 def _tokens(reply: Reply, policy: Policy) -> list[int]:

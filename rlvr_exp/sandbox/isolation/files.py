@@ -105,7 +105,7 @@ def build_root(view: View) -> bool:
 
 
 def _place_for(paths: Sequence[str]) -> str:
-    """A folder in which the new root is built: while it is covered, it hides none of the paths."""
+    """A folder to build the new root in: while it is covered, it hides none of the paths."""
     places = [place for place in ("/tmp", "/mnt", "/var/tmp", "/media", "/srv", "/opt") if os.path.isdir(place)]
     free = [place for place in places if not any(_within(path, place) for path in paths)]
     if not free:
@@ -114,7 +114,7 @@ def _place_for(paths: Sequence[str]) -> str:
 
 
 def _mount_path(path: str, file: int, base: str, view: View) -> bool:
-    """Mount a path. False if it is a link to a visible path, which stays a link."""
+    """Mount a path. False if it is a link to a visible path: it stays a link."""
     target = base + path
     if os.path.islink(path) and any(_within(os.path.realpath(path), other) for other in view.shown if other != path):
         os.makedirs(os.path.dirname(target), exist_ok=True)

@@ -78,15 +78,18 @@ def _compile(column: int, arch: int, forks: bool, signals_scoped: bool, shares_u
     bodies[number["clone3"]] = [_op(_RETURN, _NOT_THERE)]
     for name in number.keys() & {"fork", "vfork", "execve", "execveat"}:
         bodies[number[name]] = [_op(_RETURN, _ALLOW if forks else _DENY)]
-    bodies[number["clone"]] = _load(0) + (_unless_bits(_NEW_OR_SIBLING) if forks else _if_bits(_THREAD))
+    bits, if_any, otherwise = (_NEW_OR_SIBLING, _DENY, _ALLOW) if forks else (_THREAD, _ALLOW, _DENY)
+    bodies[number["clone"]] = [*_load(0), _op(_ANY_BIT, bits, 0, 1), _op(_RETURN, if_any), _op(_RETURN, otherwise)]
     for name in ("kill", "tgkill"):
         own = [_op(_RETURN, _ALLOW)] if forks and signals_scoped else _load(0) + _one_of((_OWN_ID,), _DENY)
         bodies[number[name]] = own
     bodies[number["prctl"]] = _load(0) + _one_of(_PRCTL, _DENY)
     bodies[number["ioctl"]] = _load(1) + _one_of(_IOCTL, _NO_TTY)
-    bodies[number["fcntl"]] = _load(1) + _none_of(_FCNTL_DENIED)
+    bodies[number["fcntl"]] = _load(1) + _one_of(_FCNTL_DENIED, _ALLOW, _DENY)
     bodies[number["prlimit64"]] = _load(0) + _one_of((0,), _DENY)
-    bodies[number["socketpair"]] = _stream_pairs()
+    # Unix streams: a datagram socket could be redirected to any other address.
+    kind = [*_load(1), _op(_AND, _KIND), *_one_of((_STREAM, _SEQPACKET), _DENY)]
+    bodies[number["socketpair"]] = [*_load(0), _op(_EQUAL, _UNIX, 1, 0), _op(_RETURN, _DENY), *kind]
     bodies[number["membarrier"]] = _load(0) + _one_of(_MEMBARRIER, _DENY)
     bodies[number["fadvise64"]] = [_op(_RETURN, _PRETEND)]  # advice, which could throw files out of the memory of all
     # A destination is for sockets without a peer, which cannot be created.
@@ -115,35 +118,14 @@ def _search(segments: list[tuple[int, list[bytes]]]) -> list[bytes]:
     return [_op(_AT_LEAST, segments[middle][0], 0, 1), _op(_JUMP, len(below)), *below, *above]
 
 
-def _stream_pairs() -> list[bytes]:
-    """Unix streams: a datagram socket could be redirected to any other address."""
-    kind = [*_load(1), _op(_AND, _KIND), *_one_of((_STREAM, _SEQPACKET), _DENY)]
-    return [*_load(0), _op(_EQUAL, _UNIX, 1, 0), _op(_RETURN, _DENY), *kind]
-
-
-def _always(number: int, answer: int) -> list[bytes]:
-    return [_op(_EQUAL, number, 0, 1), _op(_RETURN, answer)]
-
-
 def _load(argument: int, high: bool = False) -> list[bytes]:
     """An argument's low word, or its high word."""
     return [_op(_LOAD, _ARGUMENTS + 8 * argument + 4 * high)]
 
 
-def _one_of(values: tuple[int, ...], otherwise: int) -> list[bytes]:
-    return [part for value in values for part in _always(value, _ALLOW)] + [_op(_RETURN, otherwise)]
-
-
-def _none_of(values: tuple[int, ...]) -> list[bytes]:
-    return [part for value in values for part in _always(value, _DENY)] + [_op(_RETURN, _ALLOW)]
-
-
-def _if_bits(bits: int) -> list[bytes]:
-    return [_op(_ANY_BIT, bits, 0, 1), _op(_RETURN, _ALLOW), _op(_RETURN, _DENY)]
-
-
-def _unless_bits(bits: int) -> list[bytes]:
-    return [_op(_ANY_BIT, bits, 0, 1), _op(_RETURN, _DENY), _op(_RETURN, _ALLOW)]
+def _one_of(values: tuple[int, ...], otherwise: int, answer: int = _ALLOW) -> list[bytes]:
+    steps = [part for value in values for part in (_op(_EQUAL, value, 0, 1), _op(_RETURN, answer))]
+    return [*steps, _op(_RETURN, otherwise)]
 
 
 def _zero(load: list[bytes]) -> list[bytes]:
@@ -219,7 +201,7 @@ METADATA = (
 )
 """Changes of a file that need only its owner's id, without the right to write it."""
 GROUPS = ("setsid", "setpgid")
-"""Calls by which a process leaves the group that ends with its candidate."""
+"""Calls that take a process out of the group that ends with its candidate."""
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """Column of a machine's numbers, and its name for the kernel."""
 

@@ -12,7 +12,7 @@ Landlock: files outside the list of `files` cannot be opened, signals and socket
 
 `enter` and `settle` set the isolation up, once for a worker. `confine` drops the privileges of a candidate's fresh fork,
 step by step and irreversibly. Memory is bounded by a process's private writable memory (RLIMIT_DATA), and by its
-address space, which has extra room for libraries of installed packages: they are mapped, not held. Standard library only.
+address space. That has extra room for libraries of installed packages: they are mapped, not held. Standard library only.
 """
 
 import _thread
@@ -146,7 +146,7 @@ def _own_namespaces(kinds: int, uid: int | None) -> None:
 
 
 def _start_map_helper(uid: int) -> Callable[[bool], bool]:
-    """Only a process that stays outside may map two ids: fork such a process, which waits for the namespaces."""
+    """Only a process that stays outside may map two ids: fork one that waits for the namespaces."""
     target, (read, write_end) = os.getpid(), os.pipe()
     helper = os.fork()
     if helper == 0:
@@ -233,7 +233,7 @@ def _settle_folder(jail: Jail, view: files.View, packages: Sequence[str]) -> Non
 
 
 def _bring_library(parent: str, packages: Sequence[str]) -> None:
-    """Copy a standard library from a private folder to a place that another user id can read.
+    """Link or copy a standard library from a private folder to a place that another user id can read.
 
     Raises:
         Refused: the packages are in a private folder, too, and are too large to copy.
@@ -246,13 +246,19 @@ def _bring_library(parent: str, packages: Sequence[str]) -> None:
         return
     import shutil  # not for the zygotes of every other level: each page they hold costs every fork
 
-    place = os.path.join(parent, _LIBRARY)
-    os.mkdir(place, 0o755)
-    shutil.copytree(library, place, ignore=shutil.ignore_patterns(*_NEVER_NEEDED), dirs_exist_ok=True)
+    def link(source: str, target: str) -> None:
+        try:
+            os.link(os.path.realpath(source), target)  # a file's own mode lets others read it; a copy takes seconds
+        except OSError:
+            shutil.copy2(source, target)
 
     def moved(paths: Sequence[str]) -> list[str]:
         return [place + path.removeprefix(library) if path.startswith(library) else path for path in paths]
 
+    place = os.path.join(parent, _LIBRARY)
+    os.mkdir(place, 0o755)
+    ignored = shutil.ignore_patterns(*_NEVER_NEEDED)
+    shutil.copytree(library, place, ignore=ignored, copy_function=link, dirs_exist_ok=True)
     sys.path[:] = moved(sys.path)
     for module in list(sys.modules.values()):
         if type(getattr(module, "__path__", None)) is list:
@@ -338,7 +344,7 @@ _ALWAYS = (
 _HARD = {value: resource.getrlimit(value)[1] for name, value in vars(resource).items() if name.startswith("RLIMIT_")}
 """This worker's own limits; read once."""
 _COUNTED_PER_NAMESPACE = (5, 14)
-"""Linux from which on a user's processes outside the namespace do not count."""
+"""First Linux that does not count a user's processes outside the namespace."""
 
 
 def confine(jail: Jail, paired: bool, memory_mb: int, cpu_s: float) -> None:

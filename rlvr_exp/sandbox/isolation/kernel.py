@@ -144,7 +144,7 @@ def landlock_version() -> int:
 
 
 class FileRules:
-    """A rule set, which denies every path that `allow` does not name. Raises OSError."""
+    """A rule set. It denies every path that `allow` does not name. Raises OSError."""
 
     def __init__(self) -> None:
         abi = landlock_version()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ASLEEP = "STt"
 _UNTOLD_S = 1e-5
-"""CPU time by which all threads together may fall short of their process: no thread that ended took less."""
+"""Most CPU time that all threads together may lack of their process's: no thread that ended took less."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,17 @@ class Processes:
         cpu, memory_kb, tasks = 0, 0, 0
         for pid in pids:
             try:
-                fields = self._read(f"{pid}/stat").rpartition(")")[2].split()
+                fields = self.stat(pid)
                 memory_kb += self._held_kb(pid)
             except OSError:  # it is gone
                 continue
             cpu += sum(int(field) for field in fields[11:15])
             tasks += int(fields[17])
         return Usage(tasks, len(pids), cpu / _TICKS, memory_kb)
+
+    def stat(self, pid: int) -> list[str]:
+        """The fields of a process's `stat` from its state on. Raises OSError if it is gone."""
+        return self._read(f"{pid}/stat").rpartition(")")[2].split()
 
     def waited_s(self, pidfd: int, cpu_s: float) -> float | None:
         """How long the threads of a process have waited for a core. None if that is unknown: one of them runs,

@@ -19,7 +19,7 @@ from rlvr_exp.tasks.completion import before_lone_fence, suite_blocks, unified, 
 from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.base import Request, Verdict, Verifier
-from rlvr_exp.verifiers.suite.shape import bound_names
+from rlvr_exp.verifiers.suite.shape import bound_names, dotted
 
 _RUNNERS = ("pytest.main", "unittest.main", "sys.exit", "exit", "quit", "os._exit", "os.abort")
 _LINES = 400
@@ -108,10 +108,11 @@ def _parsed(code: str) -> ast.Module | str:
 def _unwanted(tree: ast.Module, names: frozenset[str]) -> Iterator[tuple[ast.stmt, str]]:
     for node in tree.body:
         copies = [name for name in _defined(node) if name in names]
-        if isinstance(node, ast.If) and _is_main(node.test):
+        tested = list(ast.walk(node.test)) if isinstance(node, ast.If) and isinstance(node.test, ast.Compare) else []
+        if any(isinstance(part, ast.Name) and part.id == "__name__" for part in tested):
             yield node, "removed: what runs as a program"
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _dotted(node.value.func) in _RUNNERS:
-            yield node, f"removed: {_dotted(node.value.func)}"
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and dotted(node.value.func) in _RUNNERS:
+            yield node, f"removed: {dotted(node.value.func)}"
         elif copies and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node, f"removed: a copy of {copies[0]}"
 
@@ -145,21 +146,11 @@ def _edited(code: str, tree: ast.Module, drop: dict[ast.stmt, str], imports: Seq
     return "\n".join(lines).strip("\n") + "\n"
 
 
-def _is_main(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and "__name__" in {
-        part.id for part in ast.walk(test) if isinstance(part, ast.Name)
-    }
-
-
 def _defined(node: ast.stmt) -> list[str]:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     return [target.id for target in targets if isinstance(target, ast.Name)]
-
-
-def _dotted(node: ast.expr) -> str:
-    return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -68,7 +68,11 @@ def shape_of(files: tuple[tuple[str, str], ...], own: tuple[str, ...]) -> Shape:
         try:
             tree = ast.parse(text)
             tests += [] if name == "conftest.py" else _tests(tree, name)
-            imports |= dict.fromkeys(module for module in _imported(tree) if module.partition(".")[0] not in local)
+            for node in ast.walk(tree):
+                modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                    modules = [node.module]
+                imports |= dict.fromkeys(module for module in modules if module.partition(".")[0] not in local)
             patches = patches or any(_word(node) in _PATCHING for node in ast.walk(tree))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
             return Shape((), (), False, f"{name}: {type(fault).__name__}: {fault}")
@@ -80,7 +84,13 @@ def _tests(tree: ast.Module, file: str) -> list[Test]:
     found = {}
     for node in tree.body:
         for path, function, decorators in _functions(node, ()):
-            found[path] = _test("::".join((file, *path)), [*marks, *decorators, *function.decorator_list])
+            own = [*marks, *decorators, *function.decorator_list]
+            keywords = [node for mark in own for node in ast.walk(mark) if isinstance(node, ast.keyword)]
+            found[path] = Test(
+                "::".join((file, *path)),
+                counted=not any(_settles(mark) for mark in own),
+                marked_parameters=any(keyword.arg == "marks" for keyword in keywords),
+            )
     return list(found.values())
 
 
@@ -106,12 +116,6 @@ def _is_test_class(node: ast.ClassDef) -> bool:
     if any(_called(base).endswith("TestCase") for base in node.bases):
         return True
     return node.name.startswith("Test") and not defined & {"__init__", "__new__"}
-
-
-def _test(name: str, marks: list[ast.expr]) -> Test:
-    counted = not any(_settles(mark) for mark in marks)
-    parameters = any(isinstance(node, ast.keyword) and node.arg == "marks" for mark in marks for node in ast.walk(mark))
-    return Test(name, counted, parameters)
 
 
 def _settles(mark: ast.expr) -> bool:
@@ -177,22 +181,13 @@ def _pytestmark(node: ast.stmt) -> list[ast.expr]:
 
 def _called(node: ast.expr) -> str:
     """The dotted name of a decorator, called or not."""
-    node = node.func if isinstance(node, ast.Call) else node
-    return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+    return dotted(node.func if isinstance(node, ast.Call) else node)
 
 
 def _word(node: ast.AST) -> str:
     if isinstance(node, ast.arg):
         return node.arg
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-
-
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
 
 
 _THREADS = re.compile(r"thread|concurrent|async|sleep|\.wait|Timer|\.join\(|queue|signal", re.IGNORECASE)
@@ -230,8 +225,7 @@ def uses_of(texts: tuple[str, ...]) -> Uses:
     bound = {name for node in nodes for name in bound_names(node)}
     words = {word for text in texts for word in WORD.findall(text)} & VOCABULARY
     threads = any(_THREADS.search(text) for text in texts)
-    classes = sorted(set(_classes(nodes)))
-    return Uses(tuple(classes), tuple(sorted(read - bound - set(dir(builtins)))), tuple(sorted(words)), threads)
+    return Uses(tuple(_classes(nodes)), tuple(sorted(read - bound - set(dir(builtins)))), tuple(sorted(words)), threads)
 
 
 def bound_names(node: ast.AST) -> Iterator[str]:
@@ -248,14 +242,13 @@ def bound_names(node: ast.AST) -> Iterator[str]:
         yield node.name
 
 
-def _classes(nodes: Iterable[ast.AST]) -> Iterator[str]:
+def _classes(nodes: Sequence[ast.AST]) -> list[str]:
     """Classes by the text's own use, whose instances it compares with plain data."""
-    nodes = list(nodes)
     variables = dict(pair for node in nodes for pair in _given(node))
     used = {name for node in nodes for name in _named(node)}
     used |= {_class_of(call) for node in nodes for call in _as_objects(node, variables)}
     against = {_class_of(call) for node in nodes for call in _compared_with_plain(node, variables)}
-    return iter(sorted(used & against))
+    return sorted(used & against)
 
 
 def _given(node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
@@ -267,28 +260,28 @@ def _given(node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
                 pairs += zip(target.elts, node.value.elts)  # noqa: B905  of one length
             else:
                 pairs.append((target, node.value))
-    elif isinstance(node, ast.FunctionDef) and _is_fixture(node):
+    elif isinstance(node, ast.FunctionDef) and any("fixture" in ast.unparse(mark) for mark in node.decorator_list):
         parts = (part.value for part in ast.walk(node) if isinstance(part, (ast.Return, ast.Yield)))
         pairs = [(ast.Name(node.name), part) for part in parts]
     for name, value in pairs:
-        if (call := _construction(value, {})) and _target(name):
-            yield _target(name), call
+        if (call := _construction(value, {})) and dotted(name):
+            yield dotted(name), call
 
 
 def _named(node: ast.AST) -> Iterator[str]:
     """Names that can only be a class in this place."""
     places: list[ast.expr] = []
     if isinstance(node, ast.Call):
-        places = node.args[_CHECKS.get(_last(node.func), len(node.args)) :]
+        places = node.args[_CHECKS.get(_word(node.func), len(node.args)) :]
     elif isinstance(node, ast.ClassDef):
         places = node.bases
     elif isinstance(node, ast.ExceptHandler) and node.type is not None:
         places = [node.type]
-    elif isinstance(node, ast.Attribute) and _CAPITALISED.fullmatch(_last(node.value)):
+    elif isinstance(node, ast.Attribute) and _CAPITALISED.fullmatch(_word(node.value)):
         places = [node.value]
     for place in places:
         for part in place.elts if isinstance(place, ast.Tuple) else [place]:
-            yield from filter(None, [_last(part)])
+            yield from filter(None, [_word(part)])
 
 
 def _as_objects(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.Call]:
@@ -322,7 +315,7 @@ def _compared_with_plain(node: ast.AST, variables: dict[str, ast.Call]) -> Itera
 def _operands(node: ast.AST, variables: dict[str, ast.Call]) -> Iterator[ast.Call]:
     """The operands of an operator, or of a function that applies an operator."""
     parts = [node.left, node.right] if isinstance(node, ast.BinOp) else []
-    if isinstance(node, ast.Call) and _last(node.func) in _COUNTING:
+    if isinstance(node, ast.Call) and _word(node.func) in _COUNTING:
         parts = node.args
     yield from filter(None, (_construction(part, variables) for part in parts))
 
@@ -342,9 +335,9 @@ _COUNTING = ("divmod", "pow", "sum", "max", "min")
 
 def _class_of(call: ast.Call) -> str:
     """`Point(1, 2)`, `shapes.Point(1, 2)`, `Point.origin()`."""
-    name = _last(call.func)
+    name = _word(call.func)
     if isinstance(call.func, ast.Attribute) and not _CAPITALISED.fullmatch(name):
-        return _last(call.func.value)
+        return _word(call.func.value)
     return name
 
 
@@ -364,16 +357,8 @@ def _construction(node: ast.AST | None, variables: dict[str, ast.Call]) -> ast.C
     """The call of a capitalised name that an expression is, or that was assigned to a variable."""
     if isinstance(node, ast.Call):
         return node if _CAPITALISED.fullmatch(_class_of(node)) else None
-    return variables.get(_target(node)) if node is not None else None
+    return variables.get(dotted(node)) if node is not None else None
 
 
-def _last(node: ast.AST) -> str:
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-
-
-def _target(node: ast.AST | None) -> str:
+def dotted(node: ast.AST | None) -> str:
     return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
-
-
-def _is_fixture(node: ast.FunctionDef) -> bool:
-    return any("fixture" in ast.unparse(mark) for mark in node.decorator_list)

@@ -33,7 +33,7 @@ from rlvr_exp.sandbox.link import packages_digest
 from rlvr_exp.sandbox.pool import Pool
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.verifiers.base import Request, Verdict
-from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
+from rlvr_exp.verifiers.engine import BUCKET_OF_END, CachedVerifier, Judgement, VerificationJob
 from rlvr_exp.verifiers.futures import then
 from rlvr_exp.verifiers.suite.shape import Shape, Uses, shape_of, uses_of
 
@@ -44,13 +44,6 @@ _RESULT_KB = 16 * 1024
 _PROFILES = 4096
 """References whose runs are cached."""
 LOG = 800
-_BUCKET_OF_END = {
-    "cpu": "timeout",
-    "wall": "timeout",
-    "memory": "memory",
-    "output": "output_limit",
-    "lost": "runtime_error",
-}
 _BUCKET_OF_LOADING = {"parse": "parse", "exception": "runtime_error", "memory": "memory"}
 _FORGED = (TypeError, ValueError, LookupError, RecursionError)
 """Exceptions of a record that is none of the harness's."""
@@ -82,7 +75,7 @@ class Run:
 
 
 def read(result: JobResult) -> Run:
-    """The records of one run. A limit may have cut the last record; one that no harness writes is a candidate's or a suite's."""
+    """The records of one run. A limit may have cut the last record. A candidate or a suite may have forged one."""
     run = Run(result)
     try:
         for part in frames(result.records):
@@ -115,7 +108,7 @@ def judge(shape: Shape, run: Run) -> Verdict:
 
 def _fault(shape: Shape, run: Run, names: list[str], result: JobResult) -> tuple[str, str] | None:
     if result.end != "exit":
-        return _BUCKET_OF_END[result.end], _END_TEXTS[result.end].format(result)
+        return BUCKET_OF_END[result.end], _END_TEXTS[result.end].format(result)
     if not run.done or result.status != 0:
         how = f"signal {-result.status}" if result.status < 0 else f"exit code {result.status}"
         text = f"ended before the suite did ({how}); printed: {_tail(result.log)}"
@@ -224,14 +217,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
             remedy = "pip install 'rlvr_exp[pytest]'"
             raise InputError(InputProblem("verifier=pytest", "the package pytest is not installed", remedy=remedy))
         super().__init__(cache, **given)
-        usual = JobLimits.of(sandbox)
-        self._limits = replace(
-            usual,
-            cpu_s=self.cpu_s or usual.cpu_s,
-            wall_s=self.wall_s or usual.wall_s,
-            memory_mb=self.memory_mb or usual.memory_mb,
-            result_kb=_RESULT_KB,
-        )
+        self._limits = replace(JobLimits.of(sandbox).named_by(self), result_kb=_RESULT_KB)
         self._shared = self.process == "shared"
         self._profiles: OrderedDict[bytes, Future[Run]] = OrderedDict()
         self._lock_profiles = threading.Lock()
@@ -241,8 +227,12 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
         problem, candidate = request.problem, request.candidate
         if not isinstance(problem, PytestProblem):
             return Verdict("no_verdict", log=f"the pytest verifier takes a PytestProblem, not {type(problem).__name__}")
-        tests, files = _parted(problem)
-        shape = _shape(tests, files)
+        # The suite's own files are never written to disk; its support files are.
+        given = dict(problem.files)
+        tests = {name: text for name, text in given.items() if is_of_the_suite(name)} | {SUITE: problem.tests}
+        files = {name: text for name, text in given.items() if not is_of_the_suite(name)}
+        modules = tuple(name.removesuffix(".py").partition("/")[0] for name in files if name.endswith(".py"))
+        shape = shape_of(tuple(tests.items()), modules)
         if shape.fault or (bad := _bad_name([*tests, *files])):
             return Verdict("no_verdict", log=f"the suite cannot be run: {shape.fault or bad}")
         if candidate.text is None:
@@ -320,23 +310,9 @@ def same_program(text: str | None, reference: str) -> bool:
     return text is not None and text.strip("\n") == reference.strip("\n")
 
 
-def _parted(problem: PytestProblem) -> tuple[dict[str, str], dict[str, str]]:
-    """The suite's own files, which are never written to disk, and its support files."""
-    tests: dict[str, str] = {}
-    files: dict[str, str] = {}
-    for name, text in problem.files:
-        (tests if is_of_the_suite(name) else files)[name] = text
-    return {**tests, SUITE: problem.tests}, files
-
-
 def is_of_the_suite(name: str) -> bool:
     """Whether pytest's defaults take the file as a test file."""
     return name == "conftest.py" or (name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py")))
-
-
-def _shape(tests: dict[str, str], files: dict[str, str]) -> Shape:
-    own = tuple(name.removesuffix(".py").partition("/")[0] for name in files if name.endswith(".py"))
-    return shape_of(tuple(tests.items()), own)
 
 
 def _bad_name(names: list[str]) -> str:

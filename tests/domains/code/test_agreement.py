@@ -7,7 +7,7 @@ import pytest
 from functions import measured
 
 from rlvr_exp.config.verifier import Sandbox
-from rlvr_exp.core.errors import GuardStop
+from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.domains.code import agreement, naive
 from rlvr_exp.domains.code.agreement import pytest_pairs, python_io_pairs, value, with_verdicts, written
 from rlvr_exp.tasks.base import Candidate
@@ -66,3 +66,8 @@ def test_keys_tell_types_apart(one: object, other: object) -> None:
 
 def test_keys_are_equal_where_order_and_sign_do_not_count() -> None:
     assert naive.key({1: 2, 3: -0.0}) == naive.key({3: 0.0, 1: 2})
+
+
+def test_agreement_is_of_verifiers_of_python(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="judges no Python"):
+        measured(tmp_path, "agreement", "verifier=ast_grep", "sandbox.workers=1")

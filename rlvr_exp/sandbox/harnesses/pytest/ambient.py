@@ -32,7 +32,7 @@ VOCABULARY = DRAWS | frozenset(
 STATES = ("random", "environ", "folder")
 """State that a solution changes here only if the reference does: a suite may draw its data from it, or expect it."""
 DRAWN = "random numbers that the suite draws"
-"""The state that these come from, which a solution sets only if the reference does."""
+"""The state of these numbers. A solution sets it only if the reference does."""
 _BLOCK, _BLOCKS, _SEARCHES = 4 * 624, 1000, 8
 """Bytes of a twister's state, how many times so many may have been drawn between two messages, and how often a generator is
 looked for in vain in a run; one search takes tens of milliseconds."""

@@ -23,7 +23,7 @@ SPECIAL = frozenset(
     (*COMPARING, *ARITHMETIC, *(f"__i{name}__" for name in _BINARY), *(f"__{name}__" for name in _OTHERS))
 )
 STATE, KIND, ABSTRACT, SHADOW, CHECKS = "@", "@class", "@abstract", "@shadow", "@checks"
-"""Attributes in which mirrors, and mirrors of classes, keep their state; no names of Python's."""
+"""Attributes for the state of mirrors and of mirrors of classes; no names of Python's."""
 
 
 class Place(NamedTuple):
@@ -41,7 +41,7 @@ ROOT = Place(("",))
 
 
 class State:
-    """The state of a mirror. `place`: the place at which the suite saw it; `times`: how often it crossed."""
+    """The state of a mirror. `place`: its place in the suite; `times`: how often it crossed."""
 
     __slots__ = ("driver", "link", "number", "place", "times")
 

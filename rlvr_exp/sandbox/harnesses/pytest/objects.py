@@ -33,7 +33,7 @@ class Objects:
 
     Args:
         side: 0 for the suite's process, 1 for the solution's.
-        link: the `Peer` through which mirrors send requests.
+        link: the `Peer` that sends requests of mirrors.
         own_modules: modules whose classes are a program's own, not a library's.
     """
 
@@ -136,7 +136,7 @@ class Objects:
         return bool(kind.__flags__ & _HEAP_TYPE) and _named(kind.__module__, kind.__qualname__) is not kind
 
     def number_of(self, value: Any) -> int:
-        """The number of an object of this side, which stays alive as long as the other side has it."""
+        """The number of an object of this side. The object stays alive as long as the other side has it."""
         number = self._numbers.get(id(value))
         if number is None:
             number = self._numbers[id(value)] = next(self._fresh)
@@ -263,7 +263,7 @@ class Objects:
         return mirrors.own(described, State(self._link, number), tuple(kept), stubs, bool(plain or fault))
 
     def describe(self, number: int) -> dict[str, Any]:
-        """The description from which the other side builds a mirror of a class of this side."""
+        """The description of a class of this side, for its mirror on the other side."""
         kind = self.mine(number)
         meta = type(kind)
         names = {"name": kind.__name__, "qualname": kind.__qualname__, "module": str(kind.__module__)}

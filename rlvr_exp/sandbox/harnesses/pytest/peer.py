@@ -6,8 +6,8 @@ recursion and thread-locals behave like in one process. A waiting thread reads, 
 
 A request is [conversation, "?", what, target, name, args, kwargs, news]; its answer is [conversation, "=" or "!",
 result or exception, news]. Requests nest: while one is pending, the other end may send requests back. `news` are
-changes of shared containers, objects no longer held, and the reports of `Ambient`. `rules` decides which requests are
-served and which answers are accepted.
+changes of shared containers, objects no longer held, and the reports of `Ambient`. `rules` decides about
+requests and answers.
 
 Awaiting an object of the other end creates a task for it there, and the task reports when it is done: each end runs its own
 coroutines in its own event loop (`Coroutines`). Standard library only.

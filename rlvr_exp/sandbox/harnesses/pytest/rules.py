@@ -46,7 +46,7 @@ _OF_CLASSES = _OF_FUNCTIONS | frozenset(
 _OF_MOCKS = frozenset((*dir(unittest.mock.MagicMock()), "method_calls", "mock_calls"))
 _OF_RECORDS = frozenset(("_fields", "_attributes", "_asdict", "_replace"))
 _PREDICATES = frozenset("startswith endswith issubset issuperset isdisjoint equals all any".split())
-"""Methods by which a plain result is compared with an expected value, with yes or no as the only answers."""
+"""Methods that compare a plain result with an expected value and answer yes or no."""
 
 
 CHANGES = "~"

@@ -35,7 +35,7 @@ _ARGS += [part for name in _BLOCKED.split() for part in ("-p", f"no:{name}")]
 _FRAMES = 60
 """Frames searched from the outermost on; the suite's own are among them."""
 _LAST = ("last_type", "last_value", "last_traceback", "last_exc")
-"""Attributes in which pytest leaves the last failure: its message shows the expected value."""
+"""Attributes for the last failure, set by pytest: its message shows the expected value."""
 MESSAGE = 600
 """Characters of a failure's message that leave the process."""
 

@@ -4,7 +4,7 @@ A suite may evaluate or unpickle data of the solution. A text that is neither it
 evaluated in the solution's process, and nothing is unpickled but data.
 
 Files that a problem adds to its suite (`Given`) are on disk for both processes, as modules from memory for the suite's.
-Both processes work in one folder, which the solution may write to; so the suite's process imports nothing from there.
+Both processes work in one folder, and the solution may write to it; so the suite's process imports nothing from there.
 Standard library only.
 """
 

@@ -1,1 +1,1 @@
-"""The harness of `python_io`: `calls` runs functions, `programs` runs complete programs. Standard library only."""
+"""The harness of `python_io`: `calls` runs functions and complete programs. Standard library only."""

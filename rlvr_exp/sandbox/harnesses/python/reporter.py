@@ -31,7 +31,7 @@ _bases_of = type.__dict__["__mro__"].__get__
 _BUILT_IN = {
     id(kind): name for name, kind in vars(builtins).items() if isinstance(kind, type) and kind.__name__ == name
 }
-"""By identity, which a candidate's metaclass cannot answer for."""
+"""By identity: a candidate's metaclass cannot fake it."""
 
 
 class CaseTimeout(BaseException):

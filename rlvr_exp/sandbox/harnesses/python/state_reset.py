@@ -14,7 +14,7 @@ generator, which is reseeded. `multiprocessing` gets semaphores that need no sha
 
 Not restored: threads that keep running, the state of packages, and the content of objects that modules of the standard
 library share (classes that were patched, registries). State that a hostile candidate carries from case to case is no
-harm: its process can only send values, which are compared with expected values that it does not have.
+harm: its process can only send values, to be compared with expected values that it does not have.
 Standard library only.
 """
 
@@ -326,7 +326,7 @@ class SemLock:
     """Behaves like `_multiprocessing.SemLock` towards the threads of one process.
 
     A candidate has neither a second process nor shared memory. Lock, Semaphore, Event, Queue, Value and the like of
-    `multiprocessing` use this one class, which requests shared memory from the kernel. It is replaced when a candidate
+    `multiprocessing` use this one class, and it requests shared memory from the kernel. It is replaced when a candidate
     imports that module, so that other candidates do not pay for it.
     """
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_exp.sandbox import link as link
+from rlvr_exp.sandbox import link
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.verifiers import futures as ordered_futures
+from rlvr_exp.verifiers import futures as futures_module
 from rlvr_exp.verifiers.base import Verdict
 from rlvr_exp.verifiers.futures import WINDOW, OrderedFutures
 
@@ -38,14 +38,14 @@ def test_it_is_full_by_count_until_a_verdict_comes():
 
 
 def test_it_is_full_by_the_size_of_its_rows():
-    flight, futures = in_flight(2, ordered_futures.MOST_BYTES // 2)
+    flight, futures = in_flight(2, futures_module.MOST_BYTES // 2)
     assert flight.full
     futures[1].set_result(Verdict("passed"))
     assert not flight.full
 
 
 def test_it_is_full_of_verdicts_that_wait_for_one_before_them(monkeypatch):
-    monkeypatch.setattr(ordered_futures, "MOST_WAITING", 5)
+    monkeypatch.setattr(futures_module, "MOST_WAITING", 5)
     flight, futures = in_flight(5)
     for future in futures[1:]:
         future.set_result(Verdict("passed"))
