@@ -10,7 +10,6 @@ from rlvr_exp.config.algorithm import Drawing
 from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.model import EMBEDDED
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.roles import role_names
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.core.measures import voted_metrics
@@ -152,13 +151,8 @@ OF_THE_DATA = {"input": "", "max_attempts": 1, "vote": 0}
 def of_answers(config: Any) -> Iterator[InputProblem]:
     """Options of +stage=infer that have no meaning next to an environment."""
     infer, target = config.infer, getattr(config.environment, "_target_", SINGLE_TURN)
-    if target == SINGLE_TURN or any(target in one.engines for one in domains().values()):
-        return  # The schema of an environment with an engine of its own has its own conflicts.
-    if len(roles := role_names(config)) > 1:
-        what, allowed = "an environment of several roles needs an engine of its domain", "an environment with one role"
-        yield InputProblem(
-            "environment", what, ", ".join(roles), allowed, "", "+stage=evaluate, or another environment"
-        )
+    if target == SINGLE_TURN or any(target in one.inference for one in domains().values()):
+        return  # The schemas of the others have conflicts of their own.
     what = "the environment decides about further turns"
     yield from unread(infer, {"max_attempts": 1, "vote": 0}, what, {})
     yield from of_beams(infer, "episodes of several turns are sampled or greedy")

@@ -17,7 +17,7 @@ from rlvr_exp.config.roles import Team
 from rlvr_exp.config.stage_options import Evaluate, FromPath, Infer
 from rlvr_exp.config.verifier import Verifier
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.sandbox.containers import find_image
+from rlvr_exp.sandbox.tools import find_image
 
 INSTALL_DAFNY = "apt-get install dafny (Debian and Ubuntu), or set verifier.path or verifier.image"
 CONTAINERFILE = Path(__file__).resolve().parents[2] / "assets" / "dafny.Containerfile"

@@ -28,8 +28,7 @@ from rlvr_exp.domains.dafny.logs import Report, read_4, read_23
 from rlvr_exp.domains.dafny.options import INSTALL_DAFNY, build_command
 from rlvr_exp.domains.dafny.options import DafnyVerifierOptions as Options
 from rlvr_exp.domains.dafny.tokens import has_directive, plain, printed
-from rlvr_exp.sandbox.containers import Container, ContainerLimits, Image, find_image
-from rlvr_exp.sandbox.tools import Lost, Program, Usage
+from rlvr_exp.sandbox.tools import Container, ContainerLimits, Image, Lost, Program, Usage, find_image
 
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "DOTNET_CLI_TELEMETRY_OPTOUT": "1"}
 _PROBE_S, _BUILD_S = 60, 240

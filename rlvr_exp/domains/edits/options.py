@@ -62,15 +62,15 @@ class Edits(SplitData):
 @configures("rlvr_exp.domains.edits.verifier.AstGrep")
 @dataclass
 class AstGrep(Verifier):
-    """Applies an ast-grep action to a text and compares what it makes, or runs tests on it."""
+    """Applies an ast-grep action to a text and compares the result, or runs tests on it."""
 
     compare: str = option("text", choices=("text", "text_loose", "syntax"))
     """What must be equal: every character; all but blanks at line ends and empty lines; the syntax tree."""
     max_passes: int = option(1, low=1, high=100)
     """1: apply an action once; more: until nothing changes, at most so often."""
     untouched: str = option("proved", choices=("proved", "wanted", "never"))
-    """Of which rows with tests the functions and classes that the wanted text leaves as they are have to stay, besides passing the
-    tests: of those whose wanted text is known to pass (the embedded ones), of all with a wanted text, of none."""
+    """Rows with tests whose functions and classes have to stay as the wanted text leaves them, besides passing the tests. proved: rows
+    whose wanted text is known to pass (the embedded ones); wanted: all rows with a wanted text; never: none."""
 
 
 @configures("rlvr_exp.domains.edits.environment.Edits")
@@ -118,7 +118,7 @@ class InvalidAction(Term):
 @configures("rlvr_exp.domains.edits.benchmark.measure")
 @dataclass
 class AstGrepRules(benchmark.FromPath):
-    """Rules of a public collection against what the collection says of them."""
+    """Rules of a public collection against their documentation."""
 
     reads = ("sandbox",)
     collection: str = option("catalog", choices=("catalog", "essentials", "antislop", "schema"))
@@ -132,7 +132,7 @@ SETS = ("commitpackft", "editpackft", "smelly_code", "edit_eval", "opencodeedit"
 @configures("rlvr_exp.domains.edits.ingest.make")
 @dataclass
 class EditSets(FromPath):
-    """Raw sets of edits as normalized rows in splits, for data=edits. Continued where a run of the same options was cut off."""
+    """Raw sets of edits as normalized rows in splits, for data=edits. A run with the same options continues one that was cut off."""
 
     reads = ("model",)
     packages = ("datasketch", "rapidfuzz")
@@ -151,7 +151,7 @@ class EditSets(FromPath):
     dev_fraction: float = option(0.05, low=0, high=1)
     """Share drawn for dev."""
     similarity: float = option(0.7, above=0, high=1)
-    """Jaccard similarity, estimated by MinHash, from which on two rows are alike and in one split."""
+    """Least Jaccard similarity, estimated by MinHash, of two rows that are alike and therefore in one split."""
     near_duplicates: str = option("together", choices=("together", "drop"))
     """Rows alike: all in one split, or only one of them kept."""
     instruction: str = option("subject", choices=("subject", "message"))
@@ -199,7 +199,7 @@ class EditActions(FromPath):
     output: str = ""
     """New or empty folder of the splits; empty: rows in the run directory."""
     max_characters: int = option(1000, low=1)
-    """Most characters of a derived rule: of what it matches and of its rewrite."""
+    """Most characters of a derived rule's pattern and rewrite together."""
     max_share: float = option(0.5, above=0, high=1)
     """Most of the text before, blanks left out, that the derived rules' patterns may repeat."""
 
@@ -211,7 +211,7 @@ class EditActions(FromPath):
 @configures("rlvr_exp.domains.edits.derive.make_trajectories")
 @dataclass
 class Trajectories(FromPath):
-    """Steps of trajectories as rows of edits: what a teacher was shown, its action, proved by ast-grep, and what came of it."""
+    """Steps of trajectories as rows of edits: the text that a teacher saw, its action, proved by ast-grep, and the text that followed."""
 
     reads = ("sandbox", "cache")
     output: str = ""

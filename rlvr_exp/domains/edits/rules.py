@@ -49,7 +49,7 @@ from rlvr_exp.domains.edits.trees import (
 )
 
 LONGEST = 8_000
-"""Characters of what a rule may match."""
+"""Characters of the longest target."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _around(root: SgNode, place: Span) -> Iterator[Target]:
 
 
 def _run(children: Sequence[SgNode], place: Span) -> tuple[SgNode, SgNode] | None:
-    """The first and the last of the fewest siblings that hold a place together; None where not all of it is held."""
+    """The first and the last of the fewest siblings that hold a place together; None if they do not hold all of it."""
     first = [child for child in children if span(child)[0] <= place[0]]
     last = [child for child in children if span(child)[1] >= place[1]]
     return (first[-1], last[0]) if first and last and span(first[-1])[0] < span(last[0])[0] else None
@@ -107,7 +107,7 @@ _CONSTANT = re.compile(
 )
 """Kinds of nodes that stay as they are: they say what a rule is about, too."""
 NAMED_BY = ("function", "name", "attribute", "property", "field", "method", "key", "operator", "macro", "module_name")
-"""Fields of nodes that are names, which are never variables."""
+"""Fields of nodes that are names; these are never variables."""
 
 
 class Generality(IntEnum):
@@ -201,7 +201,7 @@ class Template:
 
 
 def outline(text: str, node: SgNode) -> str:
-    """The node with `$$$` for what its bodies, arguments and lists hold: a pattern that no rewrite takes anything from."""
+    """The node with `$$$` for the content of its bodies, arguments and lists: a pattern that no rewrite takes anything from."""
     places, ahead = [], [node]
     while ahead:
         here = ahead.pop()
@@ -257,7 +257,7 @@ def _filled(text: str, place: Span, variables: Sequence[tuple[Span, str]]) -> st
 
 
 LONGEST_REGEX = 120
-"""Characters of a node that is matched by its text where a pattern does not parse."""
+"""Characters of a node that is matched by its text, in case a pattern does not parse."""
 CONTEXTS = 2
 """Enclosing definitions that a rule may name."""
 WORDLESS = 40
@@ -267,13 +267,13 @@ _VARIABLE = re.compile(r"\$\$\$[A-Z]?|\$[A-Z]\b")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A rule that is not tried yet. `written`: what of the text before its matchers repeat; `fix`: its rewrite."""
+    """A rule that is not tried yet. `written`: the parts of the text before that its matchers repeat; `fix`: its rewrite."""
 
     matcher: Rule
     fix: str
     written: str
     expansion: Rule | None = None
-    """Of a run: up to which later sibling a match is replaced."""
+    """Of a run: the rule for the last sibling that is replaced with a match."""
 
     @property
     def rule(self) -> Rule:
@@ -285,7 +285,7 @@ class Candidate:
 
     @property
     def size(self) -> int:
-        """Characters of what is matched and of what is written in its place."""
+        """Characters of the matched text and of the rewrite."""
         return len(self.written) + len(self.fix)
 
     @property
@@ -301,7 +301,7 @@ class Candidate:
 
 
 def candidates(step: Step, target: Target) -> Iterator[Candidate]:
-    """The rules for a target; none where it holds only a part of a hunk, or where what it becomes is no part of the tree."""
+    """The rules for a target; none if it holds only a part of a hunk, or if its text after is no part of the tree."""
     held = step.held(target.span)
     place = step.place_after(target.span, held) if held else (0, 0)
     if not held or not is_part(step.after.root, place):
@@ -312,7 +312,7 @@ def candidates(step: Step, target: Target) -> Iterator[Candidate]:
         template = Template(generality, copied, step.before.text + step.after.text)
         pattern = template.pattern(step.before, target.first)
         fix = template.rewrite(step.after, place)
-        # A variable without a part in the rewrite would match more than what is copied.
+        # A variable without a part in the rewrite would match more than the copied text.
         if (pattern, fix) not in seen and all(name in fix for name in template.names):
             seen.add((pattern, fix))
             yield from _placed(step, {"pattern": pattern}, fix, pattern, target)
@@ -342,7 +342,7 @@ def _placed(step: Step, matcher: Rule, fix: str, written: str, target: Target) -
 
 
 def _expansions(step: Step, target: Target) -> Iterator[tuple[Rule, str]]:
-    """Rules for the last of a run, each with what it repeats of the text: an outline, a pattern, or the text itself."""
+    """Rules for the last of a run, each with the text that it repeats: an outline, a pattern, or the text itself."""
     following = target.first.next()
     is_next = following is not None and span(following) == span(target.last)
     stop = {} if is_next else {"stopBy": "end"}
@@ -392,20 +392,20 @@ class Trial:
     step: Step
     candidate: Candidate
     end: Span
-    """Of a run: where the only match and where the run ends."""
+    """Of a run: the ends of its only match and of the run."""
     covered: frozenset[int]
     """Hunks that the matches hold; at least one."""
 
     @classmethod
     def of(cls, step: Step, candidate: Candidate) -> Self | None:
-        """None where ast-grep refuses the rule, or where a match holds only a part of a hunk, or none holds any."""
+        """None if ast-grep refuses the rule, if a match holds only a part of a hunk, or if no match holds any."""
         places, end = _matches(step, candidate)
         held = [step.held(place) for place in places]
         covered = frozenset().union(*(found for found in held if found))
         return cls(step, candidate, end, covered) if covered and None not in held else None
 
     def text(self, program: Program) -> str | None:
-        """The text with the covered hunks; None where the rule makes another text."""
+        """The text with the covered hunks; None if the rule makes another text."""
         try:
             found = self._edited(program)
         except (ActionFault, RuleFault):
@@ -425,7 +425,7 @@ class Trial:
 
 
 def _matches(step: Step, candidate: Candidate) -> tuple[list[Span], Span]:
-    """The places that a rule replaces. Of a run only a single match is tried; where it and the run end is the second."""
+    """The places that a rule replaces, and of a run the ends of its match and of the run. Of a run only a single match is tried."""
     found = find_all(step.before.root, candidate.matcher)
     if candidate.expansion is None:
         return [span(node) for node in found], (0, 0)
@@ -445,7 +445,7 @@ def _action(rule: Rule, language: str) -> Action:
 @dataclass(frozen=True)
 class Search:
     characters: int
-    """Most of what a rule matches and of its rewrite."""
+    """Most characters of a rule's matchers and rewrite."""
     share: float
     """Most of the text before that the rules' matchers may repeat."""
     program: Program

@@ -44,7 +44,7 @@ def parse(text: str, language: str) -> SgNode:
 
 
 def find_all(root: SgNode, rule: Rule) -> list[SgNode]:
-    """What a rule matches, outer nodes first; nothing where ast-grep refuses the rule."""
+    """The matches of a rule, outer nodes first; none if ast-grep refuses the rule."""
     config: Any = {"rule": rule}
     try:
         return root.find_all(config)
@@ -78,12 +78,12 @@ def descendants(root: SgNode) -> Iterator[SgNode]:
 
 
 def is_row(node: SgNode) -> bool:
-    """Whether a node is only what holds statements, members, arguments or parameters."""
+    """Whether a node only groups statements, members, arguments or parameters."""
     return bool(_ROW.search(node.kind()))
 
 
 def is_sequence(node: SgNode) -> bool:
-    """Whether `$$$` can stand for what a node holds: a row, or the items of a value."""
+    """Whether `$$$` can stand for a node's content: a row, or the items of a value."""
     return is_row(node) or bool(_COLLECTION.search(node.kind()))
 
 
@@ -129,7 +129,7 @@ class Text:
     root: SgNode
     keys: Sequence[tuple[Span, Key]]
     pairs: Sequence[tuple[Span, tuple[Key, Key]]]
-    """Siblings of which one follows the other."""
+    """Siblings that follow each other."""
 
     @classmethod
     def of(cls, text: str, root: SgNode) -> "Text":
@@ -166,7 +166,7 @@ def plain(text: str, place: Span) -> str:
 
 
 ALIKE = 45.0
-"""RapidFuzz's ratio from which on two nodes of one kind count as the same node, edited."""
+"""Least RapidFuzz ratio of two nodes of one kind that count as the same node, edited."""
 MOST_PAIRS = 900
 """Pairs of children compared in one stretch; a longer stretch is one hunk."""
 COMPARED = 2000
@@ -194,7 +194,7 @@ class Hunk:
 
 
 def hunks_of(before: str, after: str, roots: Pair) -> list[Hunk]:
-    """In order, without overlap; none where the texts are equal."""
+    """In order, without overlap; none if the texts are equal."""
     found: list[Hunk] = []
     ahead = [(roots, (0, len(before)), (0, len(after)))]
     while ahead:
@@ -240,7 +240,7 @@ def _aligned(old: Sequence[SgNode], new: Sequence[SgNode]) -> Iterator[tuple[SgN
 
 
 def _paired(old: Sequence[SgNode], new: Sequence[SgNode]) -> list[Pair]:
-    """Nodes between equal ones, in order: all of them where their kinds agree, else the pairs that are alike most."""
+    """Nodes between equal ones, in order: all of them if their kinds agree, else the pairs that are alike most."""
     if [node.kind() for node in old] == [node.kind() for node in new]:
         return list(zip(old, new, strict=True))
     if len(old) * len(new) > MOST_PAIRS:
@@ -278,7 +278,7 @@ class Step:
         return cls(language, Text.of(before, root), after, hunks, [hunk.places(before) for hunk in hunks])
 
     def held(self, place: Span) -> frozenset[int] | None:
-        """The numbers of the hunks that a stretch holds or touches; None where it holds only a part of one."""
+        """The numbers of the hunks that a stretch holds or touches; None if it holds only a part of one."""
         found = set()
         for number, hunk in enumerate(self.hunks):
             if any(place[0] <= start and end <= place[1] for start, end in self.places[number]):

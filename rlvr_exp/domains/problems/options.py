@@ -55,7 +55,7 @@ class Problems(SplitData):
     prompt: ProblemPrompt = field(default_factory=ProblemPrompt)
     """How a problem is worded, and what a prompt shows besides."""
     held_out: str = ""
-    """Problems to measure on in place of those at `path`: a folder or file, which is all `test`, or embedded: the embedded
+    """Problems to measure on in place of those at `path`: a folder or file, all `test`, or embedded: the embedded
     corpus's `test`. What no file places at `path` is then all `train`, so that a single problem can be trained on."""
 
     def problems(self) -> list[InputProblem]:
@@ -94,10 +94,10 @@ REASONING = "rlvr_exp.domains.problems.reasoning.Reasoning"
 
 
 class InStages:
-    """What environments share in which problems are worked out in stages of reasoning."""
+    """The common part of environments that work problems out in stages of reasoning."""
 
     again = "infer.samples=N"
-    """A remedy for who wants several tries."""
+    """A remedy for users who want several tries."""
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
         if not hasattr(config.data, "reasoning"):
@@ -136,8 +136,8 @@ ADVERSARIAL = "rlvr_exp.domains.problems.adversarial.Adversarial"
 @configures(ADVERSARIAL)
 @dataclass
 class Adversarial(InStages):
-    """A solver works a problem out in stages, a tester criticises its outputs and writes tests of its code; each is paid by what the
-    other does. Two roles."""
+    """A solver works a problem out in stages, a tester criticises its outputs and writes tests of its code; each is paid by
+    the work of the other. Two roles."""
 
     again = "environment.attempts=N"
 
@@ -213,7 +213,7 @@ class Schedule:
     outputs: str = option("all", choices=("stage", "onward", "all"))
     """Outputs that a solver learns from at a stage of reasoning: those of this stage, also those that follow from them, or all."""
     chains: int = option(4, low=0)
-    """Chains of a problem in steps in which the solver is frozen, at least two: programs for a tester's tests to run on. 0:
+    """Chains of a problem in steps with a frozen solver, at least two: programs for a tester's tests to run on. 0:
     algorithm.group_size."""
     prefix: str = option("own", choices=("shared", "own"))
     """Earlier outputs before those of a stage. shared: sampled once per problem, so that only the outputs of the stage differ;

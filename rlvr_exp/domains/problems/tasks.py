@@ -54,7 +54,7 @@ from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots
 from rlvr_exp.tasks.sources import embedded_content, embedded_sizes
 
 TESTS = "tests"
-"""The stage at which tests are asked for."""
+"""The stage of tests."""
 FITS, MISSES = "ok", "wrong: "
 LAST_CODE, LAST_TESTS = "last code", "last tests"
 """Headings of an earlier answer in a prompt that lists its faults."""
@@ -81,7 +81,7 @@ class StageInputs:
 
 @dataclass
 class Problems(WritesTests, options.Problems):
-    """Problems, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
+    """Problems, from `path` or embedded if it is empty; without a `limit` in the order of the files."""
 
     name = "problems"
     makes_folds = True
@@ -134,7 +134,7 @@ class Problems(WritesTests, options.Problems):
         return f"{row.where}, {key}" if row.where else key
 
     def contents(self, task: Task) -> Sequence[str]:
-        """The text, and the solution but for embedded tasks, of which no two have one text or one solution."""
+        """The text, and the solution but for embedded tasks: no two of these have one text or one solution."""
         return [text_key(task.inputs.row.text)] if self._as_shipped else keys_of(task.inputs.row)
 
     @property
@@ -298,7 +298,7 @@ class Problems(WritesTests, options.Problems):
         found = self.in_folds({name: list(map(self.task, self._limited(name, rows))) for name, rows in placed.items()})
 
         def in_split(task: Task, name: str) -> Task:
-            """With the split in its row, which a fold has changed: no task is critiqued by a row of another split."""
+            """With the split, which a fold may change, in its row: no task is critiqued by a row of another split."""
             row = task.inputs.row
             return (
                 task if row.split == name else replace(task, inputs=replace(task.inputs, row=replace(row, split=name)))

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr_exp.sandbox.containers import Container, ContainerLimits, Image, run_words
-from rlvr_exp.sandbox.tools import Lost
+from rlvr_exp.sandbox.tools import Container, ContainerLimits, Image, Lost, run_words
 
 LIMITS = ContainerLimits(memory_mb=512, cpu_s=7)
 
