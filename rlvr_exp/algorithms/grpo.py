@@ -33,7 +33,7 @@ punishment, eq. 13; the paper's cache is 4096 of 20480 tokens), so that a right 
 wrong one. No KL term. A batch of rollouts serves 16 updates.
 
 Differences from the paper:
-- Eq. 11 counts correct answers; here a group is alike when its rewards are, by max - min <= `zero_variance_eps`.
+- Eq. 11 counts correct answers; here a group is alike when its rewards are, by max - min <= 1e-6.
 - Sampling for a batch ends after `resample_budget` times its groups; the paper continues until it is full. Surplus
   useful groups wait for the next step; their ratio is to the policy that sampled them.
 - Tokens are averaged over one prompt's answers and then over prompts, as eq. 8 is printed; the authors' code averages
@@ -90,7 +90,7 @@ class GroupAlgorithm(Algorithm, options.GroupMethod):
         """(N, T) mask of the tokens that count, (N,) group of each sample -> (N, T) weights of the per-token loss."""
 
     def group_filter(self) -> GroupFilter:
-        return GroupFilter(self.zero_variance, self.zero_variance_eps)
+        return GroupFilter(self.zero_variance, options.EQUAL_REWARDS)
 
     def shaped_group(
         self, rewards: Sequence[float | None], completions: Sequence[Completion]
@@ -127,10 +127,10 @@ class RatioAlgorithm(GroupAlgorithm, options.RatioMethod):
         return BatchPlan(self.prompts_per_step, self.group_size, self.max_steps, self.iterations, self.rollout_steps)
 
     def group_filter(self) -> GroupFilter:
-        return GroupFilter(self.zero_variance, self.zero_variance_eps, self.resample_budget)
+        return GroupFilter(self.zero_variance, options.EQUAL_REWARDS, self.resample_budget)
 
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        return group_advantages(rewards, "group", self.zero_variance_eps)
+        return group_advantages(rewards, "group", options.EQUAL_REWARDS)
 
     def clipping(self) -> Mapping[str, Any]:
         """The method's own fields of GRPOConfig: the level of the ratio, its range, the form of the loss."""
@@ -155,7 +155,7 @@ class RatioAlgorithm(GroupAlgorithm, options.RatioMethod):
 
 class GRPO(RatioAlgorithm, options.GRPO):
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        return group_advantages(rewards, self.advantage_scale, self.zero_variance_eps)
+        return group_advantages(rewards, self.advantage_scale, options.EQUAL_REWARDS)
 
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         return token_weights(mask, self.loss, self.max_completion_tokens, groups)
@@ -163,7 +163,7 @@ class GRPO(RatioAlgorithm, options.GRPO):
 
 class DrGRPO(RatioAlgorithm, options.DrGRPO):
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        return group_advantages(rewards, "none", self.zero_variance_eps)
+        return group_advantages(rewards, "none", options.EQUAL_REWARDS)
 
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         return token_weights(mask, "dr_grpo", self.max_completion_tokens)

@@ -33,7 +33,7 @@ class RLOO(GroupAlgorithm, options.RLOO):
         return self.kl_coef > 0 or self.baseline != "group"
 
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        return reinforce_advantages(rewards, self.baseline, self.zero_variance_eps)
+        return reinforce_advantages(rewards, self.baseline, options.EQUAL_REWARDS)
 
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         return token_weights(mask, "sequence", self.max_completion_tokens)

@@ -7,7 +7,7 @@ over which noise and signal are equally large (the simple noise scale of McCandl
 eq. 2.9, in batches).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -68,7 +68,16 @@ class GradientVariance(options.GradientVariance):
         for batch in range(self.batches):
             progress("batches", batch, self.batches)
             groups += bench.collector.collect(batch).groups.values()
-        products = {baseline: of @ of.T for baseline, of in self._gradients(bench, groups).items()}
+        # (batches, weights that are trained) of each baseline, on the CPU.
+        gradients: dict[str, torch.Tensor] = {}
+        with TemporaryDirectory() as scratch:
+            trainer = bench.trainer(Path(scratch), bench.optimizer())
+            Learner("policy", trainer, {}).begin()
+            for baseline in self.baselines:
+                node = replace(bench.options, baseline=baseline)
+                algorithm = build(node, max_completion_tokens=bench.algorithm.max_completion_tokens)
+                gradients[baseline] = torch.stack([_gradient(trainer, algorithm, one) for one in groups])
+        products = {baseline: of @ of.T for baseline, of in gradients.items()}
         spread = {baseline: gradient_noise(of) for baseline, of in products.items()}
         if min(one.variance for one in spread.values()) <= 0:
             what = "all rewards of a batch are equal"
@@ -81,22 +90,16 @@ class GradientVariance(options.GradientVariance):
             for key, value in {**one._asdict(), "noise_scale": one.scale}.items()
             if value is not None
         }
-        size = f"{self.batches} batches of {bench.options.prompts_per_step} groups of {bench.options.group_size}"
-        return _table(size, spread, ratios), metrics | {f"ratio/{name}": one._asdict() for name, one in ratios.items()}
-
-    def _gradients(self, bench: Bench, groups: Sequence[Groups]) -> dict[str, torch.Tensor]:
-        """(batches, weights that are trained) of each baseline, on the CPU."""
-        tokens = bench.algorithm.max_completion_tokens
-        nodes = {baseline: replace(bench.options, baseline=baseline) for baseline in self.baselines}
-        with TemporaryDirectory() as scratch:
-            trainer = bench.trainer(Path(scratch), bench.optimizer())
-            Learner("policy", trainer, {}).begin()
-            return {
-                baseline: torch.stack(
-                    [_gradient(trainer, build(node, max_completion_tokens=tokens), one) for one in groups]
-                )
-                for baseline, node in nodes.items()
-            }
+        lines = [
+            f"gradients of {self.batches} batches of {bench.options.prompts_per_step} groups of "
+            f"{bench.options.group_size}, weights fixed",
+            f"{'baseline':<10}{'variance':>12}{'signal':>12}{'noise scale':>13}{'variance against the first [95%]':>36}",
+        ]
+        for name, one in spread.items():
+            against = "{:.2f} [{:.2f}, {:.2f}]".format(*ratios[name]) if name in ratios else ""
+            noise = "unknown" if one.scale is None else f"{one.scale:.3g}"
+            lines.append(f"{name:<10}{one.variance:>12.3g}{one.signal:>12.3g}{noise:>13}{against:>36}")
+        return "\n".join(lines), metrics | {f"ratio/{name}": one._asdict() for name, one in ratios.items()}
 
 
 def _gradient(trainer: PolicyTrainer, algorithm: Algorithm, groups: Groups) -> torch.Tensor:
@@ -107,15 +110,3 @@ def _gradient(trainer: PolicyTrainer, algorithm: Algorithm, groups: Groups) -> t
     return torch.cat(
         [(torch.zeros_like(one) if one.grad is None else one.grad).float().flatten().cpu() for one in weights]
     )
-
-
-def _table(size: str, spread: Mapping[str, GradientNoise], ratios: Mapping[str, Estimate]) -> str:
-    lines = [
-        f"gradients of {size}, weights fixed",
-        f"{'baseline':<10}{'variance':>12}{'signal':>12}{'noise scale':>13}{'variance against the first [95%]':>36}",
-    ]
-    for name, one in spread.items():
-        against = "{:.2f} [{:.2f}, {:.2f}]".format(*ratios[name]) if name in ratios else ""
-        noise = "unknown" if one.scale is None else f"{one.scale:.3g}"
-        lines.append(f"{name:<10}{one.variance:>12.3g}{one.signal:>12.3g}{noise:>13}{against:>36}")
-    return "\n".join(lines)

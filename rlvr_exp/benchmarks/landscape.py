@@ -10,6 +10,7 @@ computed in 32 bits, and in attention's plain form, the one that can be differen
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from statistics import fmean
 from typing import Any
 
@@ -283,8 +284,22 @@ class Landscape(options.Landscape):
         directions = {name: filter_normalised(here, seed, name) for name in DIRECTIONS}
         found: dict[str, Any] = {"tasks": loss.tasks, "weights": flat(here).numel(), "losses": loss(here).tolist()}
         found["loss"] = fmean(found["losses"])
-        found |= self._line(loss, here, there, progress) if there is not None else {}
-        found["slices"] = {name: self._slice(loss, here, one, name, progress) for name, one in directions.items()}
+        if there is not None:
+            # Losses of all tasks at each point, so that several lines separate the spread of tasks from that of seeds.
+            at, losses = places(self.points, 0.0, 1.0), []
+            for place, t in enumerate(at):
+                progress("line", place, len(at))
+                losses.append(loss(moved(here, [(t, there)])).tolist())
+            found["line"] = {"at": at, "losses": losses}
+            found["barrier"], found["barrier_at"] = barrier(at, [*map(fmean, losses)])
+            found["distance"] = float(flat(there).norm() / flat(here).norm())
+        found["slices"] = {}
+        for name, one in directions.items():
+            at, means = places(self.points, -self.radius, self.radius), []
+            for place, size in enumerate(at):
+                progress(f"{name} slice", place, len(at))
+                means.append(float(loss(moved(here, [(size, one)])).mean()))
+            found["slices"][name] = {"at": at, "loss": means}
         if self.grid:
             first, second = directions.values()
             at, along = places(self.grid, -self.radius, self.radius), places(self.grid, *BEYOND)
@@ -294,35 +309,15 @@ class Landscape(options.Landscape):
                 found["plane"]["loss"] = _plane(loss, here, (along, there), (at, first), "plane", progress)
         progress("gradients", 0, 1)
         found["gradients"] = gradient_statistics(loss.gradients(here))
-        return found | {"eigenvalues": self._eigenvalues(loss, here, seed, progress)}
-
-    def _line(self, loss: GoldLoss, here: Weights, there: Weights, progress: Progress) -> dict[str, Any]:
-        """Losses of all tasks at each point, so that several lines separate the spread of tasks from that of seeds."""
-        at, losses = places(self.points, 0.0, 1.0), []
-        for place, t in enumerate(at):
-            progress("line", place, len(at))
-            losses.append(loss(moved(here, [(t, there)])).tolist())
-        height, where = barrier(at, [*map(fmean, losses)])
-        distance = float(flat(there).norm() / flat(here).norm())
-        return {"line": {"at": at, "losses": losses}, "barrier": height, "barrier_at": where, "distance": distance}
-
-    def _slice(self, loss: GoldLoss, here: Weights, along: Weights, name: str, progress: Progress) -> dict[str, Any]:
-        at, losses = places(self.points, -self.radius, self.radius), []
-        for place, size in enumerate(at):
-            progress(f"{name} slice", place, len(at))
-            losses.append(float(loss(moved(here, [(size, along)])).mean()))
-        return {"at": at, "loss": losses}
-
-    def _eigenvalues(self, loss: GoldLoss, here: Weights, seed: int, progress: Progress) -> list[float]:
-        product, done = loss.hessian_product(here), 0
+        product, done = loss.hessian_product(here), count()
 
         def counted(vector: torch.Tensor) -> torch.Tensor:
-            nonlocal done
-            progress("products with the Hessian", done, done + 1)
-            done += 1
+            number = next(done)
+            progress("products with the Hessian", number, number + 1)
             return product(vector)
 
-        return largest_eigenvalues(counted, flat(here), self.eigenvalues, seed) if self.eigenvalues else []
+        values = largest_eigenvalues(counted, flat(here), self.eigenvalues, seed) if self.eigenvalues else []
+        return found | {"eigenvalues": values}
 
 
 def _plane(
@@ -397,6 +392,10 @@ def table(found: Mapping[str, Any]) -> str:
 
 def drawings(found: Mapping[str, Any]) -> dict[str, Drawing]:
     """By the name of their file."""
+
+    def points(at: Sequence[float], losses: Sequence[float]) -> list[tuple[float, Estimate]]:
+        return [(x, Estimate(y, y, y)) for x, y in zip(at, losses, strict=True)]
+
     slices = [Curve(f"{name} direction", points(one["at"], one["loss"])) for name, one in found["slices"].items()]
     drawn = {"slices": curves("Random directions", slices, OFFSET, LOSS)}
     if "line" in found:
@@ -410,7 +409,3 @@ def drawings(found: Mapping[str, Any]) -> dict[str, Drawing]:
         plane, title, aside = found["plane"], f"{LOSS}, through both policies", f"{OFFSET} at random"
         drawn["plane"] = heat_map(title, plane["along"], plane["at"], plane["loss"], "share of the way", aside)
     return drawn
-
-
-def points(at: list[float], losses: list[float]) -> list[tuple[float, Estimate]]:
-    return [(x, Estimate(y, y, y)) for x, y in zip(at, losses, strict=True)]

@@ -186,25 +186,21 @@ def roll_out(model: nn.Module, workload: Workload) -> None:
 
 @contextmanager
 def measuring(device: str) -> Iterator[Measure]:
-    if torch.device(device).type == "cuda":
-        yield _on_cuda
-        return
-    with Peak() as counted:
+    counted = nullcontext(Peak()) if torch.device(device).type == "cuda" else Peak()
+    with counted as peak:
 
         def run(work: Callable[[], object]) -> float:
-            counted.restart()
+            if torch.device(device).type == "cuda":
+                torch.cuda.empty_cache()
+                torch.cuda.reset_peak_memory_stats()
+                work()
+                torch.cuda.synchronize()
+                return float(torch.cuda.max_memory_allocated())
+            peak.restart()
             work()
-            return float(counted.highest)
+            return float(peak.highest)
 
         yield run
-
-
-def _on_cuda(work: Callable[[], object]) -> float:
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    work()
-    torch.cuda.synchronize()
-    return float(torch.cuda.max_memory_allocated())
 
 
 def required_workload(config: Config) -> Workload:

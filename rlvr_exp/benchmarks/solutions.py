@@ -5,9 +5,8 @@ The programs differ by a constant and are spread over tasks until each task is f
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import islice
-from pathlib import Path
 
 from rlvr_exp.config.schema import Config
 from rlvr_exp.records.context import RunContext
@@ -25,20 +24,36 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, float]]
     """Rates a second, and the size of the file."""
     rows = config.benchmark.rows
     path = context.directory / "solutions.sqlite"
+    draw, best = random.Random(0), ("correct", "pairs_right", "size")
     with SolutionStore(path, Keeping(PER_TASK)) as store:
         stream = synthetic_solutions(rows)
         first = list(islice(stream, min(rows, LOOKUPS)))
-        rates = {"insert": _timed(rows, lambda: _fill(store, first, stream, rows, context))}
-        keys, tasks = [one.key for one in first], [f"task {number}" for number in range(-(-rows // PER_TASK))]
-        rates |= _reading(store, keys, tasks)
-        rates["insert, duplicates"] = _timed(len(first), lambda: store.add_many(_duplicates(first)))
-        rates["insert, full tasks"] = _timed(
-            BATCH, lambda: store.add_many(synthetic_solutions(BATCH, "later", len(tasks)))
-        )
-        rates["insert, a commit each"] = _timed(
-            SINGLE, lambda: [store.add(one) for one in synthetic_solutions(SINGLE, "single", 1)]
-        )
-        counts = {"rows": float(store.count()), "mb": _size(path) / 2**20}
+
+        def fill() -> None:
+            for solutions in (first, stream):
+                for added in store.add_all(solutions):
+                    context.progress(kind="phase", name="insert", done=min(rows, added.new), total=rows)
+
+        rates = {"insert": _timed(rows, fill)}
+        tasks = [f"task {number}" for number in range(-(-rows // PER_TASK))]
+        keys = [draw.choice(first).key for _ in range(LOOKUPS)]
+        some = [Query(task=draw.choice(tasks), quality=best) for _ in range(LOOKUPS // 4)]
+        of_family = Query(family="family 7", correct=True, quality=("size",), limit=10)
+        of_all = Query(quality=best, limit=10)
+        # New objects, whose hashes are computed as by another process that found the same.
+        again = [Solution(one.task, one.program, one.verdict, one.outputs) for one in first]
+        works: dict[str, tuple[int, Callable[[], object]]] = {
+            "look-up by key": (len(keys), lambda: [store.get(key) for key in keys]),
+            "a task's solutions, ranked": (len(some), lambda: [store.find(one) for one in some]),
+            "best 10 of a family": (10, lambda: [store.find(of_family) for _ in range(10)]),
+            "best 10 of all": (3, lambda: [store.find(of_all) for _ in range(3)]),
+            "insert, duplicates": (len(again), lambda: store.add_many(again)),
+            "insert, full tasks": (BATCH, lambda: store.add_many(synthetic_solutions(BATCH, "later", len(tasks)))),
+            "insert, a commit each": (SINGLE, lambda: [*map(store.add, synthetic_solutions(SINGLE, "single", 1))]),
+        }
+        rates |= {name: _timed(count, work) for name, (count, work) in works.items()}
+        size = sum(one.stat().st_size for one in path.parent.glob(f"{path.name}*"))
+        counts = {"rows": float(store.count()), "mb": size / 2**20}
     lines = [f"| {name} | {rate:,.0f} |" for name, rate in rates.items()]
     head = f"{rows:,} solutions of {len(tasks):,} tasks, a commit each {BATCH:,}, {counts['mb']:.0f} MB"
     return "\n".join([head, "", "| | a second |", "| --- | --- |", *lines]), {**rates, **counts}
@@ -59,42 +74,7 @@ def synthetic_solutions(count: int, run: str = "first", tasks: int = 0) -> Itera
         yield Solution(f"task {place}", program, verdict, outputs, f"family {place % 20}", place / tasks, run=run)
 
 
-def _duplicates(solutions: Sequence[Solution]) -> list[Solution]:
-    """New objects, whose hashes are computed as those of a process that found the same."""
-    return [Solution(one.task, one.program, one.verdict, one.outputs) for one in solutions]
-
-
-def _fill(
-    store: SolutionStore, first: list[Solution], rest: Iterator[Solution], total: int, context: RunContext
-) -> None:
-    for solutions in (first, rest):
-        for added in store.add_all(solutions):
-            context.progress(kind="phase", name="insert", done=min(total, added.new), total=total)
-
-
-def _reading(store: SolutionStore, keys: Sequence[str], tasks: Sequence[str]) -> dict[str, float]:
-    drawn = random.Random(0)
-    some = [drawn.choice(keys) for _ in range(LOOKUPS)]
-    of = [drawn.choice(tasks) for _ in range(LOOKUPS // 4)]
-    best, filtered = (
-        ("correct", "pairs_right", "size"),
-        Query(family="family 7", correct=True, quality=("size",), limit=10),
-    )
-    return {
-        "look-up by key": _timed(len(some), lambda: [store.get(key) for key in some]),
-        "a task's solutions, ranked": _timed(
-            len(of), lambda: [store.find(Query(task=one, quality=best)) for one in of]
-        ),
-        "best 10 of a family": _timed(10, lambda: [store.find(filtered) for _ in range(10)]),
-        "best 10 of all": _timed(3, lambda: [store.find(Query(quality=best, limit=10)) for _ in range(3)]),
-    }
-
-
 def _timed(count: int, work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return count / (time.perf_counter() - start)
-
-
-def _size(path: Path) -> int:
-    return sum(one.stat().st_size for one in path.parent.glob(f"{path.name}*"))

@@ -36,9 +36,9 @@ class Domain:
     """RowReader (rlvr_exp.tasks.base) of rows of `infer.input`; empty: rows of its tasks are of one of the formats of verifiers."""
     picture: str = ""
     """Function of a prompt and the run's `data` node that draws the prompt as HTML in the report, '' for what it cannot draw."""
-    engines: Mapping[str, str] = field(default_factory=dict)
-    """Makers of engines of +stage=infer by the path of an environment's class, for environments of several roles: functions of the
-    configuration, the policies, the verifier, the tasks' domain and the sampling engine."""
+    inference: Mapping[str, str] = field(default_factory=dict)
+    """Paths of environments that +stage=infer uses in place of others, by the path of these. Their schemas check the options of
+    inference."""
     checks: tuple[str, ...] = ()
     """Functions of the configuration and the tasks' domain that yield problems of a run once its data are read."""
     causes: tuple[str, ...] = ()

@@ -7,11 +7,13 @@ learning, logging, checkpoints, evaluation, inference. rlvr_exp/docs/environment
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from rlvr_exp.episodes.episode import POLICY, Draws, Episode, Request
-from rlvr_exp.episodes.types import Completion, RewardBreakdown
+from rlvr_exp.episodes.episode import POLICY, Draws, Episode, Request, Turn
+from rlvr_exp.episodes.types import Completion, RewardBreakdown, rank
 from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
 
 Run = Generator[Sequence[Request], list[Any], None]
 """Yields requests that can be answered together, and receives their answers in the same order."""
@@ -78,6 +80,39 @@ class Environment(ABC):
 
     def outcome(self, episode: Episode) -> Mapping[str, Any] | None:
         """Fields that an evaluation's file logs of an episode besides its result; None: none."""
+        return None
+
+    def answers(self, episode: Episode) -> list[tuple[int, Turn]]:
+        """Turns that inference reports, each with the number of its attempt, counted from 1: by default those of the best branch.
+        None if the first prompt is too long."""
+        turns, found = episode.turns, list[tuple[int, Turn]]()
+        ends = [
+            at
+            for at, turn in enumerate(turns)
+            if not episode.children(at) and turn.completion.verdict.bucket != PROMPT_TOO_LONG
+        ]
+        at = max(ends, key=lambda end: rank(turns[end].completion), default=None)
+        while at is not None:
+            found.insert(0, (episode.depth(at) + 1, turns[at]))
+            at = turns[at].parent
+        return found
+
+    def pick(self, answers: Sequence[tuple[int, Turn]]) -> tuple[int, Turn]:
+        """The answer of a task among its `answers`: by default the last."""
+        return answers[-1]
+
+    def solution(self, found: Any, episode: Episode, judged: bool) -> Any:
+        """The result of a task (rlvr_exp.inference.solution) as inference reports it: by default with the text that a candidate has
+        made, if verdicts keep it.
+
+        Args:
+            judged: verdicts are a verifier's.
+        """
+        made = found.completion.verdict.outputs if self.keeps_outputs else None
+        return replace(found, edited=made[0]) if made else found
+
+    def read(self, row: Mapping[str, Any], judged: bool) -> Task | None:
+        """The task of a row; None: rows have a format of their own."""
         return None
 
     def remember(self, episodes: Sequence[Episode]) -> None:

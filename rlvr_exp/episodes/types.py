@@ -98,6 +98,11 @@ def unsampled(task: Task, sample: int, verdict: Verdict) -> Completion:
     return Completion(task, sample, TokenCount(0, False), "", Candidate(None, verdict.log), verdict)
 
 
+def rank(completion: Completion) -> tuple[int, float]:
+    """Orders completions: one that passed, then the others by score, then one without a verdict."""
+    return {"passed": 2, "no_verdict": 0}.get(completion.verdict.outcome, 1), completion.verdict.score
+
+
 @dataclass(frozen=True)
 class RewardBreakdown:
     """The reward of a completion, or what an environment credits a turn with; everything None or empty where there is no

@@ -1,11 +1,11 @@
-"""Solves tasks: samples, verifies, retries with the verifier's feedback, and keeps the best completion.
+"""Solves tasks: one engine for every environment, which samples, verifies, and reports an answer for each task.
 
 Every draw takes its number from (seed, task id, attempt, sample, position), so that a task's answer does not depend on
 the other tasks of its batch. Owns no verifier and writes no file.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -23,13 +23,13 @@ from rlvr_exp.config.needs import formatter_missing, weights_missing
 from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.environment import Environment
-from rlvr_exp.episodes.environments.retry import Retry, rank, too_long
-from rlvr_exp.episodes.episode import POLICY, Draws, Episode
+from rlvr_exp.episodes.environments.retry import Retry
+from rlvr_exp.episodes.episode import POLICY, Draws, Episode, Turn
 from rlvr_exp.episodes.types import TokenCount, TokenSample, unsampled
 from rlvr_exp.evaluation.vote import Polls, Voted
-from rlvr_exp.inference.solution import Attempt, Solution, Summary, readable
+from rlvr_exp.inference.solution import Attempt, Solution
 from rlvr_exp.launch.inference_inputs import InferenceTask, check_vote, from_row, voting_domain
-from rlvr_exp.models.policy import Policy, load_policy
+from rlvr_exp.models.policy import Policy, acting, load_policy
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.engines.journaled import Journaled
 from rlvr_exp.rollouts.engines.local import LocalEngine
@@ -134,29 +134,36 @@ class NullVerifier(Direct):
 
 
 class Engine:
-    """A policy that solves tasks.
+    """One or several policies that solve tasks in an environment.
 
     Args:
+        policies: by role, or the policy that acts alone.
         options: how a task is searched; files and the choice of tasks are not used.
-        limits: `max_prompt_tokens` and `max_completion_tokens`, as a `model` node has them.
+        limits: `max_prompt_tokens` and `max_completion_tokens`, as a `model` node has them; by role if there are several.
         verifier: verifies completions, and belongs to the caller; None: they are parsed and not verified.
         domain: words and reads a `Task` given alone. Rows bring their own, unless they are of its kind.
         seed: of the draws.
-        engine: what samples; None: our own sampler.
+        engine: samples the completions; None: our own sampler.
+        environment: of the domain; None: one turn, and `options.max_attempts` of them with the verifier's feedback.
     """
 
     def __init__(
         self,
-        policy: Policy,
+        policies: Policy | Mapping[str, Policy],
         options: Infer,
-        limits: Model,
+        limits: Model | Mapping[str, Model],
         verifier: Verifier | None = None,
         domain: Domain | None = None,
         seed: int = 0,
         engine: SamplingEngine | None = None,
+        environment: Environment | None = None,
     ):
-        self.policy, self.options, self.seed = policy, options, seed
-        self._verifier, self._domain, self._limits = verifier or NullVerifier(), domain, limits
+        self.policies = dict(policies) if isinstance(policies, Mapping) else {POLICY: policies}
+        self.limits = dict(limits) if isinstance(limits, Mapping) else dict.fromkeys(self.policies, limits)
+        self.options, self.seed, self.environment = options, seed, environment
+        self._verifier, self._domain, self._sampler = verifier or NullVerifier(), domain, engine
+        if verifier is not None and environment is not None and environment.keeps_outputs:
+            self._verifier = KeepsOutputs(verifier, "environment", remember=False)
         self._judges = verifier is not None
         self._executor = executor_of(self._verifier, "infer.vote") if options.vote else None
         beams = LocalEngine(Beams(options.width)) if options.decoding == "beam" else None
@@ -165,8 +172,21 @@ class Engine:
         self._generate = partial(generate_and_verify, engine=engine)
         self._draws = Draws(seed, "infer", greedy=options.decoding == "greedy")
 
-    def solve(self, task: InferenceTask | Task | Fields) -> Solution:
-        """Solve one task: a row (see rlvr_exp.launch.inference_inputs), or a Task of the engine's domain.
+    @property
+    def policy(self) -> Policy:
+        """The policy that acts first."""
+        return next(iter(self.policies.values()))
+
+    def unverified(self) -> "Engine":
+        """The same engine without a verifier, with one sample for each task."""
+        options = replace(self.options, verify=False, samples=1)
+        return Engine(
+            self.policies, options, self.limits, None, self._domain, self.seed, self._sampler, self.environment
+        )
+
+    def solve(self, task: InferenceTask | Task | Fields) -> Any:
+        """Solve one task: a row (see rlvr_exp.launch.inference_inputs), or a Task of the engine's domain. Returns a `Solution`, or
+        the environment's own kind of it.
 
         Raises:
             InputError: the row is not a task, or a Task was given and no domain.
@@ -174,57 +194,59 @@ class Engine:
         """
         return next(self.solve_all([task]))
 
-    def solve_all(self, tasks: Iterable[InferenceTask | Task | Fields]) -> Iterator[Solution]:
+    def solve_all(self, tasks: Iterable[InferenceTask | Task | Fields]) -> Iterator[Any]:
         """Solve any number of tasks, in order; `options.batch_size` completions are drawn at once. See `solve`."""
         items = map(self.inference_task, tasks)
         while batch := list(islice(items, self.options.at_once)):
             yield from self._solved(batch)
 
-    def summary(self) -> Summary:
-        """Counts of its results, without any so far."""
-        return Summary()
-
-    def in_words(self, row: Mapping[str, Any]) -> str:
-        """A result's row for a person."""
-        return readable(row)
-
     def inference_task(self, task: InferenceTask | Task | Fields) -> InferenceTask:
         """A task with its domain. Raises InputError."""
-        item = self._with_domain(task)
+        if isinstance(task, Mapping):
+            item = self._from_row(task)
+        elif isinstance(task, InferenceTask):
+            item = task
+        elif self._domain is not None:
+            item = InferenceTask(task.id, task, self._domain)
+        else:
+            remedy = "load(..., domain=DOMAIN), the one that the task is from"
+            what = "a Task is worded by its domain, and none was given"
+            raise InputError(InputProblem("task", what, task.id, remedy=remedy))
         if self._executor is not None:
             check_vote([item])
         return item
 
-    def _with_domain(self, task: InferenceTask | Task | Fields) -> InferenceTask:
-        if isinstance(task, InferenceTask):
-            return task
-        if isinstance(task, Mapping):
-            try:
-                return from_row(task, self._domain)
-            except Fault as fault:
-                raise InputError(InputProblem("task", str(fault))) from fault
-        if self._domain is None:
-            remedy = "load(..., domain=DOMAIN), the one that the task is from"
-            what = "a Task is worded by its domain, and none was given"
-            raise InputError(InputProblem("task", what, task.id, remedy=remedy))
-        return InferenceTask(task.id, task, self._domain)
+    def _from_row(self, row: Fields) -> InferenceTask:
+        if self.environment is not None and (task := self.environment.read(row, self._judges)) is not None:
+            assert self._domain is not None, "the environment's"
+            return InferenceTask(task.id, task, self._domain)
+        try:
+            return from_row(row, self._domain)
+        except Fault as fault:
+            raise InputError(InputProblem("task", str(fault))) from fault
 
-    def _solved(self, items: Sequence[InferenceTask]) -> list[Solution]:
+    def _solved(self, items: Sequence[InferenceTask]) -> list[Any]:
         by_domain: dict[int, list[int]] = defaultdict(list)
         for place, item in enumerate(items):
             by_domain[id(item.domain)].append(place)
-        found: dict[int, Solution] = {}
+        found: dict[int, Any] = {}
         for places in by_domain.values():
-            runner = self._runner(items[places[0]].domain)
-            begun = [
-                runner.environment.reset(items[place].task, self._draws, range(self.options.samples))
-                for place in places
-            ]
+            domain = items[places[0]].domain
+            environment = self.environment or Retry(domain, best=True, attempts=self.options.max_attempts)
+            players = {role: self._player(role, environment.domain(role)) for role in self.policies}
+            runner = EpisodeRunner(environment, players, self._verifier, self._generate)
+            begun = [environment.reset(items[place].task, self._draws, range(self.options.samples)) for place in places]
             ended = runner.run(begun)
             voted = self._votes([items[place] for place in places], ended)
             for place, episode, vote in zip(places, ended, voted, strict=True):
-                found[place] = replace(self._solution(items[place], episode), voted=vote)
+                found[place] = replace(self._solution(items[place], environment, episode), voted=vote)
         return [found[place] for place in range(len(items))]
+
+    def _player(self, role: str, domain: Domain) -> Player:
+        policy, limits, options = self.policies[role], self.limits[role], self.options
+        longest = limits.max_completion_tokens
+        sampling = SamplingParams.of(options, policy, longest, options.batch_size, domain)
+        return Player(policy, sampling, min(limits.max_prompt_tokens, policy.max_tokens - longest))
 
     def _votes(self, items: Sequence[InferenceTask], episodes: Sequence[Episode]) -> Sequence[Voted | None]:
         """The votes of all completions; of tasks of one domain."""
@@ -235,105 +257,32 @@ class Engine:
             polls.add(item.task, [turn.completion for turn in episode.turns])
         return polls.close()
 
-    def _runner(self, domain: Domain) -> EpisodeRunner:
-        environment = Retry(domain, best=True, attempts=self.options.max_attempts)
-        return EpisodeRunner(environment, {POLICY: self._player(self.policy, domain)}, self._verifier, self._generate)
-
-    def _player(self, policy: Policy, domain: Domain, limits: Model | None = None) -> Player:
-        limits = limits or self._limits
-        longest, options = limits.max_completion_tokens, self.options
-        sampling = SamplingParams.of(options, policy, longest, options.batch_size, domain)
-        return Player(policy, sampling, min(limits.max_prompt_tokens, policy.max_tokens - longest))
-
-    def _attempts(self, episode: Episode) -> list[Attempt]:
-        return attempts_of(episode)
-
-    def _chosen(self, attempts: list[Attempt]) -> Attempt:
-        return max(attempts, key=lambda one: rank(one.completion))
-
-    def _logprob(self, attempt: Attempt) -> float | None:
-        if isinstance(attempt.completion.sampled, TokenCount):  # An endpoint's.
-            given = attempt.completion.sampled.logprobs
-            return None if given is None else sum(given)
-        return logprob(self.policy.model, attempt.prompt, attempt.completion.sampled.ids)
-
-    def _solution(self, item: InferenceTask, episode: Episode) -> Solution:
-        attempts = self._attempts(episode)
-        if not attempts:
-            return Solution(item.id, unsampled(item.task, 0, TOO_LONG), attempt=0, attempts=0, verified=True)
-        best = self._chosen(attempts)
-        found = best.completion
-        return Solution(
+    def _solution(self, item: InferenceTask, environment: Environment, episode: Episode) -> Any:
+        answers = environment.answers(episode)
+        if not answers:
+            found = Solution(item.id, unsampled(item.task, 0, TOO_LONG), attempt=0, attempts=0, verified=True)
+            return environment.solution(found, episode, self._judges)
+        attempt, turn = best = environment.pick(answers)
+        one = turn.completion
+        found = Solution(
             id=item.id,
-            completion=found,
-            attempt=best.attempt,
-            attempts=max(one.attempt for one in attempts),
-            verified=self._judges or found.verdict.outcome != "no_verdict",
-            fault=fault_of(item.task.problem, found.candidate),
-            logprob=self._logprob(best),
-            earlier=tuple(one for one in attempts if one is not best),
-            formatted=laid_out(item.task.problem, found.candidate) if self.options.format else None,
+            completion=one,
+            attempt=attempt,
+            attempts=max(number for number, _ in answers),
+            verified=self._judges or one.verdict.outcome != "no_verdict",
+            fault=fault_of(item.task.problem, one.candidate),
+            logprob=self._logprob(turn),
+            earlier=tuple(Attempt(number, other.completion) for number, other in answers if (number, other) != best),
+            formatted=laid_out(item.task.problem, one.candidate) if self.options.format else None,
         )
+        return environment.solution(found, episode, self._judges)
 
-
-class EpisodeEngine(Engine):
-    """An `Engine` that plays episodes of an environment. The answer is the end of the best branch, which one of `options.samples`
-    began; `attempt` counts the turns of the branch.
-
-    Args:
-        environment: makes the environment for the domain of a task.
-    """
-
-    def __init__(
-        self,
-        environment: Callable[[Domain], Environment],
-        policy: Policy,
-        options: Infer,
-        limits: Model,
-        verifier: Verifier | None = None,
-        domain: Domain | None = None,
-        seed: int = 0,
-        engine: SamplingEngine | None = None,
-    ):
-        super().__init__(policy, options, limits, verifier, domain, seed, engine)
-        self._environment = environment
-
-    def _runner(self, domain: Domain) -> EpisodeRunner:
-        environment, verifier = self._environment(domain), self._verifier
-        if environment.keeps_outputs:
-            verifier = KeepsOutputs(verifier, "environment", remember=False)
-        return EpisodeRunner(environment, {POLICY: self._player(self.policy, domain)}, verifier, self._generate)
-
-    def _attempts(self, episode: Episode) -> list[Attempt]:
-        """The turns of the best branch."""
-        turns = episode.turns
-        ends = [at for at, turn in enumerate(turns) if not episode.children(at) and not too_long(turn.completion)]
-        at, found = max(ends, key=lambda end: rank(turns[end].completion), default=None), list[Attempt]()
-        while at is not None:
-            found.insert(0, Attempt(episode.depth(at) + 1, turns[at].prompt_ids, turns[at].completion))
-            at = turns[at].parent
-        return found
-
-    def _chosen(self, attempts: list[Attempt]) -> Attempt:
-        return attempts[-1]
-
-    def _solution(self, item: InferenceTask, episode: Episode) -> Solution:
-        found = super()._solution(item, episode)
-        made = found.completion.verdict.outputs
-        return replace(found, edited=made[0] if made else None)
-
-
-def attempts_of(episode: Episode) -> list[Attempt]:
-    """The best completion of each attempt, in order; none where the first prompt was too long."""
-    found: dict[int, Attempt] = {}
-    for index, turn in enumerate(episode.turns):
-        one = Attempt(episode.depth(index) + 1, turn.prompt_ids, turn.completion)
-        best = found.get(one.attempt)
-        if not too_long(turn.completion) and (
-            best is None or rank(one.completion) > rank(best.completion)
-        ):  # The first of the best.
-            found[one.attempt] = one
-    return list(found.values())
+    def _logprob(self, turn: Turn) -> float | None:
+        sampled = turn.completion.sampled
+        if isinstance(sampled, TokenCount):  # An endpoint's.
+            return None if sampled.logprobs is None else sum(sampled.logprobs)
+        with acting(self.policies, turn.role) as policy:
+            return logprob(policy.model, turn.prompt_ids, sampled.ids)
 
 
 def settings_of(options: Infer) -> dict[str, Any]:

@@ -37,8 +37,6 @@ class Attempt:
 
     attempt: int
     """Counted from 1."""
-    prompt: tuple[int, ...]
-    """Token ids."""
     completion: Completion
 
     def row(self) -> dict[str, Any]:
@@ -180,7 +178,7 @@ class Summary:
         """For each task with a verdict the attempt that passed; 0: none did."""
         self._votes: list[int] = []
         """For each task with a vote and known outputs the fewest answers that solved it; 0: none did."""
-        self._attempts = self._tokens = self._faults = 0
+        self._attempts = self._most = self._tokens = self._faults = 0
 
     def add(self, row: Mapping[str, Any]) -> None:
         self._outcomes[row["outcome"] or "not_judged"] += 1
@@ -191,6 +189,7 @@ class Summary:
         if row.get("voted") and row["voted"]["solved_with"] is not None:
             self._votes.append(row["voted"]["solved_with"])
         self._attempts += row["attempts"]
+        self._most = max(self._most, row["attempts"])
         self._tokens += row["tokens"]
         self._faults += bool(row["fault"])
 
@@ -199,9 +198,9 @@ class Summary:
         return self._outcomes.total()
 
     def rates(self, attempts: int, samples: int, voted: Sequence[str] = ()) -> dict[str, Rate]:
-        """Share of the judged tasks that were solved within so many attempts; the last is the share solved at all. Then the
-        rates `voted`, by name, of the tasks whose outputs are known."""
-        found = {}
+        """Share of the judged tasks that were solved within so many attempts, at least as many as an answer has; the last is the
+        share solved at all. Then the rates `voted`, by name, of the tasks whose outputs are known."""
+        found, attempts = {}, max(attempts, self._most)
         if self._solved:
             attempted = range(1, attempts + 1)
             found = {f"pass_at_attempt_{limit}": _rate(self._solved, limit, samples) for limit in attempted}

@@ -363,14 +363,14 @@ def faults(store: SolutionStore) -> list[str]:
     try:
         with store.snapshot():
             pages = [line for (line,) in store.rows("PRAGMA integrity_check(20)") if line != "ok"]
-            return [f"file: {line}" for line in pages] or [*_faulty_rows(store), *_faulty_tasks(store)]
+            return [f"file: {line}" for line in pages] or [*_faulty(store)]
     except (InputError, ValueError, TypeError) as fault:
         return [f"a row is no solution: {fault}"]
 
 
-def _faulty_rows(store: SolutionStore) -> Iterator[str]:
+def _faulty(store: SolutionStore) -> Iterator[str]:
     """One task at a time, so that the memory is bounded."""
-    names = ("key", "behaviour", "syntax", "size")
+    names, most = ("key", "behaviour", "syntax", "size"), store.keeping.per_task
     words = f"SELECT {', '.join(names)} FROM solutions WHERE task = ? ORDER BY number"
     for (task,) in store.rows("SELECT DISTINCT task FROM solutions ORDER BY task"):
         for one, row in zip(store.find(Query(task=task)), store.rows(words, [task]), strict=True):
@@ -378,10 +378,6 @@ def _faulty_rows(store: SolutionStore) -> Iterator[str]:
             wrong = [name for name, ours, theirs in zip(names, derived, row, strict=True) if ours != theirs]
             if wrong:
                 yield f"task {task}: {' and '.join(wrong)} of {row[0]} are not those of its program and outputs"
-
-
-def _faulty_tasks(store: SolutionStore) -> Iterator[str]:
-    most = store.keeping.per_task
     for task, count in store.rows("SELECT task, count(*) FROM solutions GROUP BY task HAVING count(*) > ?", [most]):
         yield f"task {task}: {count} solutions, at most {most} are kept"
     twice = "SELECT task, count(*) FROM solutions GROUP BY task, behaviour, syntax HAVING count(*) > 1"

@@ -14,14 +14,16 @@ from typing import Any
 
 import torch
 
+from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.model import OF_PROMPTS
+from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stage_options import STDIN
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.inference.engine import Engine, settings_of
-from rlvr_exp.inference.solution import Summary
+from rlvr_exp.inference.solution import Summary, readable
 from rlvr_exp.launch.console import KEPT_INPUT
 from rlvr_exp.launch.inference_inputs import InferenceTask, check_vote, from_file, select_tasks, tasks_of_domain
 from rlvr_exp.models.policy import Policy
@@ -34,6 +36,7 @@ from rlvr_exp.stages.shared.components import (
     device,
     held_out_order,
     in_first_process,
+    inference_environment,
     load_policies,
     model_section,
     play_of,
@@ -49,7 +52,6 @@ from rlvr_exp.stages.shared.data_and_verifier import (
     decides,
     system_metrics,
 )
-from rlvr_exp.stages.shared.inference_engines import engine_of, turns_of
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.verifiers.base import Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
@@ -83,7 +85,9 @@ def run(config: Config, context: RunContext) -> StageResult:
         target = Path(config.infer.output or context.directory / "answers.jsonl")
         provenance = _provenance(config, inputs, policies, sampler, description)
         batch = _Solving(sampler, verifier, inputs.asks, journal_beside(target, provenance), context, config)
-        engine = engine_of(config, policies, verifier, domain, play, batch.sampler)
+        limits = {role: of_role(config, role).model for role in policies}
+        environment = inference_environment(config, domain, play)
+        engine = Engine(policies, config.infer, limits, verifier, domain, config.seed, batch.sampler, environment)
         with AnswerFile(target, provenance) as out:
             manifest.update(
                 context.directory,
@@ -139,9 +143,19 @@ def _provenance(
         "roles": {role: asdict(own.model) for role, own in config.roles.items() if own.model is not None},
         "seed": config.seed,
         "decoding": settings_of(config.infer),
-        **turns_of(config),
+        **_turns(config),
         "verifier": None if description is None else decides(config, description),
     }
+
+
+def _turns(config: Config) -> dict[str, Any]:
+    """The options of an environment with several turns that determine the answers."""
+    node = config.environment
+    if hasattr(node, "of_answers"):
+        return node.of_answers(config.data)
+    if node._target_ != SINGLE_TURN:
+        return {name: value for name, value in vars(node).items() if name != "_target_"}
+    return {}
 
 
 class _Solving:
@@ -164,7 +178,7 @@ class _Solving:
 
     def run(self, engine: Engine, out: AnswerFile) -> StageResult:
         """Answer all tasks. Raises Interrupted and GuardStop, with `context.metrics` set."""
-        self._counts = engine.summary()
+        self._counts = getattr(engine.environment, "summary", Summary)()
         done = {_key(row["id"]) for row in map(self._counted, out.existing())}
         self._before, left = len(done), [ask for ask in self._asks if _key(ask.id) not in done]
         self.sampler.skip(self._before * self._options.samples)
@@ -196,6 +210,7 @@ class _Solving:
         )
 
     def _answer(self, engine: Engine, asks: Sequence[InferenceTask], out: AnswerFile) -> None:
+        in_words = getattr(engine.environment, "in_words", readable)
         self.sampler.episodes_begin(len(asks) * self._options.samples)
         try:
             for solution in engine.solve_all(asks):
@@ -203,7 +218,7 @@ class _Solving:
                 out.write(row)
                 self._counted(row)
                 if not self._options.output:
-                    self._context.progress(kind="row", row=row, text=engine.in_words(row))
+                    self._context.progress(kind="row", row=row, text=in_words(row))
             self.sampler.episodes_end()
         finally:
             self._context.metrics = self._metrics()

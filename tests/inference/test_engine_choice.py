@@ -116,7 +116,7 @@ def test_strategies_search_differently(make, number, seed):
     assert len(drawn) > 1
     engine = make(None, decoding="beam", beams=4)
     prompt, model = prompt_of(engine, row), engine.policy.model
-    found = Beams(4)(model, [prompt], [[None] * 4], engine._player(engine.policy, engine._domain).sampling)
+    found = Beams(4)(model, [prompt], [[None] * 4], engine._player("policy", engine._domain).sampling)
     assert len({one.sampled.ids for one in found}) == 4
 
 
@@ -146,7 +146,7 @@ def test_the_first_sample_that_passes_is_the_answer(make):
         engine.policy.model,
         [prompt_of(engine, ROWS[0])],
         [keys],
-        engine._player(engine.policy, engine._domain).sampling,
+        engine._player("policy", engine._domain).sampling,
     )
     task = Task("task0", "arc", 0.0, None, None)
     by_sample = [None if one.truncated else Arc().parse(engine.policy.decode(one.ids), task).text for one in drawn]
@@ -180,7 +180,7 @@ def test_a_failure_is_tried_again_with_what_the_verifier_said(make):
             asked.append(text)
             return super().encode_prompt(text)
 
-    engine.policy = Heard(**{one.name: getattr(engine.policy, one.name) for one in fields(Policy)})
+    engine.policies["policy"] = Heard(**{one.name: getattr(engine.policy, one.name) for one in fields(Policy)})
     found = engine.solve(ROWS[0])
     first = engine.inference_task(ROWS[0])
     assert asked[0] == first.domain.task_prompt(first.task)
@@ -248,7 +248,7 @@ def test_the_log_probability_is_the_policys_own(make):
         engine.policy.model,
         [prompt_of(engine, ROWS[0])],
         [[key]],
-        engine._player(engine.policy, engine._domain).sampling,
+        engine._player("policy", engine._domain).sampling,
     )
     assert found.completion.tokens == len(drawn.ids) and abs(found.logprob - sum(drawn.logprobs)) < 1e-3
     assert make(None).solve(ROWS[0]).logprob < 0, "of a greedy answer too"
@@ -259,7 +259,7 @@ def test_beams_are_distinct_and_the_likeliest_comes_first(make):
     prompt, model = prompt_of(engine, ROWS[0]), engine.policy.model
     found = [
         one.sampled
-        for one in Beams(5)(model, [prompt], [[None] * 4], engine._player(engine.policy, engine._domain).sampling)
+        for one in Beams(5)(model, [prompt], [[None] * 4], engine._player("policy", engine._domain).sampling)
     ]
     means = [logprob(model, prompt, one.ids) / len(one.ids) for one in found]
     assert len({one.ids for one in found}) == 4 and means == sorted(means, reverse=True)

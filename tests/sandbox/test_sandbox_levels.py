@@ -29,9 +29,19 @@ REFUSE_NAMESPACES = (
 ASK = (
     f"import sys\nsys.path[:0] = [{str(ROOT)!r}, {str(HERE)!r}]\n"
     "from pools import answer, pool_of, told\nfrom rlvr_exp.core.errors import InputError\n"
-    "try:\n    with pool_of(**OPTIONS) as pool: print(told(pool.run([answer(3)])[0])[0], pool.isolation()['level'])\n"
-    "except InputError as fault: print('refused', fault)\n"
+    "for options in OPTIONS:\n"
+    "    try:\n"
+    "        with pool_of(**options) as pool: print(told(pool.run([answer(3)])[0])[0], pool.isolation()['level'])\n"
+    "    except InputError as fault: print('refused', fault)\n"
+    "    for stream in (sys.stdout, sys.stderr): print('--', file=stream, flush=True)\n"
 )
+WISHES = {
+    "none": {},
+    "namespaces": {"require": "namespaces"},
+    "strict": {"require": "strict"},
+    "user": {"require": "user"},
+    "level": {"level": "strict"},
+}
 
 
 @pytest.fixture
@@ -107,30 +117,32 @@ def test_an_unknown_level_is_refused(name):
         Pool(1, HARNESS, **{name: "bunker"})
 
 
-def isolation_seen(options: dict[str, str], before: str = REFUSE_NAMESPACES) -> tuple[str, str]:
-    code = f"{before}OPTIONS = {options!r}\n{ASK}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+@pytest.fixture(scope="module")
+def without_namespaces():
+    """Output and errors by wish, in a process that may make no namespace."""
+    code = f"{REFUSE_NAMESPACES}OPTIONS = {[*WISHES.values()]!r}\n{ASK}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=False)
     if "assert ctypes" in done.stderr:
         pytest.skip("no user namespace to try this in")
-    return done.stdout, done.stderr
+    return dict(zip(WISHES, zip(done.stdout.split("--\n"), done.stderr.split("--\n"), strict=True), strict=False))
 
 
-def test_where_namespaces_are_refused_a_weaker_level_serves_and_says_so():
-    out, err = isolation_seen({})
+def test_where_namespaces_are_refused_a_weaker_level_serves_and_says_so(without_namespaces):
+    out, err = without_namespaces["none"]
     assert out == "3 process\n", err
     (line,) = err.splitlines()
     assert line.startswith("sandbox: level process. Not isolated: ") and "unshare" in line
 
 
 @pytest.mark.parametrize("require", ["namespaces", "strict", "user"])
-def test_where_namespaces_are_refused_requiring_them_is_bad_input(require):
-    out, err = isolation_seen({"require": require})
+def test_where_namespaces_are_refused_requiring_them_is_bad_input(without_namespaces, require):
+    out, err = without_namespaces[require]
     assert out.startswith("refused sandbox.require: this machine isolates candidates less than required: process"), err
     assert "unshare" in out and "remedy" in out and f"allowed: {require}" in out
 
 
-def test_a_level_named_and_not_to_be_had_is_bad_input():
-    out, err = isolation_seen({"level": "strict"})
+def test_a_level_named_and_not_to_be_had_is_bad_input(without_namespaces):
+    out, err = without_namespaces["level"]
     assert out.startswith("refused sandbox.level: cannot be had on this machine: unshare"), err
 
 
@@ -162,9 +174,8 @@ def test_an_ordinary_user_is_served():
         subprocess.run(["cp", "-r", ROOT / "rlvr_exp", HERE, copy], check=True)
         subprocess.run(["chmod", "-R", "a+rX", copy], check=True)
         ask = ASK.replace(str(HERE), f"{copy}/sandbox").replace(str(ROOT), copy)
-        for options, level in (({}, "namespaces"), ({"level": "strict"}, "strict"), ({"level": "process"}, "process")):
-            code = f"import os\nos.setgroups([])\nos.setgid(65534)\nos.setuid(65534)\nOPTIONS = {options!r}\n{ask}"
-            done = subprocess.run(
-                [python, "-c", code], capture_output=True, text=True, timeout=60, cwd="/", check=False
-            )
-            assert done.stdout == f"3 {level}\n", done.stderr
+        options = [{}, {"level": "strict"}, {"level": "process"}]
+        code = f"import os\nos.setgroups([])\nos.setgid(65534)\nos.setuid(65534)\nOPTIONS = {options!r}\n{ask}"
+        done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=120, cwd="/", check=False)
+        levels = ["3 namespaces\n", "3 strict\n", "3 process\n", ""]
+        assert done.stdout.split("--\n") == levels, done.stderr

@@ -300,17 +300,14 @@ def place(records: Sequence[ArcRecord], fractions: tuple[float, float], seed: in
     placed["overlap"] = [record for record in rest if judged.intersection(contents[record.origin])]
     free = [record for record in rest if judged.isdisjoint(contents[record.origin])]
     groups = tied({record.origin: contents[record.origin] for record in free})
-    items = [Item(record.origin, groups[record.origin], record.family, _band(record)) for record in free]
+    # Tenths of difficulty: fixed borders, so that adding tasks moves no other task to another stratum.
+    bands = {record.origin: int(10 * score(record.puzzle())) for record in free}
+    items = [Item(one.origin, groups[one.origin], one.family, bands[one.origin]) for one in free]
     wanted = [0.0 if placed[name] else fraction for name, fraction in zip(("test", "dev"), fractions, strict=True)]
     parts = split(items, wanted, seed)
     for record in free:
         placed[("test", "dev", "train")[parts[record.origin]]].append(record)
     return {name: found for name, found in placed.items() if found}
-
-
-def _band(record: ArcRecord) -> int:
-    """Tenths of difficulty: fixed borders, so that adding tasks moves no other task to another stratum."""
-    return int(10 * score(record.puzzle()))
 
 
 def _row_task(fields: Mapping[str, Any], name: str) -> Task:
@@ -367,7 +364,7 @@ def check(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
 
 def _reads_back(puzzle: ArcPuzzle) -> bool:
     """Whether every wording of a puzzle gives its grids back."""
-    for look in (Wording(style, grid) for style in wording.STYLES for grid in GRID_STYLES):
+    for look in (Wording(style=style, grid=grid) for style in wording.STYLES for grid in GRID_STYLES):
         try:
             found = wording.read(wording.write(puzzle, look), look)
         except InputError:

@@ -33,28 +33,21 @@ from statistics import fmean
 from typing import Any
 
 from rlvr_exp.config.load import build
-from rlvr_exp.config.model import Model
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.domains.dafny.guards import body_violation
 from rlvr_exp.domains.dafny.options import ANNOTATOR, ROLES, WRITER
 from rlvr_exp.domains.dafny.tasks import TwoStage
 from rlvr_exp.episodes.environment import Environment, Run
 from rlvr_exp.episodes.environments.retry import AGAIN, feedback, follows, too_long
 from rlvr_exp.episodes.episode import Episode, Judge, Sample, SampleKey, Turn
-from rlvr_exp.episodes.types import PENDING, Completion, RewardBreakdown, TokenCount
+from rlvr_exp.episodes.types import PENDING, Completion, RewardBreakdown, TokenCount, rank
 from rlvr_exp.evaluation.metrics import METRICS, of_role, rates_from
 from rlvr_exp.evaluation.text_similarity import metrics_by_role
-from rlvr_exp.inference.engine import Engine
-from rlvr_exp.inference.solution import Attempt
-from rlvr_exp.models.policy import Policy, acting
 from rlvr_exp.records.rollout_files import EvalSample
-from rlvr_exp.rollouts.engines.base import SamplingEngine
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner
 from rlvr_exp.stages.shared.components import Play
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.tasks.completion import without_thoughts
-from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict, Verifier
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
 
 OptionalReward = float | None
 """None: no verdict."""
@@ -246,6 +239,19 @@ class Cascade(Environment):
         base = last or replace(episode.turns[0].completion, text="")
         sampled = TokenCount(sum(one.tokens for one in turns), base.truncated)
         return replace(base, task=episode.task, sampled=sampled, verdict=_result(episode, body, 0), seconds=seconds)
+
+    def answers(self, episode: Episode) -> list[tuple[int, Turn]]:
+        """All attempts at all annotations. A body that cannot be annotated is an answer that fails."""
+        return [
+            (number, episode.turns[index])
+            for body in self.bodies(episode)
+            for chain in body.chains or ((body.index,),)
+            for number, index in enumerate(chain, 1)
+        ]
+
+    def pick(self, answers: Sequence[tuple[int, Turn]]) -> tuple[int, Turn]:
+        """The best."""
+        return max(answers, key=lambda one: rank(one[1].completion))
 
     def outcome(self, episode: Episode) -> Mapping[str, Any]:
         (body,) = self.bodies(episode)
@@ -468,51 +474,6 @@ def _about(row: EvalSample) -> Mapping[str, Any]:
     return row.about
 
 
-class CascadeEngine(Engine):
-    """An `Engine` whose answers are annotated programs; `samples` bodies are written, each annotated once, with as many
-    further attempts as the options have. A body that cannot be annotated is an answer that fails.
-
-    Args:
-        policies: by role, as are their limits.
-        domain: both roles' view of the tasks.
-    """
-
-    def __init__(
-        self,
-        policies: Mapping[str, Policy],
-        options: Infer,
-        limits: Mapping[str, Model],
-        verifier: Verifier | None,
-        domain: TwoStage,
-        seed: int = 0,
-        engine: SamplingEngine | None = None,
-    ):
-        super().__init__(policies[ANNOTATOR], options, limits[ANNOTATOR], verifier, domain.writer, seed, engine)
-        self._policies, self._limits_of = policies, limits
-        self._environment = Cascade(domain, Widths(attempts=options.max_attempts))
-
-    def _runner(self, domain: Domain) -> EpisodeRunner:
-        players = {
-            role: self._player(one, self._environment.domain(role), self._limits_of[role])
-            for role, one in self._policies.items()
-        }
-        return EpisodeRunner(self._environment, players, self._verifier, self._generate)
-
-    def _attempts(self, episode: Episode) -> list[Attempt]:
-        found: list[Attempt] = []
-        for body in self._environment.bodies(episode):
-            chains = body.chains or ((body.index,),)
-            turns = [[episode.turns[place] for place in chain] for chain in chains]
-            found += [
-                Attempt(place, one.prompt_ids, one.completion) for chain in turns for place, one in enumerate(chain, 1)
-            ]
-        return found
-
-    def _logprob(self, attempt: Attempt) -> float | None:
-        with acting(self._policies, ANNOTATOR):
-            return super()._logprob(attempt)
-
-
 class CascadePlay(Play):
     metrics = CASCADE_METRICS
 
@@ -544,13 +505,6 @@ class CascadePlay(Play):
     def sections(self, results: Sequence[EvalSample]) -> dict[str, Any]:
         return cascade_sections(self.domain, results)
 
-    def engine(
-        self,
-        config: Config,
-        policies: Mapping[str, Policy],
-        limits: Mapping[str, Model],
-        verifier: Verifier | None,
-        sampler: SamplingEngine,
-    ) -> CascadeEngine:
+    def inference(self, config: Config) -> Cascade:
         assert config.infer is not None, "of +stage=infer"
-        return CascadeEngine(policies, config.infer, limits, verifier, self.stages, config.seed, sampler)
+        return Cascade(self.stages, Widths(attempts=config.infer.max_attempts))

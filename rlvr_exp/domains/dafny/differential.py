@@ -14,8 +14,8 @@ from pathlib import Path
 
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
-from rlvr_exp.domains.dafny.syntax import Declaration, Unreadable, parse, qualified
-from rlvr_exp.domains.dafny.tokens import has_directive, is_name, partners, pieces, plain, printed
+from rlvr_exp.domains.dafny.syntax import Declaration, Unreadable, every, parse, qualified
+from rlvr_exp.domains.dafny.tokens import has_directive, is_name, partners, plain, printed, tokens_with_starts
 from rlvr_exp.domains.dafny.tool import FILE, Cold, RunLimits, Tool, Warm, find
 from rlvr_exp.records.context import RunContext
 
@@ -74,7 +74,7 @@ class Reader:
         self._cold = Cold(tool, ["/compile:0", "/nologo", "/noResolve", "/dprint:-"])
 
     def printed(self, text: str) -> str | None:
-        """The program as Dafny prints what it parsed; None where it does not parse."""
+        """The parsed program as Dafny prints it; None if it does not parse."""
         run = self._warm.run(text, ["/dprint:-"], _LIMITS, lambda: False)
         if "Exception: " in run.output:
             run = self._cold.run(text, (), _LIMITS, lambda: True)
@@ -90,7 +90,7 @@ class Reader:
 
 
 def compare(reader: Reader, text: str) -> str:
-    """The result for one text: one of the words above, or how the two parses differ."""
+    """The result for one text: one of the words above, or the difference of the two parses."""
     shown = plain(text)
     if has_directive(shown):
         return REFUSED
@@ -102,40 +102,35 @@ def compare(reader: Reader, text: str) -> str:
     if "Exception: " in theirs:
         return NO_PRINT
     try:
-        ours = _read(shown)
+        ours = _as_bytes(_read(shown))
     except Unreadable:
         return UNREADABLE
     try:
-        return _difference(_as_bytes(ours), _read(plain(theirs)))
+        printed_words = _read(plain(theirs))
     except Unreadable as fault:
         return f"differs: Dafny's print is not read: {fault}"
+    names = set(ours) ^ set(printed_words)
+    if names:
+        return f"differs: only one reading has {min(names)}"
+    other = {name: (words - printed_words[name]) + (printed_words[name] - words) for name, words in ours.items()}
+    found = next((f"{' '.join(words)} in {name}" for name, words in other.items() if words), "")
+    return f"differs: {found}" if found else AGREES
 
 
 def mutants(text: str) -> Iterator[tuple[str, str]]:
     """Named variants of a program: text that is hard to parse before it, and inside its first method's body."""
     for name, words in BEGINNINGS.items():
         yield name, words + text
-    inside = _inside(plain(text))
-    if inside is not None:
-        before, after = inside
-        for name, words in INSIDES.items():
-            yield name, f"{before} {words} {after}"
-
-
-def _inside(text: str) -> tuple[str, str] | None:
+    shown = plain(text)
     try:
-        found = next((one for _, one in qualified(parse(text)) if one.kind in ("method", "lemma") and one.where), None)
+        found = (one.where for one in every(parse(shown)) if one.kind in ("method", "lemma") and one.where)
+        where = next(found, None)
     except Unreadable:
-        return None
-    if found is None or found.where is None:
-        return None
-    at = index = 0
-    for piece in pieces(text):
-        at += len(piece.text)
-        index += piece.token
-        if index > found.where.opens:
-            break
-    return text[:at], text[at:]
+        return
+    if where is not None:
+        at = tokens_with_starts(shown)[1][where.opens] + 1
+        for name, words in INSIDES.items():
+            yield name, f"{shown[:at]} {words} {shown[at:]}"
 
 
 def _read(text: str) -> Mapping[str, Counter[str]]:
@@ -155,13 +150,17 @@ def _as_bytes(found: Mapping[str, Counter[str]]) -> Mapping[str, Counter[str]]:
 
 
 def _words(one: Declaration) -> Iterator[str]:
-    """Names and literals, but for what Dafny's print changes: `true` is the range of a forall without one, frames and
+    """Names and literals without the changes of Dafny's print: `true` is the range of a forall without one, frames and
     measures are merged, numbers are decimal, and `!new`, a local `ghost` and the size of an array whose elements are
     listed are left out."""
     if one.kind == "import":  # printed with its resolved name
         return
     words = [word for token in one.everything() for word in (token.split(" ") if is_name(token) else [token])]
-    left_out = _sizes(words)
+    left_out: set[int] = set()  # N in `new T[N] [...]`.
+    for opened, closed in partners(words).items():
+        listed = words[closed + 1 : closed + 2] == ["["]
+        if words[opened] == "[" and listed and "new" in words[max(opened - 8, 0) : opened]:
+            left_out |= set(range(opened, closed))
     for index, word in enumerate(words):
         if index in left_out or word in _REPRINTED or (words[max(index - 1, 0)] == "!" and word == "new"):
             continue
@@ -169,26 +168,6 @@ def _words(one: Declaration) -> Iterator[str]:
             yield str(int(word, 0)) if word[:2] == "0x" else word.replace("_", "")
         elif is_name(word) or word[0] in "\"'@":
             yield word
-
-
-def _sizes(words: Sequence[str]) -> frozenset[int]:
-    """Where N stands in `new T[N] [...]`."""
-    found: set[int] = set()
-    closes = partners(words)
-    for opened, closed in closes.items():
-        listed = words[closed + 1 : closed + 2] == ["["]
-        if words[opened] == "[" and listed and "new" in words[max(opened - 8, 0) : opened]:
-            found |= set(range(opened, closed))
-    return frozenset(found)
-
-
-def _difference(ours: Mapping[str, Counter[str]], theirs: Mapping[str, Counter[str]]) -> str:
-    names = set(ours) ^ set(theirs)
-    if names:
-        return f"differs: only one reading has {min(names)}"
-    other = {name: (words - theirs[name]) + (theirs[name] - words) for name, words in ours.items()}
-    found = next((f"{' '.join(words)} in {name}" for name, words in other.items() if words), "")
-    return f"differs: {found}" if found else AGREES
 
 
 def check(
@@ -206,7 +185,7 @@ def check(
 
 
 def measure(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
-    """The counts. Raises InputError where there are no programs, GuardStop where a reading differs."""
+    """The counts. Raises InputError if there are no programs, GuardStop if a reading differs."""
     options, path = config.benchmark, Path(config.benchmark.path)
     files = [path] if path.is_file() else sorted(path.rglob("*.dfy"))
     programs = [(file.name, file.read_bytes().decode("utf-8", "replace")) for file in files[:: options.every]]

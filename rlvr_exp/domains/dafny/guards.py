@@ -1,25 +1,24 @@
 """The guards: a candidate must still be the given program with a proof, and may not reach "0 errors" without a proof.
 
 A program's declarations are parsed once, with the names that its specification mentions and the calls that are proofs. The
-comparison goes declaration by declaration, token by token in specifications. Whatever the given program does itself is
-allowed as often and in the same declaration. A candidate may prove (bodies of methods and lemmas, invariants, asserts, ghost
-code), add declarations that have bodies and take no name that the given program mentions, and add `ensures` to what it proves.
-Rules are listed in rlvr_exp/docs/dafny.md. Dafny decides whether the proof holds.
+comparison goes declaration by declaration, token by token in specifications. A candidate may repeat every risk of the given
+program as often, in the same declaration. It may prove (bodies of methods and lemmas, invariants, asserts, ghost code), add
+declarations that have bodies and take no name that the given program mentions, and add `ensures` to what it proves. Rules are
+listed in rlvr_exp/docs/dafny.md. Dafny decides whether the proof holds.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-from rlvr_exp.domains.dafny import annotations as erase
-from rlvr_exp.domains.dafny import soundness
+from rlvr_exp.domains.dafny import annotations, soundness
 from rlvr_exp.domains.dafny.problem import Protect
 from rlvr_exp.domains.dafny.scopes import Use, uses
 from rlvr_exp.domains.dafny.soundness import SoundnessRisk, attribute_of, bodyless, soundness_risks
-from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Unreadable, parse
+from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Unreadable, every, parse
 from rlvr_exp.domains.dafny.tokens import has_directive, plain, tokens
 
 PROVED = CALLABLES - {"function"}
@@ -61,11 +60,18 @@ def read_declarations(text: str) -> ProgramDeclarations:
     declarations = parse(text)
     found = list(every(declarations))
     meant = frozenset(use for one in found for use in _uses(one))
-    spoken = frozenset(name for one in found for name in speaks_of(one)) | {use.name for use in meant}
-    labels = frozenset(label for label, _ in labelled(declarations))
-    assumes = any(_assumes(one) for one in found)
-    own = (frozenset(soundness.type_faults(declarations)), soundness.bit_vectors(declarations))
-    return ProgramDeclarations(declarations, spoken, meant, labels, assumes, _unwritten(found), text, *own)
+    words = {token for one in found for token in one.everything()}
+    return ProgramDeclarations(
+        declarations,
+        spoken=frozenset(name for one in found for name in speaks_of(one)) | {use.name for use in meant},
+        meant=meant,
+        labels=frozenset(label for label, _ in labelled(declarations)),
+        assumes=any(word in ("assume", "free") or word.startswith("free ") for word in words),
+        unwritten=_unwritten(found),
+        text=text,
+        faults=frozenset(soundness.type_faults(declarations)),
+        bits=soundness.bit_vectors(declarations),
+    )
 
 
 def labelled(declarations: Sequence[Declaration], inner: str = "") -> Iterator[tuple[str, Declaration]]:
@@ -78,15 +84,9 @@ def labelled(declarations: Sequence[Declaration], inner: str = "") -> Iterator[t
             yield from labelled(one.members, f"{own}." if one.kind == "module" else f"{inner}{own}.")
 
 
-def _promises(one: Declaration) -> bool:
-    """Whether it has a body that must keep a promise: Dafny 2.3 writes a line for each such body."""
-    promises = any(clause.word in ("ensures", "yield ensures") for clause in one.clauses)
-    return one.kind in PROVED and one.body is not None and promises
-
-
 @dataclass(frozen=True)
 class Facts:
-    """What the tool's output on a candidate is compared with."""
+    """Facts on a candidate that the tool's output is compared with."""
 
     proofs: frozenset[str] = frozenset()
     """Names of lemmas and ghost methods that no compiled method has: calls of them are proofs."""
@@ -106,19 +106,25 @@ class Facts:
 
     @classmethod
     def of(cls, declarations: Sequence[Declaration]) -> "Facts":
-        found = list(every(declarations))
+        found, named = list(every(declarations)), list(labelled(declarations))
         ghosts = frozenset(one.name for one in found if one.ghost and one.kind in ("lemma", "method"))
         runs = frozenset(one.name for one in found if one.kind == "method" and not one.ghost) | {_OF_ITERATORS}
-        methods = runs | {one.name for one in found if one.kind == "method"}
-        open_loops = sum(bodyless(body) for one in found for body in (one.body, one.compiled) if body)
-        named = list(labelled(declarations))
-        promising = Counter(label for label, one in named if _promises(one))
-        free = frozenset(label for label, one in named if not any("requires" in each.word for each in one.clauses))
-        return cls(ghosts - runs, runs, methods, open_loops, soundness.bit_vectors(declarations), free, promising)
-
-
-def _assumes(one: Declaration) -> bool:
-    return any(token in ("assume", "free") or token.startswith("free ") for token in one.everything())
+        promising: Counter[str] = Counter()
+        for label, one in named:
+            promises = any(clause.word in ("ensures", "yield ensures") for clause in one.clauses)
+            if promises and one.kind in PROVED and one.body is not None:
+                promising[label] += 1
+        return cls(
+            ghosts - runs,
+            runs,
+            methods=runs | {one.name for one in found if one.kind == "method"},
+            bodyless=sum(bodyless(body) for one in found for body in (one.body, one.compiled) if body),
+            bits=soundness.bit_vectors(declarations),
+            unconditional=frozenset(
+                label for label, one in named if not any("requires" in each.word for each in one.clauses)
+            ),
+            promising=promising,
+        )
 
 
 def _unwritten(found: Sequence[Declaration]) -> frozenset[tuple[str, str]]:
@@ -127,19 +133,12 @@ def _unwritten(found: Sequence[Declaration]) -> frozenset[tuple[str, str]]:
 
 
 def leaves_assumed(given: ProgramDeclarations, text: str) -> bool:
-    """Whether a candidate has assumptions of the given program: what it gives a body is none."""
+    """Whether a candidate keeps assumptions of the given program: a declaration that it gives a body is no assumption."""
     try:
         left = _unwritten(list(every(parse(text))))
     except Unreadable:
         return True
     return given.assumes or not given.unwritten.isdisjoint(left)
-
-
-def every(declarations: Sequence[Declaration]) -> Iterator[Declaration]:
-    """All declarations, members included."""
-    for one in declarations:
-        yield one
-        yield from every(one.members or ())
 
 
 def _uses(one: Declaration) -> Iterator[Use]:
@@ -195,8 +194,11 @@ class ViolationError(Exception):
 
 
 def before_parsing(program: str, text: str) -> Violation | None:
-    """Violations that must not reach Dafny's parser: directives that remove text, files of the machine. `text` is the
-    original candidate, with its comments."""
+    """Violations that must not reach Dafny's parser: directives that remove text, files of the machine.
+
+    Args:
+        text: the original candidate, with its comments.
+    """
     if has_directive(text):
         return Violation("preprocessor", "a line begins with #, which Dafny obeys even inside comments and strings")
     if "include" in text and Counter(_includes(text)) - Counter(_includes(program)):
@@ -205,8 +207,7 @@ def before_parsing(program: str, text: str) -> Violation | None:
 
 
 def _includes(text: str) -> list[str]:
-    found = tokens(text)
-    return [following for token, following in pairwise(found) if token == "include"]
+    return [following for token, following in pairwise(tokens(text)) if token == "include"]
 
 
 def check(
@@ -216,7 +217,7 @@ def check(
 
     Args:
         protect: whether code may change.
-        holes: whether what has no body in the given program, promises something and is not called, must get one.
+        holes: whether a callable without a body that promises something and is not called must get a body.
         keep: a program whose code must not change either; a body without code there stays empty.
 
     Raises:
@@ -230,38 +231,30 @@ def check(
             _Comparison(keep, "program", facts, empty="kept").compare(keep.declarations, declarations, ())
         if holes:
             _check_holes(given, declarations)
-        _check_types(given, declarations)
+        for name, why in soundness.type_faults(declarations).items():
+            if name not in given.faults:
+                raise ViolationError("unsound", f"type {name} {why}")
     except ViolationError as error:
         return error.violation, facts
     return None, facts
 
 
-def _check_types(given: ProgramDeclarations, declarations: Sequence[Declaration]) -> None:
-    """No new type, and no new field of a given one, makes Dafny inconsistent."""
-    for name, why in soundness.type_faults(declarations).items():
-        if name not in given.faults:
-            raise ViolationError("unsound", f"type {name} {why}")
-
-
 def _check_holes(given: ProgramDeclarations, declarations: Sequence[Declaration]) -> None:
     """A given method without a body that promises something and that no other given body calls has to be written."""
     left = {path for path, one in _paths(declarations) if one.body is None}
+    callers = [one for one in every(given.declarations) if one.kind in CALLABLES and one.body]
+    called = {
+        token
+        for one in callers
+        if one.name != "Main" and not one.name.lower().startswith("test")
+        for token in one.body or ()
+    }
     for path, one in _paths(given.declarations, assumed=False):
-        if path in left and _is_hole(one) and not _is_called(one.name, given.declarations):
+        promises = any(clause.word == "ensures" for clause in one.clauses)
+        outside = any(attribute[2] in ("axiom", "extern") for attribute in one.attributes) or "extern" in one.head
+        hole = one.kind in PROVED and one.body is None and promises and not outside
+        if path in left and hole and one.name not in called:
             raise ViolationError("no-body", f"{_title(one)} still has no body")
-
-
-def _is_hole(one: Declaration) -> bool:
-    promises = any(clause.word == "ensures" for clause in one.clauses)
-    outside = any(attribute[2] in ("axiom", "extern") for attribute in one.attributes) or "extern" in one.head
-    return one.kind in PROVED and one.body is None and promises and not outside
-
-
-def _is_called(name: str, declarations: Sequence[Declaration]) -> bool:
-    callers = (one for one in every(declarations) if one.kind in CALLABLES and one.body)
-    return any(
-        name in (one.body or ()) for one in callers if one.name != "Main" and not one.name.lower().startswith("test")
-    )
 
 
 def _paths(
@@ -305,24 +298,27 @@ class _Comparison:
                 raise ViolationError("spec-removed", f"{_title(one)} of the given program is not there")
 
     def _same(self, given: Declaration, one: Declaration, path: tuple[str, ...]) -> None:
-        title = _title(given)
-        if _bare(one.head) != _bare(given.head):
-            raise ViolationError("spec-changed", f"{title} is declared otherwise: {_difference(given.head, one.head)}")
-        self._attributes(given, one)
+        heads = [
+            head[:-1] if head[-1:] == (";",) else head for head in (given.head, one.head)
+        ]  # An older style ends with ;
+        if heads[0] != heads[1]:
+            differing = (f"{b!r} in place of {a!r}" for a, b in zip(given.head, one.head, strict=False) if a != b)
+            how = next(differing, f"{len(one.head)} tokens in place of {len(given.head)}")
+            raise ViolationError("spec-changed", f"{_title(given)} is declared otherwise: {how}")
+        missing = Counter(given.attributes) - Counter(one.attributes)
+        if missing:
+            raise ViolationError("spec-changed", f"{_title(given)} lost {' '.join(next(iter(missing)))}")
+        self._attributes(Counter(one.attributes) - Counter(given.attributes), given)
         self._clauses(given, one)
         self._body(given, one)
         self._risks(given, one)
         if given.members is not None or one.members is not None:
             self.compare(given.members or (), one.members or (), (*path, given.name))
 
-    def _attributes(self, given: Declaration, one: Declaration) -> None:
-        missing = Counter(given.attributes) - Counter(one.attributes)
-        if missing:
-            raise ViolationError("spec-changed", f"{_title(given)} lost {' '.join(next(iter(missing)))}")
-        for attribute in Counter(one.attributes) - Counter(given.attributes):
-            risk = attribute_of(attribute)
-            if risk:
-                raise ViolationError(risk.rule, f"{risk.text} on {_title(given)}")
+    def _attributes(self, added: Iterable[Sequence[str]], one: Declaration) -> None:
+        for attribute in added:
+            if risk := attribute_of(attribute):
+                raise ViolationError(risk.rule, f"{risk.text} on {_title(one)}")
 
     def _clauses(self, given: Declaration, one: Declaration) -> None:
         title = _title(given)
@@ -347,7 +343,7 @@ class _Comparison:
         if one.body is None:
             raise ViolationError("no-body", f"{_title(given)} lost its body")
         if given.kind == "function":
-            if one.body != given.body and erase.function_body(one.body) != erase.function_body(given.body):
+            if one.body != given.body and annotations.function_body(one.body) != annotations.function_body(given.body):
                 raise ViolationError("spec-changed", f"the body of {_title(given)} means something else")
             self._runs_alike(given, given.compiled or (), one.compiled or ())
         elif not given.ghost:
@@ -356,13 +352,14 @@ class _Comparison:
             self._assumes_alike(given, given.body, one.body)
 
     def _runs_alike(self, given: Declaration, before: Sequence[str], after: Sequence[str]) -> None:
-        if self._protect != "program" or before == after or (self._empty == "written" and _is_empty(before)):
+        empty = all(token == ";" for token in before)
+        if self._protect != "program" or before == after or (self._empty == "written" and empty):
             return
         if self._code(after) != self._code(before):
             raise ViolationError("program-changed", f"{_title(given)} does something else")
 
     def _assumes_alike(self, given: Declaration, before: Sequence[str], after: Sequence[str]) -> None:
-        """What a given body assumes means the same only among the same code, or behind the same words."""
+        """A given assumption means the same only among the same code, or behind the same words."""
         codes = [self._code(body) for body in (before, after)]
         if codes[0] == codes[1] and codes[1].count("assume") == after.count("assume"):
             return
@@ -372,14 +369,14 @@ class _Comparison:
             raise ViolationError("assume", f"what {_title(given)} assumes stands among other code")
 
     def _code(self, body: Sequence[str]) -> tuple[str, ...]:
-        return erase.method_body(body, self._facts.proofs, self._facts.runs)
+        return annotations.method_body(body, self._facts.proofs, self._facts.runs)
 
     def _filled(self, given: Declaration, one: Declaration) -> None:
         """A body where the given program has none."""
         if given.kind == "function":
             promises = any(clause.word == "ensures" for clause in given.clauses)
             others = (other for other in every(self._given.declarations) if other is not given)
-            if not promises or any(given.name in set(speaks_of(other)) for other in others):
+            if not promises or any(given.name in speaks_of(other) for other in others):
                 raise ViolationError("spec-changed", f"{_title(given)} is left open by the given program")
         elif self._empty == "kept" and not given.ghost and self._code(one.body or ()):
             raise ViolationError("program-changed", f"{_title(given)} has no code to keep")
@@ -397,7 +394,12 @@ class _Comparison:
                 raise ViolationError(risk.rule, f"{risk.text[:160]} in {_title(one)}")
 
     def _all_risks(self, one: Declaration, bits: frozenset[str]) -> Iterator[SoundnessRisk]:
-        yield from soundness_risks(tuple(_without_attributes(one)))
+        words = [*one.head]
+        for clause in one.clauses:
+            words += (*clause.word.split(), *clause.text, ";")
+        for body in (one.body, one.compiled):
+            words += () if body is None else ("{", *body, "}")
+        yield from soundness_risks(words)
         yield from soundness.declaration_risks(one, bits)
         yield from soundness.statement_risks(one, self._facts.methods)
 
@@ -412,10 +414,7 @@ class _Comparison:
             self._names(one, outermost=not path)
         if "refines" in one.head or "abstract" in one.head:
             raise ViolationError("refinement", f"{title} refines or is abstract")
-        for attribute in one.attributes:
-            risk = attribute_of(attribute)
-            if risk:
-                raise ViolationError(risk.rule, f"{risk.text} on {title}")
+        self._attributes(one.attributes, one)
         if one.kind in CALLABLES and one.body is None:
             raise ViolationError("no-body", f"{title} has no body")
         self._risks(None, one)
@@ -430,43 +429,17 @@ class _Comparison:
                 behind_dots = (False,) if outermost else (False, True)
                 taken = any(Use(name, member) in self._given.meant for member in behind_dots)
             if taken:
-                raise ViolationError(
-                    "spec-shadowed", f"{_title(one)} takes the name {name}, which the given program uses"
-                )
-
-
-def _without_attributes(one: Declaration) -> Iterator[str]:
-    yield from one.head
-    for clause in one.clauses:
-        yield from (*clause.word.split(), *clause.text, ";")
-    for body in (one.body, one.compiled):
-        if body is not None:
-            yield from ("{", *body, "}")
-
-
-def _is_empty(body: Sequence[str]) -> bool:
-    return all(token == ";" for token in body)
-
-
-def _bare(head: Sequence[str]) -> tuple[str, ...]:
-    """The head without a last semicolon, which an older style allows."""
-    return tuple(head[:-1]) if head and head[-1] == ";" else tuple(head)
+                what = f"{_title(one)} takes the name {name}, which the given program uses"
+                raise ViolationError("spec-shadowed", what)
 
 
 def _title(one: Declaration) -> str:
     return f"{one.kind} {one.name or ' '.join(one.head)[:60]}".strip()
 
 
-def _difference(given: Sequence[str], found: Sequence[str]) -> str:
-    for before, after in zip(given, found, strict=False):
-        if before != after:
-            return f"{after!r} in place of {before!r}"
-    return f"{len(found)} tokens in place of {len(given)}"
-
-
 def body_violation(hole: str, program: str) -> Violation | None:
-    """The rule that a written body breaks: it assumes something, or changes what is not its own. A body that cannot be
-    read is left to Dafny to refuse.
+    """The rule that a written body breaks: it assumes something, or changes the program around it. Dafny refuses a body
+    that cannot be read.
 
     Args:
         hole: the program without the body.

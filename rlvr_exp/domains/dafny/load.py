@@ -1,4 +1,4 @@
-"""Dafny examples from files, in the layouts that data sets are published in. Decides no split, judges no program.
+"""Dafny examples from files, in the layouts of published data sets. Decides no split, judges no program.
 
     dafnybench         ground_truth/NAME.dfy and hints_removed/NAME_no_hints.dfy, or test.json
     clover_bench       textbook_algo/NAME/NAME_strong.dfy; its wrong variants: rlvr_exp.domains.dafny.prepare
@@ -27,13 +27,13 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.domains.dafny import annotations as erase
-from rlvr_exp.domains.dafny.annotations import erased, hollow
+from rlvr_exp.domains.dafny.annotations import erased, hollow, method_body
 from rlvr_exp.domains.dafny.problem import DafnyExample
 from rlvr_exp.domains.dafny.syntax import Method, Split, Unreadable, split
 from rlvr_exp.domains.dafny.tokens import Unbalanced, plain, tokens
@@ -50,19 +50,24 @@ class Program:
     family: str
     source: str
     stripped: str = ""
-    """The same program without its hints, where the set has it."""
+    """The same program without its hints, if the set has it."""
 
 
 def examples(program: Program) -> list[DafnyExample]:
     """One example for each method with a body, in the order of the text. Raises Unreadable."""
     whole = split(program.text)
     methods = _named(whole)
-    given = _given_bodies(program, methods)
+    stripped: Mapping[str, Method] = {}
+    if program.stripped:
+        with suppress(Unreadable):  # Hints cut out of the middle of statements leave brackets open.
+            stripped = _named(split(program.stripped))
     found = []
     for name, method in methods.items():
-        body = given.get(name)
-        if body is None or not _same_code(method, body, whole.proofs):
+        other = stripped.get(name)
+        if other is None or _head(other) != _head(method) or not _same_code(method, other.body, whole.proofs):
             body = without_annotations(method, whole.proofs)
+        else:
+            body = other.body
         texts = (method.header, method.spec, body, method.body, method.before, method.after)
         found.append(DafnyExample(f"{program.id}/{name}", *texts, program.family, program.source))
     return found
@@ -75,18 +80,6 @@ def without_annotations(method: Method, proofs: frozenset[str]) -> str:
     return erased(method.body, proofs, lambda comment: _MARKER.fullmatch(comment) is not None)
 
 
-def _given_bodies(program: Program, methods: Mapping[str, Method]) -> Mapping[str, str]:
-    """Bodies of the program without hints, by name, of equal declarations; empty where unreadable."""
-    if not program.stripped:
-        return {}
-    try:
-        stripped = _named(split(program.stripped))
-    except Unreadable:  # hints cut out of the middle of statements leave brackets open
-        return {}
-    alike = (name for name in methods if name in stripped and _head(stripped[name]) == _head(methods[name]))
-    return {name: stripped[name].body for name in alike}
-
-
 def _named(whole: Split) -> dict[str, Method]:
     """Methods by name; a repeated name is numbered."""
     seen: Counter[str] = Counter()
@@ -97,8 +90,8 @@ def _named(whole: Split) -> dict[str, Method]:
     return found
 
 
-def _head(method: Method) -> tuple[str, ...]:
-    return tuple(tokens(plain(method.header + method.spec)))
+def _head(method: Method) -> list[str]:
+    return tokens(plain(method.header + method.spec))
 
 
 def _same_code(method: Method, body: str, proofs: frozenset[str]) -> bool:
@@ -108,7 +101,7 @@ def _same_code(method: Method, body: str, proofs: frozenset[str]) -> bool:
         rest = iter(whole)
         return all(token in rest for token in found)
     try:
-        return erase.method_body(found, proofs) == erase.method_body(whole, proofs)
+        return method_body(found, proofs) == method_body(whole, proofs)
     except Unbalanced:
         return False
 
@@ -127,8 +120,12 @@ def items(file: Path, source: str) -> Iterator[Program | DafnyExample]:
     for number, line in enumerate(_lines(file), 1):
         if not line.strip():
             continue
+        place = f"{file}, line {number}"
         try:
-            found.append(_item(_object(line, f"{file}, line {number}"), f"{file}, line {number}", source, number))
+            row = _json(line, place)
+            if not isinstance(row, dict):
+                raise InputError(InputProblem(place, "not a row", got=type(row).__name__, allowed="a JSON object"))
+            found.append(_item(row, place, source, number))
         except InputError as fault:
             faults += fault.problems
     if len(faults) > _SHOWN:
@@ -175,23 +172,17 @@ def _item(row: Fields, where: str, source: str, number: int) -> Program | DafnyE
     if any(key in row for key in ("annotated_body", "header")):
         texts = {key: _text(row, key, where) for key in _TEXTS}
         texts |= {key: _text(row, key, where, "") for key in ("before", "after")}
-        return DafnyExample(name, **texts, family=family, source=source, mutants=_mutants(row, where))
+        mutants = row.get("mutants", [])
+        if not isinstance(mutants, list) or not all(isinstance(one, str) for one in mutants):
+            got = repr(mutants)[:60]
+            raise InputError(InputProblem(f"{where}, mutants", "not bodies", got=got, allowed="a list of texts"))
+        return DafnyExample(name, **texts, family=family, source=source, mutants=tuple(mutants))
     key = next((key for key in _PROGRAM_KEYS if key in row), None)
     if key is None:
         allowed = f"{', '.join(_TEXTS)}; or one of {', '.join(_PROGRAM_KEYS)}"
-        raise InputError(
-            InputProblem(where, "neither an example nor a program", got=f"keys {sorted(row)}", allowed=allowed)
-        )
+        got = f"keys {sorted(row)}"
+        raise InputError(InputProblem(where, "neither an example nor a program", got=got, allowed=allowed))
     return Program(name, _text(row, key, where), family, source, _text(row, "hints_removed", where, ""))
-
-
-def _mutants(row: Fields, where: str) -> tuple[str, ...]:
-    value = row.get("mutants", [])
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise InputError(
-            InputProblem(f"{where}, mutants", "not bodies", got=repr(value)[:60], allowed="a list of texts")
-        )
-    return tuple(value)
 
 
 def _text(row: Any, key: str, where: str, default: str | None = None) -> str:
@@ -199,13 +190,6 @@ def _text(row: Any, key: str, where: str, default: str | None = None) -> str:
     if not isinstance(value, str):
         got = "nothing" if value is None else repr(value)[:60]
         raise InputError(InputProblem(f"{where}, {key}", "missing or not text", got=got))
-    return value
-
-
-def _object(line: bytes, where: str) -> Fields:
-    value = _json(line, where)
-    if not isinstance(value, dict):
-        raise InputError(InputProblem(where, "not a row", got=type(value).__name__, allowed="a JSON object"))
     return value
 
 
@@ -224,9 +208,8 @@ def _lines(file: Path) -> list[bytes]:
         elif file.suffix == ".gz":
             content = gzip.decompress(content)
     except (lzma.LZMAError, OSError, EOFError, zlib.error) as fault:
-        raise InputError(
-            InputProblem(str(file), "damaged archive", str(fault), remedy="fetch the file again")
-        ) from fault
+        problem = InputProblem(str(file), "damaged archive", str(fault), remedy="fetch the file again")
+        raise InputError(problem) from fault
     return content.split(b"\n")
 
 
@@ -241,13 +224,13 @@ class DataSetLayout:
 
     name: str
     files: Callable[[Path], list[Path]]
-    """The set's files at or below a path; none where the path holds another set."""
+    """The set's files at or below a path; none if the path holds another set."""
     read: Callable[[Path, str], Found]
     """The content of a file; its second argument is the file's name below the loaded folder."""
 
 
 def read_text(file: Path) -> str:
-    """A file's text, with its line ends and byte-order mark. Raises InputError where it is not UTF-8."""
+    """A file's text, with its line ends and byte-order mark. Raises InputError if it is not UTF-8."""
     try:
         return file.read_bytes().decode("utf-8")
     except UnicodeDecodeError as fault:
@@ -377,35 +360,26 @@ def _read(layout: DataSetLayout, path: Path, files: list[Path]) -> Survey:
     found = Survey(layout.name)
     root = path if path.is_dir() else path.parent
     for file in files:
-        source = file.relative_to(root).as_posix()
-        for item in layout.read(file, source):
-            _take(found, replace(item, family=item.family or layout.name))
+        for item in layout.read(file, file.relative_to(root).as_posix()):
+            item = replace(item, family=item.family or layout.name)
+            if isinstance(item, DafnyExample):
+                found.examples.append(item)
+                continue
+            found.programs.append(item)
+            try:
+                own = examples(item)
+            except Unreadable as fault:
+                found.left_out[item.id] = f"{UNREADABLE}: {fault}"
+                continue
+            found.examples += own
+            if not own:
+                found.left_out[item.id] = NO_TARGET
     if not found.programs and not found.examples:
         got = f"{len(files)} files in the layout of {layout.name}"
         raise InputError(InputProblem(str(path), "no Dafny programs here", got=got))
-    _refuse_clashes(path, found)
-    return found
-
-
-def _take(found: Survey, item: Program | DafnyExample) -> None:
-    if isinstance(item, DafnyExample):
-        found.examples.append(item)
-        return
-    found.programs.append(item)
-    try:
-        own = examples(item)
-    except Unreadable as fault:
-        found.left_out[item.id] = f"{UNREADABLE}: {fault}"
-        return
-    found.examples += own
-    if not own:
-        found.left_out[item.id] = NO_TARGET
-
-
-def _refuse_clashes(path: Path, found: Survey) -> None:
-    """Refuse duplicate ids: later steps could not distinguish such tasks."""
     counts = Counter(one.id for one in found.examples)
     clashes = [name for name, count in counts.items() if count > 1]
-    if clashes:
+    if clashes:  # Later steps could not distinguish such tasks.
         remedy = "give each row an id of its own"
         raise InputError(InputProblem(str(path), f"{len(clashes)} ids stand twice", got=clashes[0], remedy=remedy))
+    return found

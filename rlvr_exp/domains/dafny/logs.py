@@ -82,13 +82,13 @@ class Procedure:
 
 @dataclass(frozen=True)
 class Report:
-    """The content of an output. `stage` is where it stopped: `parse`, `resolve` or `verify`."""
+    """The content of an output. `stage` is the last stage that it reached: `parse`, `resolve` or `verify`."""
 
     stage: str
     faults: tuple[Fault, ...]
     procedures: tuple[Procedure, ...]
     verified: int
-    """The count of the last line; -1 where there is no last line, or where the exit code is not that of success."""
+    """The count of the last line; -1 if there is no last line, or if the exit code is not that of success."""
     bodyless: int
     """Number of loops and forall statements without a body, which the tool assumes to be right."""
 
@@ -107,9 +107,8 @@ class Report:
         """The first faults, one a line: line, kind, the tool's words."""
         lines = [f"line {one.line}: {one.kind + ': ' if one.kind else ''}{one.text}" for one in self.faults[:most]]
         more = len(self.faults) - most
-        late = [
-            f"{one.name}: {one.result}" for one in self.procedures if one.result not in ("verified", "error", "errors")
-        ]
+        decided = ("verified", "error", "errors")
+        late = [f"{one.name}: {one.result}" for one in self.procedures if one.result not in decided]
         return "\n".join(lines + ([f"and {more} more"] if more > 0 else []) + late[:most]) or "not proved"
 
     @property
@@ -155,16 +154,12 @@ def _procedures_23(lines: Iterable[str]) -> Iterable[Procedure]:
 
 
 def _procedure(name: str, obligations: int, result: str) -> Procedure:
-    return Procedure(name.partition("$$")[0], _declared(name), obligations, result)
-
-
-def _declared(name: str) -> str:
-    """Impl$$_0_M.__default.F_k -> M.F': marks of a name are spelt out in the log, and a number begins a nested
+    """Impl$$_0_M.__default.F_k is the part Impl of M.F': the log spells out marks of a name, and a number begins a nested
     module."""
-    parts = name.partition("$$")[2].split(".")
-    plain = [re.sub(r"^_\d+_", "", part) for part in parts if part not in ("_module", "__default")]
-    plain = [part.removeprefix("_default_") for part in plain]  # of a Main that cannot be run
-    return _SPELT.sub(lambda found: _MARKS[found[1]], ".".join(plain))
+    kind, _, dotted = name.partition("$$")
+    parts = [re.sub(r"^_\d+_", "", part) for part in dotted.split(".") if part not in ("_module", "__default")]
+    plain = ".".join(part.removeprefix("_default_") for part in parts)  # Of a Main that cannot be run.
+    return Procedure(kind, _SPELT.sub(lambda found: _MARKS[found[1]], plain), obligations, result)
 
 
 def _faults_23(lines: list[str], stage: str) -> Iterable[Fault]:
@@ -204,9 +199,9 @@ def read_4(output: str, code: int) -> Report:
     procedures = tuple(_procedures(lines))
     proved = _FINISHED.search(output) is not None and code == 0
     good = sum(procedure.result == "verified" for procedure in procedures)
-    return Report(
-        stage, tuple(_faults(lines, stage)), procedures, good if proved else -1, len(_UNFINISHED.findall(output))
-    )
+    found = filter(None, map(_FAULT.match, lines))
+    faults = (Fault(int(one[1]), kind_of(one[2]) if stage == "verify" else "", one[2]) for one in found)
+    return Report(stage, tuple(faults), procedures, good if proved else -1, len(_UNFINISHED.findall(output)))
 
 
 def _procedures(lines: Iterable[str]) -> Iterable[Procedure]:
@@ -224,10 +219,3 @@ def _procedures(lines: Iterable[str]) -> Iterable[Procedure]:
             batches += 1
     if name:
         yield Procedure(part, name, batches, result)
-
-
-def _faults(lines: Iterable[str], stage: str) -> Iterable[Fault]:
-    for line in lines:
-        found = _FAULT.match(line)
-        if found:
-            yield Fault(int(found[1]), kind_of(found[2]) if stage == "verify" else "", found[2])

@@ -17,13 +17,14 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.dafny.options import DafnyPrompt as Wording
 from rlvr_exp.domains.dafny.problem import DafnyExample, RoleExample
 from rlvr_exp.domains.dafny.syntax import parse
-from rlvr_exp.domains.dafny.tokens import CLAUSES, DECLARES, Walker, pieces, plain
+from rlvr_exp.domains.dafny.tokens import CLAUSES, DECLARES, Walker, plain, tokens_with_starts
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.completion import fenced_blocks, unquoted, without_thoughts
 
 MARKS = {"writer": "W", "annotator": "A"}
 ANSWER = "P"
 """The line after which a bare answer starts."""
+NEWLINE = "\n"
 HOLE = "{ /* the body that you write */ }"
 
 HEADS = {
@@ -48,11 +49,8 @@ FORMS = tuple(ASKS)
 WHAT = {"writer": "body", "annotator": "annotated body"}
 
 
-NEWLINE = "\n"
-
-
 def with_context(options: Wording) -> Wording:
-    """The options with the text of `context_file` as their context. Raises InputError where it cannot be read."""
+    """The options with the text of `context_file` as their context. Raises InputError if it cannot be read."""
     if not options.context_file:
         return options
     try:
@@ -60,7 +58,7 @@ def with_context(options: Wording) -> Wording:
     except (OSError, ValueError) as fault:
         problem = InputProblem("data.prompt.context_file", "cannot be read", options.context_file, remedy=str(fault))
         raise InputError(problem) from fault
-    return Wording(options.style, options.answer, options.shots, text)
+    return Wording(style=options.style, answer=options.answer, shots=options.shots, context=text)
 
 
 def write(part: RoleExample, options: Wording, shots: Sequence[RoleExample] = ()) -> str:
@@ -108,15 +106,15 @@ _WORDS = frozenset(("method", "lemma", "colemma", "function", "predicate", "copr
 def body_of(completion: str, example: DafnyExample) -> Candidate:
     """The target's body in its braces, or why there is none.
 
-    The last fenced block with a body counts, else the complete text. A text has a body where it begins with a brace,
-    declares the target or continues the target's header; where no block has such a one, where a line begins with a brace.
+    The last fenced block with a body counts, else the complete text. A text has a body if it begins with a brace, declares
+    the target or continues the target's header. If no block has such a body, the first line that begins with a brace counts.
     """
     text = plain(unquoted(without_thoughts(completion)))
     blocks = [_Text(block.text) for block in fenced_blocks(text)][::-1]
     known = (block.body(example, sure=True) for block in blocks)
     guessed = (block.body(example) for block in (*blocks, _Text(text)))
     found = next(filter(None, (*known, *guessed)), "")
-    return Candidate(found) if found else Candidate(None, _fault(text))
+    return Candidate(found) if found else Candidate(None, _Text(text).fault())
 
 
 def closed(completion: str) -> bool:
@@ -153,13 +151,8 @@ class _Text(Walker):
     """A text that may hold Dafny, walked over by its tokens; unmatched brackets are skipped."""
 
     def __init__(self, text: str):
-        self._text, self._starts, at = text, list[int](), 0
-        found: list[str] = []
-        for piece in pieces(text):
-            if piece.token:
-                found.append(piece.text)
-                self._starts.append(at)
-            at += len(piece.text)
+        self._text = text
+        found, self._starts = tokens_with_starts(text)
         super().__init__(found, _Closes(found))
 
     def body(self, example: DafnyExample, sure: bool = False) -> str:
@@ -167,8 +160,12 @@ class _Text(Walker):
         opening = next((index for index in self._openings(example, sure) if index in self.closes), None)
         return "" if opening is None else self._text[self._starts[opening] : self._starts[self.closes[opening]] + 1]
 
-    def line(self, index: int) -> int:
-        return self._text.count("\n", 0, self._starts[index]) + 1
+    def fault(self) -> str:
+        """Why the text has no body."""
+        if "{" not in self.tokens:
+            return "no body in braces in the answer"
+        line = self._text.count("\n", 0, self._starts[self.tokens.index("{")]) + 1
+        return f"line {line}: the brace that opens the body is never closed"
 
     def _openings(self, example: DafnyExample, sure: bool) -> list[int]:
         """Braces that may open the body: those of the surest kind found, the last first."""
@@ -181,7 +178,8 @@ class _Text(Walker):
         if found or sure:
             return found[::-1]
         braces = [index for index in range(self.end) if self._opens(index)]
-        return [index for index in braces if self._begins_a_line(index)][:1] or braces[:1]
+        lines = (self._text[: self._starts[index]].rpartition("\n")[2] for index in braces)
+        return [index for index, lead in zip(braces, lines, strict=True) if not lead.strip()][:1] or braces[:1]
 
     def _opens(self, index: int) -> bool:
         return self.at(index) == "{" and not self.is_attribute(index)
@@ -206,32 +204,13 @@ class _Text(Walker):
         return found
 
     def _opening(self, index: int, by_method: bool) -> int:
-        """The index after the head that continues at `index` and its clauses: where a callable's body opens, if any."""
-        index = self._past_clauses(self._past_head(index))
-        after = self.closes[index] + 1 if self._opens(index) else index
-        return after + 2 if by_method and (self.at(after), self.at(after + 1)) == ("by", "method") else index
-
-    def _past_head(self, index: int) -> int:
+        """The index after the head that continues at `index` and its clauses: the callable's body opens there, if it has one."""
         while index < self.end and not self._opens(index) and self.at(index) not in CLAUSES | DECLARES | {"}", ";"}:
             index = self.closes[index] + 1 if self.at(index) in ("(", "[", "{") else index + 1
-        return index
-
-    def _past_clauses(self, index: int) -> int:
         while self.at(index) in CLAUSES or (self.at(index) == ";" and self.at(index + 1) in CLAUSES | {"{"}):
             words = 1
             while self.at(index + words - 1) in ("yield", "free") and self.at(index + words) in CLAUSES:
                 words += 1
             index = index + 1 if self.at(index) == ";" else self.past_expression(index + words)
-        return index
-
-    def _begins_a_line(self, index: int) -> bool:
-        start = self._starts[index]
-        return not self._text[self._text.rfind("\n", 0, start) + 1 : start].strip()
-
-
-def _fault(text: str) -> str:
-    walk = _Text(text)
-    opening = next((index for index, token in enumerate(walk.tokens) if token == "{"), None)
-    if opening is None:
-        return "no body in braces in the answer"
-    return f"line {walk.line(opening)}: the brace that opens the body is never closed"
+        after = self.closes[index] + 1 if self._opens(index) else index
+        return after + 2 if by_method and (self.at(after), self.at(after + 1)) == ("by", "method") else index

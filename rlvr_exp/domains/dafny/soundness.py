@@ -3,23 +3,24 @@
 Each risk is a rule and the tokens that break it, so that the given program's own can be distinguished from those that a
 candidate adds. The guards compare them. The reason for each rule, with Dafny's issues, is in rlvr_exp/docs/dafny.md.
 
-Statements (`statement_risks`): the proofs of `assert ... by` and the hints of `calc` stand beside the code. What they assign is
-forgotten behind them, and what they showed is kept. Dafny 2.3 does not look at assignments in the first, nor at those of a
-call's results in the second. It does not look at what a pattern takes apart in code, and a loop of an iterator keeps what it
-knew of the iterator's own fields. The rules refuse more than that, in words that proofs hardly use.
+Statements (`statement_risks`): Dafny forgets what the proofs of `assert ... by` and the hints of `calc` assign, and keeps what
+they showed. Dafny 2.3 does not look at assignments in the first, nor at those of a call's results in the second. It does not look
+at the values that a pattern takes apart in code, and a loop of an iterator keeps what it knew of the iterator's own fields. The
+rules refuse more than that, in words that proofs hardly use.
 
 Types (`type_faults`): a type counts as recursive, or as reaching an arrow, by the names that its fields mention, whatever module
-they are from. So a harmless type may be refused; a type that people write for a proof is not. Unsoundness that needs no
+they are from. So a harmless type may be refused, but not a type that people write for a proof. Unsoundness that needs no
 declaration of its own is not found here.
 """
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 from typing import Any
 
 from rlvr_exp.domains.dafny.scopes import unbounded
-from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration
+from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, qualified
 from rlvr_exp.domains.dafny.tokens import CLAUSES, Walker, is_name, partners, pieces
 
 HARMLESS = frozenset(
@@ -63,29 +64,25 @@ def attribute_of(tokens: Sequence[str]) -> SoundnessRisk | None:
     return SoundnessRisk(rule, " ".join(tokens))
 
 
-def _is_limit(tokens: Sequence[str]) -> bool:
-    """Whether it is like `{:timeLimit 60}`, with a plain number."""
-    return len(tokens) == 5 and tokens[1] == ":" and tokens[2] in LIMITS and tokens[3].isdigit() and tokens[4] == "}"
-
-
 def without_limits(text: str) -> str:
-    """The program with its own limits of proofs blanked out, every other character in its place."""
+    """The program with its own limits of proofs (`{:timeLimit 60}`) blanked out, every other character in its place."""
     if not any(name in text for name in LIMITS):
         return text
     parts: list[list[Any]] = [[piece.text, piece.token] for piece in pieces(text)]
     found = [part for part in parts if part[1]]
-    for index, part in enumerate(found):
+    for index in range(len(found) - 4):
         five = found[index : index + 5]
-        if part[0] == "{" and _is_limit([one[0] for one in five]):
-            for one in five:
-                one[0] = " " * len(one[0])
-    return "".join(one[0] for one in parts)
+        opens, colon, name, number, closes = (part[0] for part in five)
+        if (opens, colon, closes) == ("{", ":", "}") and name in LIMITS and number.isdigit():
+            for part in five:
+                part[0] = " " * len(part[0])
+    return "".join(part[0] for part in parts)
 
 
 _BEFORE_STATEMENTS = ("{", "}", ";", "", "=>", ":", ")")
-"""What may stand before a statement: of a case and of a label, too."""
+"""Tokens that may precede a statement, of a case and of a label, too."""
 _AFTER_NAMES = (":=", ".", "(", ",", ")")
-"""What follows a name, where `expect` is one."""
+"""Tokens that follow `expect` if it is a name."""
 
 
 def soundness_risks(tokens: Sequence[str]) -> Iterator[SoundnessRisk]:
@@ -98,7 +95,10 @@ def soundness_risks(tokens: Sequence[str]) -> Iterator[SoundnessRisk]:
         elif token == "assume":
             found = SoundnessRisk("assume", _until_end(walk, index))
         elif token == "free" and walk.at(index + 1) in _FREED:
-            found = SoundnessRisk("assume", " ".join(walk.tokens[index : _past_freed(walk, index)]))
+            first = index
+            while walk.at(first) in CLAUSES:
+                first += 1
+            found = SoundnessRisk("assume", " ".join(tokens[index : max(walk.past_expression(first), first + 1)]))
         elif token == "expect" and walk.at(index - 1) in _BEFORE_STATEMENTS and walk.at(index + 1) not in _AFTER_NAMES:
             found = SoundnessRisk("expect", _until_end(walk, index))
         elif token == "decreases" and _starred(walk, index + 1):
@@ -122,13 +122,6 @@ def bodyless(tokens: Sequence[str]) -> int:
     return sum(not _has_body(walk, index) for index in loops)
 
 
-def _past_freed(walk: Walker, index: int) -> int:
-    """The index after the words of a `free` clause and its expression."""
-    while walk.at(index) in CLAUSES:
-        index += 1
-    return max(walk.past_expression(index), index + 1)
-
-
 def _has_typed_pattern(walk: Walker, index: int) -> bool:
     """Whether there is a pattern `C(x: T, ...)` between `case` and its arrow."""
     start = index
@@ -145,16 +138,14 @@ def _until_end(walk: Walker, index: int) -> str:
 
 def _starred(walk: Walker, index: int) -> bool:
     """Whether one of the comma-separated expressions from `index` on is a lone star."""
-    stop = walk.past_expression(index)
-    parts: list[list[str]] = [[]]
-    depth = 0
-    for token in walk.tokens[index:stop]:
+    depth, before = 0, ","
+    found = [*walk.tokens[index : walk.past_expression(index)], ","]
+    for token, following in pairwise(found):
+        if depth == 0 and (before, token, following) == (",", "*", ","):
+            return True
         depth += (token in ("(", "[", "{")) - (token in (")", "]", "}"))
-        if token == "," and depth == 0:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return ["*"] in parts
+        before = token
+    return False
 
 
 def _has_body(walk: Walker, index: int) -> bool:
@@ -164,11 +155,11 @@ def _has_body(walk: Walker, index: int) -> bool:
         first = walk.closes[first] + 1
     if word == "while" and walk.at(first) == "{" and walk.at(first + 1) in ("case", "}"):
         return True
-    if word == "while" and walk.at(first) in _LOOP_CLAUSES | {"case"}:
-        stop = first
-    else:
-        stop = walk.past_expression(first)
-    if word == "forall" and _is_quantifier(walk.tokens[index:stop]):
+    bare = word == "while" and walk.at(first) in _LOOP_CLAUSES | {"case"}
+    stop = first if bare else walk.past_expression(first)
+    # A quantifier has a `::` for every quantifier in it; a statement has one fewer.
+    words = walk.tokens[index:stop]
+    if word == "forall" and words.count("::") >= sum(token in ("forall", "exists") for token in words):
         return True
     clauses = {"ensures"} if word == "forall" else _LOOP_CLAUSES
     while walk.at(stop) in clauses or (walk.at(stop) == ";" and walk.at(stop + 1) in clauses | {"{"}):
@@ -176,11 +167,6 @@ def _has_body(walk: Walker, index: int) -> bool:
         if walk.at(stop - 1) not in (";", "free"):
             stop = walk.past_expression(stop)
     return walk.at(stop) == "{" or (word == "while" and walk.at(stop) == "case")
-
-
-def _is_quantifier(tokens: Sequence[str]) -> bool:
-    """Whether it is an expression: it has a `::` for every quantifier in it; a statement has one fewer."""
-    return tokens.count("::") >= sum(token in ("forall", "exists") for token in tokens)
 
 
 _STATEMENT_STARTS = ("", "{", "}", ";", "=>", ":")
@@ -193,12 +179,16 @@ def statement_risks(one: Declaration, methods: Collection[str]) -> Iterator[Soun
     Args:
         methods: names of methods, ghost ones too.
     """
-    for part in (one.head, *(clause.text for clause in one.clauses), one.body or (), one.compiled or ()):
+    for part in _parts(one):
         yield from _Statements(part).changes(methods)
     if one.kind != "function" and not one.ghost:
         yield from _Statements(one.body or ()).patterns()
     if one.kind == "iterator" and "while" in (one.body or ()):
         yield SoundnessRisk("unsound", "a loop of an iterator, whose fields Dafny 2.3 takes to stay as they are")
+
+
+def _parts(one: Declaration) -> list[tuple[str, ...]]:
+    return [one.head, *(clause.text for clause in one.clauses), one.body or (), one.compiled or ()]
 
 
 class _Statements:
@@ -209,36 +199,36 @@ class _Statements:
         self._opens = {close: index for index, close in self._walk.closes.items()}
 
     def changes(self, methods: Collection[str]) -> Iterator[SoundnessRisk]:
-        """Whatever may change a value in the proof of an assert or in a hint: calls of methods, and any assignment but
-        a declaration's own."""
-        for start, stop in self._proofs():
-            for index in range(start, stop):
-                token = self._walk.at(index)
-                calls = token in methods and self._walk.at(index + 1) in ("(", "<")
+        """Calls of methods and assignments, but no declaration's own, in the proof of an assert or in a hint: within the braces
+        behind `by` and `calc`."""
+        walk = self._walk
+        for start, word in enumerate(walk.tokens):
+            brace = start + 1
+            while word == "calc" and (walk.at(brace) not in ("", "{", "}") or walk.is_attribute(brace)):
+                brace = walk.closes.get(brace, brace) + 1
+            if word not in ("by", "calc") or walk.at(brace) != "{":
+                continue
+            for index in range(brace + 1, walk.closes[brace]):
+                token = walk.at(index)
+                calls = token in methods and walk.at(index + 1) in ("(", "<")
                 if calls or token == "modify" or (token in _ASSIGNS and self._is_assignment(index)):
                     yield SoundnessRisk("unsound", f"a proof within the body changes something: {self._around(index)}")
 
     def patterns(self) -> Iterator[SoundnessRisk]:
         """Variables of code that a pattern declares: Dafny 2.3 lets them take ghost values."""
-        for index, token in enumerate(self._walk.tokens):
-            if token == "var" and self._before(index) in _STATEMENT_STARTS and self._is_pattern(index + 1):
-                yield SoundnessRisk("unsound", f"code takes a value apart: {self._around(index)}")
-
-    def _proofs(self) -> Iterator[tuple[int, int]]:
-        """The insides of the braces behind `by` and `calc`."""
-        for index, token in enumerate(self._walk.tokens):
-            brace = index + 1
-            while token == "calc" and (self._walk.at(brace) not in ("", "{", "}") or self._walk.is_attribute(brace)):
-                brace = self._walk.closes.get(brace, brace) + 1
-            if token in ("by", "calc") and self._walk.at(brace) == "{":
-                yield brace + 1, self._walk.closes[brace]
-
-    def _before(self, index: int) -> str:
-        return self._walk.at(index - 1) if index else ""
+        walk = self._walk
+        for start, token in enumerate(walk.tokens):
+            if token != "var" or (start and walk.at(start - 1) not in _STATEMENT_STARTS):
+                continue
+            index = start + 1
+            while is_name(walk.at(index) or ";") and walk.at(index + 1) in (".", "("):
+                index += 2 if walk.at(index + 1) == "." else 1
+            if walk.at(index) == "(":
+                yield SoundnessRisk("unsound", f"code takes a value apart: {self._around(start)}")
 
     def _is_assignment(self, index: int) -> bool:
-        """Whether the sign there gives a value to what stands already: it does not declare a variable, and is no update
-        of a sequence, a map or a datatype."""
+        """Whether the sign there gives a value to an existing variable or field: it declares no variable, and updates no
+        sequence, map or datatype."""
         before = index - 1
         while before >= 0 and self._walk.at(before) not in (";", "{", "}", "=>"):
             token = self._walk.at(before)
@@ -247,20 +237,10 @@ class _Statements:
             before = self._opens.get(before, before) - 1
         return True
 
-    def _is_pattern(self, index: int) -> bool:
-        while is_name(self._walk.at(index) or ";") and self._walk.at(index + 1) in (".", "("):
-            index += 2 if self._walk.at(index + 1) == "." else 1
-        return self._walk.at(index) == "("
-
-    def _line(self, index: int) -> tuple[str, ...]:
-        """The tokens up to the next semicolon."""
-        stop = index
-        while stop < self._walk.end and self._walk.at(stop) != ";":
-            stop += 1
-        return tuple(self._walk.tokens[index:stop])
-
     def _around(self, index: int) -> str:
-        return " ".join((*self._walk.tokens[max(0, index - 3) : index], *self._line(index)))
+        """The tokens around an index, up to the next semicolon."""
+        words = self._walk.tokens
+        return " ".join((*words[max(0, index - 3) : index], *takewhile(lambda word: word != ";", words[index:])))
 
 
 _TYPES = frozenset(("datatype", "type", "class", "trait"))
@@ -272,7 +252,7 @@ _ON_MEMORY = SoundnessRisk("unsound", "a function value that may depend on all m
 
 def type_faults(declarations: Sequence[Declaration]) -> Mapping[str, str]:
     """The types that make Dafny inconsistent, by qualified name, each with the reason."""
-    found = dict(_types(declarations))
+    found = {name: one for name, one in qualified(declarations) if one.kind in _TYPES}
     mentions = _mentions(found)
     tokens: dict[str, list[str]] = {}
     for name, one in found.items():
@@ -292,7 +272,7 @@ def type_faults(declarations: Sequence[Declaration]) -> Mapping[str, str]:
 
 def bit_vectors(declarations: Sequence[Declaration]) -> frozenset[str]:
     """Names of declarations whose heads mention a bit vector, or a name that does."""
-    heads = [(set(one.names()), set(one.head)) for one in _every(declarations)]
+    heads = [(set(one.names()), set(one.head)) for _, one in qualified(declarations)]
     found: set[str] = set()
     while True:
         more = {name for names, head in heads if head & found or _has_bit_vector(head) for name in names} - found
@@ -303,38 +283,23 @@ def bit_vectors(declarations: Sequence[Declaration]) -> frozenset[str]:
 
 def declaration_risks(one: Declaration, bits: frozenset[str]) -> Iterator[SoundnessRisk]:
     """Risks in one declaration that few proofs need and that break Dafny."""
-    parts = [one.head, *(clause.text for clause in one.clauses), one.body or (), one.compiled or ()]
+    parts = _parts(one)
     for part in parts:
-        yield from _memory_functions(part)
+        for before, token, after in zip(("", *part), part, (*part[1:], ""), strict=False):
+            if token == "~>" or (token == "reads" and (before == "." or after == "*")):
+                yield _ON_MEMORY
         for text in unbounded(part):
             yield SoundnessRisk("unsound", f"a comprehension over whatever there is: {text}")
     for clause in one.clauses:
         if clause.word == "reads" and clause.text == ("*",):
             yield _ON_MEMORY
     measured = [" ".join(clause.text) for clause in one.clauses if clause.word == "decreases"]
-    measured += _measures(one.body or ())
+    body, stops = one.body or (), (";", "{", "invariant", "decreases", "modifies")
+    for index, token in enumerate(body):
+        if token == "decreases":
+            measured.append(" ".join(takewhile(lambda word: word not in stops, body[index + 1 :])))
     if measured and one.kind in CALLABLES and any(_has_bit_vector(part) or bits & set(part) for part in parts):
         yield from (SoundnessRisk("unsound", f"decreases {measure}, with bit vectors in reach") for measure in measured)
-
-
-def _memory_functions(tokens: Sequence[str]) -> Iterator[SoundnessRisk]:
-    """Types of functions that depend on memory, frames of such functions, and functions of any frame."""
-    for before, token, after in zip(("", *tokens), tokens, (*tokens[1:], ""), strict=False):
-        if token == "~>" or (token == "reads" and (before == "." or after == "*")):
-            yield _ON_MEMORY
-
-
-def _types(declarations: Sequence[Declaration], above: str = "") -> Iterator[tuple[str, Declaration]]:
-    for one in declarations:
-        if one.kind in _TYPES:
-            yield above + one.name, one
-        yield from _types(one.members or (), f"{above}{one.name}.")
-
-
-def _every(declarations: Sequence[Declaration]) -> Iterator[Declaration]:
-    for one in declarations:
-        yield one
-        yield from _every(one.members or ())
 
 
 def _own(one: Declaration) -> list[str]:
@@ -345,12 +310,12 @@ def _own(one: Declaration) -> list[str]:
 
 def _after_name(one: Declaration) -> list[str]:
     """The head without the type's name, and a datatype's without its constructors' and their fields' names."""
-    head = list(one.head)
-    start = head.index(one.name) + 1 if one.name in head else 0
+    start = one.head.index(one.name) + 1 if one.name in one.head else 0
+    head = one.head[start:]
     if one.kind != "datatype":
-        return head[start:]
+        return list(head)
     kept, depth = [], 0
-    for token, following in zip(head[start:], [*head[start + 1 :], ""], strict=True):
+    for token, following in pairwise((*head, "")):
         depth += (token == "(") - (token == ")")
         if depth and following != ":":
             kept.append(token)
@@ -401,15 +366,3 @@ def _is_subset_of_sequences(
 
 def _has_bit_vector(tokens: Sequence[str] | set[str]) -> bool:
     return any(_BIT_VECTOR.fullmatch(token) for token in tokens)
-
-
-def _measures(body: Sequence[str]) -> list[str]:
-    """What follows each `decreases` of a body, up to its loop's next clause, semicolon or brace."""
-    stops = (";", "{", "invariant", "decreases", "modifies")
-    found = []
-    for index, token in enumerate(body):
-        if token == "decreases":
-            rest = list(body[index + 1 :])
-            stop = next((at for at, word in enumerate(rest) if word in stops), len(rest))
-            found.append(" ".join(rest[:stop]))
-    return found

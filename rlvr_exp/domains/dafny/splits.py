@@ -1,7 +1,7 @@
 """Reproducible splits of Dafny examples, stratified by family, construct and length; similar examples stay together.
 
-Tied are the examples of one program, since each is in the others' context, and near-duplicates. Which part a group falls to
-follows the hash of its content (rlvr_exp/tasks/splits.py), so no name and no order decides.
+The examples of one program stay together, since each is in the others' context, and so do near-duplicates. The hash of a group's
+content decides its part (rlvr_exp/tasks/splits.py), so no name and no order does.
 
 Near-duplicates are nearly equal, apart from names, comments, blanks and annotations. A method is represented by the set of its
 shingles: runs of tokens of header, specification and code, in which the program's own names are numbered within the run. Two
@@ -140,29 +140,20 @@ def constructs(example: DafnyExample) -> list[str]:
     mentioned = {*head, *tokens(plain(example.spec))}
     body = tokens(plain(example.annotated_body))
     words = mentioned.union(body)
-    has = {
-        "lemma": bool({"lemma", "colemma"} & set(head[:4])),
-        "loop": bool({"while", "for"} & set(body)),
-        "recursion": _calls(body, _name(head)),
-        "array": any(word.startswith("array") for word in words),
-        "sequence": bool(_SEQUENCES & words),
-        "set or map": bool(_SETS & words),
-        "branch": bool({"if", "match"} & set(body)),
-    }
-    return [name for name in CONSTRUCTS if has.get(name)] or ["straight"]
-
-
-def _calls(body: Sequence[str], name: str) -> bool:
-    return any(token == name and following == "(" for token, following in pairwise(body))
-
-
-def _name(head: Sequence[str]) -> str:
-    """The target's own name, after its keyword and its attributes."""
-    depth, name = 0, ""
+    depth, name = 0, ""  # The target's own name, after its keyword and its attributes.
     for token in head:
         depth += (token == "{") - (token == "}")
         if token in ("(", "<", "[") and not depth:
             break
         if is_name(token) and not depth:
             name = token
-    return name
+    has = {
+        "lemma": bool({"lemma", "colemma"} & set(head[:4])),
+        "loop": bool({"while", "for"} & set(body)),
+        "recursion": (name, "(") in pairwise(body),
+        "array": any(word.startswith("array") for word in words),
+        "sequence": bool(_SEQUENCES & words),
+        "set or map": bool(_SETS & words),
+        "branch": bool({"if", "match"} & set(body)),
+    }
+    return [name for name in CONSTRUCTS if has.get(name)] or ["straight"]

@@ -90,39 +90,47 @@ class Declaration:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What distinguishes it from its neighbours; for an import or a field its tokens."""
+        """Its identity among its neighbours; for an import or a field its tokens."""
         return (self.kind, self.name if self.name or self.kind == "constructor" else " ".join(self.head))
 
     @property
     def ghost(self) -> bool:
-        """Whether calls of it are no part of the running program."""
+        """Whether the running program does not call it."""
         return self.kind == "lemma" or "ghost" in self.head[:3]
 
     def names(self) -> Iterator[str]:
         """The names that it adds to its scope: its own, a datatype's constructors, a field's."""
         if self.name:
             yield from self.name.split(".")
-        if self.kind == "datatype":
-            yield from _constructors(self.head)
-        elif self.kind == "field":
-            yield from _fields(self.head)
+        if self.kind == "datatype":  # Names after `=` and `|`.
+            depth, due = 0, False
+            for token in self.head:
+                depth += (token in "([{") - (token in ")]}")
+                if depth == 0 and token in ("=", "|"):
+                    due = True
+                elif depth == 0 and due and is_name(token) and token != "ghost":
+                    yield token
+                    due = False
+        elif self.kind == "field":  # Names before a colon, outside a type's brackets.
+            depth = 0
+            for token, following in pairwise(self.head):
+                depth += (token in ("(", "<")) - (token in (")", ">"))
+                if depth == 0 and following == ":":
+                    yield token
         elif self.kind == "import":
             named = [token for token in self.head if is_name(token) and token not in ("import", "opened")]
             yield from (named[0], named[-1]) if named else ()
 
     def everything(self) -> Iterator[str]:
-        """All its tokens but its members'."""
+        """All its tokens without those of its members."""
         for attribute in self.attributes:
             yield from attribute
         yield from self.head
         for clause in self.clauses:
-            yield clause.word
-            yield from clause.text
-            yield ";"
-        if self.body is not None:
-            yield from ("{", *self.body, "}")
-        if self.compiled is not None:
-            yield from ("{", *self.compiled, "}")
+            yield from (clause.word, *clause.text, ";")
+        for body in (self.body, self.compiled):
+            if body is not None:
+                yield from ("{", *body, "}")
 
 
 def parse(text: str) -> tuple[Declaration, ...]:
@@ -140,26 +148,6 @@ def parse(text: str) -> tuple[Declaration, ...]:
     except Unbalanced as fault:
         raise Unreadable(str(fault)) from fault
     return reader.declarations(0, len(found), 0, False)
-
-
-def _constructors(head: Tokens) -> Iterator[str]:
-    depth, due = 0, False
-    for token in head:
-        depth += (token in "([{") - (token in ")]}")
-        if depth == 0 and token in ("=", "|"):
-            due = True
-        elif depth == 0 and due and is_name(token) and token != "ghost":
-            yield token
-            due = False
-
-
-def _fields(head: Tokens) -> Iterator[str]:
-    """Names before a colon, outside a type's brackets."""
-    depth = 0
-    for token, following in pairwise(head):
-        depth += (token in ("(", "<")) - (token in (")", ">"))
-        if depth == 0 and following == ":":
-            yield token
 
 
 class _Reader:
@@ -184,7 +172,7 @@ class _Reader:
         index = self._past_modifiers(start)
         word = self._walk.at(index)
         if word not in DECLARES and not (word == "var" and members):
-            raise Unreadable(f"{' '.join(self._tokens[index : index + 3])!r} where a declaration should begin")
+            raise Unreadable(f"{self._shown(index)} where a declaration should begin")
         kind = _KINDS.get(word, word)
         modifiers = list(self._tokens[start:index]) + [word]
         index += 1
@@ -193,10 +181,19 @@ class _Reader:
             index += 1
         attributes, index = self._attributes(index)
         if kind in HOLDERS:
-            return self._holder(kind, modifiers, attributes, index, depth)
+            head, more, brace = self._head(index)
+            if self._walk.at(brace) != "{":
+                raise Unreadable(f"a {kind} without braces")
+            close = self._closes[brace]
+            inner = self.declarations(brace + 1, close, depth + 1, kind != "module")
+            full, attributes = tuple(modifiers + head), attributes + more
+            return Declaration(kind, _dotted(head), full, tuple(attributes), members=inner), close + 1
         if kind in CALLABLES:
             return self._callable(kind, modifiers, attributes, start, index, members)
         return self._plain(kind, modifiers, attributes, index, depth, members)
+
+    def _shown(self, index: int) -> str:
+        return repr(" ".join(self._tokens[index : index + 3]))
 
     def _past_modifiers(self, index: int) -> int:
         while self._walk.at(index) in MODIFIERS:
@@ -212,18 +209,6 @@ class _Reader:
             found.append(tuple(self._tokens[index : close + 1]))
             index = close + 1
         return found, index
-
-    def _holder(
-        self, kind: str, modifiers: list[str], attributes: list[Tokens], index: int, depth: int
-    ) -> tuple[Declaration, int]:
-        head, more, brace = self._head(index)
-        if self._walk.at(brace) != "{":
-            raise Unreadable(f"a {kind} without braces")
-        close = self._closes[brace]
-        inner = self.declarations(brace + 1, close, depth + 1, kind != "module")
-        name = _dotted(head)
-        full = tuple(modifiers + head)
-        return Declaration(kind, name, full, tuple(attributes + more), members=inner), close + 1
 
     def _head(self, index: int) -> tuple[list[str], list[Tokens], int]:
         """Tokens up to a clause, a brace or the next declaration, without attributes."""
@@ -245,9 +230,8 @@ class _Reader:
     def _begins(self, index: int) -> bool:
         """Whether a declaration begins there; contextual modifiers count only before its keyword."""
         token = self._walk.at(index)
-        return token in DECLARES or (
-            token in MODIFIERS and self._walk.at(self._past_modifiers(index)) in DECLARES | {"var"}
-        )
+        modified = token in MODIFIERS and self._walk.at(self._past_modifiers(index)) in DECLARES | {"var"}
+        return token in DECLARES or modified
 
     def _callable(
         self, kind: str, modifiers: list[str], attributes: list[Tokens], start: int, index: int, members: bool
@@ -264,8 +248,7 @@ class _Reader:
                 brace = index + 2
                 compiled, index = self._braced(brace)
                 where = Where(start, first, brace, index - 1)
-        if index < self._walk.end and not self._ends(index, members):
-            raise Unreadable(f"{' '.join(self._tokens[index : index + 3])!r} behind a {kind}")
+        self._check_end(index, kind, members)
         name = head[0] if head and is_name(head[0]) else ""
         full = tuple(modifiers + head)
         details = (tuple(attributes + more), tuple(clauses), body, compiled)
@@ -274,6 +257,10 @@ class _Reader:
     def _ends(self, index: int, members: bool) -> bool:
         token = self._walk.at(index)
         return token in ("}", ";") or self._begins(index) or (members and token == "var")
+
+    def _check_end(self, index: int, kind: str, members: bool) -> None:
+        if index < self._walk.end and not self._ends(index, members):
+            raise Unreadable(f"{self._shown(index)} behind a {kind}")
 
     def _clauses(self, index: int) -> tuple[list[Clause], int]:
         found: list[Clause] = []
@@ -302,40 +289,32 @@ class _Reader:
         self, kind: str, modifiers: list[str], attributes: list[Tokens], index: int, depth: int, members: bool
     ) -> tuple[Declaration, int]:
         """A datatype, type, constant, field, import, export or include: up to the next declaration."""
-        first = index
-        index = self._past_plain(kind, index, members)
+        first, walk = index, self._walk
+        if kind in ("const", "type"):  # A name, perhaps a type, perhaps an expression, perhaps a witness.
+            while True:
+                index = walk.past_expression(index)
+                if walk.at(index) == "ghost" and walk.at(index + 1) == "witness":
+                    index += 2
+                elif walk.at(index) == "witness":
+                    index += 1
+                else:
+                    break
+        else:
+            while index < walk.end and not self._ends(index, members):
+                token = self._tokens[index]
+                if token == "{" and kind == "datatype" and not walk.is_attribute(index):
+                    break
+                index = self._closes[index] + 1 if token in ("(", "[", "{") else index + 1
         head = modifiers + list(self._tokens[first:index])
-        name = "" if kind in ("import", "export", "include", "field") else self._walk.at(first)
+        name = "" if kind in ("import", "export", "include", "field") else walk.at(first)
         inner = None
-        if self._walk.at(index) == "{" and kind in ("datatype", "type"):
+        if walk.at(index) == "{" and kind in ("datatype", "type"):
             close = self._closes[index]
             inner = self.declarations(index + 1, close, depth + 1, True)
             index = close + 1
-        elif index < self._walk.end and not self._ends(index, members):
-            raise Unreadable(f"{' '.join(self._tokens[index : index + 3])!r} behind a {kind}")
-        return Declaration(kind, name, tuple(head), tuple(attributes), members=inner), index
-
-    def _past_plain(self, kind: str, index: int, members: bool) -> int:
-        if kind in ("const", "type"):
-            index = self._past_const(index)
         else:
-            while index < self._walk.end and not self._ends(index, members):
-                token = self._tokens[index]
-                if token == "{" and kind == "datatype" and not self._walk.is_attribute(index):
-                    break
-                index = self._closes[index] + 1 if token in ("(", "[", "{") else index + 1
-        return index
-
-    def _past_const(self, index: int) -> int:
-        """A name, perhaps a type, perhaps an expression, perhaps a witness."""
-        while True:
-            index = self._walk.past_expression(index)
-            if self._walk.at(index) == "ghost" and self._walk.at(index + 1) == "witness":
-                index += 2
-            elif self._walk.at(index) == "witness":
-                index += 1
-            else:
-                return index
+            self._check_end(index, kind, members)
+        return Declaration(kind, name, tuple(head), tuple(attributes), members=inner), index
 
 
 def _dotted(head: Sequence[str]) -> str:
@@ -355,7 +334,7 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 @dataclass(frozen=True)
 class Method:
-    """A method, a lemma, or a function's `by method` part, that has a body."""
+    """A method, a lemma, or a function's `by method` part that has a body."""
 
     name: str
     """Qualified: `Module.Class.Name`."""
@@ -391,17 +370,21 @@ def split(text: str) -> Split:
     if has_directive(shown):
         raise Unreadable("a line that begins with a directive to Boogie's preprocessor")
     declarations = parse(shown)
-    every = list(qualified(declarations))
     spans = places(text)
-    methods = tuple(_method(text, spans, name, one) for name, one in every if is_target(one))
-    proofs = frozenset(one.name for _, one in every if one.ghost and one.kind in ("lemma", "method"))
-    return Split(methods, proofs, declarations)
+    methods = []
+    for name, one in qualified(declarations):
+        body = one.compiled if one.kind == "function" else one.body
+        if one.kind in ("method", "lemma", "function") and body is not None:
+            methods.append(_method(text, spans, name, one))
+    proofs = frozenset(one.name for one in every(declarations) if one.ghost and one.kind in ("lemma", "method"))
+    return Split(tuple(methods), proofs, declarations)
 
 
-def is_target(one: Declaration) -> bool:
-    """Whether a declaration is a method in the sense of this module."""
-    body = one.compiled if one.kind == "function" else one.body
-    return one.kind in ("method", "lemma", "function") and body is not None
+def every(declarations: Sequence[Declaration]) -> Iterator[Declaration]:
+    """All declarations, members included."""
+    for one in declarations:
+        yield one
+        yield from every(one.members or ())
 
 
 def qualified(declarations: Sequence[Declaration], above: str = "") -> Iterator[tuple[str, Declaration]]:
@@ -417,18 +400,14 @@ def _method(text: str, spans: Sequence[tuple[int, int]], name: str, one: Declara
     if where is None:
         raise Unreadable(f"{name} has a body that was not found again")
     start, opens, end = spans[where.start][0], spans[where.opens][0], spans[where.closes][1]
-    cut = _header_end(text, spans, where)
+    # The header ends with the signature's line if only blanks follow; else before the next token.
+    at, cut = spans[where.clauses - 1][1], spans[where.clauses][0]
+    for piece in pieces(text[at:cut]):
+        ended = _LINE_END.search(piece.text) if piece.text.isspace() else None
+        if ended is not None:
+            cut = at + ended.end()
+            break
+        at += len(piece.text)
     ghost = one.ghost and one.kind != "function"
     parts = (text[:start], text[start:cut], text[cut:opens], text[opens:end], text[end:])
     return Method(name, one.kind, ghost, one, *parts)
-
-
-def _header_end(text: str, spans: Sequence[tuple[int, int]], where: Where) -> int:
-    """The end of the signature's line where only blanks follow; else where the next token begins."""
-    at, stop = spans[where.clauses - 1][1], spans[where.clauses][0]
-    for piece in pieces(text[at:stop]):
-        ended = _LINE_END.search(piece.text) if piece.text.isspace() else None
-        if ended is not None:
-            return at + ended.end()
-        at += len(piece.text)
-    return stop

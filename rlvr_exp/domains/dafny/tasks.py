@@ -3,7 +3,7 @@
 A writer's body is judged with the gold's annotations grafted onto it, against the program with a hole, specification
 protected: a body that passes can be proved. An annotator's is judged unchanged, against the program with the gold's
 code, everything but annotations protected. Splits are those of files named like splits (`train.jsonl`); for other data,
-and where such a file is missing, `dev` and `test` are drawn, with similar examples kept on one side.
+and if such a file is missing, `dev` and `test` are drawn, with similar examples kept on one side.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,21 +38,13 @@ HARDEST = 200
 
 
 Check = Callable[[Sequence[RoleExample]], Sequence[str]]
-"""Why the gold of each part cannot be trusted; empty where it can."""
-
-
-@dataclass(frozen=True)
-class _Read:
-    """The data, before roles and limits."""
-
-    splits: Mapping[str, Sequence[DafnyExample]]
-    left_out: Mapping[str, str]
+"""For each part the reason why its gold cannot be trusted, or an empty text."""
 
 
 @dataclass
 class DafnyDomain(ProvesGolds, DafnyDataOptions):
-    """Tasks of one role or of both, from `path` or embedded where it is empty; without a `limit` in the order of the files.
-    Where each example is a task of both roles, ids end in the role's name."""
+    """Tasks of one role or of both, from `path` or embedded if it is empty; without a `limit` in the order of the files.
+    If each example is a task of both roles, ids end in the role's name."""
 
     name = "dafny"
     problem_format = "dafny"
@@ -81,7 +73,7 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
         """The same tasks without those that the check refuses; with a `limit`, others of the data take their place."""
         found = copy(self)
         found._check, found._refused, found._unchecked = check, {}, self
-        for chosen in ("_tasks", "_solved"):  # Of the unchecked tasks, where they have been read.
+        for chosen in ("_tasks", "_solved"):  # Of the unchecked tasks, if they have been read.
             found.__dict__.pop(chosen, None)
         return found
 
@@ -94,9 +86,9 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
 
     def left_out(self) -> Mapping[str, str]:
         if self._check is not None:
-            self.splits()  # Which golds are refused is known once the tasks are chosen.
+            self.splits()  # The choice of tasks decides which golds are refused.
         faults = self._faults | self._refused
-        return {**self._data.left_out, **{self._id(part): why for part, why in faults.items()}}
+        return {**self._data[1], **{self._id(part): why for part, why in faults.items()}}
 
     def task_prompt(self, task: Task) -> str:
         return wording.write(task.inputs, self.prompt, self._shots(task))
@@ -106,8 +98,7 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
         return embedded_sizes(EMBEDDED, self.limit, len(self.roles)) if known else super().sizes()
 
     def contents(self, task: Task) -> Sequence[str]:
-        """The program, which shows the tasks of its other methods too; and the method, whatever its names and whatever
-        stands around it."""
+        """The program, which shows the tasks of its other methods too; and the method without its names and its context."""
         return _contents(task.inputs.example)
 
     def examples(self) -> Sequence[Task]:
@@ -168,17 +159,18 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
         return part.example.id if len(self.roles) == 1 else f"{part.example.id}/{part.role}"
 
     @cached_property
-    def _data(self) -> _Read:
+    def _data(self) -> tuple[Mapping[str, Sequence[DafnyExample]], Mapping[str, str]]:
+        """The examples of each split, before roles and limits, and the programs left out."""
         found = survey(self._source)
         placed = _placed(found.examples, {"test": self.test_fraction, "dev": self.dev_fraction}, self.seed)
-        return _Read(self.of_families(placed), found.left_out)
+        return self.of_families(placed), found.left_out
 
     @cached_property
     def _faults(self) -> dict[RoleExample, str]:
-        """Why parts are unusable; the embedded examples were checked when they were built."""
+        """The unusable parts with the reasons; the embedded examples were checked when they were built."""
         if self._source == EMBEDDED:
             return {}
-        parts = (RoleExample(role, one) for found in self._data.splits.values() for one in found for role in self.roles)
+        parts = (RoleExample(role, one) for found in self._data[0].values() for one in found for role in self.roles)
         return {part: fault for part in parts if (fault := fault_of(part.example, part.role))}
 
     @cached_property
@@ -186,29 +178,26 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
         """Every split's usable parts, examples in their order."""
         return {
             name: [part for one in found for role in self.roles if (part := RoleExample(role, one)) not in self._faults]
-            for name, found in self._data.splits.items()
+            for name, found in self._data[0].items()
         }
 
     @cached_property
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
-        chosen = {name: self._usable(self._in_order(name, parts)) for name, parts in self._parts.items()}
+        chosen = {name: self._usable(name, parts) for name, parts in self._parts.items()}
         return self.in_folds(
             {name: list(map(self.to_task, parts)) for name, parts in chosen.items() if parts or self._check}
         )
 
     def fold_of(self, tasks: Sequence[Task]) -> Mapping[str, int]:
         """By examples, whatever the role, near-duplicates in one fold: both roles have the same programs held out."""
-        pooled = (one for name in self.folds_of or FOLDED for one in self._data.splits.get(name, ()))
+        pooled = (one for name in self.folds_of or FOLDED for one in self._data[0].get(name, ()))
         folds = folds_of(items_of(tuple(pooled)), self.folds)
         return {task.id: folds[task.inputs.example.id] for task in tasks}
 
-    def _in_order(self, split: str, parts: list[RoleExample]) -> list[RoleExample]:
-        if not self.limit:
-            return parts
-        return sorted(parts, key=lambda part: uniform(self.seed, "limit", split, part.example.id))
-
-    def _usable(self, parts: list[RoleExample]) -> list[RoleExample]:
+    def _usable(self, split: str, parts: list[RoleExample]) -> list[RoleExample]:
         """The first parts up to `limit` that the check accepts."""
+        if self.limit:
+            parts = sorted(parts, key=lambda part: uniform(self.seed, "limit", split, part.example.id))
         limit = self.limit or len(parts)
         if self._check is None:
             return parts[:limit]
@@ -238,12 +227,12 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
 
     @cached_property
     def _known(self) -> dict[str, set[str]]:
-        """Contents by example, as far as they were asked for."""
+        """The contents of the examples that `_contents_of` was called with."""
         return {}
 
     @cached_property
     def _solved(self) -> dict[Role, list[RoleExample]]:
-        """The shorter half of the train split for each role; of the embedded split where the data have none."""
+        """The shorter half of the train split for each role; of the embedded split if the data have none."""
         if not self._parts.get("train") and self._source != EMBEDDED:
             return DafnyDomain(role="both", seed=self.seed)._solved
         found = {}

@@ -10,7 +10,7 @@ set. Bars, comprehensions, `match` and let-expressions are followed as far as ne
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 ERROR = "\x00"
@@ -113,25 +113,41 @@ def pieces(text: str) -> list[Piece]:
     return found
 
 
-def places(text: str) -> list[tuple[int, int]]:
-    """Where each token of `plain(text)` begins and ends in the original text, with byte-order mark and line ends."""
-    offsets = _offsets(text)
-    found, at = [], 0
-    for piece in pieces(plain(text)):
-        stop = at + len(piece.text)
+def tokens_with_starts(text: str) -> tuple[list[str], list[int]]:
+    """The tokens of a text and the offset of each."""
+    found, starts, at = [], [], 0
+    for piece in pieces(text):
         if piece.token:
-            found.append((offsets[at], offsets[stop]))
-        at = stop
-    return found
+            found.append(piece.text)
+            starts.append(at)
+        at += len(piece.text)
+    return found, starts
 
 
-def _offsets(text: str) -> Sequence[int]:
-    """The place of each character of `plain(text)` in the text, and its end."""
+def places(text: str) -> list[tuple[int, int]]:
+    """The first and the next offset of each token of `plain(text)` in the original text, with byte-order mark and line ends."""
     first = len(text) - len(text.removeprefix("\ufeff"))
-    if "\r\n" not in text:
-        return range(first, len(text) + 1)
-    inside = (at for at in range(first, len(text)) if not (text[at] == "\n" and at > first and text[at - 1] == "\r"))
-    return [*inside, len(text)]
+    offsets: Sequence[int] = range(first, len(text) + 1)
+    """The offset of each character of `plain(text)` in the text, and its end."""
+    if "\r\n" in text:
+        ends = range(first, len(text))
+        inside = (at for at in ends if not (text[at] == "\n" and at > first and text[at - 1] == "\r"))
+        offsets = [*inside, len(text)]
+    found, starts = tokens_with_starts(plain(text))
+    return [(offsets[at], offsets[at + len(token)]) for token, at in zip(found, starts, strict=True)]
+
+
+def with_inserted(text: str, before: Mapping[int, str], left_out: Collection[int] = ()) -> str:
+    """The text with words inserted before some of its tokens, by their index, and without others."""
+    parts: list[str] = []
+    index = 0
+    for piece in pieces(text):
+        if piece.token:
+            parts.append(before.get(index, ""))
+            index += 1
+        if not piece.token or index - 1 not in left_out:
+            parts.append(piece.text)
+    return "".join([*parts, before.get(index, "")])
 
 
 def _comment_end(text: str, at: int) -> int:
@@ -148,44 +164,19 @@ def _comment_end(text: str, at: int) -> int:
 
 CLAUSES = frozenset(("requires", "ensures", "modifies", "reads", "decreases", "invariant", "yield", "free"))
 MODIFIERS = frozenset(
-    (
-        "abstract",
-        "ghost",
-        "static",
-        "protected",
-        "extern",
-        "opaque",
-        "replaceable",
-        "inductive",
-        "twostate",
-        "least",
-        "greatest",
-    )
+    ("abstract", "ghost", "static", "protected", "extern", "opaque", "replaceable", "inductive", "twostate")
+    + ("least", "greatest")
 )
 DECLARES = frozenset(
     ("module", "import", "export", "include", "class", "trait", "datatype", "codatatype", "newtype", "type", "const")
     + ("function", "predicate", "copredicate", "method", "lemma", "colemma", "constructor", "iterator")
 )
 STATEMENTS = frozenset(
-    (
-        "while",
-        "for",
-        "return",
-        "break",
-        "continue",
-        "print",
-        "modify",
-        "label",
-        "new",
-        "if",
-        "match",
-        "forall",
-        "calc",
-        "expect",
-    )
+    ("while", "for", "return", "break", "continue", "print", "modify", "label", "new", "if", "match", "forall")
+    + ("calc", "expect")
 )
 _BEGINS = frozenset(("var", "assert", "assume", "reveal"))
-_COMPREHENSIONS = frozenset(("set", "iset", "map", "imap", "forall", "exists"))
+COMPREHENSIONS = frozenset(("set", "iset", "map", "imap", "forall", "exists"))
 _PREFIXES = frozenset(("if", "seq", "multiset", "then", "else", "case", "in", "as", "is"))
 _INFIX_WORDS = frozenset(("in", "as", "is", "then", "else", "case"))
 _STOPS = frozenset(")]}")
@@ -271,7 +262,7 @@ class Walker:
             state.matches += 1
         elif token == "calc":
             state.calc = True
-        elif token in _COMPREHENSIONS:
+        elif token in COMPREHENSIONS:
             if self.at(index + 1) not in ("{", "[", "<"):
                 state.open.append("comprehension")
         elif token in CLAUSES or token in DECLARES or token in STATEMENTS - {"if"}:

@@ -5,8 +5,7 @@ warm: it needs mono, its compiler `mcs` (part of Debian's package) and the folde
 
 A run is warm (one process for many programs) or cold (a process for each program, the plain command line). A warm process
 is replaced after a limit, after a fault, and when it has grown or has judged many programs. Its output is framed, so that no
-program can forge it. A process that does not start is started once more before it counts as lost. Guards and verdicts are
-not decided here.
+program can forge it. A process that does not start is started once more before it counts as lost.
 """
 
 import base64
@@ -29,8 +28,7 @@ from rlvr_exp.domains.dafny.logs import Report, read_4, read_23
 from rlvr_exp.domains.dafny.options import INSTALL_DAFNY, build_command
 from rlvr_exp.domains.dafny.options import DafnyVerifierOptions as Options
 from rlvr_exp.domains.dafny.tokens import has_directive, plain, printed
-from rlvr_exp.sandbox.containers import Container, ContainerLimits, Image, find_image
-from rlvr_exp.sandbox.tools import Lost, Program, Usage
+from rlvr_exp.sandbox.tools import Container, ContainerLimits, Image, Lost, Program, Usage, find_image
 
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "DOTNET_CLI_TELEMETRY_OPTOUT": "1"}
 _PROBE_S, _BUILD_S = 60, 240
@@ -49,9 +47,9 @@ class Tool:
     family: str
     version: str
     library: str = ""
-    """The folder of Dafny's libraries, where it can be kept warm; else empty."""
+    """The folder of Dafny's libraries if it can be kept warm; else empty."""
     prover: str = ""
-    """The version of the installed z3, where Dafny has none of its own."""
+    """The version of the installed z3 if Dafny has none of its own."""
     image: Image | None = None
     """The image that holds all of it; None: this machine."""
 
@@ -62,7 +60,7 @@ class Tool:
         files: Mapping[str, bytes],
         limits: ContainerLimits,
     ) -> Program | Container:
-        """A program beside this Dafny; `limits` are those of its container, where it has one.
+        """A program beside this Dafny; `limits` are those of its container, if it runs in one.
 
         Raises:
             Lost: its container does not start.
@@ -113,16 +111,14 @@ def _probed(program: str, image: Image | None) -> Tool:
 
 
 def _library(program: str, image: Image | None) -> str:
-    """The folder that Debian's start script names, where mono and its compiler are installed too."""
+    """The folder that Debian's start script names, if mono and its compiler are installed too."""
     head = _ask(image, ["sh", "-c", _START_SCRIPT, "sh", program])
-    named = _LIBRARY.search(head)
-    if not head.startswith("#!") or named is None:
-        return ""
-    return named[1] if _ask(image, ["ls", f"{named[1]}/DafnyPipeline.dll"]) else ""
+    named = _LIBRARY.search(head) if head.startswith("#!") else None
+    return named[1] if named and _ask(image, ["ls", f"{named[1]}/DafnyPipeline.dll"]) else ""
 
 
 def _ask(image: Image | None, words: Sequence[str]) -> str:
-    """What a command prints; empty where it does not end in time."""
+    """The output of a command; empty if it does not end in time."""
     return _output(image, words, {}, _PROBE_S)[1].decode(errors="replace")
 
 
@@ -140,7 +136,7 @@ def _started(
 
 
 def _output(image: Image | None, words: Sequence[str], files: Mapping[str, bytes], seconds: float) -> tuple[int, bytes]:
-    """A command's exit code and output; the code is -1 where it does not end in time."""
+    """A command's exit code and output; the code is -1 if it does not end in time."""
     program = _started(image, words, {}, files, ContainerLimits(_PROBE_MB))
     deadline, output = time.monotonic() + seconds, b""
     try:
@@ -205,7 +201,8 @@ datatype Tree = Leaf | Node(Tree, int, Tree)
 _TICK_S = 0.05
 _MOST_PROGRAMS, _MOST_MB = 400, 700
 _LEAST_MB, _SPARE_MB, _SPARE_S = 2048, 256, 5
-"""A container's own limits lie beyond those that are watched here, which say what was reached; no warm one has less."""
+"""A container's own limits are wider than the watched limits, which name the limit that was reached. A warm container has no less
+than `_LEAST_MB`."""
 _START_S = 120.0
 """Seconds within which a warm process is ready, the first time; an idle machine takes a second or two."""
 _MOST_MESSAGE = 200
@@ -216,7 +213,7 @@ _LONGEST = 4 << 20
 
 @dataclass(frozen=True)
 class RunLimits:
-    """What one program may use: CPU seconds and memory of its process tree, and seconds of the wall clock."""
+    """Limits of one program: CPU seconds and memory of its process tree, and seconds of the wall clock."""
 
     cpu_s: float
     wall_s: float
@@ -225,7 +222,7 @@ class RunLimits:
 
 @dataclass(frozen=True)
 class Run:
-    """How it ended, the tool's output, its exit code (99 where it has none) and the CPU time."""
+    """Its end, the tool's output, its exit code (99 if it has none) and the CPU time."""
 
     end: End
     output: str = ""
@@ -284,7 +281,7 @@ class Warm:
         return run
 
     def isolated(self) -> list[str]:
-        """What the process is isolated from. Raises Lost: no process starts."""
+        """The isolation of the process. Raises Lost: no process starts."""
         return (self._program or self._start()).isolated()
 
     def close(self) -> None:
@@ -293,8 +290,7 @@ class Warm:
             self._program = None
 
     def _start(self) -> Program | Container:
-        """Start a process, with a second attempt of twice the seconds: a machine under load is slow and not broken, and
-        a process that was killed for another's memory starts the next time."""
+        """Start a process, with a second attempt of twice the seconds: a machine under load is slow and not broken."""
         faults = []
         for start_s in (self._start_s, 2 * self._start_s):
             started = self._started(start_s)
@@ -304,7 +300,7 @@ class Warm:
         raise Lost(f"the warm Dafny did not start: {faults[0]}; then {faults[1]}")
 
     def _started(self, start_s: float) -> Program | Container | str:
-        """A process that is ready, or why it is not."""
+        """A process that is ready, or the reason why it is not."""
         words = "\t".join([*self._options, "/trace", FILE])
         command = ["mono", "warm.exe", self._tool.library, words]
         files = {FILE: _WARM_UP.encode(), "warm.exe": self._built}
@@ -320,10 +316,8 @@ class Warm:
             return program
         output = self._buffer[:_MOST_MESSAGE].decode(errors="replace").strip()
         self.close()
-        spent = {
-            "wall": f"it was not ready after {start_s:g} s",
-            "cpu": f"it was not ready after {start_s:g} s of CPU time",
-        }
+        late = f"it was not ready after {start_s:g} s"
+        spent = {"wall": late, "cpu": f"{late} of CPU time"}
         return spent.get(str(head), "it broke down before it was ready") + (f" and said {output!r}" if output else "")
 
     def _judge(
@@ -354,7 +348,7 @@ class Warm:
         return Run(_ENDS.get(code, "done"), output, code, watch.cpu_s)
 
     def _frame(self, program: Program | Container, watch: _Watch) -> tuple[list[str], str] | End:
-        """The next frame: its words and its text; or why there is none. Other output is the message of a crash."""
+        """The next frame, its words and its text; or the end of the run. Other output is the message of a crash."""
         while True:
             head, newline, rest = bytes(self._buffer).partition(b"\n")
             if newline:
@@ -388,13 +382,25 @@ class Cold:
         command = [*self._tool.command, *self._options, *extra, FILE]
         most = ContainerLimits(limits.memory_mb + _SPARE_MB, math.ceil(limits.cpu_s) + _SPARE_S)
         program = self._tool.start(command, {}, {FILE: text.encode()}, most)
+        watch, output = _Watch(program, limits, Usage(0.0, 0.0)), bytearray()
         try:
-            return self._read(program, _Watch(program, limits, Usage(0.0, 0.0)))
+            while True:
+                if ended := watch.tick():
+                    return Run(ended, output.decode(errors="replace"), cpu_s=watch.cpu_s)
+                if not _readable(program.output.fileno()):
+                    continue
+                data = program.output.read(1 << 16)
+                if not data:
+                    break
+                if len(output) < _LONGEST:
+                    output += data
+            code = program.wait()
+            return Run("crash" if code >= 125 else "done", output.decode(errors="replace"), code, watch.cpu_s)
         finally:
             program.end()
 
     def isolated(self) -> list[str]:
-        """What a process is isolated from."""
+        """The isolation of a process."""
         program = self._tool.start(["true"], {}, {}, ContainerLimits(_LEAST_MB))
         program.wait()
         found = program.isolated()
@@ -403,22 +409,6 @@ class Cold:
 
     def close(self) -> None:
         """Nothing outlives a run."""
-
-    def _read(self, program: Program | Container, watch: _Watch) -> Run:
-        output = bytearray()
-        while True:
-            ended = watch.tick()
-            if ended:
-                return Run(ended, output.decode(errors="replace"), cpu_s=watch.cpu_s)
-            if not _readable(program.output.fileno()):
-                continue
-            data = program.output.read(1 << 16)
-            if not data:
-                break
-            if len(output) < _LONGEST:
-                output += data
-        code = program.wait()
-        return Run("crash" if code >= 125 else "done", output.decode(errors="replace"), code, watch.cpu_s)
 
 
 def _readable(fd: int) -> bool:
@@ -484,7 +474,7 @@ class ResolveThenVerify:
         return Run("stopped", code=run.code, cpu_s=front.cpu_s) if resolves else front
 
     def isolated(self) -> list[str]:
-        """What a process is isolated from."""
+        """The isolation of a process."""
         return self._full.isolated()
 
     def close(self) -> None:
@@ -492,7 +482,7 @@ class ResolveThenVerify:
 
 
 class Resolver:
-    """One process of the installed Dafny, kept warm where possible. Raises InputError where none is installed."""
+    """One process of the installed Dafny, kept warm if possible. Raises InputError if none is installed."""
 
     def __init__(self, path: str = "", image: str = ""):
         tool = find(path, image)

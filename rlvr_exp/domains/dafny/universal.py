@@ -1,9 +1,8 @@
 """Fixed answers that fit every Dafny program and prove nothing: none of them may ever pass.
 
-Each takes the given program and gives a candidate, whatever the program is about. Those of `PREFIXES` and `HELPERS`
-are put at the beginning of every method's and lemma's body, before `assert false`, so that only the cheat can pass; the
-declarations they need follow the program, and a missing body is added. Which of them Dafny 2.3 proves by itself is in
-rlvr_exp/docs/dafny.md.
+Each turns a given program into a candidate, whatever the program is about. Those of `PREFIXES` and `HELPERS` begin the body of
+every method and lemma, before `assert false`, so that only the cheat can pass; the declarations they need follow the program,
+and a missing body is added. rlvr_exp/docs/dafny.md lists the answers that Dafny 2.3 proves by itself.
 
 `benchmark=dafny_universal` judges them on all tasks of a data set. Candidates that the guards refuse are not proved, since they
 cannot pass. A row an answer: passes, tasks, and the rules and buckets that stopped it.
@@ -22,7 +21,7 @@ from rlvr_exp.domains.dafny.guards import labelled, read_declarations
 from rlvr_exp.domains.dafny.problem import ROLES, DafnyProblem
 from rlvr_exp.domains.dafny.syntax import Unreadable, parse
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
-from rlvr_exp.domains.dafny.tokens import pieces, plain, printed
+from rlvr_exp.domains.dafny.tokens import plain, printed, tokens, with_inserted
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.tasks.base import Candidate
@@ -119,26 +118,14 @@ def bodies(given: str, prefix: str, more: str = "") -> str:
         found = [one for _, one in labelled(parse(text)) if one.kind in ("method", "lemma")]
     except Unreadable:
         return f"{text}\n{more}\n"
-    words = [piece.text for piece in pieces(text) if piece.token]
+    words = tokens(text)
     put: dict[int, str] = {}
     for one in found:
         if one.body is not None:
             put[one.end - len(one.body)] = f" {prefix} "
         else:
             put[one.stop + (words[one.stop : one.stop + 1] == [";"])] = f" {{ {prefix} }} "
-    parts: list[str] = []
-    index = 0
-    for piece in pieces(text):
-        if piece.token:
-            parts.append(put.get(index, ""))
-            index += 1
-        parts.append(piece.text)
-    return "".join([*parts, put.get(index, ""), f"\n{more}\n"])
-
-
-def wrapped(given: str) -> str:
-    """The program between two lines that close a comment for parsers without `#line`, and open none for Dafny."""
-    return f"/*\n#line 1 u */\n{bodies(given, '')}\n//*/\n"
+    return with_inserted(text, put) + f"\n{more}\n"
 
 
 def unverified(given: str) -> str:
@@ -160,7 +147,8 @@ def _helper(text: str) -> Answer:
 ANSWERS: tuple[tuple[str, Answer], ...] = (
     ("empty program", lambda given: ""),
     ("open comment", lambda given: "/* " + given),
-    ("#line wraps the program", wrapped),
+    # Between two lines that close a comment for parsers without `#line`, and open none for Dafny.
+    ("#line wraps the program", lambda given: f"/*\n#line 1 u */\n{bodies(given, '')}\n//*/\n"),
     ("verify false", unverified),
     ("bodies left out", lambda given: "".join(given.partition("{")[:1])),
     *((name, _prefix(text)) for name, text in PREFIXES.items()),
@@ -209,7 +197,7 @@ def check(problems: Sequence[tuple[str, DafnyProblem]], verifier: DafnyVerifier,
 
 
 def refused(problem: DafnyProblem, text: str) -> str:
-    """The rule by which the guards alone refuse it; empty where none does."""
+    """The rule by which the guards alone refuse it; empty if none does."""
     given, shown = plain(problem.program), plain(text)
     early = guards.before_parsing(given, shown)
     if early is not None:
@@ -233,7 +221,7 @@ def problems_of(path: str, most: int = 0) -> list[tuple[str, DafnyProblem]]:
 
 
 def measure(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
-    """A row an answer. Raises InputError for faults of the data, GuardStop where an answer passes."""
+    """A row an answer. Raises InputError for faults of the data, GuardStop if an answer passes."""
     options, lines = config.benchmark, list[str]()
     problems = problems_of(options.path, options.tasks)
     passes = 0

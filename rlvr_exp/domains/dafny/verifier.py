@@ -41,7 +41,7 @@ from rlvr_exp.domains.dafny.options import DafnyVerifierOptions
 from rlvr_exp.domains.dafny.problem import DafnyProblem, Protect
 from rlvr_exp.domains.dafny.soundness import without_limits
 from rlvr_exp.domains.dafny.syntax import Unreadable, parse
-from rlvr_exp.domains.dafny.tokens import has_directive, pieces, plain, printed
+from rlvr_exp.domains.dafny.tokens import has_directive, plain, printed, tokens, with_inserted
 from rlvr_exp.domains.dafny.tool import ResolveThenVerify, Run, RunLimits, Warm
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.pool import usable
@@ -383,7 +383,7 @@ def probed(text: str, wanted: Callable[[str], bool] = lambda label: True) -> tup
     """The program with probes in the bodies of the callables with wanted labels, and the number of bodies of each."""
     before: dict[int, str] = {}
     labels: Counter[str] = Counter()
-    words = [piece.text for piece in pieces(text) if piece.token]
+    words = tokens(text)
     for label, one in labelled(parse(text)):
         # A callable that need not end may have an end that is never reached.
         endless = any(clause.word == "decreases" and clause.text == ("*",) for clause in one.clauses)
@@ -391,14 +391,14 @@ def probed(text: str, wanted: Callable[[str], bool] = lambda label: True) -> tup
             labels[label] += 1
             inside = range(one.end - len(one.body), one.end)
             before |= {at: _PROBE for at in inside if words[at] in ("return", "yield")} | {one.end: _PROBE}
-    return _with(text, before), labels
+    return with_inserted(text, before), labels
 
 
 def contract_probe(text: str, labels: Collection[str]) -> str:
     """The program whose bodies of those labels assume their own `ensures` clauses (lemmas) and then assert false."""
     put: dict[int, str] = {}
     left_out: set[int] = set()
-    words = [piece.text for piece in pieces(text) if piece.token]
+    words = tokens(text)
     for label, one in labelled(parse(text)):
         if label not in labels or one.kind not in PROVED:
             continue
@@ -409,17 +409,4 @@ def contract_probe(text: str, labels: Collection[str]) -> str:
         else:
             put[one.end] = f" {body}"
             left_out |= set(range(one.end - len(one.body), one.end))
-    return _with(text, put, left_out)
-
-
-def _with(text: str, before: Mapping[int, str], left_out: Collection[int] = ()) -> str:
-    """The text with words inserted before some of its tokens, by their index, and without others."""
-    parts: list[str] = []
-    index = 0
-    for piece in pieces(text):
-        if piece.token:
-            parts.append(before.get(index, ""))
-            index += 1
-        if not piece.token or index - 1 not in left_out:
-            parts.append(piece.text)
-    return "".join([*parts, before.get(index, "")])
+    return with_inserted(text, put, left_out)

@@ -16,12 +16,12 @@ least three statements, whatever names, comments and layout (rlvr_exp.tasks.cont
 keys and signatures of the held-out tasks, and nothing of the rows.
 """
 
-import hashlib
 import re
 import sqlite3
 import zlib
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cache
+from hashlib import blake2b
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
@@ -74,18 +74,27 @@ SPLITS = ("dev", "test")
 
 def signature(*texts: str) -> Signature:
     """The signature of the runs in all texts together."""
-    runs = set().union(*map(_runs, texts))
-    found = _new()
+    runs: set[bytes] = set()
+    for text in texts:
+        tokens = _TOKEN.findall(text)
+        runs.update(" ".join(tokens[at : at + WIDTH]).encode() for at in range(max(1, len(tokens) - WIDTH + 1)))
+    found = MinHash(PERMUTATIONS, hashfunc=zlib.crc32, permutations=_permutations(), scheme="affine32")
     found.update_batch(runs)
     return found.hashvalues.astype(np.uint32)
+
+
+@cache  # Drawing permutations takes longer than hashing a program.
+def _permutations() -> tuple[np.ndarray, np.ndarray]:
+    return MinHash(PERMUTATIONS).permutations
 
 
 def bands_of(numbers: Signature, similarity: float) -> list[int]:
     """The band keys of a signature: 64-bit integers, signed; equal keys are equal bands."""
     count, width = layout(similarity)
     packed = numbers[: count * width].astype("<u4").tobytes()
-    size = 4 * width
-    return [_key(packed[at * size : (at + 1) * size], at) for at in range(count)]
+    bands = [packed[4 * width * at : 4 * width * (at + 1)] for at in range(count)]
+    digests = (blake2b(band, digest_size=8, key=at.to_bytes(2, "big")).digest() for at, band in enumerate(bands))
+    return [int.from_bytes(digest, "big", signed=True) for digest in digests]
 
 
 def likeness(numbers: Signature, others: Signature) -> Signature:
@@ -98,26 +107,6 @@ def layout(similarity: float) -> tuple[int, int]:
     """Number of bands and numbers in a band."""
     chosen = MinHashLSH(threshold=similarity, num_perm=PERMUTATIONS, weights=MISSED)
     return chosen.b, chosen.r
-
-
-def _runs(text: str) -> set[bytes]:
-    tokens = _TOKEN.findall(text)
-    return {" ".join(tokens[at : at + WIDTH]).encode() for at in range(max(1, len(tokens) - WIDTH + 1))}
-
-
-def _key(band: bytes, at: int) -> int:
-    digest = hashlib.blake2b(band, digest_size=8, key=at.to_bytes(2, "big")).digest()
-    return int.from_bytes(digest, "big", signed=True)
-
-
-@cache
-def _permutations() -> tuple[np.ndarray, np.ndarray]:
-    return MinHash(PERMUTATIONS).permutations
-
-
-def _new() -> MinHash:
-    # Drawing permutations takes longer than hashing a program.
-    return MinHash(PERMUTATIONS, hashfunc=zlib.crc32, permutations=_permutations(), scheme="affine32")
 
 
 class Groups:
@@ -150,27 +139,24 @@ class Groups:
 def group_alike(db: sqlite3.Connection, file: Path, similarity: float) -> Groups:
     """The groups of all rows of an index."""
     groups = Groups(file, db.execute("SELECT count(*) FROM rows").fetchone()[0])
+    signatures = np.empty((HEADS, PERMUTATIONS), np.uint32)
+    # Of the heads of one band.
     sorted_bands = db.execute("SELECT band, n FROM bands ORDER BY band, place, n")
     for _, found in groupby(sorted_bands, key=itemgetter(0)):
         members = (n for _, n in found)
         first, second = next(members), next(members, None)
-        if second is not None:
-            _join_alike(db, groups, chain((first, second), members), similarity)
+        if second is None:
+            continue
+        heads: list[int] = []
+        for n in chain((first, second), members):
+            numbers = np.frombuffer(db.execute("SELECT signature FROM rows WHERE n = ?", (n,)).fetchone()[0], "<u4")
+            alike = np.flatnonzero(likeness(numbers, signatures[: len(heads)]) >= similarity)
+            for at in alike:
+                groups.join(n, heads[at])
+            if not len(alike) and len(heads) < HEADS:
+                signatures[len(heads)] = numbers
+                heads.append(n)
     return groups
-
-
-def _join_alike(db: sqlite3.Connection, groups: Groups, members: Iterable[int], similarity: float) -> None:
-    """Join the rows of one band."""
-    heads: list[int] = []
-    signatures = np.empty((HEADS, PERMUTATIONS), np.uint32)
-    for n in members:
-        numbers = np.frombuffer(db.execute("SELECT signature FROM rows WHERE n = ?", (n,)).fetchone()[0], "<u4")
-        alike = np.flatnonzero(likeness(numbers, signatures[: len(heads)]) >= similarity)
-        for at in alike:
-            groups.join(n, heads[at])
-        if not len(alike) and len(heads) < HEADS:
-            signatures[len(heads)] = numbers
-            heads.append(n)
 
 
 def place(db: sqlite3.Connection, groups: Groups, options: EditSets, seed: int) -> None:
@@ -214,7 +200,10 @@ class HeldOut:
                 for shape, key in _parts(texts, language):
                     self._keys[key] = name
                     self._shapes.add(shape)
-                signatures.append(self._banded(name, texts))
+                signatures.append(signature(*texts))
+                for band in bands_of(signatures[-1], similarity):
+                    self._bands.setdefault(band, []).append(len(self._names))
+                self._names.append(name)
         self._signatures = np.stack(signatures) if signatures else np.empty((0, 0), np.uint32)
 
     @property
@@ -224,11 +213,11 @@ class HeldOut:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of what is held out; empty where nothing is."""
+        """Hash of the held-out content; empty if there is none."""
         return content_hash(sorted(self._keys)) if self._names else ""
 
     def sharing(self, record: NormalizedRecord, numbers: Signature) -> str:
-        """The id of a task that a record, whose signature is given, shares content with; empty where there is none."""
+        """The id of a task that a record, whose signature is given, shares content with; empty if there is none."""
         if not self._names:
             return ""
         texts = [text for text in (record.before, record.after) if text]
@@ -240,13 +229,6 @@ class HeldOut:
             return ""
         found = likeness(numbers, self._signatures[near])
         return self._names[near[int(found.argmax())]] if found.max() >= self._similarity else ""
-
-    def _banded(self, name: str, texts: Sequence[str]) -> Signature:
-        numbers = signature(*texts)
-        for band in bands_of(numbers, self._similarity):
-            self._bands.setdefault(band, []).append(len(self._names))
-        self._names.append(name)
-        return numbers
 
 
 def _tasks(path: Path) -> Iterator[tuple[str, str, list[str]]]:

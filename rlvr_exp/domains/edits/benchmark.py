@@ -1,7 +1,7 @@
-"""`benchmark=ast_grep`: the verifier against ast-grep's public rule collections, and what does not come out as they say.
+"""`benchmark=ast_grep`: the verifier against ast-grep's public rule collections, with all rules that behave otherwise.
 
-A collection is a folder (docs/verifiers.md names them). A rule that only searches is tried with a fix added: where the
-text stays unchanged, nothing matched.
+A collection is a folder (docs/verifiers.md names them). A rule that only searches is tried with a fix added: if the text
+stays unchanged, nothing matched.
 """
 
 import json
@@ -31,7 +31,7 @@ _REFUSED = ("parse", "resolve")
 
 @dataclass(frozen=True)
 class RuleCheck:
-    """The result for one rule. `kind`: what it counts as; `fault`: the rule does not do what its collection says."""
+    """The result for one rule. `kind`: the count that it belongs to; `fault`: the rule contradicts its collection."""
 
     kind: str
     name: str
@@ -43,7 +43,7 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
     """The exceptions, a line each, and the counts; the catalogue's rewrites become `rows.jsonl` for +stage=verify.
 
     Raises:
-        GuardStop: a rule that ast-grep takes does not do what its collection says.
+        GuardStop: a rule that ast-grep takes contradicts its collection.
     """
     collection, folder = config.benchmark.collection, Path(config.benchmark.path)
     if collection == "catalog":

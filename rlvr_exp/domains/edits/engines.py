@@ -1,9 +1,16 @@
-"""The program's engine: one step by the ast-grep command line, on a file in the candidate's own folder.
+"""The two engines that apply rules: ast_grep_py in this process, and the ast-grep command line.
 
-For what ast_grep_py does not do: `transform`, `rewriters`, `fix` with expansion, rules matched together. The folder has
-its own project file, so that no other is searched for; rules are passed as a file, so that nothing is quoted. Limits
-are the process's; the program's messages go to a file, bounded by the limit on file size. The parent imports this file, too:
-standard library only.
+In-process, ast_grep_py finds the matches of one rule, and templates are filled in here. This engine takes only rules that it
+applies exactly like the program, and returns None for all others: no `transform`, `rewriters` or object `fix`, usual strictness,
+plain template variables that the rule defines, no suppression comments, and matches that end where their pattern ends (the program
+shortens the others). Indentation follows ast-grep's published algorithm: a variable's later lines move by the difference between
+its original line and its new place, and all of a replacement's later lines by the indentation of the line of its match.
+
+The program applies one step to a file in the candidate's own folder. The folder has its own project file, so that no other is
+searched for; rules are passed as a file, so that nothing is quoted. Limits are the process's; the program's messages go to a file,
+bounded by the limit on file size.
+
+The parent and the workers import this file: standard library only, and ast_grep_py when a rule is applied.
 """
 
 import errno
@@ -16,9 +23,10 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ast_grep_py import SgNode, SgRoot
+if TYPE_CHECKING:  # The parent names a missing ast_grep_py in its own words.
+    from ast_grep_py import SgNode
 
 
 class RuleFault(Exception):
@@ -39,9 +47,9 @@ _MOST_LINES = 10_000
 
 
 def apply_in_process(text: str, language: str, parts: dict[str, Any], max_bytes: int) -> tuple[str, int] | None:
-    """(edited text, matches replaced), or None where the program has to do it, or to report the rule's fault.
+    """(edited text, matches replaced), or None if the program has to apply the rule, or to report its fault.
 
-    Raises RuleFault where the text grows past `max_bytes`.
+    Raises RuleFault if the text grows past `max_bytes`.
     """
     found = _find(text, language, parts) if _is_plain(parts, text) else None
     if found is None:
@@ -61,19 +69,24 @@ def apply_in_process(text: str, language: str, parts: dict[str, Any], max_bytes:
     return "".join([*pieces, text[end:]]), count
 
 
-def _find(text: str, language: str, parts: dict[str, Any]) -> list[SgNode] | None:
+def _find(text: str, language: str, parts: dict[str, Any]) -> "list[SgNode] | None":
     """All matches in source order, outer ones first; None for a rule that this engine does not take."""
+    from ast_grep_py import SgRoot
+
     config: Any = {key: part for key, part in parts.items() if key != "fix"}
     try:
         return SgRoot(text, language).root().find_all(config)
-    except MemoryError:
-        raise
-    except Exception:  # the binding raises RuntimeError or the bare class: the program reports the reason
-        return None
     except BaseException as fault:
-        if type(fault).__name__ == "PanicException":
-            return None
-        raise
+        if not is_refusal(fault):
+            raise
+        return None  # The program reports the reason.
+
+
+def is_refusal(fault: BaseException) -> bool:
+    """Whether ast_grep_py refuses a rule or a text: it raises RuntimeError, the bare class, or a panic, which is no Exception."""
+    return type(fault).__name__ == "PanicException" or (
+        isinstance(fault, Exception) and not isinstance(fault, MemoryError)
+    )
 
 
 def _is_plain(parts: dict[str, Any], text: str) -> bool:
@@ -115,7 +128,7 @@ def _defined(parts: dict[str, Any]) -> set[str]:
 
 
 def _patterns_at_top(rule: dict[str, Any]) -> list[str] | None:
-    """The patterns that may decide where a match ends; None where that cannot be said."""
+    """The patterns that may decide the end of a match; None if they are not certain."""
     found: list[str] = []
     ahead = [rule]
     while ahead:
@@ -130,7 +143,7 @@ def _patterns_at_top(rule: dict[str, Any]) -> list[str] | None:
     return found
 
 
-def _ends_with_pattern(node: SgNode, patterns: list[str] | None) -> bool:
+def _ends_with_pattern(node: "SgNode", patterns: list[str] | None) -> bool:
     if patterns is not None and not patterns:
         return True
     last = node
@@ -154,11 +167,11 @@ class _Template:
             end = found.end()
         self._parts.append(fix[end:])
 
-    def fill(self, node: SgNode) -> str:
+    def fill(self, node: "SgNode") -> str:
         text = "".join(part if isinstance(part, str) else self._value(node, *part) for part in self._parts)
         return _moved(text, 0, _indent(self._source[: node.range().start.index]))
 
-    def _value(self, node: SgNode, name: str, several: bool, indent: int) -> str:
+    def _value(self, node: "SgNode", name: str, several: bool, indent: int) -> str:
         nodes = node.get_multiple_matches(name) if several else [*filter(None, [node.get_match(name)])]
         if not nodes:
             return ""
@@ -174,7 +187,7 @@ def _moved(text: str, old: int, new: int) -> str:
 
 
 def _indent(before: str) -> int:
-    """Spaces at the start of the last line of `before`; 0 where that line starts too early."""
+    """Spaces at the start of the last line of `before`; 0 if that line starts too early."""
     tail = before[-_LOOK_BACK:].encode()[-_LOOK_BACK:]
     line_start = tail.rfind(b"\n") + 1
     if line_start == 0 and len(before.encode()) > _LOOK_BACK:
@@ -193,8 +206,8 @@ _YAML_MARKS = "\x7f\x85\u2028\u2029\ufeff\ufffe\uffff"
 
 
 def find_program() -> str | None:
-    """The ast-grep program: first next to this interpreter, where the package of the same installation is. The same in
-    the parent and in a worker, which has no PATH."""
+    """The ast-grep program: first next to this interpreter, in the same installation as the package. The parent and a worker,
+    which has no PATH, find the same."""
     places = (os.path.dirname(sys.executable), sysconfig.get_path("scripts"), *_USUAL_PLACES)
     found = next(filter(None, (shutil.which("ast-grep", path=place) for place in places)), None)
     return os.path.realpath(found) if found else None

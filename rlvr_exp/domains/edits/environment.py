@@ -12,7 +12,7 @@ from rlvr_exp.tasks.base import ContinuesEdits, Domain
 
 
 class Edits(Environment, options.EditSteps):
-    """An answer that makes no text ends an episode. Every action is credited with what the last one of its branch earns: the
+    """An answer that makes no text ends an episode. Every action has the credit of the last one of its branch: the
     paper's trajectories have one outcome, and steps have none of their own.
 
     Raises:

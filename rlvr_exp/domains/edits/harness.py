@@ -6,9 +6,9 @@ rules are matched together against one text, like `ast-grep scan --update-all`: 
 pass, outermost first, a match inside or across an earlier match left out. With more than one pass the list is repeated
 until nothing changes; a repeated text ends that as an endless rewriting.
 
-A step of one rule runs in-process by ast_grep_py where both engines mean the same (`inline`), all else by the
-ast-grep program (`program`). Records, encoded with `wire`: ["text", text, matches, digest], ["fault", kind,
-message]; kinds are `resolve`, `loop`, `output`, `memory`, `crash`, `engine` (the machine's, not the rule's).
+A step of one rule runs in-process by ast_grep_py if both engines mean the same, all else by the ast-grep
+program. Records, encoded with `wire`: ["text", text, matches, digest], ["fault", kind, message]; kinds are `resolve`, `loop`,
+`output`, `memory`, `crash`, `engine` (the machine's, not the rule's).
 
 The digest covers every node's kind, the text of every leaf (comments, operators and punctuation too), and whatever text
 a node has between its children that is not blank: equal digests, equal programs but for the blanks that their grammar ignores.
@@ -17,7 +17,7 @@ recover from errors: a text with such an error (ERROR), or with an inserted node
 itself does not parse. If a grammar ignores a line break or a blank that the language does not ignore, that break or blank
 counts (`_BREAKS`, `_lopsided`).
 
-The worker imports this file: standard library, ast_grep_py, `inline`, `program` and `rlvr_exp.sandbox` only.
+The worker imports this file: standard library, ast_grep_py, `engines` and `rlvr_exp.sandbox` only.
 """
 
 import ast
@@ -51,9 +51,9 @@ _BREAKS: dict[str, set[str]] = {
     "hcl": {"body"},
     "swift": {"call_expression"},
 }
-"""Kinds of nodes, by language, within which a line break between two children can end a statement."""
+"""Kinds of nodes, by language: a line break between two of their children can end a statement."""
 _TIED_AFTER, _TIED_BEFORE = {"async", "abstract", "interface", "asserts"}, {"=>"}
-"""Words of JavaScript and TypeScript after and before which there may be no line break."""
+"""Words of JavaScript and TypeScript that allow no line break after and before them."""
 
 
 def run(payload: bytes, send: Send) -> None:
@@ -104,7 +104,7 @@ class _Unread(Exception):
 
 
 def digest(text: str, language: str) -> str:
-    """32 hexadecimal digits; empty where the text does not parse without errors."""
+    """32 hexadecimal digits; empty if the text does not parse without errors."""
     if language == "python" and not _is_python(text):
         return ""
     hashed = hashlib.blake2b(digest_size=16)
@@ -148,7 +148,7 @@ def _check(nodes: list[SgNode]) -> None:
 
 
 def _inside(node: SgNode, children: list[SgNode], text: str, language: str) -> list[SgNode | str]:
-    """Children in order, and the text between them where it is not blank."""
+    """Children in order, and the text between them if it is not blank."""
     parts: list[SgNode | str] = []
     at, last, breaks = node.range().start.index, "", node.kind() in _BREAKS.get(language, ())
     for child in children:

@@ -29,14 +29,14 @@ UNREAD, READ, TAKEN, APPLIED = range(4)
 text)."""
 MOST_MORE = 20_000
 MOST_PAIRS, MOST_APART = 10**9, 30_000
-"""Bounds of what measuring one answer costs, which is measured outside the sandbox: parsing grows with a text's length, likeness with
-the product of two."""
+"""Bounds of the cost of measuring one answer outside the sandbox: parsing grows with a text's length, likeness with the product of
+two."""
 _STEPS = ("parses", "valid", "applies")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 UNLIKE = {"field_similarity": 0.0, "string_similarity": 0.0}
-"""Where there is no action."""
+"""Without an action."""
 FAILED = {"exact": 0.0, "similarity": 0.0}
-"""Where there is no edited text."""
+"""Without an edited text."""
 _SHOWN = 120
 MOST_CHARACTERS = 2000
 """Characters of each action that are compared one by one: the time grows with their product."""
@@ -46,8 +46,8 @@ Path = tuple[str | int, ...]
 def measured(
     verdict: Verdict, problem: AstGrepProblem, reached: int, text: str = "", action: Action | None = None
 ) -> Verdict:
-    """The verdict with its measures: how far an action came, of how many rules it is, how near a teacher's, and how near the text
-    is that an answer made. A text that was not made is as far as can be; where the wanted one is not known it is not measured."""
+    """The verdict with its measures: the steps that an action passed, the number of its rules, its likeness to a teacher's, and the
+    likeness of its text to the wanted one. An answer without a text has the least; without a wanted text there is no measure."""
     if verdict.outcome == "no_verdict":
         return verdict
     steps = {name: float(reached > place) for place, name in enumerate(_STEPS)} if problem.answer == "action" else {}
@@ -64,8 +64,8 @@ def measured(
 
 def of_text(before: str, after: str, text: str, language: str) -> dict[str, float]:
     """`exact`: every character is equal. `similarity`: 1 less the share of characters to insert and delete (RapidFuzz's ratio).
-    Of Python also `same_syntax`, equal syntax trees, and `untouched`: the share of the functions and classes of the top level that
-    the edit leaves as they are which the text has unchanged; 1 where there are none. A text that is `MOST_MORE` characters longer
+    Of Python also `same_syntax`, equal syntax trees, and `untouched`: of the functions and classes of the top level that
+    the edit leaves as they are, the share that is unchanged in the text; 1 if there are none. A text that is `MOST_MORE` characters longer
     than the other two together counts as no Python."""
     found = {"exact": float(text == after), "similarity": _similarity(text, after)}
     wanted = parsed(after) if language_of(language) == "python" else None
@@ -77,8 +77,8 @@ def of_text(before: str, after: str, text: str, language: str) -> dict[str, floa
 
 
 def _similarity(text: str, after: str) -> float:
-    """What they begin and end with alike is equal. Of the rest of texts so long that the product of both counts, what follows the
-    first characters is different."""
+    """A common beginning and end counts as equal. If the product of the other two parts is too large, only their first characters
+    are compared, and the rest counts as different."""
     start = Prefix.similarity(text, after)
     end = Postfix.similarity(text[start:], after[start:])
     one, other = (part[start : len(part) - end] for part in (text, after))
@@ -132,7 +132,7 @@ def syntax_key(node: ast.AST) -> tuple[Any, ...]:
 
 
 def equal_but_blanks(got: str, wanted: str, language: str) -> bool:
-    """Whether they are equal but for blanks at the ends of lines, empty lines, and line endings. Indentation counts, and where the
+    """Whether they are equal but for blanks at the ends of lines, empty lines, and line endings. Indentation counts, and if the
     wanted text is Python, so do blanks and lines inside its strings."""
     if _lines(got) != _lines(wanted):
         return False
@@ -144,7 +144,7 @@ def equal_but_blanks(got: str, wanted: str, language: str) -> bool:
 
 
 def first_difference(got: str, wanted: str) -> str:
-    """The first line in which they differ, as a short diff."""
+    """The first different line, as a short diff."""
     if got.rstrip("\n") == wanted.rstrip("\n"):
         counts = (len(text) - len(text.rstrip("\n")) for text in (wanted, got))
         return "line ends at the end of the text: wanted {}, got {}".format(*counts)
@@ -167,7 +167,7 @@ def _cut(line: str) -> str:
 
 
 def similarities(student: Action, teacher: str, language: str) -> dict[str, float]:
-    """`field_similarity` and `string_similarity` of an action to a teacher's, which is one, as text."""
+    """`field_similarity` and `string_similarity` of an action to a teacher's, given as text."""
     fields, text = _of_teacher(teacher, language)
     return {
         "field_similarity": field_similarity(dict(_fields(student)), fields),
@@ -176,7 +176,7 @@ def similarities(student: Action, teacher: str, language: str) -> dict[str, floa
 
 
 def field_similarity(student: dict[Path, Any], teacher: dict[Path, Any]) -> float:
-    """The share of fields, of all that either has, in which the two have the same value. A field is a value without parts of its
+    """The share of equal fields among all fields of the two. A field is a value without parts of its
     own at its place: step, rule of the step, and keys from there, such as the `pattern` of the first rule."""
     every = student.keys() | teacher.keys()
     if not every:
@@ -186,14 +186,14 @@ def field_similarity(student: dict[Path, Any], teacher: dict[Path, Any]) -> floa
 
 
 def string_similarity(student: str, teacher: str) -> float:
-    """2 M / T of difflib: matching characters of both texts over all characters. Without its heuristic for long texts, which
-    beyond 200 characters takes frequent characters for junk."""
+    """2 M / T of difflib: matching characters of both texts over all characters. Its heuristic for long texts is off: it
+    takes frequent characters for junk beyond 200 characters."""
     first, second = student[:MOST_CHARACTERS], teacher[:MOST_CHARACTERS]
     return SequenceMatcher(None, first, second, autojunk=False).ratio()
 
 
 def rule_yaml(action: Action) -> str:
-    """The rules of an action as a stream of YAML documents, in normal form; `done` where there are none."""
+    """The rules of an action as a stream of YAML documents, in normal form; `done` if there are none."""
     if not action.rules:
         return DONE
     return "---\n".join(yaml.safe_dump(rule.parts(), allow_unicode=True) for rule in action.rules)

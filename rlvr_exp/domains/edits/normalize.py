@@ -50,7 +50,7 @@ from rlvr_exp.tasks.rows import OTHER_NAMES, TABLES, Row, is_table, table_rows
 
 LINES = (".jsonl", ".jsonl.gz", ".jsonl.xz")
 LONGEST = 1 << 26
-"""Bytes of a line, past which it is skipped unread: a file without line ends would fill the memory."""
+"""Bytes of the longest line that is read; the rest is skipped, since a file without line ends would fill the memory."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def nothing_there(root: Path, allowed: str) -> InputError:
 
 
 def name_below(file: Path, root: Path) -> str:
-    """The path of a file below a set's, which names it in what is written."""
+    """The path of a file below a set's: its name in all outputs."""
     return file.name if file == root else file.relative_to(root).as_posix()
 
 
@@ -182,8 +182,8 @@ class Dropped(Exception):
     """A line that gives no record.
 
     Args:
-        reason: one of few, by which lines are counted.
-        detail: what is wrong with this line.
+        reason: one of few; lines are counted by it.
+        detail: the fault of this line.
     """
 
     def __init__(self, reason: str, detail: str = ""):
@@ -338,7 +338,7 @@ OF_COMMITS = ("commit", "old_file", "new_file", "repos")
 """Keys of a commit that become metadata."""
 TABLE = Path("Analysis", "GroundTruthLevel", "GroundTruth.csv")
 ENDINGS = (".py", ".java", ".js", ".cpp", ".h")
-"""Of a class with a header file and another, the other is what is edited."""
+"""Of a class with a header file and another, the other is edited."""
 ENTIRE = "Entire Class"
 HEADER, NO_SOURCE = "the table's header again", "no source of that class"
 NO_TESTS = "its tests cannot be read as Python"
@@ -371,7 +371,7 @@ def read_editpackft(row: Row, place: Place) -> Draft:
 
 
 def _labels(root: Path) -> list[Path]:
-    """The table of labels. Raises InputError where it is not there."""
+    """The table of labels. Raises InputError if it is missing."""
     if not (root / TABLE).is_file():
         raise nothing_there(root, str(TABLE))
     return [root / TABLE]

@@ -5,25 +5,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.config import benchmark
-from rlvr_exp.config.data import SplitData
+from rlvr_exp.config.data import SplitData, Styled
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.stage_options import FromPath, unread
+from rlvr_exp.config.stage_options import FromPath, Written, unread
 from rlvr_exp.config.verifier import Term, Verifier
 from rlvr_exp.core.errors import InputProblem
 
 
 @dataclass
-class EditPrompt:
+class EditPrompt(Styled):
     """How an edit is worded."""
 
-    style: str = option("bare", choices=("bare", "instruct"))
-    """bare: the instruction and the text alone, for models trained here; instruct: with instructions in words."""
     answer: str = option("plain", choices=("plain", "tags"))
     """Of an action. plain: the action alone; tags: <think>, <action> and <state_update>, of which the action counts."""
     form: str = option("json", choices=("json", "yaml"))
     """How the gold action is written."""
-    shots: int = option(0, low=0)
-    """Solved examples of other tasks shown before the task."""
 
 
 EDIT_SETS = ("rows", "canitedit", "edit_eval", "humanevalpack")
@@ -62,15 +58,15 @@ class Edits(SplitData):
 @configures("rlvr_exp.domains.edits.verifier.AstGrep")
 @dataclass
 class AstGrep(Verifier):
-    """Applies an ast-grep action to a text and compares what it makes, or runs tests on it."""
+    """Applies an ast-grep action to a text and compares the result, or runs tests on it."""
 
     compare: str = option("text", choices=("text", "text_loose", "syntax"))
     """What must be equal: every character; all but blanks at line ends and empty lines; the syntax tree."""
     max_passes: int = option(1, low=1, high=100)
     """1: apply an action once; more: until nothing changes, at most so often."""
     untouched: str = option("proved", choices=("proved", "wanted", "never"))
-    """Of which rows with tests the functions and classes that the wanted text leaves as they are have to stay, besides passing the
-    tests: of those whose wanted text is known to pass (the embedded ones), of all with a wanted text, of none."""
+    """Rows with tests whose functions and classes have to stay as the wanted text leaves them, besides passing the tests. proved: rows
+    whose wanted text is known to pass (the embedded ones); wanted: all rows with a wanted text; never: none."""
 
 
 @configures("rlvr_exp.domains.edits.environment.Edits")
@@ -118,7 +114,7 @@ class InvalidAction(Term):
 @configures("rlvr_exp.domains.edits.benchmark.measure")
 @dataclass
 class AstGrepRules(benchmark.FromPath):
-    """Rules of a public collection against what the collection says of them."""
+    """Rules of a public collection against their documentation."""
 
     reads = ("sandbox",)
     collection: str = option("catalog", choices=("catalog", "essentials", "antislop", "schema"))
@@ -131,8 +127,8 @@ SETS = ("commitpackft", "editpackft", "smelly_code", "edit_eval", "opencodeedit"
 
 @configures("rlvr_exp.domains.edits.ingest.make")
 @dataclass
-class EditSets(FromPath):
-    """Raw sets of edits as normalized rows in splits, for data=edits. Continued where a run of the same options was cut off."""
+class EditSets(FromPath, Written):
+    """Raw sets of edits as normalized rows in splits, for data=edits. A run with the same options continues one that was cut off."""
 
     reads = ("model",)
     packages = ("datasketch", "rapidfuzz")
@@ -142,8 +138,6 @@ class EditSets(FromPath):
     """The set at `path`; rows: JSON lines of your own."""
     also: dict[str, str] = field(default_factory=dict)
     """Further sets and their paths, {NAME: PATH}, in the same splits; the rows of sets made apart may be in each other's splits."""
-    output: str = ""
-    """Folder of the splits; empty: edits in the run directory, where nothing can be continued."""
     held_out: list[str] = field(default_factory=list)
     """Paths of sets that no row may share content with: those of data=code, or the output of an earlier run."""
     test_fraction: float = option(0.05, low=0, high=1)
@@ -151,7 +145,7 @@ class EditSets(FromPath):
     dev_fraction: float = option(0.05, low=0, high=1)
     """Share drawn for dev."""
     similarity: float = option(0.7, above=0, high=1)
-    """Jaccard similarity, estimated by MinHash, from which on two rows are alike and in one split."""
+    """Least Jaccard similarity, estimated by MinHash, of two rows that are alike and therefore in one split."""
     near_duplicates: str = option("together", choices=("together", "drop"))
     """Rows alike: all in one split, or only one of them kept."""
     instruction: str = option("subject", choices=("subject", "message"))
@@ -189,17 +183,15 @@ class EditSets(FromPath):
 
 @configures("rlvr_exp.domains.edits.derive.make")
 @dataclass
-class EditActions(FromPath):
+class EditActions(FromPath, Written):
     """Rows of edits with ast-grep actions of one to three rules, derived from the texts before and after, and proved by ast-grep."""
 
     reads = ("sandbox", "cache")
     set: str = option("rows", choices=("rows", "ast_grep_catalog"))
     """What is at `path`. rows: rows of data=edits, such as the output of prepare=edits; ast_grep_catalog: ast-grep's catalogue,
     whose actions are its own rules."""
-    output: str = ""
-    """New or empty folder of the splits; empty: rows in the run directory."""
     max_characters: int = option(1000, low=1)
-    """Most characters of a derived rule: of what it matches and of its rewrite."""
+    """Most characters of a derived rule's pattern and rewrite together."""
     max_share: float = option(0.5, above=0, high=1)
     """Most of the text before, blanks left out, that the derived rules' patterns may repeat."""
 
@@ -210,12 +202,10 @@ class EditActions(FromPath):
 
 @configures("rlvr_exp.domains.edits.derive.make_trajectories")
 @dataclass
-class Trajectories(FromPath):
-    """Steps of trajectories as rows of edits: what a teacher was shown, its action, proved by ast-grep, and what came of it."""
+class Trajectories(FromPath, Written):
+    """Steps of trajectories as rows of edits: the text that a teacher saw, its action, proved by ast-grep, and the text that followed."""
 
     reads = ("sandbox", "cache")
-    output: str = ""
-    """New or empty folder of the splits; empty: rows in the run directory."""
     dev_fraction: float = option(0.05, low=0, high=1)
     """Share of the tasks whose steps become `dev`; the rest is `train`."""
     right_only: bool = True

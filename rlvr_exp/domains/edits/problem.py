@@ -37,12 +37,12 @@ class AstGrepProblem:
     answer: str = "action"
     """What the candidate is: action or text."""
     proved: bool = False
-    """`after` is known to pass the tests: a result equal to it passes without a run of them, and what it leaves as it was has to stay,
-    but for the verifier's option."""
+    """`after` is known to pass the tests: a result equal to it passes without a run of them, and the functions and classes that it
+    leaves unchanged have to stay, unless the verifier's option says otherwise."""
     teacher: str = ""
     """An action to measure the candidate's likeness to; it decides nothing. Empty: none."""
     start: str = ""
-    """The text before the first step, where `before` is what earlier steps have made of it; empty: `before`."""
+    """The text before the first step, if `before` is the result of earlier steps; empty: `before`."""
 
 
 class AstGrep(Format):
@@ -142,7 +142,7 @@ _ROOTS = {
 
 
 def replacing_text(language: str, fix: str, **more: Any) -> str:
-    """The action that replaces a text as a whole. `fix` names a variable where `more` defines one."""
+    """The action that replaces a text as a whole. `fix` may name a variable that `more` defines."""
     rule = {"kind": _ROOTS[language_of(language)], **more}
     return json.dumps({"language": language, "rule": rule, "fix": fix})
 

@@ -20,7 +20,7 @@ def is_valid(completion: Completion) -> bool:
 
 
 def score(completion: Completion, name: str) -> float:
-    """A score of a valid action, else 0. Raises InputError where the task has no teacher's action."""
+    """A score of a valid action, else 0. Raises InputError if the task has no teacher's action."""
     if not is_valid(completion):
         return 0.0
     if name not in completion.verdict.measures:

@@ -5,7 +5,7 @@ row's split is its own `split`, else the split that its file, or its file's fold
 edits that `data=code` reads are rows, too.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json
 from rlvr_exp.domains.edits.action import parse_action
 from rlvr_exp.domains.edits.schema import ActionFault
-from rlvr_exp.tasks.code_records import CodeRecord
 from rlvr_exp.tasks.code_sets import load as load_set
 from rlvr_exp.tasks.formats.base import CodeInputs
 from rlvr_exp.tasks.rows import Row, once, rows_below
@@ -22,7 +21,7 @@ from rlvr_exp.tasks.rows import Row, once, rows_below
 
 @dataclass(frozen=True)
 class NormalizedRecord:
-    """An instruction, a text before it and, where it is known, the text after it."""
+    """An instruction, a text before it and, if it is known, the text after it."""
 
     id: str
     """Unique within its source."""
@@ -35,11 +34,11 @@ class NormalizedRecord:
     after: str | None
     """None: a task without an answer, for teachers."""
     tests: str = ""
-    """Source of tests of the edited text, by pytest; empty where there are none."""
+    """Source of tests of the edited text, by pytest; empty: none."""
     licence: str = ""
-    """SPDX identifier; empty where the set names none."""
+    """SPDX identifier; empty if the set names none."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """What its set says besides, in values of JSON."""
+    """Further data of its set, in values of JSON."""
 
     def to_row(self) -> dict[str, Any]:
         """A row of JSONL, with every field."""
@@ -51,7 +50,7 @@ METADATA = "metadata.json"
 
 @dataclass(frozen=True)
 class DatasetMetadata:
-    """Where rows come from, how they were made, and how many there are."""
+    """The origin of rows, the options and versions that made them, and their counts."""
 
     sources: Mapping[str, Mapping[str, str]]
     """By set: SHA-256 of every file that was read, by its path below the set's."""
@@ -63,7 +62,7 @@ class DatasetMetadata:
     options: Mapping[str, Any]
     """The options that decide the rows, and the seed."""
     versions: Mapping[str, str]
-    """Versions of what decides the rows."""
+    """Versions of the package and of the libraries that decide the rows."""
     files: Mapping[str, str]
     """SHA-256 of every file of rows."""
 
@@ -82,19 +81,19 @@ class Wrong:
 
 @dataclass(frozen=True)
 class EditRow(NormalizedRecord):
-    """A record, and how it is learned and judged where its set says so."""
+    """A record, with the parts of its set that say how it is learned and judged."""
 
     split: str = ""
-    """Empty where nothing says it."""
+    """Empty if nothing says it."""
     family: str = ""
     difficulty: float = 0.0
     lazy_instruction: str = ""
-    """The instruction in a few words; empty where there is one style."""
+    """The instruction in a few words; empty if there is one style."""
     action: str = ""
-    """A gold ast-grep action, as JSON; empty where none is known."""
+    """A gold ast-grep action, as JSON; empty if none is known."""
     wrong: tuple[Wrong, ...] = ()
     state: str = ""
-    """What was done and found so far, where the edit is one step of several."""
+    """The results of earlier steps, if the edit is one step of several."""
     think: str = ""
     """The reasoning before the action."""
     state_update: str = ""
@@ -117,8 +116,12 @@ def load(path: Path) -> list[EditRow]:
 def edit_of(row: Row, split: str = "") -> EditRow:
     """The edit of a row. Raises InputError naming the key."""
     values = row.values
-    language = row.text("language", "python")
-    action = _action(row, language)
+    language, action = row.text("language", "python"), row.text("action", "")
+    try:
+        if action:
+            parse_action(action, language)
+    except ActionFault as fault:
+        raise InputError(InputProblem(f"{row.where}, action", "no ast-grep action", str(fault))) from fault
     return EditRow(
         id=row.text("id"),
         source=row.text("source", "rows"),
@@ -141,16 +144,6 @@ def edit_of(row: Row, split: str = "") -> EditRow:
     )
 
 
-def _action(row: Row, language: str) -> str:
-    action = row.text("action", "")
-    try:
-        if action:
-            parse_action(action, language)
-    except ActionFault as fault:
-        raise InputError(InputProblem(f"{row.where}, action", "no ast-grep action", str(fault))) from fault
-    return action
-
-
 def _wrong(row: Row, value: Any) -> Wrong:
     if isinstance(value, Mapping) and len(value) == 1:
         ((kind, text),) = value.items()
@@ -161,15 +154,12 @@ def _wrong(row: Row, value: Any) -> Wrong:
 
 
 def published(path: Path, name: str) -> list[EditRow]:
-    """The rows of a set, all in the split that it says. Raises InputError where the set is not there or is damaged."""
-    return list(_rows(load_set(path, name), name))
-
-
-def _rows(records: list[CodeRecord], name: str) -> Iterator[EditRow]:
-    for record in records:
+    """The rows of a set, all in the split that it says. Raises InputError if the set is missing or damaged."""
+    found = []
+    for record in load_set(path, name):
         inputs, lazy, tests = record.inputs, record.lazy, record.tests
         assert isinstance(inputs, CodeInputs) and tests is not None, "a set of edits has programs and tests"
-        yield EditRow(
+        row = EditRow(
             id=record.id,
             source=name,
             language="python",
@@ -182,3 +172,5 @@ def _rows(records: list[CodeRecord], name: str) -> Iterator[EditRow]:
             lazy_instruction=lazy.instruction if isinstance(lazy, CodeInputs) else "",
             script=record.script,
         )
+        found.append(row)
+    return found

@@ -1,8 +1,13 @@
-"""Rules that could make some hunks of an edit, from the most general to the literal one, alone and in a context.
+"""The fewest and smallest rules that make an edit: candidates, and a search that tries each on the text.
 
-A target is a node around the hunks, or a run of siblings. A template is its pattern and the rewrite: variables stand for the
+A target is a node around some hunks, or a run of siblings. A template is its pattern and the rewrite: variables stand for the
 parts that the edit copies unchanged, `$A` for a node and `$$$A` for several in a row (statements of a body, arguments), and equal
 nodes have one variable. Names of functions, attributes and keywords stay as they are, since they say what a rule is about.
+Candidates go from the most general to the literal one, alone and in a context.
+
+The search tries each candidate on the text as the rules before it leave it. It takes a rule only if all that it replaces agrees
+with the text after, and at each step the rule with the least cost for each hunk that it covers. If more than three rules were
+needed, or none makes the rest, the search begins again with dearer rules, which favours larger ones.
 """
 
 import json
@@ -44,7 +49,7 @@ from rlvr_exp.domains.edits.trees import (
 )
 
 LONGEST = 8_000
-"""Characters of what a rule may match."""
+"""Characters of the longest target."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ def _around(root: SgNode, place: Span) -> Iterator[Target]:
     while ahead:
         node, above = ahead.pop()
         children = [child for child in node.children() if child.is_named()]
-        holding = [child for child in children if _holds(child, place)]
+        holding = [child for child in children if encloses(reach := span(child), place) and reach[0] < reach[1]]
         for child in holding:
             yield Target(child, child, above)
             ahead.append((child, (child, *above)))
@@ -89,13 +94,8 @@ def _around(root: SgNode, place: Span) -> Iterator[Target]:
             yield Target(*run, above)
 
 
-def _holds(node: SgNode, place: Span) -> bool:
-    start, end = span(node)
-    return start <= place[0] and place[1] <= end and start < end
-
-
 def _run(children: Sequence[SgNode], place: Span) -> tuple[SgNode, SgNode] | None:
-    """The first and the last of the fewest siblings that hold a place together; None where not all of it is held."""
+    """The first and the last of the fewest siblings that hold a place together; None if they do not hold all of it."""
     first = [child for child in children if span(child)[0] <= place[0]]
     last = [child for child in children if span(child)[1] >= place[1]]
     return (first[-1], last[0]) if first and last and span(first[-1])[0] < span(last[0])[0] else None
@@ -107,7 +107,7 @@ _CONSTANT = re.compile(
 )
 """Kinds of nodes that stay as they are: they say what a rule is about, too."""
 NAMED_BY = ("function", "name", "attribute", "property", "field", "method", "key", "operator", "macro", "module_name")
-"""Fields of nodes that are names, which are never variables."""
+"""Fields of nodes that are names; these are never variables."""
 
 
 class Generality(IntEnum):
@@ -201,7 +201,7 @@ class Template:
 
 
 def outline(text: str, node: SgNode) -> str:
-    """The node with `$$$` for what its bodies, arguments and lists hold: a pattern that no rewrite takes anything from."""
+    """The node with `$$$` for the content of its bodies, arguments and lists: a pattern that no rewrite takes anything from."""
     places, ahead = [], [node]
     while ahead:
         here = ahead.pop()
@@ -218,7 +218,8 @@ def _known(source: Text, place: Span, variables: Mapping[Key, str]) -> Iterator[
     ahead = [source.root]
     while ahead:
         here = ahead.pop()
-        children = [child for child in here.children() if _meets(child, place)]
+        reaches = [(child, span(child)) for child in here.children()]
+        children = [child for child, reach in reaches if reach[0] < place[1] and place[0] < reach[1]]
         while children:
             run, name = _known_run(source.text, here, children, place, variables)
             if name:
@@ -244,11 +245,6 @@ def _known_run(
     return children[:1], variables.get(key_of(first, text), "")
 
 
-def _meets(node: SgNode, place: Span) -> bool:
-    start, end = span(node)
-    return start < place[1] and place[0] < end
-
-
 def _filled(text: str, place: Span, variables: Sequence[tuple[Span, str]]) -> str:
     """The stretch with variables in their places, at the margin of its line."""
     start, end = place
@@ -261,7 +257,7 @@ def _filled(text: str, place: Span, variables: Sequence[tuple[Span, str]]) -> st
 
 
 LONGEST_REGEX = 120
-"""Characters of a node that is matched by its text where a pattern does not parse."""
+"""Characters of a node that is matched by its text, in case a pattern does not parse."""
 CONTEXTS = 2
 """Enclosing definitions that a rule may name."""
 WORDLESS = 40
@@ -271,13 +267,13 @@ _VARIABLE = re.compile(r"\$\$\$[A-Z]?|\$[A-Z]\b")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A rule that is not tried yet. `written`: what of the text before its matchers repeat; `fix`: its rewrite."""
+    """A rule that is not tried yet. `written`: the parts of the text before that its matchers repeat; `fix`: its rewrite."""
 
     matcher: Rule
     fix: str
     written: str
     expansion: Rule | None = None
-    """Of a run: up to which later sibling a match is replaced."""
+    """Of a run: the rule for the last sibling that is replaced with a match."""
 
     @property
     def rule(self) -> Rule:
@@ -289,7 +285,7 @@ class Candidate:
 
     @property
     def size(self) -> int:
-        """Characters of what is matched and of what is written in its place."""
+        """Characters of the matched text and of the rewrite."""
         return len(self.written) + len(self.fix)
 
     @property
@@ -305,7 +301,7 @@ class Candidate:
 
 
 def candidates(step: Step, target: Target) -> Iterator[Candidate]:
-    """The rules for a target; none where it holds only a part of a hunk, or where what it becomes is no part of the tree."""
+    """The rules for a target; none if it holds only a part of a hunk, or if its text after is no part of the tree."""
     held = step.held(target.span)
     place = step.place_after(target.span, held) if held else (0, 0)
     if not held or not is_part(step.after.root, place):
@@ -316,7 +312,7 @@ def candidates(step: Step, target: Target) -> Iterator[Candidate]:
         template = Template(generality, copied, step.before.text + step.after.text)
         pattern = template.pattern(step.before, target.first)
         fix = template.rewrite(step.after, place)
-        # A variable without a part in the rewrite would match more than what is copied.
+        # A variable without a part in the rewrite would match more than the copied text.
         if (pattern, fix) not in seen and all(name in fix for name in template.names):
             seen.add((pattern, fix))
             yield from _placed(step, {"pattern": pattern}, fix, pattern, target)
@@ -346,7 +342,7 @@ def _placed(step: Step, matcher: Rule, fix: str, written: str, target: Target) -
 
 
 def _expansions(step: Step, target: Target) -> Iterator[tuple[Rule, str]]:
-    """Rules for the last of a run, each with what it repeats of the text: an outline, a pattern, or the text itself."""
+    """Rules for the last of a run, each with the text that it repeats: an outline, a pattern, or the text itself."""
     following = target.first.next()
     is_next = following is not None and span(following) == span(target.last)
     stop = {} if is_next else {"stopBy": "end"}
@@ -396,20 +392,20 @@ class Trial:
     step: Step
     candidate: Candidate
     end: Span
-    """Of a run: where the only match and where the run ends."""
+    """Of a run: the ends of its only match and of the run."""
     covered: frozenset[int]
     """Hunks that the matches hold; at least one."""
 
     @classmethod
     def of(cls, step: Step, candidate: Candidate) -> Self | None:
-        """None where ast-grep refuses the rule, or where a match holds only a part of a hunk, or none holds any."""
+        """None if ast-grep refuses the rule, if a match holds only a part of a hunk, or if no match holds any."""
         places, end = _matches(step, candidate)
         held = [step.held(place) for place in places]
         covered = frozenset().union(*(found for found in held if found))
         return cls(step, candidate, end, covered) if covered and None not in held else None
 
     def text(self, program: Program) -> str | None:
-        """The text with the covered hunks; None where the rule makes another text."""
+        """The text with the covered hunks; None if the rule makes another text."""
         try:
             found = self._edited(program)
         except (ActionFault, RuleFault):
@@ -429,7 +425,7 @@ class Trial:
 
 
 def _matches(step: Step, candidate: Candidate) -> tuple[list[Span], Span]:
-    """The places that a rule replaces. Of a run only a single match is tried; where it and the run end is the second."""
+    """The places that a rule replaces, and of a run the ends of its match and of the run. Of a run only a single match is tried."""
     found = find_all(step.before.root, candidate.matcher)
     if candidate.expansion is None:
         return [span(node) for node in found], (0, 0)
@@ -449,7 +445,7 @@ def _action(rule: Rule, language: str) -> Action:
 @dataclass(frozen=True)
 class Search:
     characters: int
-    """Most of what a rule matches and of its rewrite."""
+    """Most characters of a rule's matchers and rewrite."""
     share: float
     """Most of the text before that the rules' matchers may repeat."""
     program: Program
@@ -462,18 +458,14 @@ class Search:
             step = Step.of(before, Text.of(after, parse(after, language)), language)
             if len(step.hunks) > MOST_HUNKS:
                 raise Dropped(MANY_CHANGES, str(len(step.hunks)))
-            return self._cheapest(step)
+            for cost in RULE_COSTS[:-1]:
+                try:
+                    return self._rules(step, cost)
+                except Dropped:
+                    continue
+            return self._rules(step, RULE_COSTS[-1])  # Dearer rules come furthest, so that the last reason counts.
         except (Unparsed, RecursionError) as fault:
             raise Dropped(UNPARSED, str(fault)) from fault
-
-    def _cheapest(self, step: Step) -> list[Rule]:
-        """Raises Dropped with the last reason: dearer rules come furthest."""
-        for cost in RULE_COSTS[:-1]:
-            try:
-                return self._rules(step, cost)
-            except Dropped:
-                continue
-        return self._rules(step, RULE_COSTS[-1])
 
     def _rules(self, step: Step, rule_cost: int) -> list[Rule]:
         rules: list[Rule] = []
@@ -489,9 +481,11 @@ class Search:
         return rules
 
     def _best(self, step: Step, left: float, rule_cost: int) -> tuple[Candidate, str]:
-        """A rule and the text that it leaves. Raises Dropped where no rule covers any hunk."""
+        """A rule and the text that it leaves. Raises Dropped if no rule covers any hunk."""
         best, least, too_large = None, float("inf"), False
-        for candidate in _tried(step):
+        most = max(40, min(MOST_TRIES, CHARACTERS_TRIED // max(len(step.before.text), 1)))
+        targets = targets_of(step.before.root, step.places)
+        for candidate in islice((one for target in targets for one in candidates(step, target)), most):
             cost = rule_cost + candidate.cost
             if candidate.size > self.characters or candidate.literal > left:
                 too_large = True
@@ -503,9 +497,3 @@ class Search:
         if best is None:
             raise Dropped(LARGE if too_large else AMBIGUOUS)
         return best
-
-
-def _tried(step: Step) -> Iterator[Candidate]:
-    most = max(40, min(MOST_TRIES, CHARACTERS_TRIED // max(len(step.before.text), 1)))
-    targets = targets_of(step.before.root, step.places)
-    return islice((candidate for target in targets for candidate in candidates(step, target)), most)

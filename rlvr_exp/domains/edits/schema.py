@@ -28,8 +28,8 @@ Kind = Literal["parse", "resolve", "rejected"]
 
 
 class ActionFault(ValueError):
-    """`parse`: not an action; `resolve`: an action that names what does not exist; `rejected`: an action that reaches
-    for what no edit needs (files, programs, tags), with `rule`, the guard's name."""
+    """`parse`: not an action; `resolve`: an action that names something unknown; `rejected`: an action that reaches for files,
+    programs or tags, with `rule`, the guard's name."""
 
     def __init__(self, message: str, kind: Kind = "parse", rule: str | None = None):
         super().__init__(message)
@@ -255,7 +255,7 @@ class _Builder:
             raise ActionFault(f"the alias {short('*' + anchor)} refers to nothing; quote text that begins with *")
         known = self._anchors[anchor]
         if known is None:
-            raise cheat("yaml-bomb", f"the alias {short('*' + anchor)} refers to what it is a part of")
+            raise cheat("yaml-bomb", f"the alias {short('*' + anchor)} refers to a value that contains it")
         value, size = known
         self._count(size, aliased=True)
         return value

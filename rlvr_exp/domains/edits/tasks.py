@@ -1,7 +1,7 @@
 """The edits domain: a program and an instruction, answered by ast-grep rules or by the edited text.
 
-Both answers are judged by `verifier=ast_grep`. Splits are those of the rows' files; what no file places is drawn by content, the
-rows of one text staying together.
+Both answers are judged by `verifier=ast_grep`. Splits are those of the rows' files; the other rows are drawn by content, the rows of
+one text staying together.
 
 Prompts of style `bare` are for small models trained here: the instruction, the text, and a line that names the answer: `=>` the
 edited text, `->` an action. `instruct` says the same in words.
@@ -73,7 +73,7 @@ def worded(row: EditRow, instruction: str, target: str, options: EditPrompt) -> 
 
 
 def gold_of(row: EditRow, target: str, options: EditPrompt) -> str | None:
-    """The gold as a completion; None where the row has none."""
+    """The gold as a completion; None if the row has none."""
     if target == "text":
         return None if row.after is None else _shown(row.after.rstrip("\n"), row.language, options)
     if not row.action:
@@ -134,7 +134,7 @@ class EditInputs:
 
 @dataclass
 class Edits(ContinuesEdits, HasEditTests, options.Edits):
-    """Edits, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
+    """Edits, from `path` or embedded if it is empty; without a `limit` in the order of the files."""
 
     name = "edits"
     problem_format = "ast_grep"
@@ -170,7 +170,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         return {row.id: why for row in self._rows if (why := self._why_not(row))}
 
     def _why_not(self, row: EditRow) -> str:
-        """Why a row is no task; empty where it is one."""
+        """The reason why a row is no task; empty if it is one."""
         if why := _why_not(row):
             return why
         gold = gold_of(row, self.target, self.prompt) if self.target == "text" else None

@@ -14,6 +14,9 @@ from typing import Any
 
 from ast_grep_py import SgNode, SgRoot
 from rapidfuzz import fuzz
+from rapidfuzz.distance import Postfix, Prefix
+
+from rlvr_exp.domains.edits.engines import is_refusal
 
 Rule = dict[str, Any]
 """A rule object of ast-grep, or a form of an action (rlvr_exp.domains.edits.action)."""
@@ -35,18 +38,18 @@ def parse(text: str, language: str) -> SgNode:
     try:
         return SgRoot(text, language).root()
     except BaseException as fault:
-        if not _is_refusal(fault):
+        if not is_refusal(fault):
             raise
         raise Unparsed(str(fault)) from fault
 
 
 def find_all(root: SgNode, rule: Rule) -> list[SgNode]:
-    """What a rule matches, outer nodes first; nothing where ast-grep refuses the rule."""
+    """The matches of a rule, outer nodes first; none if ast-grep refuses the rule."""
     config: Any = {"rule": rule}
     try:
         return root.find_all(config)
     except BaseException as fault:
-        if not _is_refusal(fault):
+        if not is_refusal(fault):
             raise
         return []
 
@@ -55,16 +58,9 @@ def is_match(node: SgNode, rule: Rule) -> bool:
     try:
         return node.matches(**rule)
     except BaseException as fault:
-        if not _is_refusal(fault):
+        if not is_refusal(fault):
             raise
         return False
-
-
-def _is_refusal(fault: BaseException) -> bool:
-    """The binding raises RuntimeError, the bare class or a panic of its own, which is no Exception."""
-    return type(fault).__name__ == "PanicException" or (
-        isinstance(fault, Exception) and not isinstance(fault, MemoryError)
-    )
 
 
 def span(node: SgNode) -> Span:
@@ -82,12 +78,12 @@ def descendants(root: SgNode) -> Iterator[SgNode]:
 
 
 def is_row(node: SgNode) -> bool:
-    """Whether a node is only what holds statements, members, arguments or parameters."""
+    """Whether a node only groups statements, members, arguments or parameters."""
     return bool(_ROW.search(node.kind()))
 
 
 def is_sequence(node: SgNode) -> bool:
-    """Whether `$$$` can stand for what a node holds: a row, or the items of a value."""
+    """Whether `$$$` can stand for a node's content: a row, or the items of a value."""
     return is_row(node) or bool(_COLLECTION.search(node.kind()))
 
 
@@ -133,7 +129,7 @@ class Text:
     root: SgNode
     keys: Sequence[tuple[Span, Key]]
     pairs: Sequence[tuple[Span, tuple[Key, Key]]]
-    """Siblings of which one follows the other."""
+    """Siblings that follow each other."""
 
     @classmethod
     def of(cls, text: str, root: SgNode) -> "Text":
@@ -170,7 +166,7 @@ def plain(text: str, place: Span) -> str:
 
 
 ALIKE = 45.0
-"""RapidFuzz's ratio from which on two nodes of one kind count as the same node, edited."""
+"""Least RapidFuzz ratio of two nodes of one kind that count as the same node, edited."""
 MOST_PAIRS = 900
 """Pairs of children compared in one stretch; a longer stretch is one hunk."""
 COMPARED = 2000
@@ -198,7 +194,7 @@ class Hunk:
 
 
 def hunks_of(before: str, after: str, roots: Pair) -> list[Hunk]:
-    """In order, without overlap; none where the texts are equal."""
+    """In order, without overlap; none if the texts are equal."""
     found: list[Hunk] = []
     ahead = [(roots, (0, len(before)), (0, len(after)))]
     while ahead:
@@ -206,7 +202,8 @@ def hunks_of(before: str, after: str, roots: Pair) -> list[Hunk]:
         for one, other in _aligned(old.children(), new.children()):
             place, place_after = span(one), span(other)
             found.append(_trimmed(before, (at, place[0]), after[to : place_after[0]]))
-            if _is_edited(one, other):
+            leaf = one.is_leaf() or other.is_leaf()
+            if not leaf and one.text() != other.text() and _ratio(one, other):
                 ahead.append(((one, other), place, place_after))
             else:
                 found.append(_trimmed(before, place, after[slice(*place_after)]))
@@ -226,24 +223,11 @@ def applied(text: str, hunks: Sequence[Hunk]) -> str:
 
 
 def _trimmed(before: str, place: Span, text: str) -> Hunk:
-    """The hunk without what both texts begin and end with."""
-    start, end = place
-    most = min(end - start, len(text))
-    head = 0
-    while head < most and before[start + head] == text[head]:
-        head += 1
-    tail = 0
-    while tail < most - head and before[end - 1 - tail] == text[len(text) - 1 - tail]:
-        tail += 1
-    return Hunk(start + head, end - tail, text[head : len(text) - tail])
-
-
-def _is_edited(one: SgNode, other: SgNode) -> bool:
-    """Whether two aligned nodes differ in parts, so that their children are aligned, too."""
-    if one.is_leaf() or other.is_leaf():
-        return False
-    texts = one.text(), other.text()
-    return texts[0] != texts[1] and _ratio(*texts) >= ALIKE
+    """The hunk without the common beginning and end of both texts."""
+    old = before[slice(*place)]
+    head = Prefix.similarity(old, text)
+    tail = Postfix.similarity(old[head:], text[head:])
+    return Hunk(place[0] + head, place[1] - tail, text[head : len(text) - tail])
 
 
 def _aligned(old: Sequence[SgNode], new: Sequence[SgNode]) -> Iterator[tuple[SgNode, SgNode]]:
@@ -256,7 +240,7 @@ def _aligned(old: Sequence[SgNode], new: Sequence[SgNode]) -> Iterator[tuple[SgN
 
 
 def _paired(old: Sequence[SgNode], new: Sequence[SgNode]) -> list[Pair]:
-    """Nodes between equal ones, in order: all of them where their kinds agree, else the pairs that are alike most."""
+    """Nodes between equal ones, in order: all of them if their kinds agree, else the pairs that are alike most."""
     if [node.kind() for node in old] == [node.kind() for node in new]:
         return list(zip(old, new, strict=True))
     if len(old) * len(new) > MOST_PAIRS:
@@ -265,22 +249,16 @@ def _paired(old: Sequence[SgNode], new: Sequence[SgNode]) -> list[Pair]:
     for i, one in enumerate(old):
         for j, other in enumerate(new):
             choices = [best[i][j + 1], best[i + 1][j]]
-            if score := _alike(one, other):
+            if one.kind() == other.kind() and one.is_named() and (score := _ratio(one, other)):
                 total, pairs = best[i][j]
                 choices.append((total + score, [*pairs, (one, other)]))
             best[i + 1][j + 1] = max(choices, key=lambda choice: choice[0])
     return best[-1][-1][1]
 
 
-def _alike(one: SgNode, other: SgNode) -> float:
-    if one.kind() != other.kind() or not one.is_named():
-        return 0.0
-    score = _ratio(one.text(), other.text())
-    return score if score >= ALIKE else 0.0
-
-
-def _ratio(one: str, other: str) -> float:
-    return fuzz.ratio(one[:COMPARED], other[:COMPARED])
+def _ratio(one: SgNode, other: SgNode) -> float:
+    """The likeness of two nodes' texts; 0 below ALIKE."""
+    return fuzz.ratio(one.text()[:COMPARED], other.text()[:COMPARED], score_cutoff=ALIKE)
 
 
 @dataclass(frozen=True)
@@ -300,7 +278,7 @@ class Step:
         return cls(language, Text.of(before, root), after, hunks, [hunk.places(before) for hunk in hunks])
 
     def held(self, place: Span) -> frozenset[int] | None:
-        """The numbers of the hunks that a stretch holds or touches; None where it holds only a part of one."""
+        """The numbers of the hunks that a stretch holds or touches; None if it holds only a part of one."""
         found = set()
         for number, hunk in enumerate(self.hunks):
             if any(place[0] <= start and end <= place[1] for start, end in self.places[number]):

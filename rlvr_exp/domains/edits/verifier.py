@@ -57,7 +57,7 @@ from rlvr_exp.verifiers.suite.verifier import PytestSuite, suite_tool
 MAX_KB = 512
 """KiB, in UTF-8, of a text to edit, and of the edited text."""
 _RESULT_KB = 6 * MAX_KB + 64
-"""Of a record, which is ASCII: a character of a text takes up to six times its bytes there."""
+"""Of a record in ASCII: a character of a text takes up to six times its bytes there."""
 _DIGESTS = 4096
 """Wanted texts whose syntax trees are cached."""
 _BUCKET_OF_FAULT = {
@@ -251,7 +251,7 @@ class AstGrep(CachedVerifier, Executor, options.AstGrep):
             return Judgement(_failed("wrong_answer", first_difference(text, wanted), seconds))
 
         def by_tests(verdict: Verdict) -> Judgement:
-            """The tests decide what a timeout was, not the edit's seconds; their verifier caches such verdicts itself."""
+            """A timeout is the tests', not the edit's; their verifier caches such verdicts itself."""
             whole = replace(verdict, seconds=verdict.seconds + seconds, cached=False)
             return Judgement(
                 whole, verdict.outcome in ("passed", "rejected") or verdict.bucket not in (None, "timeout")
@@ -316,7 +316,7 @@ def pack(
     Args:
         text: the text to edit.
         steps: in order, each with its language, file ending and the JSON of each rule's acting parts.
-        tree: the language in which to digest the result's syntax tree; empty: no digest.
+        tree: the language of the digest of the result's syntax tree; empty: no digest.
         program: path of the ast-grep program.
         max_kb: largest UTF-8 size of a result.
         engine: `auto`, or the engine to force, for tests that compare them.
@@ -342,7 +342,7 @@ def _fault_of(problem: Any) -> str:
 
 
 def _edited(result: JobResult) -> tuple[str, int, str] | Verdict:
-    """(text, matches, digest) as the candidate's process reports them, which is untrusted data; or why there is none."""
+    """(text, matches, digest) as the candidate's process reports them, untrusted data; or the verdict without them."""
     seconds = result.cpu_s
     if result.end == "unavailable":
         return Verdict("no_verdict", log=f"no sandbox worker: {result.log.decode(errors='replace')[:300]}")
@@ -366,7 +366,7 @@ def _edited(result: JobResult) -> tuple[str, int, str] | Verdict:
 
 
 def _with_line_ends(text: str, problem: AstGrepProblem) -> str:
-    """An edited text; what rules have made has the line ends of the problem's texts."""
+    """An edited text; a text that rules made has the line ends of the problem's texts."""
     return edited_line_ends(text, problem.before, problem.after) if problem.answer == "action" else text
 
 

@@ -1,5 +1,5 @@
-"""A solver works a problem out in stages; a tester criticises its outputs and writes tests of its code; each learns from what the
-other does.
+"""A solver works a problem out in stages; a tester criticises its outputs and writes tests of its code; each learns from the
+work of the other.
 
 Every set of tests runs against every program of the problem, first against the reference: a test that the reference fails is invalid.
 A program counts as wrong if a valid test catches it; the hidden tests decide success and enter no credit. Credits are in [0, 1]
@@ -68,7 +68,7 @@ class Adversarial(Attempts, options.Adversarial):
     def reset(self, task: Task, draws: Draws, samples: Sequence[int] = (0,)) -> Episode:
         trains = draws.purpose == ROLLOUT
         stage = self._schedule.stage(draws.place[0], len(self._domain.stages)) if self._schedule and trains else None
-        shown = tuple(self.testing.shown_tests(task)) if self.shown_first else ()
+        shown = tuple(self.testing.shown_tests(task))
         old = self._book.tests(task.id) if self.tests and trains else ()
         tests = {OLD_TESTS: tuple(one for one in old if one not in shown), SHOWN_TESTS: shown}
         given = Given(stage, tests, self._book.programs(task.id) if trains else tuple(task.negatives))
@@ -164,7 +164,7 @@ class Adversarial(Attempts, options.Adversarial):
             yield Judge(TESTER, self.testing.together(one.task, texts), one.candidate, index)
 
     def result(self, episode: Episode) -> Completion:
-        """The last program, with what was measured of the episode beside its verdict."""
+        """The last program, with the measures of the episode beside its verdict."""
         done = super().result(episode)
         found = {**done.verdict.measures, **measures(self, episode)}
         return replace(done, verdict=replace(done.verdict, measures=found))
@@ -254,7 +254,7 @@ class Adversarial(Attempts, options.Adversarial):
         return bool(earned) and earned not in ({0.0}, {1.0})
 
     def _is_unjudged(self, episode: Episode, index: int) -> bool:
-        """Whether the grader failed, which is nobody's fault: it is neither paid nor compared."""
+        """Whether the grader failed: the output is neither paid nor compared."""
         verdict = episode.turns[index].completion.verdict
         return verdict.outcome == "no_verdict" and verdict != PENDING
 

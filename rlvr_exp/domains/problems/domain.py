@@ -7,10 +7,10 @@ DOMAIN = Domain(
     schemas="rlvr_exp.domains.problems.options",
     stages="rlvr_exp.domains.problems.options:STAGES",
     nodes={"schedule": "rlvr_exp.domains.problems.options:Schedule"},
-    engines=dict.fromkeys(
-        ("rlvr_exp.domains.problems.reasoning.Reasoning", "rlvr_exp.domains.problems.adversarial.Adversarial"),
-        "rlvr_exp.domains.problems.engine:engine_of",
-    ),
+    inference={
+        "rlvr_exp.domains.problems.reasoning.Reasoning": "rlvr_exp.domains.problems.engine.Solver",
+        "rlvr_exp.domains.problems.adversarial.Adversarial": "rlvr_exp.domains.problems.engine.Solving",
+    },
     report_sections=("rlvr_exp.domains.problems.report:adversarial_section",),
     causes=("rlvr_exp.domains.problems.report:CAUSES",),
     embedded={

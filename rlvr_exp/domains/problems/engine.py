@@ -9,9 +9,8 @@ of a tester that chooses, and the engine.
 """
 
 import textwrap
-import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -20,7 +19,7 @@ from typing import Any, cast
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.config.load import load as load_config
-from rlvr_exp.config.model import Model, at_checkpoint
+from rlvr_exp.config.model import at_checkpoint
 from rlvr_exp.config.needs import weights_missing
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.schema import Config
@@ -29,25 +28,24 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.statistics import mean_interval
 from rlvr_exp.domains.problems.adversarial import Adversarial
 from rlvr_exp.domains.problems.options import ADVERSARIAL, SOLVER, TESTER
-from rlvr_exp.domains.problems.reasoning import InStages, before
+from rlvr_exp.domains.problems.reasoning import InStages, Reasoning, before
 from rlvr_exp.domains.problems.rows import problem_of
 from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.episodes.environment import Run
-from rlvr_exp.episodes.environments.retry import rank, too_long
-from rlvr_exp.episodes.episode import Draws, Episode
+from rlvr_exp.episodes.environments.retry import too_long
+from rlvr_exp.episodes.episode import Draws, Episode, Turn
+from rlvr_exp.episodes.types import rank
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.evaluation.paired import difference, in_words
 from rlvr_exp.inference.engine import Engine
-from rlvr_exp.inference.solution import DECIMALS, MOST_LINES, VERDICT, Attempt, Solution, Summary, head, reason, strict
+from rlvr_exp.inference.solution import DECIMALS, MOST_LINES, VERDICT, Solution, Summary, head, reason, strict
 from rlvr_exp.launch.inference_inputs import InferenceTask
-from rlvr_exp.models.policy import Policy, acting, load_policy, load_roles
-from rlvr_exp.rollouts.engines.base import SamplingEngine
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner
+from rlvr_exp.models.policy import load_policy, load_roles
 from rlvr_exp.tasks.base import Candidate, Domain, Task
 from rlvr_exp.tasks.completion import without_thoughts
 from rlvr_exp.tasks.formats.fields import Fields
 from rlvr_exp.tasks.rows import Row
-from rlvr_exp.verifiers.base import KeepsOutputs, Verdict, Verifier
+from rlvr_exp.verifiers.base import Verdict, Verifier
 
 WIDTH = 56
 """Characters of the column of outputs; critiques stand right of it."""
@@ -63,7 +61,7 @@ class SampledProgram:
     pass_rate: float | None
     """The share of the valid tests that it passes; None: none ran."""
     verdict: Verdict | None
-    """On the hidden tests, which no choice reads; None: nothing was run."""
+    """On the hidden tests, never read by a choice; None: nothing was run."""
 
     def row(self) -> dict[str, Any]:
         plain = {name: getattr(self.verdict, name, None) for name in VERDICT if name != "log"}
@@ -104,8 +102,6 @@ class ProblemSolution(Solution):
     """The program of each chain, in the order of sampling."""
     drawn: Mapping[str, int] = field(default_factory=dict)
     """Tokens of all that was drawn for the problem, by role."""
-    seconds: float = field(default=0.0, compare=False)
-    """Wall seconds of the batch that it was solved in."""
 
     @property
     def code(self) -> str | None:
@@ -201,7 +197,7 @@ class Choices(Summary):
             self._chance[str(row["id"])] = fmean(one == "passed" for one in outcomes)
 
     def rates(self, attempts: int, samples: int, voted: Sequence[str] = ()) -> dict[str, Rate]:
-        """`chosen_at_N`: of the answers that tests chose among N samples; `pass_at_1`: of a sample at random, which is chance;
+        """`chosen_at_N`: of the answers that tests chose among N samples; `pass_at_1`: of a sample at random (chance);
         `pass_at_N`: of tasks with a right sample, the most that a choice can reach. Of one sample: the answer's rate alone."""
         if not self._chosen:
             return {}
@@ -231,12 +227,75 @@ class Choices(Summary):
         return {f"difference/chosen_at_{self._samples}": difference(self._chance, self._chosen).to_dict()}
 
 
-class Solving(Adversarial):
+class Answers(InStages):
+    """The answers of problems worked out in stages: the programs of the chosen chain, as a `ProblemSolution`."""
+
+    def chosen(self, episode: Episode) -> int:
+        """The last output of the chosen chain: the first right one, else the one with the best score."""
+        return max(self.in_order(episode), key=lambda index: rank(episode.turns[index].completion))
+
+    def answers(self, episode: Episode) -> list[tuple[int, Turn]]:
+        """The programs of the chosen chain, or the output that ended it."""
+        end = self.chosen(episode)
+        programs = [*reversed([index for index in before(episode, end) if self.is_code(episode, index)]), end]
+        found = []
+        for number, index in enumerate(programs, 1):
+            turn = episode.turns[index]
+            if not self.is_code(episode, index):
+                candidate = Candidate(None, f"the chain ended at {self.stage_of(episode, index)}")
+                turn = replace(turn, completion=replace(turn.completion, candidate=candidate))
+            if not too_long(turn.completion):
+                found.append((number, turn))
+        return found
+
+    def solution(self, found: Solution, episode: Episode, judged: bool) -> ProblemSolution:
+        end, order, drawn = self.chosen(episode), self.in_order(episode), Counter[str]()
+        for turn in episode.turns:
+            drawn[turn.role] += turn.completion.tokens
+        return ProblemSolution(
+            **vars(found),
+            sample=order.index(end),
+            stages=self.chain(episode, end),
+            samples=tuple(self.sampled(episode, index, judged) for index in order),
+            drawn=dict(drawn),
+            **self.tester_parts(episode, end),
+        )
+
+    def sampled(self, episode: Episode, index: int, judged: bool) -> SampledProgram:
+        """The result of the chain that ends with a turn."""
+        one = episode.turns[index].completion
+        program = one.candidate.text if self.is_code(episode, index) else None
+        return SampledProgram(
+            program, self.pass_rate(episode, index) if judged else None, one.verdict if judged else None
+        )
+
+    def pass_rate(self, episode: Episode, index: int) -> float | None:
+        """The share of the valid tests that the program of a turn passes; None without tests."""
+        return None
+
+    def tester_parts(self, episode: Episode, end: int) -> dict[str, Any]:
+        return {}
+
+    def read(self, row: Mapping[str, Any], judged: bool) -> Task:
+        return task_of(row, cast(Problems, self.domain(self.solver)), runs=judged)
+
+    def summary(self) -> Choices:
+        return Choices(by_tests=isinstance(self, Solving))
+
+    def in_words(self, row: Mapping[str, Any]) -> str:
+        return readable_problem(row)
+
+
+class Solver(Answers, Reasoning):
+    """A solver alone: hidden tests decide which chain is the answer."""
+
+
+class Solving(Answers, Adversarial):
     """An `Adversarial` in which nothing is learned: the tester's tests choose among the chains, and it criticises the chosen chain.
     Without a verifier no tests are written, and the first chain is chosen."""
 
     def reset(self, task: Task, draws: Draws, samples: Sequence[int] = (0,)) -> Episode:
-        """Without the data's wrong programs, which only measure tests."""
+        """Without the data's wrong programs: they only measure tests."""
         begun = super().reset(task, draws, samples)
         return replace(begun, given=replace(begun.given, programs=()))
 
@@ -279,6 +338,9 @@ class Solving(Adversarial):
         """Greedy sets are all the same."""
         return min(1, self.tests) if episode.draws.greedy else self.tests
 
+    def pass_rate(self, episode: Episode, index: int) -> float | None:
+        return self.opinion(self.matrix(episode), self.program(episode, index))
+
     def tester_parts(self, episode: Episode, end: int) -> dict[str, Any]:
         """The critiques of the chain that ends with a turn, and the tests with the samples that they catch."""
         suites, matrix = self.suites(episode), self.matrix(episode)
@@ -304,130 +366,6 @@ class Solving(Adversarial):
         }
 
 
-class ProblemsEngine(Engine):
-    """
-    Args:
-        policies: by role, as are their limits.
-        verifier: runs programs and tests; None: nothing is run, and the answer is a chain alone, with its critiques.
-        environment: `Solving`, or `Reasoning` of a solver alone.
-    """
-
-    def __init__(
-        self,
-        policies: Mapping[str, Policy],
-        options: Infer,
-        limits: Mapping[str, Model],
-        verifier: Verifier | None,
-        environment: InStages,
-        seed: int = 0,
-        engine: SamplingEngine | None = None,
-    ):
-        self._solver = environment.solver
-        domain = environment.domain(self._solver)
-        super().__init__(policies[self._solver], options, limits[self._solver], verifier, domain, seed, engine)
-        self._policies, self._limits_of, self._environment, self._sampler = policies, limits, environment, engine
-        if verifier is not None and environment.keeps_outputs:
-            self._verifier = KeepsOutputs(verifier, "environment", remember=False)
-
-    def solve(self, task: InferenceTask | Task | Fields) -> ProblemSolution:
-        """Solve one problem; raises as `solve_batch`."""
-        return self.solve_batch([task])[0]
-
-    def solve_batch(self, problems: Iterable[InferenceTask | Task | Fields]) -> list[ProblemSolution]:
-        """Solve any number of problems, in order: rows as files have them, or tasks of the domain.
-
-        Raises:
-            InputError: a row is no problem; names the key.
-            GuardStop: a guarded verifier has failed too often.
-        """
-        return [cast(ProblemSolution, one) for one in self.solve_all(problems)]
-
-    def reasoning_chain(self, problem: InferenceTask | Task | Fields) -> ProblemSolution:
-        """The outputs of all stages with their critiques; nothing is run, so that `text` and `entry_point` make a row.
-
-        Raises:
-            InputError: a row is no problem; names the key.
-        """
-        options = replace(self.options, verify=False, samples=1)
-        given = (self._policies, options, self._limits_of, None, self._environment, self.seed, self._sampler)
-        return ProblemsEngine(*given).solve(problem)
-
-    def summary(self) -> Choices:
-        return Choices(by_tests=isinstance(self._environment, Solving))
-
-    def in_words(self, row: Mapping[str, Any]) -> str:
-        return readable_problem(row)
-
-    def _with_domain(self, task: InferenceTask | Task | Fields) -> InferenceTask:
-        if isinstance(task, Mapping):
-            domain = self._environment.domain(self._solver)
-            made = task_of(task, cast(Problems, domain), runs=self._judges)
-            return InferenceTask(made.id, made, domain)
-        return super()._with_domain(task)
-
-    def _solved(self, items: Sequence[InferenceTask]) -> list[Solution]:
-        began = time.perf_counter()
-        found = super()._solved(items)
-        seconds = time.perf_counter() - began
-        return [replace(cast(ProblemSolution, one), seconds=seconds) for one in found]
-
-    def _runner(self, domain: Domain) -> EpisodeRunner:
-        players = {
-            role: self._player(one, self._environment.domain(role), self._limits_of[role])
-            for role, one in self._policies.items()
-        }
-        return EpisodeRunner(self._environment, players, self._verifier, self._generate)
-
-    def _logprob(self, attempt: Attempt) -> float | None:
-        with acting(self._policies, self._solver):
-            return super()._logprob(attempt)
-
-    def _end(self, episode: Episode) -> int:
-        """The last output of the chosen chain."""
-        if isinstance(self._environment, Solving):
-            return self._environment.chosen(episode)
-        return max(self._environment.in_order(episode), key=lambda index: rank(episode.turns[index].completion))
-
-    def _attempts(self, episode: Episode) -> list[Attempt]:
-        """The programs of the chosen chain, or the output that ended it."""
-        shown, end = self._environment, self._end(episode)
-        programs = [*reversed([index for index in before(episode, end) if shown.is_code(episode, index)]), end]
-        found = []
-        for number, index in enumerate(programs, 1):
-            turn = episode.turns[index]
-            one = turn.completion
-            if not shown.is_code(episode, index):
-                one = replace(one, candidate=Candidate(None, f"the chain ended at {shown.stage_of(episode, index)}"))
-            if not too_long(one):
-                found.append(Attempt(number, turn.prompt_ids, one))
-        return found
-
-    def _chosen(self, attempts: list[Attempt]) -> Attempt:
-        return attempts[-1]
-
-    def _solution(self, item: InferenceTask, episode: Episode) -> ProblemSolution:
-        shown, end = self._environment, self._end(episode)
-        order, drawn = shown.in_order(episode), Counter[str]()
-        for turn in episode.turns:
-            drawn[turn.role] += turn.completion.tokens
-        return ProblemSolution(
-            **vars(super()._solution(item, episode)),
-            sample=order.index(end),
-            stages=shown.chain(episode, end),
-            samples=tuple(self._sampled(episode, index) for index in order),
-            drawn=dict(drawn),
-            **(shown.tester_parts(episode, end) if isinstance(shown, Solving) else {}),
-        )
-
-    def _sampled(self, episode: Episode, index: int) -> SampledProgram:
-        """The result of the chain that ends with a turn."""
-        shown, one, rate = self._environment, episode.turns[index].completion, None
-        program = one.candidate.text if shown.is_code(episode, index) else None
-        if self._judges and isinstance(shown, Solving):
-            rate = shown.opinion(shown.matrix(episode), shown.program(episode, index))
-        return SampledProgram(program, rate, one.verdict if self._judges else None)
-
-
 NEVER_RUN: Fields = {"solution": "", "tests": [{"args": [], "expected": None}]}
 """Stands in for the keys that only running a program needs."""
 
@@ -445,7 +383,13 @@ def task_of(values: Fields, domain: Problems, runs: bool = True) -> Task:
     return domain.task(problem_of(Row(given, "problem"), str(given.get("split", ""))))
 
 
-SOLVING = f"{Solving.__module__}.{Solving.__qualname__}"
+def reasoning_chain(engine: Engine, problem: InferenceTask | Task | Fields) -> ProblemSolution:
+    """The outputs of all stages with their critiques; nothing is run, so that `text` and `entry_point` make a row.
+
+    Raises:
+        InputError: a row is no problem; names the key.
+    """
+    return engine.unverified().solve(problem)
 
 
 def from_checkpoint(
@@ -456,14 +400,14 @@ def from_checkpoint(
     domain: Problems | None = None,
     environment: Any = None,
     seed: int = 0,
-) -> ProblemsEngine:
+) -> Engine:
     """An engine that works problems out in stages.
 
     Args:
         path: `step_N/` of a run of two roles, with `solver/` and `tester/`; or a folder of a solver alone. Empty: the embedded solver, with
-            the embedded tester where the environment has one.
+            the embedded tester if the environment has one.
         options: how a problem is searched; by default greedily, one chain.
-        verifier: `PythonTests`, which runs programs and tests, and is closed by the caller; None: nothing is run.
+        verifier: a `PythonTests` that runs programs and tests; the caller closes it. None: nothing is run.
         domain: words the problems; None: as in the run that wrote the checkpoint, else as the embedded ones.
         environment: options `Adversarial(...)` or `Reasoning()` (rlvr_exp.domains.problems.options); None: as in the run, else by the folder.
         seed: the seed of the draws.
@@ -488,7 +432,8 @@ def from_checkpoint(
         policies = load_roles(models, dict.fromkeys(models, ""), seed)
     else:
         policies = {role: load_policy(model, seed) for role, model in models.items()}
-    return ProblemsEngine(policies, options, models, verifier, shown, seed)
+    words = shown.domain(shown.solver)
+    return Engine(policies, options, models, verifier, words, seed, environment=shown)
 
 
 def _written(folder: Path | None, two: bool) -> Config:
@@ -505,18 +450,8 @@ def _written(folder: Path | None, two: bool) -> Config:
     return replace(found, model=made.model, roles=made.roles, environment=made.environment) if two and alike else found
 
 
-def engine_of(
-    config: Config, policies: Mapping[str, Policy], verifier: Verifier | None, domain: Domain, sampler: SamplingEngine
-) -> ProblemsEngine:
-    """The engine of +stage=infer."""
-    assert config.infer is not None, "of +stage=infer"
-    limits = {role: of_role(config, role).model for role in policies}
-    shown = environment_of(config.environment, domain)
-    return ProblemsEngine(policies, config.infer, limits, verifier, shown, config.seed, sampler)
-
-
-def environment_of(node: Any, data: Any) -> InStages:
-    """The environment of a node in which problems are solved and nothing is learned.
+def environment_of(node: Any, data: Any) -> Answers:
+    """The environment of a node, for solving problems without learning.
 
     Args:
         data: their domain, or its node.
@@ -524,6 +459,6 @@ def environment_of(node: Any, data: Any) -> InStages:
     Raises:
         InputError: the tasks have no stages, or no tests can be written for them.
     """
-    used = replace(node, _target_=SOLVING) if node._target_ == ADVERSARIAL else node
+    shown = Solving if node._target_ == ADVERSARIAL else Solver
     domain = data if isinstance(data, Domain) else build(data)
-    return build(used, domain=domain)
+    return build(replace(node, _target_=f"{shown.__module__}.{shown.__qualname__}"), domain=domain)

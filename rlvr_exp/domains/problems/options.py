@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.config.algorithm import ReinforcementLearning
-from rlvr_exp.config.data import SplitData
+from rlvr_exp.config.data import SplitData, Styled
 from rlvr_exp.config.options import ANSWERS, UPDATES, Stage, configures, option
 from rlvr_exp.config.roles import role_names
 from rlvr_exp.config.stage_options import OF_THE_DATA, Infer, of_beams, unread
@@ -34,13 +34,8 @@ class ReasoningStage:
 
 
 @dataclass
-class ProblemPrompt:
+class ProblemPrompt(Styled):
     """How a problem is worded, and what a prompt shows besides."""
-
-    style: str = option("bare", choices=("bare", "instruct"))
-    """bare: for models trained here; instruct: in words."""
-    shots: int = option(0, low=0)
-    """Other problems shown before the problem, each with a good output of the same stage; a solver's prompts alone."""
 
 
 @configures("rlvr_exp.domains.problems.tasks.Problems")
@@ -55,7 +50,7 @@ class Problems(SplitData):
     prompt: ProblemPrompt = field(default_factory=ProblemPrompt)
     """How a problem is worded, and what a prompt shows besides."""
     held_out: str = ""
-    """Problems to measure on in place of those at `path`: a folder or file, which is all `test`, or embedded: the embedded
+    """Problems to measure on in place of those at `path`: a folder or file, all `test`, or embedded: the embedded
     corpus's `test`. What no file places at `path` is then all `train`, so that a single problem can be trained on."""
 
     def problems(self) -> list[InputProblem]:
@@ -94,10 +89,10 @@ REASONING = "rlvr_exp.domains.problems.reasoning.Reasoning"
 
 
 class InStages:
-    """What environments share in which problems are worked out in stages of reasoning."""
+    """The common part of environments that work problems out in stages of reasoning."""
 
     again = "infer.samples=N"
-    """A remedy for who wants several tries."""
+    """A remedy for users who want several tries."""
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
         if not hasattr(config.data, "reasoning"):
@@ -136,16 +131,13 @@ ADVERSARIAL = "rlvr_exp.domains.problems.adversarial.Adversarial"
 @configures(ADVERSARIAL)
 @dataclass
 class Adversarial(InStages):
-    """A solver works a problem out in stages, a tester criticises its outputs and writes tests of its code; each is paid by what the
-    other does. Two roles."""
+    """A solver works a problem out in stages, a tester criticises its outputs and writes tests of its code; each is paid by
+    the work of the other. Two roles."""
 
     again = "environment.attempts=N"
 
     tests: int = option(8, low=0)
     """Test sets sampled for each attempt in training. 0 disables the tester: the tests in the problem decide the reward."""
-    shown_first: bool = True
-    """Reward gated: a program that fails a test of the problem statement earns nothing. Passing only these tests earns nothing
-    either, unless there is no tester."""
     wanted_tests: int = option(3, low=1)
     """Rewards utrl and code_a1 count at most this many tests of a set."""
     attempts: int = option(1, low=1, high=8)
@@ -178,11 +170,10 @@ class Adversarial(InStages):
         reads = {
             "wanted_tests": (self.reward in ("utrl", "code_a1"), "environment.reward=utrl"),
             "penalty": (self.reward == "gated", "environment.reward=gated"),
-            "shown_first": (self.reward == "gated", "environment.reward=gated"),
             "power": (self.reward == "gated", "environment.reward=gated"),
             "critique_weight": (self.critiques, "environment.critiques=true"),
         }
-        for name in ("reward", "attempts", "critiques", "book", "shown_first"):
+        for name in ("reward", "attempts", "critiques", "book"):
             reads[name] = (self.tests > 0, "environment.tests=8")
         for name, (read, remedy) in reads.items():
             if not read and getattr(self, name) != getattr(Adversarial, name):
@@ -213,7 +204,7 @@ class Schedule:
     outputs: str = option("all", choices=("stage", "onward", "all"))
     """Outputs that a solver learns from at a stage of reasoning: those of this stage, also those that follow from them, or all."""
     chains: int = option(4, low=0)
-    """Chains of a problem in steps in which the solver is frozen, at least two: programs for a tester's tests to run on. 0:
+    """Chains of a problem in steps with a frozen solver, at least two: programs for a tester's tests to run on. 0:
     algorithm.group_size."""
     prefix: str = option("own", choices=("shared", "own"))
     """Earlier outputs before those of a stage. shared: sampled once per problem, so that only the outputs of the stage differ;

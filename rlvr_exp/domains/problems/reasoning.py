@@ -14,9 +14,9 @@ from rlvr_exp.tasks.base import Domain, ReasonsInStages, Task
 
 
 class InStages(Environment):
-    """What environments share in which a solver works problems out in stages.
+    """The common part of environments with a solver that works problems out in stages.
 
-    An output that is cut or empty ends its chain. Every output is credited with what the code that follows from it earns.
+    An output that is cut or empty ends its chain. Every output has the credit of the code that follows from it.
     """
 
     solver = POLICY

@@ -71,8 +71,8 @@ def _description(options: Mapping[str, Any], config: Mapping[str, Any], metrics:
 
 
 LEAST_GAP, ROWS_OF_GAP = 0.1, 4
-"""Difference between a tester's opinion of programs and that of the hidden tests that is too much; rows in a third of a run from
-which on a difference is looked at."""
+"""Least difference between the pass rates on a tester's tests and on the hidden tests that counts as a gap; least rows in a third of a
+run for a diagnosis."""
 
 
 def _gap_opens(seen: Evidence) -> Sign | None:

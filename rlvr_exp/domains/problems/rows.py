@@ -1,5 +1,5 @@
 """Rows of coding problems and their splits: files of a user's own, the embedded corpus, or public sets of programs in their own
-formats, which the domain of these programs reads.
+formats, read by the domain of these programs.
 """
 
 import json
@@ -13,14 +13,13 @@ from typing import Any
 from rlvr_exp.core import domains
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
-from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.cases import content_of, taken
 from rlvr_exp.tasks.code_records import EITHER
 from rlvr_exp.tasks.content import program_key, text_key
 from rlvr_exp.tasks.formats.base import statement
 from rlvr_exp.tasks.formats.fields import Fault
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem, PytestSuite
-from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, Tolerances, tolerances_of
+from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, tolerances_of
 from rlvr_exp.tasks.python_syntax import syntax_fault
 from rlvr_exp.tasks.rows import Row, once, rows_below
 from rlvr_exp.tasks.splits import placed
@@ -40,21 +39,21 @@ class ProblemRow:
     solution: str
     """The reference: a module that defines the function."""
     tests: PythonProblem | PytestProblem
-    """What decides, and no prompt shows: calls, or a pytest file."""
+    """They decide, and no prompt shows them: calls, or a pytest file."""
     shown: tuple[Case, ...] = ()
     """Calls in the prompt."""
     family: str = "problems"
     difficulty: float = 0.0
     split: str = ""
-    """Empty where nothing says it."""
+    """Empty if nothing says it."""
     stages: Mapping[str, str] = field(default_factory=dict)
-    """A good output of stages of reasoning, by name, where it is known."""
+    """A good output of stages of reasoning, by name, if it is known."""
     good_tests: tuple[Case, ...] = ()
     """Calls that a good tester writes."""
     wrong: tuple[str, ...] = ()
     """Plausible wrong solutions, to measure tests with."""
     where: str = field(default="", compare=False)
-    """Its file and line, where it has a line of its own."""
+    """Its file and line, if it has a line of its own."""
 
 
 def load(path: Path) -> list[ProblemRow]:
@@ -73,7 +72,18 @@ def problem_of(row: Row, split: str) -> ProblemRow:
     text, solution = row.text("text"), row.text("solution")
     if fault := syntax_fault(solution):
         raise InputError(InputProblem(f"{row.where}, solution", "no Python", f"line {fault[0]}: {fault[1]}"))
-    suite = None if _has_calls(row) else _suite(row)
+    given, stages = row.values.get("tests"), row.values.get("stages") or {}
+    if not given:
+        raise InputError(InputProblem(f"{row.where}, tests", "a problem is judged by tests", "none", TESTS))
+    is_text = isinstance(given, str) or (isinstance(given, list) and all(isinstance(one, str) for one in given))
+    try:  # Text is read as `verifier=pytest` reads it from a row, with the solution as the reference.
+        suite = PytestSuite().read_problem({**row.values, "reference": solution}) if is_text else None
+        tolerances: Any = {} if is_text else tolerances_of(row.values)
+    except Fault as fault:
+        key, _, what = str(fault).partition(": ")
+        raise InputError(InputProblem(f"{row.where}, {key}", what, allowed=TESTS if is_text else "")) from fault
+    if not isinstance(stages, Mapping) or not all(isinstance(text, str) for text in stages.values()):
+        raise InputError(InputProblem(f"{row.where}, stages", "no outputs", repr(stages)[:60], "{STAGE: TEXT}"))
     name = row.text("entry_point", "") or taken(suite.tests if suite else "", solution)
     if not name.isidentifier():
         raise InputError(InputProblem(f"{row.where}, entry_point", "no name of a function", name[:60]))
@@ -82,12 +92,12 @@ def problem_of(row: Row, split: str) -> ProblemRow:
         text,
         name,
         solution,
-        suite or PythonProblem(name, _cases(row, "tests"), **_tolerances(row)),
+        suite or PythonProblem(name, _cases(row, "tests"), **tolerances),
         _cases(row, "shown"),
         row.text("family", ProblemRow.family),
         row.real("difficulty", 0.0),
         split,
-        _stages(row),
+        dict(stages),
         _cases(row, "good_tests"),
         row.texts("wrong"),
         row.where,
@@ -105,35 +115,6 @@ def call_text(name: str, case: Case) -> str:
     return f"{name}({', '.join(map(repr, case.args))}) == {case.expected!r}"
 
 
-def _has_calls(row: Row) -> bool:
-    """Whether the tests are calls and no text. Raises InputError where there are none."""
-    given = row.values.get("tests")
-    if not given:
-        raise InputError(InputProblem(f"{row.where}, tests", "a problem is judged by tests", "none", TESTS))
-    return not (isinstance(given, str) or (isinstance(given, list) and all(isinstance(one, str) for one in given)))
-
-
-def _suite(row: Row) -> PytestProblem:
-    """The tests as `verifier=pytest` takes them from a row, with the solution as their reference."""
-    try:
-        return PytestSuite().read_problem({**row.values, "reference": row.text("solution")})
-    except Fault as fault:
-        raise _refused(row, fault, TESTS) from fault
-
-
-def _tolerances(row: Row) -> Tolerances:
-    """`atol` and `rtol` for the comparison of calls. Raises InputError."""
-    try:
-        return tolerances_of(row.values)
-    except Fault as fault:
-        raise _refused(row, fault) from fault
-
-
-def _refused(row: Row, fault: Fault, allowed: str = "") -> InputError:
-    key, _, what = str(fault).partition(": ")
-    return InputError(InputProblem(f"{row.where}, {key}", what, allowed=allowed))
-
-
 def _cases(row: Row, key: str) -> tuple[Case, ...]:
     """The calls under a key. Raises InputError."""
     given = row.values.get(key) or []
@@ -146,13 +127,6 @@ def _cases(row: Row, key: str) -> tuple[Case, ...]:
             where = f"{row.where}, {key}[{place}].args"
             raise InputError(InputProblem(where, "no arguments", repr(one["args"])[:60], "a list"))
     return tuple(Case(tuple(one["args"]), one["expected"]) for one in given)
-
-
-def _stages(row: Row) -> dict[str, str]:
-    given: Any = row.values.get("stages") or {}
-    if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):
-        raise InputError(InputProblem(f"{row.where}, stages", "no outputs", repr(given)[:60], "{STAGE: TEXT}"))
-    return dict(given)
 
 
 NO_REFERENCE = "no solution to be the reference, without which data=code can train"
@@ -180,22 +154,19 @@ def rows_of(code: Any) -> tuple[dict[str, list[ProblemRow]], dict[str, str]]:
             elif not code.entry_point(task).isidentifier():
                 left_out[task.id] = NO_FUNCTION
             else:
-                placed.setdefault(name, []).append(_row(code, task, name))
+                row = ProblemRow(
+                    task.id,
+                    task.inputs if isinstance(task.inputs, str) else statement(task.inputs),
+                    code.entry_point(task),
+                    task.gold,
+                    task.problem,
+                    family=task.family,
+                    difficulty=task.difficulty,
+                    split=name,
+                    wrong=task.negatives,
+                )
+                placed.setdefault(name, []).append(row)
     return placed, left_out
-
-
-def _row(code: Any, task: Task, split: str) -> ProblemRow:
-    return ProblemRow(
-        task.id,
-        task.inputs if isinstance(task.inputs, str) else statement(task.inputs),
-        code.entry_point(task),
-        task.gold or "",
-        task.problem,
-        family=task.family,
-        difficulty=task.difficulty,
-        split=split,
-        wrong=task.negatives,
-    )
 
 
 EMBEDDED = Path(__file__).parents[2] / "assets" / "problems"
@@ -207,21 +178,21 @@ EMBEDDED_NAME = "embedded"
 
 @dataclass(frozen=True)
 class Source:
-    """What is at a path."""
+    """The problems at a path."""
 
     placed: Mapping[str, Sequence[ProblemRow]]
     """The problems of every split."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Tasks of a set that are no problems, by id, each with the reason."""
     no_training: str = ""
-    """Why no policy may be trained on a set; empty where one may."""
+    """The reason why no policy may be trained on a set; empty if one may."""
 
 
 def read(path: Path, fractions: tuple[float, float], seed: int, held_out: str = "") -> Source:
     """
     Args:
-        fractions: shares of test and dev, drawn from what no file places.
-        held_out: what `test` is in place of what it is at `path`, of which no share is then drawn; empty: nothing.
+        fractions: shares of test and dev, drawn from the rows that no file places.
+        held_out: the problems of `test` in place of those at `path`, of which no share is then drawn; empty: none.
 
     Raises:
         InputError: nothing is there, or any file, row or key is wrong.

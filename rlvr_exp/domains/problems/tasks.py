@@ -1,7 +1,13 @@
-"""The domain of coding problems that are worked out in stages of reasoning.
+"""The domain of coding problems that are worked out in stages of reasoning: tasks, and the prompts of a solver and a tester.
 
 A task is a problem whose last stage is asked for; `at_stage` is the same problem at another stage, with the outputs so far. Only the
 code is judged, by tests that no prompt shows.
+
+Prompts in style `bare` are for small models trained here: the problem, the shown calls, earlier outputs under their names, and
+the name of the stage that is asked for. `instruct` says the same in words.
+
+A critique of an output that fits the problem is `ok`; else it is `wrong: ` and the words of the problem that the output misses.
+Outputs that do not fit are those of another problem of the family, in this problem's names.
 """
 
 import ast
@@ -48,10 +54,10 @@ from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots
 from rlvr_exp.tasks.sources import embedded_content, embedded_sizes
 
 TESTS = "tests"
-"""The stage at which tests are asked for."""
+"""The stage of tests."""
 FITS, MISSES = "ok", "wrong: "
 LAST_CODE, LAST_TESTS = "last code", "last tests"
-"""Headings of what was given before, where it is told what was wrong with it."""
+"""Headings of an earlier answer in a prompt that lists its faults."""
 FAILED = "failed tests"
 TESTS_IN_WORDS = (
     "Write tests of the function, a line each: a call with literal arguments and the value that it has to return, such as `f(2) == 4`."
@@ -75,7 +81,7 @@ class StageInputs:
 
 @dataclass
 class Problems(WritesTests, options.Problems):
-    """Problems, from `path` or embedded where it is empty; without a `limit` in the order of the files."""
+    """Problems, from `path` or embedded if it is empty; without a `limit` in the order of the files."""
 
     name = "problems"
     makes_folds = True
@@ -128,7 +134,7 @@ class Problems(WritesTests, options.Problems):
         return f"{row.where}, {key}" if row.where else key
 
     def contents(self, task: Task) -> Sequence[str]:
-        """The text, and the solution but for embedded tasks, of which no two have one text or one solution."""
+        """The text, and the solution but for embedded tasks: no two of these have one text or one solution."""
         return [text_key(task.inputs.row.text)] if self._as_shipped else keys_of(task.inputs.row)
 
     @property
@@ -184,10 +190,11 @@ class Problems(WritesTests, options.Problems):
         return [call_text(task.inputs.row.entry_point, case) for case in task.inputs.row.shown]
 
     def failure_feedback(self, program: str, failed: Sequence[str]) -> Mapping[str, str]:
-        return feedback(LAST_CODE, program, {FAILED: failed})
+        return {LAST_CODE: program.strip("\n"), **({FAILED: "\n".join(failed)} if failed else {})}
 
     def tests_feedback(self, text: str, faults: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
-        return feedback(LAST_TESTS, without_thoughts(text), faults)
+        named = {name: "\n".join(lines) for name, lines in faults.items() if lines}
+        return {LAST_TESTS: without_thoughts(text).strip("\n"), **named}
 
     def demonstrations(self, task: Task) -> Sequence[Task]:
         """A solver's: the problem at each stage whose output is known, after the good outputs of those before it. A tester's: the
@@ -225,7 +232,7 @@ class Problems(WritesTests, options.Problems):
 
     @cached_property
     def _alike(self) -> Alike:
-        return Alike(_contents)
+        return Alike(lambda task: keys_of(task.inputs.row))
 
     @cached_property
     def _solved(self) -> Mapping[str, list[Task]]:
@@ -267,7 +274,7 @@ class Problems(WritesTests, options.Problems):
         return found
 
     def _critique(self, task: Task, stage: str, text: str, gold: str) -> Task:
-        asked = replace(task.inputs, stage=critique_of(stage), chain={stage: text}, critique=gold)
+        asked = replace(task.inputs, stage=f"{stage}?", chain={stage: text}, critique=gold)
         return replace(task, inputs=asked)
 
     @cached_property
@@ -289,7 +296,15 @@ class Problems(WritesTests, options.Problems):
     def _tasks(self) -> dict[str, tuple[Task, ...]]:
         placed = self.of_families(self._read.placed)
         found = self.in_folds({name: list(map(self.task, self._limited(name, rows))) for name, rows in placed.items()})
-        return {name: tuple(_in_split(task, name) for task in tasks) for name, tasks in found.items()}
+
+        def in_split(task: Task, name: str) -> Task:
+            """With the split, which a fold may change, in its row: no task is critiqued by a row of another split."""
+            row = task.inputs.row
+            return (
+                task if row.split == name else replace(task, inputs=replace(task.inputs, row=replace(row, split=name)))
+            )
+
+        return {name: tuple(in_split(task, name) for task in tasks) for name, tasks in found.items()}
 
     @cached_property
     def _read(self) -> Source:
@@ -301,27 +316,19 @@ class Problems(WritesTests, options.Problems):
         return sorted(rows, key=lambda row: uniform(self.seed, "limit", name, row.id))[: self.limit]
 
     def task(self, row: ProblemRow) -> Task:
-        """A row as the role is asked it."""
+        """A row as a task of the role. A tester is shown a wrong program of the data, else the reference or a mutant of it, by the
+        row's id."""
         self._names.add(row.entry_point.partition(".")[0])
         code = self.stages[-1]
         if self.role == TESTER:
             wanted = CallsProblem(row.entry_point, row.solution, row.wrong)
-            inputs = StageInputs(row, TESTS, {code: attempt(row)})
+            attempt = row.wrong[0] if row.wrong else row.solution
+            if not row.wrong and uniform("attempt", row.id) < 0.5 and (mutants := chosen(row.solution, 1, row.id)):
+                attempt = mutants[0].code
+            inputs = StageInputs(row, TESTS, {code: attempt.strip("\n")})
             return Task(row.id, row.family, row.difficulty, inputs, wanted, good_tests(row))
         inputs = StageInputs(row, code)
         return Task(row.id, row.family, row.difficulty, inputs, row.tests, row.solution, row.wrong)
-
-
-def _contents(task: Task) -> Sequence[str]:
-    return keys_of(task.inputs.row)
-
-
-def _in_split(task: Task, name: str) -> Task:
-    """With the split in its row, which a fold has changed: no task is critiqued by a row of another split."""
-    inputs = task.inputs
-    return (
-        task if inputs.row.split == name else replace(task, inputs=replace(inputs, row=replace(inputs.row, split=name)))
-    )
 
 
 def _drawn(names: Sequence[str], purpose: str, row: ProblemRow) -> str:
@@ -359,27 +366,19 @@ def write_tester(
 
 def _bare(row: ProblemRow, stage: str, chain: Mapping[str, str]) -> str:
     earlier = [line for name, text in chain.items() for line in (f"[{name}]", text.strip("\n"))]
-    return "\n".join([row.text.strip("\n"), *_calls(row), *earlier, f"[{stage}]", ""])
+    calls = [call_text(row.entry_point, case) for case in row.shown]
+    return "\n".join([row.text.strip("\n"), *calls, *earlier, f"[{stage}]", ""])
 
 
 def _in_words(row: ProblemRow, chain: Mapping[str, str]) -> str:
-    calls = "\n".join(_calls(row))
+    calls = "\n".join(call_text(row.entry_point, case) for case in row.shown)
     shown = f"Examples:\n\n{fenced(calls, 'python')}\n\n" if calls else ""
     earlier = "".join(f"## {name}\n\n{text.strip(chr(10))}\n\n" for name, text in chain.items())
     return f"{row.text.strip(chr(10))}\n\nThe function is `{row.entry_point}`.\n\n{shown}{earlier}"
 
 
-def _calls(row: ProblemRow) -> list[str]:
-    return [call_text(row.entry_point, case) for case in row.shown]
-
-
-def critique_of(stage: str) -> str:
-    """The name of the stage at which a critique of another is asked for."""
-    return f"{stage}?"
-
-
 def good_tests(row: ProblemRow) -> str | None:
-    """The tests that a good tester writes, a line each; None where none are known."""
+    """The tests that a good tester writes, a line each; None if none are known."""
     return "\n".join(call_text(row.entry_point, case) for case in row.good_tests) or None
 
 
@@ -397,21 +396,8 @@ def approves(text: str) -> bool | None:
     return {"ok": True, "wrong": False}.get(word[1].lower()) if word else None
 
 
-def feedback(heading: str, text: str, faults: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """A text that was given before, and lines by what is wrong with them, each under its heading."""
-    return {heading: text.strip("\n"), **{name: "\n".join(lines) for name, lines in faults.items() if lines}}
-
-
-def attempt(row: ProblemRow) -> str:
-    """A program that a tester is shown: a wrong one of the data, else the reference or a mutant of it, by the row's id."""
-    if row.wrong:
-        return row.wrong[0].strip("\n")
-    mutants = chosen(row.solution, 1, row.id) if uniform("attempt", row.id) < 0.5 else []
-    return (mutants[0].code if mutants else row.solution).strip("\n")
-
-
 def sibling(row: ProblemRow, family: Sequence[ProblemRow]) -> ProblemRow | None:
-    """Another problem of the family with other words: the first from a place that the row's id draws; None where there is none."""
+    """Another problem of the family with other words: the first from a place that the row's id draws; None: there is none."""
     first = int(uniform("sibling", row.id) * len(family))
     turned = chain(family[first:], family[:first])
     return next((one for one in turned if one.id != row.id and missed(row, one)), None)

@@ -1,4 +1,4 @@
-"""Programs and tests of an episode: which tests ran on which programs, the credits that follow, further attempts, and measures.
+"""Programs and tests of an episode: the matrix of tests and programs, the credits that follow, further attempts, and measures.
 
 All sets of tests run against all programs: `Suite` is the result of one set, `Matrix` that of a whole episode. Credits are in [0, 1]
 and depend on the matrix alone. `gated` is our own: discrimination only multiplies validity. The other variants follow published
@@ -31,7 +31,7 @@ Measures of single episodes in an evaluation are in [0, 1], besides success:
 
 Measures of a later attempt end with `_attempt_N`. Two outputs agree by the share of checkable items that they have in common: names of
 the problem (its function and arguments) and literals (numbers, quoted texts). The last output is also compared with the examples
-that were worked out before it, which run against it.
+that were worked out before it and run against it.
 """
 
 import re
@@ -61,7 +61,7 @@ class Suite:
     valid: tuple[bool, ...]
     """Of each different test, whether the reference passes it."""
     catches: Mapping[str, tuple[bool, ...]]
-    """By program, which tests catch it; an invalid test catches nothing."""
+    """By program, whether each test catches it; an invalid test catches nothing."""
 
     @classmethod
     def of(cls, verdict: Verdict, programs: Sequence[str]) -> "Suite":
@@ -107,7 +107,7 @@ class Matrix:
     programs: tuple[str, ...]
     """Those of the episode."""
     past: tuple[str, ...]
-    """Earlier wrong programs, which the sets ran against too."""
+    """Earlier wrong programs; the sets ran against them, too."""
     suites: Mapping[int, Suite]
     """By turn."""
     book: Suite | None = None
@@ -304,7 +304,7 @@ class Tested(InStages):
         return max((self.attempt_of(episode, index) + 1 for index in found), default=0)
 
     def lines(self, episode: Episode, index: int) -> Sequence[str]:
-        """The different tests of a turn, as its verdict counts them; none of an answer that was cut, which is not run."""
+        """The different tests of a turn, as its verdict counts them; none of an answer that was cut: it is not run."""
         one = episode.turns[index].completion
         return self.testing.tests_in(one.candidate.text or "", one.task) if one.verdict.outputs else ()
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from rlvr_exp.config import data as options
 from rlvr_exp.episodes.environment import Environment, Run
-from rlvr_exp.episodes.episode import Episode, SampleKey, all_turns
-from rlvr_exp.episodes.types import Completion
+from rlvr_exp.episodes.episode import Episode, SampleKey, Turn, all_turns
+from rlvr_exp.episodes.types import Completion, rank
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.tasks.completion import without_thoughts
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
@@ -65,6 +65,21 @@ class Retry(Environment, options.Retry):
                 found.setdefault(episode.depth(index), []).append(index)
         return list(found.values())
 
+    def answers(self, episode: Episode) -> list[tuple[int, Turn]]:
+        """The first of the best completions of each attempt, if only the best is followed."""
+        if not self._best:
+            return super().answers(episode)
+        found: dict[int, Turn] = {}
+        for turn in episode.turns:
+            attempt, one = episode.depth(turn.index) + 1, turn.completion
+            best = found.get(attempt)
+            if not too_long(one) and (best is None or rank(one) > rank(best.completion)):
+                found[attempt] = turn
+        return [*found.items()]
+
+    def pick(self, answers: Sequence[tuple[int, Turn]]) -> tuple[int, Turn]:
+        return max(answers, key=lambda one: rank(one[1].completion)) if self._best else super().pick(answers)
+
     def result(self, episode: Episode) -> Completion:
         """The first of the best completions."""
         drawn = [turn.completion for turn in episode.turns if not too_long(turn.completion)]
@@ -78,11 +93,6 @@ def follows(completion: Completion) -> bool:
 
 def too_long(completion: Completion) -> bool:
     return completion.verdict.bucket == PROMPT_TOO_LONG
-
-
-def rank(completion: Completion) -> tuple[int, float]:
-    """Orders completions: one that passed, then the others by score, then one without a verdict."""
-    return {"passed": 2, "no_verdict": 0}.get(completion.verdict.outcome, 1), completion.verdict.score
 
 
 def feedback(verdict: Verdict) -> str:

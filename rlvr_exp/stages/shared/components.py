@@ -5,24 +5,24 @@ verifier, and the environment with its roles.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 import torch
 
+from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role, role_names, starts, team_of
 from rlvr_exp.config.schema import Config, reads
-from rlvr_exp.core.domains import load
+from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.environments.single_turn import SingleTurn
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.leakage import apart, check_leakage
-from rlvr_exp.inference.engine import Engine
 from rlvr_exp.launch.preflight import HELD_OUT, no_split, not_for_training, reasons, vote_problems
 from rlvr_exp.models.parameters import parameters, weights_hash
 from rlvr_exp.models.policy import Policies, Policy, load_policy, load_roles
@@ -90,15 +90,8 @@ class Play(ABC):
         """Sections of an evaluation's file, as plain data."""
 
     @abstractmethod
-    def engine(
-        self,
-        config: Config,
-        policies: Mapping[str, Policy],
-        limits: Mapping[str, Any],
-        verifier: Verifier | None,
-        sampler: SamplingEngine,
-    ) -> Engine:
-        """The engine of +stage=infer. `limits`: the model node of each role."""
+    def inference(self, config: Config) -> Environment:
+        """The environment of +stage=infer."""
 
 
 @dataclass(frozen=True)
@@ -357,6 +350,17 @@ def evaluation_environment(components: RunComponents, config) -> Environment:
     if components.play is not None:
         return components.play.evaluation(config)
     return build(config.environment, domain=components.domain)
+
+
+def inference_environment(config: Config, domain: Domain, play: Play | None) -> Environment | None:
+    """The environment of +stage=infer; None: one turn with retries. Raises InputError if it does not fit the data."""
+    if play is not None:
+        return play.inference(config)
+    node = config.environment
+    if node._target_ == SINGLE_TURN:
+        return None
+    target = next((one.inference[node._target_] for one in domains().values() if node._target_ in one.inference), "")
+    return build(replace(node, _target_=target or node._target_), domain=domain)
 
 
 def runner_of(environment: Environment, components: RunComponents, config, drawing, batch_size: int) -> EpisodeRunner:

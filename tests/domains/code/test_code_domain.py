@@ -40,15 +40,8 @@ def only(domain: Code) -> Task:
 
 @pytest.fixture(scope="module")
 def verifier() -> Iterator[Verifier]:
-    words = [
-        "+stage=validate",
-        "data=code",
-        "data.path=x",
-        "verifier=pytest",
-        "sandbox.workers=2",
-        "cache.enabled=false",
-    ]
-    with build_verifier(compose(words).config) as built:
+    words = "+stage=validate data=code data.path=x verifier=pytest sandbox.workers=2 cache.enabled=false"
+    with build_verifier(compose(words.split()).config) as built:
         yield built
 
 
@@ -155,15 +148,11 @@ def test_values_that_json_has_not_are_compared_by_type(tmp_path: Path) -> None:
     assert [task.problem.strict for task in Code(str(tmp_path), judge="python_io").splits()["prompt"]] == [True, False]
 
 
-@pytest.mark.parametrize(
-    "edges", [{1: "prompt", 10: "prompt", 11: "test", 510: "test", 511: "dev", 600: "dev", 601: "train"}]
-)
-def test_mbpp_is_split_by_its_ids(edges: dict[int, str], tmp_path: Path) -> None:
+def test_mbpp_is_split_by_its_ids(tmp_path: Path) -> None:
+    edges = {1: "prompt", 10: "prompt", 11: "test", 510: "test", 511: "dev", 600: "dev", 601: "train"}
     write(tmp_path / "mbpp.jsonl", [MBPP | {"task_id": number} for number in edges])
-    splits = Code(str(tmp_path)).splits()
-    assert {task.id: name for name, tasks in splits.items() for task in tasks} == {
-        f"Mbpp/{n}": name for n, name in edges.items()
-    }
+    found = {task.id: name for name, tasks in Code(str(tmp_path)).splits().items() for task in tasks}
+    assert found == {f"Mbpp/{n}": name for n, name in edges.items()}
 
 
 def test_limit_takes_the_first_of_a_seeded_shuffle(tmp_path: Path) -> None:
@@ -249,42 +238,30 @@ def test_a_verifier_of_both_forms_judges_every_task(tmp_path: Path) -> None:
     assert {found.entry_point(task) for task in tasks.values()} == {"double", "last"}
 
 
-NAME = "CanItEdit/7_counter"
-
-
-def tasks(folder: Path, instruction: str) -> tuple[Task, ...]:
-    return tuple(Code(str(folder), instruction=instruction).splits()["test"])
-
-
-def test_the_descriptive_one_alone_keeps_the_sets_names(tmp_path: Path) -> None:
+def test_instructions_in_one_style_or_in_both(tmp_path: Path) -> None:
+    """One style keeps the set's names; both give two tasks that differ in their words alone."""
     write_set(tmp_path, "canitedit")
-    (task,) = tasks(tmp_path, "descriptive")
-    assert (task.id, task.family) == (NAME, "canitedit/adaptive") and "Add a method `up`." in task.inputs.instruction
-
-
-def test_both_give_two_tasks_that_differ_in_their_words_alone(tmp_path: Path) -> None:
-    write_set(tmp_path, "canitedit")
-    domain = Code(str(tmp_path), instruction="both")
-    found = domain.splits()["test"]
-    assert [task.id for task in found] == [f"{NAME}/descriptive", f"{NAME}/lazy"]
-    assert [task.family for task in found] == ["canitedit/descriptive/adaptive", "canitedit/lazy/adaptive"]
-    assert [domain.strata(task) for task in found] == [{"instruction": "descriptive"}, {"instruction": "lazy"}]
-    first, second = map(domain.task_prompt, found)
+    domains = {style: Code(str(tmp_path), instruction=style) for style in ("descriptive", "lazy", "both")}
+    found = {style: tuple(domain.splits()["test"]) for style, domain in domains.items()}
+    (task,), both = found["descriptive"], found["both"]
+    assert (task.id, task.family) == ("CanItEdit/7_counter", "canitedit/adaptive")
+    assert "Add a method `up`." in task.inputs.instruction and domains["descriptive"].strata(task) == {}
+    assert [one.id for one in both] == [f"CanItEdit/7_counter/{style}" for style in ("descriptive", "lazy")]
+    assert [one.family for one in both] == ["canitedit/descriptive/adaptive", "canitedit/lazy/adaptive"]
+    assert [domains["both"].strata(one) for one in both] == [
+        {"instruction": "descriptive"},
+        {"instruction": "lazy"},
+    ]
+    first, second = map(domains["both"].task_prompt, both)
     assert first.replace("Add a method `up`.", "Count up.") == second != first
-    assert found[0].problem == found[1].problem and found[0].gold == found[1].gold
-
-
-def test_the_lazy_one_alone_has_the_name_that_it_has_among_both(tmp_path: Path) -> None:
-    write_set(tmp_path, "canitedit")
-    assert tasks(tmp_path, "lazy") == tasks(tmp_path, "both")[1:]
-    assert Code(str(tmp_path)).strata(tasks(tmp_path, "descriptive")[0]) == {}
+    assert both[0].problem == both[1].problem and both[0].gold == both[1].gold and found["lazy"] == both[1:]
 
 
 @pytest.mark.parametrize("name", sorted(set(ROWS) - {"canitedit"}))
 def test_sets_with_one_instruction_refuse_another(tmp_path: Path, name: str) -> None:
     write_set(tmp_path, name)
     with pytest.raises(InputError, match="data.instruction"):
-        tasks(tmp_path, "lazy")
+        Code(str(tmp_path), instruction="lazy").splits()
 
 
 def test_an_edit_is_followed_by_the_sets_own_tests(tmp_path: Path) -> None:
@@ -294,8 +271,5 @@ def test_an_edit_is_followed_by_the_sets_own_tests(tmp_path: Path) -> None:
         edit = domain.edit_with_tests(task, program)
         assert edit is not None and edit.script == "x = 1\n" + CANITEDIT["tests"] and edit.after == "x = 1"
         assert edit.before.rstrip() == CANITEDIT["before"]
-
-
-def test_other_tasks_are_no_edits_with_tests(tmp_path: Path) -> None:
-    domain = Code(str(write_set(tmp_path, "human_eval")), draw_splits=False)
-    assert domain.edit_with_tests(domain.splits()["test"][0], "x = 1") is None
+    other = Code(str(write_set(tmp_path / "other", "human_eval")), draw_splits=False)
+    assert other.edit_with_tests(other.splits()["test"][0], "x = 1") is None

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from code_samples import MBPP, MBPP_PLUS, write_set
+from code_samples import MBPP, MBPP_PLUS
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.domains.code.sets import corrected
@@ -145,7 +145,3 @@ def test_an_approximate_answer_of_quixbugs_is_a_number() -> None:
         except (AssertionError, TypeError):
             passed = False
         assert passed is good
-
-
-def test_the_set_stays_whole_where_no_task_is_weak(tmp_path: Path) -> None:
-    assert not Code(str(write_set(tmp_path, "mbpp"))).left_out()

@@ -6,10 +6,10 @@ import pytest
 from dafny_samples import EXAMPLES, GROWS, MAX, SUM, named, write_rows
 
 from rlvr_exp.core.errors import InputError
+from rlvr_exp.domains.dafny.options import DafnyPrompt as Wording
 from rlvr_exp.domains.dafny.problem import DafnyProblem
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
 from rlvr_exp.domains.dafny.usable import fault_of
-from rlvr_exp.runs.comparison import Wording
 
 
 @pytest.fixture

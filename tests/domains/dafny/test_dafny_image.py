@@ -6,7 +6,7 @@ import pytest
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.dafny.options import DafnyVerifierOptions, build_command
-from rlvr_exp.sandbox.containers import find_image
+from rlvr_exp.sandbox.tools import find_image
 
 
 def engine(folder: Path, name: str, lines: str) -> None:

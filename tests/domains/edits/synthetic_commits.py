@@ -1,11 +1,10 @@
-"""Synthetic commits in CommitPackFT's layout, of any size: `python tests/corpora/synthetic_commits.py DIR MEGABYTES`.
+"""Synthetic commits in CommitPackFT's layout, of any size.
 
 Every row follows from its number. Of 20 rows one is nearly equal to the one before it; of 1,000 one is no JSON and one makes a file.
 """
 
 import json
 import random
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -68,7 +67,3 @@ def write(folder: Path, megabytes: float, seed: int = 0) -> None:
         (folder / "data" / language).mkdir(parents=True, exist_ok=True)
         with open(folder / "data" / language / "data.jsonl", "w", encoding="ascii") as out:
             out.writelines(rows(megabytes, language, seed))
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]), float(sys.argv[2]))

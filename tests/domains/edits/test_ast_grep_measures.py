@@ -1,7 +1,6 @@
 """What is measured of an edit besides its verdict: how far its action came, and how near its text is."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -24,12 +23,6 @@ INSIDE = {"kind": "function_definition", "has": {"field": "name", "regex": "^f$"
 RIGHT = {"rule": {"pattern": "return x", "inside": INSIDE}, "fix": "return 1"}
 
 
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[AstGrep]:
-    with AstGrep(Sandbox(workers=1)) as one:
-        yield one
-
-
 def measures(verifier: AstGrep, given: object, **more: str) -> dict[str, float]:
     text = given if isinstance(given, str) else json.dumps(given)
     problem = AstGrepProblem("python", BEFORE, more.pop("after", AFTER), **more)
@@ -47,8 +40,8 @@ def measures(verifier: AstGrep, given: object, **more: str) -> dict[str, float]:
         (RIGHT, (1, 1, 1)),
     ],
 )
-def test_how_far_an_action_comes(verifier, answer, steps):
-    found = measures(verifier, answer)
+def test_how_far_an_action_comes(exact, answer, steps):
+    found = measures(exact, answer)
     assert (found["parses"], found["valid"], found["applies"]) == steps
     assert found["exact"] == (answer == RIGHT)
     if steps != (1, 1, 1):
@@ -75,18 +68,18 @@ GROWING = {"pattern": "return $X", "rewrite": "$X " * 20_000}
     ("action", "before", "reason"),
     [(ENDLESS, "f(f(1))\n", "runtime_error"), (GROWING, f"return {'x' * 100}\n", "output_limit")],
 )
-def test_an_action_with_which_ast_grep_comes_to_no_end_is_not_taken(verifier, action, before, reason):
+def test_an_action_with_which_ast_grep_comes_to_no_end_is_not_taken(exact, action, before, reason):
     problem = AstGrepProblem("python", before, "never\n", teacher=json.dumps({"pattern": "f", "rewrite": "g"}))
-    verdict = verifier.submit(Request(problem, Candidate(json.dumps(action)))).result(timeout=60)
+    verdict = exact.submit(Request(problem, Candidate(json.dumps(action)))).result(timeout=60)
     found = verdict.measures
     assert (verdict.reason, found["parses"], found["valid"], found["applies"]) == (reason, 1.0, 0.0, 0.0)
     assert found["string_similarity"] > 0
 
 
-def test_a_definition_that_should_have_stayed_is_seen(verifier):
-    everywhere = measures(verifier, {"pattern": "return x", "rewrite": "return 1"})
+def test_a_definition_that_should_have_stayed_is_seen(exact):
+    everywhere = measures(exact, {"pattern": "return x", "rewrite": "return 1"})
     assert everywhere["untouched"] == 0.0 and everywhere["same_syntax"] == 0.0 and 0.8 < everywhere["similarity"] < 1
-    right = measures(verifier, RIGHT)
+    right = measures(exact, RIGHT)
     assert right["untouched"] == right["same_syntax"] == right["similarity"] == right["exact"] == 1.0
 
 
@@ -96,17 +89,17 @@ LONG_NUMBER = "0x" + "f" * 8000
 
 
 @pytest.mark.parametrize("value", [DEEP, LONG_NUMBER, "-" * 800 + "1"], ids=["sum", "number", "signs"])
-def test_deep_trees_and_long_numbers_are_measured_as_others_are(verifier, value):
+def test_deep_trees_and_long_numbers_are_measured_as_others_are(exact, value):
     wanted = AFTER.replace("return 1", f"return {value}")
     spaced = wanted.replace("return ", "return  ")
-    found = measures(verifier, spaced, after=wanted, answer="text")
+    found = measures(exact, spaced, after=wanted, answer="text")
     assert (found["same_syntax"], found["untouched"], found["exact"]) == (1.0, 1.0, 0.0)
-    assert measures(verifier, wanted, answer="text")["same_syntax"] == 0.0
+    assert measures(exact, wanted, answer="text")["same_syntax"] == 0.0
 
 
-def test_rules_that_double_a_sum_end_no_run(verifier):
+def test_rules_that_double_a_sum_end_no_run(exact):
     doubled = {"pattern": "return $X", "rewrite": f"return {'+'.join(['$X'] * 11)}"}
-    found = measures(verifier, [doubled] * 3)
+    found = measures(exact, [doubled] * 3)
     assert (found["applies"], found["same_syntax"], found["untouched"]) == (1.0, 0.0, 0.0)
 
 
@@ -138,14 +131,14 @@ def test_likeness_of_long_texts_is_exact_but_for_long_differences_and_never_too_
         assert bounded[name] == pytest.approx(whole[name]), name
 
 
-def test_of_a_text_there_are_no_steps(verifier):
-    found = measures(verifier, AFTER.replace("return 1", "return  1"), answer="text")
+def test_of_a_text_there_are_no_steps(exact):
+    found = measures(exact, AFTER.replace("return 1", "return  1"), answer="text")
     assert found["same_syntax"] == 1.0 and found["exact"] == 0.0 and "parses" not in found
 
 
-def test_where_the_wanted_text_is_unknown_only_steps_are_measured(verifier):
+def test_where_the_wanted_text_is_unknown_only_steps_are_measured(exact):
     tests = "from solution import f\n\ndef test_f():\n    assert f(2) == 1\n"
-    assert measures(verifier, RIGHT, after="", tests=tests) == {
+    assert measures(exact, RIGHT, after="", tests=tests) == {
         "parses": 1.0,
         "valid": 1.0,
         "applies": 1.0,
@@ -162,8 +155,8 @@ def test_where_the_wanted_text_is_unknown_only_steps_are_measured(verifier):
         ("no action", None),
     ],
 )
-def test_the_rules_of_an_action_are_counted_whatever_comes_of_them(verifier, answer, rules):
-    assert measures(verifier, answer).get("rules") == rules
+def test_the_rules_of_an_action_are_counted_whatever_comes_of_them(exact, answer, rules):
+    assert measures(exact, answer).get("rules") == rules
 
 
 def test_measures_come_back_from_the_cache(tmp_path):

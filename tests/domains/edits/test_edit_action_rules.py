@@ -12,13 +12,11 @@ from thinning import thinned, tries
 
 pytest.importorskip("ast_grep_py")
 
-from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.domains.edits.normalize import TOO_LONG, Dropped
 from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.domains.edits.rules import AMBIGUOUS, LARGE, MANY_CHANGES, MANY_RULES, Search
 from rlvr_exp.domains.edits.tasks import EMBEDDED
 from rlvr_exp.domains.edits.trees import applied, hunks_of, is_part, parse
-from rlvr_exp.domains.edits.verifier import AstGrep
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Request
 
@@ -38,12 +36,6 @@ CALLS = (
     + OTHER
 )
 IMPORTS = "import os\nimport json\nimport sys\n\nprint(os.getcwd(), json, sys)\n" + OTHER
-
-
-@pytest.fixture(scope="module")
-def verifier():
-    with AstGrep(Sandbox(workers=1)) as found:
-        yield found
 
 
 def derived(verifier, before, after, language="python", limits=LIMITS):
@@ -86,35 +78,35 @@ EDITS = {
 
 
 @pytest.mark.parametrize("name", thinned(EDITS))
-def test_a_typical_edit_has_small_rules_that_make_it(verifier, name):
+def test_a_typical_edit_has_small_rules_that_make_it(exact, name):
     before, old, new, wanted = EDITS[name]
     after = replaced(before, old, new)
-    rules = derived(verifier, before, after)
-    assert outcome(verifier, before, after, rules) == "passed"
+    rules = derived(exact, before, after)
+    assert outcome(exact, before, after, rules) == "passed"
     assert wanted is None or rules == wanted
     assert len(rules) == 1 and len(json.dumps(rules)) < 400
 
 
-def test_a_name_that_changes_everywhere_is_one_rule(verifier):
+def test_a_name_that_changes_everywhere_is_one_rule(exact):
     after = CALLS.replace("data", "content")
-    assert derived(verifier, CALLS, after) == [{"pattern": "data", "rewrite": "content"}]
+    assert derived(exact, CALLS, after) == [{"pattern": "data", "rewrite": "content"}]
 
 
-def test_a_name_that_changes_in_one_function_is_named_inside_it(verifier):
+def test_a_name_that_changes_in_one_function_is_named_inside_it(exact):
     before = CALLS + "\n\ndef store(data):\n    send(data)\n    check(data)\n    return data\n"
     head, tail = before.split("def store")
     after = head + "def store" + tail.replace("data", "content")
-    rules = derived(verifier, before, after)
+    rules = derived(exact, before, after)
     assert len(rules) == 1 and "store" in json.dumps(rules[0]["rule"]["inside"])
-    assert outcome(verifier, before, after, rules) == "passed"
+    assert outcome(exact, before, after, rules) == "passed"
 
 
-def test_edits_in_three_places_are_three_rules_in_order(verifier):
+def test_edits_in_three_places_are_three_rules_in_order(exact):
     after = CALLS.replace("check(data)", "validate(data)").replace("parse(data)", "decode(data)")
     after = after.replace("record.size", "record.length")
-    rules = derived(verifier, CALLS, after)
-    assert len(rules) == 3 and outcome(verifier, CALLS, after, rules) == "passed"
-    assert outcome(verifier, CALLS, after, rules[:2]) == "failed"
+    rules = derived(exact, CALLS, after)
+    assert len(rules) == 3 and outcome(exact, CALLS, after, rules) == "passed"
+    assert outcome(exact, CALLS, after, rules[:2]) == "failed"
 
 
 @pytest.mark.parametrize(
@@ -133,8 +125,8 @@ def test_edits_in_three_places_are_three_rules_in_order(verifier):
         ("haskell", "f x = x + 1\n\ng y = f y\n\nmain = print (g 2)\n", "f x = x + 1\n\ng y = f (f y)\n\nmain = print (g 2)\n"),
     ],
 )  # fmt: skip
-def test_other_languages(verifier, language, before, after):
-    assert outcome(verifier, before, after, derived(verifier, before, after, language), language) == "passed"
+def test_other_languages(exact, language, before, after):
+    assert outcome(exact, before, after, derived(exact, before, after, language), language) == "passed"
 
 
 STEPS = "".join(
@@ -143,17 +135,17 @@ STEPS = "".join(
 STEPS = f"def steps():\n    begin()\n{STEPS}    return end()\n{OTHER}"
 
 
-def test_many_small_edits_in_one_place_are_one_larger_rule(verifier):
+def test_many_small_edits_in_one_place_are_one_larger_rule(exact):
     after = STEPS
     for at in range(1, 5):
         after = replaced(after, f", {at}{at})", f", {at + 1}{at})")
-    rules = derived(verifier, STEPS, after)
-    assert len(rules) <= 3 and outcome(verifier, STEPS, after, rules) == "passed"
+    rules = derived(exact, STEPS, after)
+    assert len(rules) <= 3 and outcome(exact, STEPS, after, rules) == "passed"
 
 
-def test_no_rule_splices_text_across_the_syntax(verifier):
+def test_no_rule_splices_text_across_the_syntax(exact):
     before = CALLS + "check(unique)\n"
-    rules = derived(verifier, before, before.replace("check(unique)", "check(unique, 5)"))
+    rules = derived(exact, before, before.replace("check(unique)", "check(unique, 5)"))
     assert rules == [{"pattern": "check(unique)", "rewrite": "check(unique, 5)"}]
 
 
@@ -174,21 +166,21 @@ def test_a_part_of_a_tree_is_a_node_or_statements_in_a_row(text, part, expected)
     assert is_part(parse(text, "python"), (start, start + len(part))) == expected
 
 
-def test_a_statement_between_others_is_placed_by_the_next_one(verifier):
+def test_a_statement_between_others_is_placed_by_the_next_one(exact):
     methods = [f"    def method_{at}(self):\n        self.count += {at}\n        return {at}" for at in range(6)]
     new = "    def added(self):\n        self.count = 0\n\n        return 'added'"
     before, after = (
         "class Store:\n    count = 0\n\n" + "\n\n".join(lines) + "\n" + OTHER
         for lines in (methods, [*methods[:3], new, *methods[3:]])
     )
-    [rule] = derived(verifier, before, after)
+    [rule] = derived(exact, before, after)
     assert "def method_3" in rule["pattern"] and rule["pattern"].count("def ") == 1
-    assert outcome(verifier, before, after, [rule]) == "passed"
+    assert outcome(exact, before, after, [rule]) == "passed"
 
 
-def test_a_variable_of_a_pattern_is_used_in_the_rewrite(verifier):
+def test_a_variable_of_a_pattern_is_used_in_the_rewrite(exact):
     before = CALLS + "call(item, size(item))\n"
-    [rule] = derived(verifier, before, before.replace("call(item, size(item))", "call(size(item))"))
+    [rule] = derived(exact, before, before.replace("call(item, size(item))", "call(size(item))"))
     assert set(re.findall(r"\$[A-Z]", rule["pattern"])) <= set(re.findall(r"\$[A-Z]", rule["rewrite"]))
 
 
@@ -206,16 +198,16 @@ FAR = "\n".join(f"name_{at} = call_{at}(other_{at})" for at in range(80)) + "\n"
         (FAR * 60, FAR * 60 + "x = 1\n", LIMITS, TOO_LONG),
     ],
 )  # fmt: skip
-def test_an_edit_without_rules_has_a_reason(verifier, before, after, limits, reason):
+def test_an_edit_without_rules_has_a_reason(exact, before, after, limits, reason):
     with pytest.raises(Dropped) as fault:
-        derived(verifier, before, after, limits=limits)
+        derived(exact, before, after, limits=limits)
     assert fault.value.reason == reason
 
 
-def test_no_rule_repeats_the_text_that_it_edits(verifier):
+def test_no_rule_repeats_the_text_that_it_edits(exact):
     before = "x = f(1)\n"
     with pytest.raises(Dropped, match=LARGE):
-        derived(verifier, before, "y = g(2, 3)\n")
+        derived(exact, before, "y = g(2, 3)\n")
 
 
 def edited(draw, text):
@@ -259,30 +251,30 @@ def test_hunks_make_the_text_after(drawn):
 
 @settings(max_examples=tries(60), deadline=None)
 @given(PROGRAMS)
-def test_ast_grep_makes_the_text_after_by_what_is_derived(verifier, drawn):
+def test_ast_grep_makes_the_text_after_by_what_is_derived(exact, drawn):
     row, draw = drawn
     before, after = row["before"], draw.choice((row["after"], edited(draw, row["before"])))
     if after in (before, ""):
         return
     try:
-        rules = derived(verifier, before, after)
+        rules = derived(exact, before, after)
     except Dropped:
         return
-    assert 1 <= len(rules) <= 3 and outcome(verifier, before, after, rules) == "passed"
+    assert 1 <= len(rules) <= 3 and outcome(exact, before, after, rules) == "passed"
 
 
-def test_most_edits_of_the_embedded_families_have_rules(verifier):
+def test_most_edits_of_the_embedded_families_have_rules(exact):
     single = [row for row in ROWS("test_unseen") if row["family"] not in ("two_edits", "three_edits")][:42]
     found = 0
     for row in single:
         try:
-            found += bool(derived(verifier, row["before"], row["after"]))
+            found += bool(derived(exact, row["before"], row["after"]))
         except Dropped:
             continue
     assert found >= 0.9 * len(single)
 
 
-def test_equal_code_derives_equal_rules(verifier):
+def test_equal_code_derives_equal_rules(exact):
     row = next(row for row in ROWS("dev") if row["family"] == "add_parameter")
-    one, two = (derived(verifier, row["before"], row["after"]) for _ in range(2))
+    one, two = (derived(exact, row["before"], row["after"]) for _ in range(2))
     assert one == two

@@ -11,7 +11,6 @@ import pytest
 from makers import made
 from program import ENVIRONMENT, PROGRAM
 from raw_edits import edit, program, write_lines
-from thinning import thinned
 
 pytest.importorskip("ast_grep_py")
 
@@ -109,45 +108,49 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", thinned(FAULTS))
-def test_a_line_that_gives_no_row_is_named_and_the_others_stay(tmp_path: Path, name: str) -> None:
-    line, reason = FAULTS[name]
-    write_lines(tmp_path / "rows/train/set.jsonl", [row("first"), line, row("last")])
-    output, counts = prepared(tmp_path)
-    assert [(number, why) for _, number, _, why in dropped(output)] == [("2", reason)]
-    assert counts == {"lines": 3, "records": 2, "dropped": 1}
-    assert [found.id for found in load(output)] == ["first", "last"]
+KEPT = row("kept") | {
+    "before": "x = call(3)\nprint(x)\n",
+    "after": "x = call(4)\nprint(x)\n",
+    "action": json.dumps({"rule": {"kind": "integer", "regex": "^3$"}, "fix": "4"}),
+}
+ENDED = row("ended") | {"after": program("ended").replace("+ 3", "+ 4") + "\n\n"}
+ONLY_ENDED = row("only") | {"after": program("only") + "\n"}
 
 
-def test_an_action_that_is_there_is_proved_and_kept(tmp_path: Path) -> None:
-    action = json.dumps({"rule": {"kind": "integer", "regex": "^3$"}, "fix": "4"})
-    before = "x = call(3)\nprint(x)\n"
-    write_lines(
-        tmp_path / "rows/train/set.jsonl",
-        [row("w") | {"before": before, "after": "x = call(4)\nprint(x)\n", "action": action}],
-    )
-    output, _ = prepared(tmp_path)
-    assert [found.action for found in load(output)] == [action]
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
+    """The output and the counts of one run over rows of all kinds."""
+    place = tmp_path_factory.mktemp("whole")
+    faulty = [line for line, _ in FAULTS.values()]
+    write_lines(place / "rows/train/set.jsonl", [row("first"), *faulty, row("last"), KEPT, ENDED, ONLY_ENDED])
+    write_lines(place / "rows/mine.jsonl", [row("one"), row("two", split="validation")])
+    return prepared(place)
 
 
-def test_line_ends_at_the_end_are_no_part_of_an_edit(tmp_path: Path) -> None:
-    """As in data=edits, whose answers say nothing of them."""
-    lines = [
-        row("w") | {"after": program("w").replace("+ 3", "+ 4") + "\n\n"},
-        row("v") | {"after": program("v") + "\n"},
+def test_a_line_that_gives_no_row_is_named_and_the_others_stay(whole: tuple[Path, dict[str, int]]) -> None:
+    output, counts = whole
+    assert [(number, why) for _, number, _, why in dropped(output)[:-1]] == [
+        (str(number), reason) for number, (_, reason) in enumerate(FAULTS.values(), 2)
     ]
-    write_lines(tmp_path / "rows/train/set.jsonl", lines)
-    output, _ = prepared(tmp_path)
-    [found] = load(output)
-    assert found.after == program("w").replace("+ 3", "+ 4") and "+ 4" in found.action
-    assert dropped(output)[0][2:] == ("v", UNCHANGED)
+    assert counts == {"lines": len(FAULTS) + 7, "records": 6, "dropped": len(FAULTS) + 1}
+    assert {found.id for found in load(output)} == {"first", "last", "kept", "ended", "one", "two"}
 
 
-def test_rows_without_a_split_are_placed_later(tmp_path: Path) -> None:
-    write_lines(tmp_path / "rows/mine.jsonl", [row("one"), row("two", split="validation")])
-    output, _ = prepared(tmp_path)
-    assert {found.id: found.split for found in load(output)} == {"one": "", "two": "dev"}
-    assert sorted(file.parent.name for file in output.rglob("*.jsonl")) == ["dev", "unplaced"]
+def test_an_action_that_is_there_is_proved_and_kept(whole: tuple[Path, dict[str, int]]) -> None:
+    assert {found.id: found.action for found in load(whole[0])}["kept"] == KEPT["action"]
+
+
+def test_line_ends_at_the_end_are_no_part_of_an_edit(whole: tuple[Path, dict[str, int]]) -> None:
+    """As in data=edits, whose answers say nothing of them."""
+    found = {found.id: found for found in load(whole[0])}["ended"]
+    assert found.after == program("ended").replace("+ 3", "+ 4") and "+ 4" in found.action
+    assert dropped(whole[0])[-1][2:] == ("only", UNCHANGED)
+
+
+def test_rows_without_a_split_are_placed_later(whole: tuple[Path, dict[str, int]]) -> None:
+    splits = {found.id: found.split for found in load(whole[0])}
+    assert (splits["one"], splits["two"], splits["first"]) == ("", "dev", "train")
+    assert sorted(file.parent.name for file in whole[0].rglob("*.jsonl")) == ["dev", "train", "unplaced"]
 
 
 def test_equal_rows_give_equal_files_whatever_the_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,19 +163,21 @@ def test_equal_rows_give_equal_files_whatever_the_batches(tmp_path: Path, monkey
     assert {file.name: file.read_bytes() for file in two.rglob("*") if file.is_file()} == contents
 
 
-def test_smaller_rules_may_be_demanded(tmp_path: Path) -> None:
-    long = program("w").replace("return w_0", "return 'a text that is longer than ten characters'")
-    rows = [row("w") | {"after": long}, row("v") | {"after": program("v").replace("v_0", "other")}]
-    write_lines(tmp_path / "rows/train/set.jsonl", rows)
-    output, _ = prepared(tmp_path, "prepare.max_characters=10")
-    assert [found.id for found in load(output)] == ["v"] and dropped(output)[0][2:] == ("w", LARGE)
+LONG = row("w", after=program("w").replace("return w_0", "return 'a text that is longer than ten characters'"))
+CALLS = "first(1)\nsecond(2)\nthird(3)\n"
 
 
-def test_rules_that_repeat_less_of_the_text_may_be_demanded(tmp_path: Path) -> None:
-    before = "first(1)\nsecond(2)\nthird(3)\n"
-    given = row("w") | {"before": before, "after": before.replace("second(2)", "fourth(5, 6)")}
-    write_lines(tmp_path / "rows/train/set.jsonl", [given, row("v")])
-    output, _ = prepared(tmp_path, "prepare.max_share=0.1")
+@pytest.mark.parametrize(
+    ("option", "large"),
+    [
+        ("prepare.max_characters=10", LONG),
+        ("prepare.max_share=0.1", row("w") | {"before": CALLS, "after": CALLS.replace("second(2)", "fourth(5, 6)")}),
+    ],
+)
+def test_smaller_rules_may_be_demanded(tmp_path: Path, option: str, large: dict[str, Any]) -> None:
+    small = row("v", after=program("v").replace("v_0", "other"))
+    write_lines(tmp_path / "rows/train/set.jsonl", [large, small if large is LONG else row("v")])
+    output, _ = prepared(tmp_path, option)
     assert [found.id for found in load(output)] == ["v"] and dropped(output)[0][2:] == ("w", LARGE)
 
 

@@ -9,11 +9,9 @@ from shipped import Shipped
 
 pytest.importorskip("ast_grep_py")
 
-from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.domains.edits.action import parse_action
 from rlvr_exp.domains.edits.problem import AstGrepProblem
 from rlvr_exp.domains.edits.tasks import EMBEDDED, Edits
-from rlvr_exp.domains.edits.verifier import AstGrep
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.content import program_key
 from rlvr_exp.verifiers.base import Request
@@ -23,12 +21,6 @@ rows, manifest = SHIPPED.rows, SHIPPED.splits
 SIZES = {"test": 600, "test_unseen": 600, "dev": 400, "train": 12000, "practice": 4000}
 JOINED = {"two_edits", "three_edits"}
 """Families of rows that join edits of others."""
-
-
-@pytest.fixture(scope="module")
-def verifier():
-    with AstGrep(Sandbox(workers=2)) as found:
-        yield found
 
 
 def of_each_family():
@@ -61,32 +53,32 @@ def test_at_least_a_thousand_edits_are_held_out_half_of_them_of_unseen_families(
     assert len(families["train"]) >= 40 and len(families["test"] - families["train"]) == 29
 
 
-def test_rows_are_made_by_their_action_and_small(verifier):
+def test_rows_are_made_by_their_action_and_small(exact):
     everything = [row for split in SIZES for row in rows(split)]
     for row in Random(0).sample(everything, 100):
         action = parse_action(row["action"], "python")
-        assert len(action.rules) <= 3 and verifier.edited_text(row["before"], action) == row["after"], row["id"]
+        assert len(action.rules) <= 3 and exact.edited_text(row["before"], action) == row["after"], row["id"]
     assert max(len(row["before"]) for row in everything) <= 360
     assert max(len(row["action"]) for row in everything) <= 300
 
 
-def test_the_verifier_passes_reference_actions_and_fails_wrong_ones(verifier):
+def test_the_verifier_passes_reference_actions_and_fails_wrong_ones(exact):
     wanted = []
     for row in of_each_family():
         problem = AstGrepProblem("python", row["before"], row["after"])
         answers = [("passed", row["action"]), *(("failed", one["action"]) for one in row["wrong"] if "action" in one)]
-        wanted += [(outcome, verifier.submit(Request(problem, Candidate(text)))) for outcome, text in answers]
+        wanted += [(outcome, exact.submit(Request(problem, Candidate(text)))) for outcome, text in answers]
     assert len(wanted) > 150
     assert all(future.result(timeout=300).outcome == outcome for outcome, future in wanted)
 
 
-def test_the_test_files_decide_in_the_verifier_too(verifier):
+def test_the_test_files_decide_in_the_verifier_too(exact):
     tested = [row for row in of_each_family() if row.get("tests")]
     assert len(tested) > 5
     for text, outcome in (("after", "passed"), ("before", "failed")):
         problems = [AstGrepProblem("python", row["before"], "", row["tests"], answer="text") for row in tested]
         requests = [Request(one, Candidate(row[text])) for one, row in zip(problems, tested, strict=True)]
-        found = [verifier.submit(request) for request in requests]
+        found = [exact.submit(request) for request in requests]
         verdicts = [future.result(timeout=300) for future in found]
         assert [one.outcome for one in verdicts] == [outcome] * len(tested), [one.log for one in verdicts]
 

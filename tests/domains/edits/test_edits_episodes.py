@@ -2,14 +2,13 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from endpoint import Endpoint, serving
 from program import ENVIRONMENT, PROGRAM
 from thinning import thinned
+from told_episode import in_turn, told
 
 pytest.importorskip("ast_grep_py")
 
@@ -18,11 +17,10 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.edits.environment import Edits as EditSteps
 from rlvr_exp.domains.edits.tasks import Edits
 from rlvr_exp.domains.edits.verifier import AstGrep
-from rlvr_exp.episodes.episode import POLICY, Draws, Episode
-from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, RolloutResult
+from rlvr_exp.episodes.episode import Draws, Episode
+from rlvr_exp.episodes.types import RewardBreakdown
 from rlvr_exp.tasks.base import Domain
-from rlvr_exp.verifiers.base import KeepsOutputs, Request
+from rlvr_exp.verifiers.base import KeepsOutputs
 
 ROW = {"id": "t", "instruction": "b, then d", "before": "a = c\n", "after": "b = d\n", "split": "train"}
 
@@ -34,12 +32,6 @@ def swap(pattern: str, rewrite: str) -> str:
 FIRST, SECOND = swap("a", "b"), swap("c", "d")
 
 
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[AstGrep]:
-    with AstGrep(Sandbox(workers=1)) as one:
-        yield one
-
-
 @pytest.fixture
 def domain(tmp_path) -> Edits:
     (tmp_path / "rows.jsonl").write_text(json.dumps(ROW) + "\n")
@@ -48,31 +40,13 @@ def domain(tmp_path) -> Edits:
 
 def played(verifier: AstGrep, domain: Edits, answers: list[list[str]], steps: int = 4) -> Episode:
     """An episode in which each sample gives its answers in turn."""
-    given = [iter(one) for one in answers]
-
-    def generate(policy, domain, verifier, requests, sampling):
-        rows = []
-        for one in requests:
-            rows.append([])
-            for key in one.keys:
-                text = next(given[key[key.index("t") + 1]])
-                candidate = domain.parse(text, one.task)
-                verdict = verifier.submit(Request(one.task.problem, candidate)).result(timeout=60)
-                tokens = TokenSample((1,), (-1.0,), False)
-                rows[-1].append(Completion(one.task, 0, tokens, text, candidate, verdict))
-        return RolloutResult(tuple(map(tuple, rows)), {"generate": 1.0, "verify": 0.0})
-
-    policy = SimpleNamespace(model=None, encode_prompt=lambda text: [ord(letter) for letter in text])
-    environment = EditSteps(domain, steps=steps)
-    kept = KeepsOutputs(verifier, "environment", remember=False)
-    runner = EpisodeRunner(environment, {POLICY: Player(policy, None, 1000)}, kept, generate)
+    environment, kept = EditSteps(domain, steps=steps), KeepsOutputs(verifier, "environment", remember=False)
     (task,) = domain.splits()["train"]
-    (done,) = runner.run([environment.reset(task, Draws(0, "rollout"), range(len(answers)))])
-    return done
+    return told(environment, kept, in_turn(answers, "t"), task, Draws(0, "rollout"), range(len(answers)))
 
 
-def test_each_action_is_shown_the_text_that_those_before_it_made(verifier, domain) -> None:
-    done = played(verifier, domain, [[FIRST, SECOND, "done"]])
+def test_each_action_is_shown_the_text_that_those_before_it_made(exact, domain) -> None:
+    done = played(exact, domain, [[FIRST, SECOND, "done"]])
     assert [turn.prompt.split("\n")[1] for turn in done.turns] == ["a = c", "b = c", "b = d"]
     assert [turn.completion.correct for turn in done.turns] == [False, True, True]
     assert [turn.parent for turn in done.turns] == [None, 0, 1]
@@ -92,14 +66,14 @@ def test_each_action_is_shown_the_text_that_those_before_it_made(verifier, domai
     ],
 )
 def test_an_episode_ends_by_done_by_its_limit_or_by_an_answer_without_a_text(
-    verifier, domain, answers, steps: int, turns: int, correct: bool
+    exact, domain, answers, steps: int, turns: int, correct: bool
 ) -> None:
-    done = played(verifier, domain, [answers], steps)
+    done = played(exact, domain, [answers], steps)
     assert len(done.turns) == turns and EditSteps(domain).result(done).correct == correct
 
 
-def test_all_actions_of_a_branch_are_credited_with_what_its_end_earns(verifier, domain) -> None:
-    done = played(verifier, domain, [[FIRST, SECOND, "done"], ["done"], [SECOND, "done"]])
+def test_all_actions_of_a_branch_are_credited_with_what_its_end_earns(exact, domain) -> None:
+    done = played(exact, domain, [[FIRST, SECOND, "done"], ["done"], [SECOND, "done"]])
     environment = EditSteps(domain)
     ends = list(environment.rewarded(done))
     earned = {index: RewardBreakdown(float(done.turns[index].completion.correct)) for index in ends}

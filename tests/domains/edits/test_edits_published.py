@@ -1,12 +1,10 @@
 """Published test sets as tasks of edits: their tests judge actions and edited texts."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from code_samples import write_set
 
-from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.domains.edits.tasks import Edits
 from rlvr_exp.domains.edits.verifier import AstGrep
 from rlvr_exp.tasks.base import Candidate
@@ -26,12 +24,6 @@ ACTIONS = {
 }
 
 
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[AstGrep]:
-    with AstGrep(Sandbox(workers=1)) as one:
-        yield one
-
-
 def edits(tmp_path, name: str, **options) -> Edits:
     return Edits(path=str(write_set(tmp_path, name)), set=name, **options)
 
@@ -43,13 +35,13 @@ def passes(verifier: AstGrep, task, text: str) -> bool:
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_the_tests_of_a_set_judge_both_kinds_of_answer(name, tmp_path, verifier):
+def test_the_tests_of_a_set_judge_both_kinds_of_answer(name, tmp_path, exact):
     ((task,),) = edits(tmp_path, name).splits().values()
-    assert passes(verifier, task, json.dumps(ACTIONS[name]))
-    assert not passes(verifier, task, json.dumps({"pattern": "nothing_here", "rewrite": "x"}))
+    assert passes(exact, task, json.dumps(ACTIONS[name]))
+    assert not passes(exact, task, json.dumps({"pattern": "nothing_here", "rewrite": "x"}))
     ((task,),) = edits(tmp_path, name, target="text").splits().values()
     row = task.inputs.row
-    assert passes(verifier, task, row.after) and not passes(verifier, task, row.before)
+    assert passes(exact, task, row.after) and not passes(exact, task, row.before)
 
 
 @pytest.mark.parametrize("name", SETS)

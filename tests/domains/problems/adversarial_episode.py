@@ -1,14 +1,11 @@
 """Episodes of a solver and a tester whose words are given, judged by the real verifier."""
 
-from types import SimpleNamespace
+from told_episode import told
 
 from rlvr_exp.domains.problems.adversarial import Adversarial
 from rlvr_exp.domains.problems.options import SOLVER, TESTER, ReasoningStage
 from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.episodes.episode import Draws, Episode
-from rlvr_exp.episodes.types import PENDING, TRUNCATED, Completion, TokenSample
-from rlvr_exp.rollouts.run_episodes import DeferredVerifier, EpisodeRunner, Player, RolloutResult
-from rlvr_exp.verifiers.base import Request, Verdict
 
 RIGHT, NEGATIVE, ZERO = (
     "def size(x):\n    return abs(x)",
@@ -57,29 +54,9 @@ def played(
         branched = len(rest) > 3 and isinstance(rest[3], int)
         return codes[rest[3 if branched else 0] + rest.count("again") * chains]
 
-    def generate(policy, own, verifier, requests, sampling):
-        rows = []
-        for one in requests:
-            rows.append([])
-            for key in one.keys:
-                text = answer(one.task, key)
-                candidate = own.parse(text, one.task)
-                cut = text.endswith("...")
-                verdict = TRUNCATED if cut else PENDING
-                if verdict == PENDING and candidate.text is None:
-                    verdict = Verdict("failed", "parse")
-                elif verdict == PENDING and not isinstance(verifier, DeferredVerifier):
-                    verdict = verifier.submit(Request(one.task.problem, candidate)).result(timeout=60)
-                sample = TokenSample((1,), (-1.0,), cut)
-                rows[-1].append(Completion(one.task, 0, sample, text, candidate, verdict))
-        return RolloutResult(tuple(map(tuple, rows)), {"generate": 1.0, "verify": 0.0})
-
-    policy = SimpleNamespace(model=None, encode_prompt=lambda text: [ord(letter) for letter in text])
-    players = {role: Player(policy, None, 1000) for role in (SOLVER, TESTER)}
     (task,) = domain.splits()["train"]
-    begun = environment.reset(task, Draws(0, purpose, (step, 0)), range(chains))
-    (done,) = EpisodeRunner(environment, players, verifier, generate).run([begun])
-    return environment, done
+    draws = Draws(0, purpose, (step, 0))
+    return environment, told(environment, verifier, answer, task, draws, range(chains), (SOLVER, TESTER))
 
 
 def credits_of(environment: Adversarial, done: Episode, role: str) -> list[float | None]:

@@ -10,10 +10,11 @@ from torch import nn
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.domains.problems import options
-from rlvr_exp.domains.problems.engine import ProblemsEngine, environment_of
+from rlvr_exp.domains.problems.engine import environment_of
 from rlvr_exp.domains.problems.options import ReasoningStage
 from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.episodes.types import TokenCount
+from rlvr_exp.inference.engine import Engine
 from rlvr_exp.rollouts.engines.base import Drawn
 
 RIGHT, NEGATIVE, ZERO = (
@@ -56,7 +57,7 @@ def domain_in(folder: Path, rows=(ROW,), **more) -> Problems:
     return Problems(path=str(folder), reasoning=STAGES, **more)
 
 
-def engine_in(folder: Path, verifier, codes, tests=(), environment=None, **infer) -> ProblemsEngine:
+def engine_in(folder: Path, verifier, codes, tests=(), environment=None, **infer) -> Engine:
     """With as many samples as programs, and sets as tests."""
     node = environment or options.Adversarial(tests=len(tests))
     shown = environment_of(node, domain_in(folder))
@@ -71,6 +72,7 @@ def engine_in(folder: Path, verifier, codes, tests=(), environment=None, **infer
     drawing = {"decoding": "sample", "samples": len(codes)} | infer
     limits = dict.fromkeys(shown.roles, Model(max_prompt_tokens=1000))
     engine = Says(codes, tests)
-    made = ProblemsEngine(dict.fromkeys(shown.roles, policy), Infer(**drawing), limits, verifier, shown, 0, engine)
+    policies, words = dict.fromkeys(shown.roles, policy), shown.domain(shown.solver)
+    made = Engine(policies, Infer(**drawing), limits, verifier, words, 0, engine, shown)
     made.says = engine
     return made

@@ -10,7 +10,7 @@ from rlvr_exp.config.load import to_yaml
 from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.problems import reasoning
-from rlvr_exp.domains.problems.engine import Solving, from_checkpoint
+from rlvr_exp.domains.problems.engine import Solving, from_checkpoint, reasoning_chain
 from rlvr_exp.domains.problems.options import Adversarial, Reasoning
 
 SOLVER = Path(__file__).parents[3] / "rlvr_exp" / "assets" / "models" / "tiny_solver"
@@ -38,33 +38,33 @@ def run(tmp_path_factory) -> Path:
 
 def test_both_roles_are_worded_and_limited_as_in_their_run(run) -> None:
     engine = from_checkpoint(run)
-    assert isinstance(engine._environment, Solving) and engine._environment.tests == 3
-    assert {role: model.max_completion_tokens for role, model in engine._limits_of.items()} == {
+    assert isinstance(engine.environment, Solving) and engine.environment.tests == 3
+    assert {role: model.max_completion_tokens for role, model in engine.limits.items()} == {
         "solver": 9,
         "tester": 7,
     }
-    assert [Path(model.path).name for model in engine._limits_of.values()] == ["solver", "tester"]
-    assert engine._environment.domain("solver").prompt.style == "instruct"
-    found = engine.reasoning_chain(ROW)
+    assert [Path(model.path).name for model in engine.limits.values()] == ["solver", "tester"]
+    assert engine.environment.domain("solver").prompt.style == "instruct"
+    found = reasoning_chain(engine, ROW)
     assert next(iter(found.stages)) == "reasoning" and set(found.drawn) <= {"solver", "tester"}
 
 
-def test_the_environment_may_be_another(run) -> None:
-    assert from_checkpoint(run, environment=Adversarial(tests=8))._environment.tests == 8
+def test_theenvironment_may_be_another(run) -> None:
+    assert from_checkpoint(run, environment=Adversarial(tests=8)).environment.tests == 8
     alone = from_checkpoint(run, environment=Reasoning())
-    assert list(alone._limits_of) == ["policy"] and Path(alone._limits_of["policy"].path).name == "solver"
+    assert list(alone.limits) == ["policy"] and Path(alone.limits["policy"].path).name == "solver"
 
 
 def test_one_folder_is_a_solver_alone(run) -> None:
     engine = from_checkpoint(run / "solver")
-    assert isinstance(engine._environment, reasoning.Reasoning)
+    assert isinstance(engine.environment, reasoning.Reasoning)
     assert (
-        engine._limits_of["policy"].max_completion_tokens == 9
-        and engine._environment.domain("policy").prompt.style == "instruct"
+        engine.limits["policy"].max_completion_tokens == 9
+        and engine.environment.domain("policy").prompt.style == "instruct"
     )
     embedded = from_checkpoint()
-    assert embedded._limits_of["policy"].embedded == "tiny_solver"
-    both = from_checkpoint(environment=Adversarial())._limits_of
+    assert embedded.limits["policy"].embedded == "tiny_solver"
+    both = from_checkpoint(environment=Adversarial()).limits
     assert {role: model.embedded for role, model in both.items()} == {"solver": "tiny_solver", "tester": "tiny_tester"}
 
 

@@ -1,9 +1,9 @@
 """Reasoning in stages: what each stage is shown, when a chain is over, who is credited with what."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
+from told_episode import in_turn, told
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
@@ -11,10 +11,8 @@ from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.domains.problems.options import ReasoningStage
 from rlvr_exp.domains.problems.reasoning import Reasoning
 from rlvr_exp.domains.problems.tasks import Problems
-from rlvr_exp.episodes.episode import POLICY, Draws, Episode
-from rlvr_exp.episodes.types import PENDING, TRUNCATED, Completion, RewardBreakdown, TokenSample
-from rlvr_exp.rollouts.run_episodes import DeferredVerifier, EpisodeRunner, Player, RolloutResult
-from rlvr_exp.verifiers.base import Request, Verdict
+from rlvr_exp.episodes.episode import Draws, Episode
+from rlvr_exp.episodes.types import PENDING, RewardBreakdown
 from rlvr_exp.verifiers.python_io import PythonIO
 
 RIGHT, WRONG = "def twice(x):\n    return 2 * x", "def twice(x):\n    return x"
@@ -43,32 +41,11 @@ def domain(tmp_path) -> Problems:
 
 def played(domain: Problems, *chains: list[str]) -> tuple[Reasoning, Episode]:
     """An episode in which each sample gives its outputs in turn; "..." is one that is cut."""
-    given = [iter(chain) for chain in chains]
-
-    def generate(policy, domain, verifier, requests, sampling):
-        rows = []
-        for one in requests:
-            rows.append([])
-            for key in one.keys:
-                text = next(given[key[key.index("t") + 1]])
-                candidate = domain.parse(text, one.task)
-                deferred = isinstance(verifier, DeferredVerifier)
-                verdict = TRUNCATED if text == "..." else PENDING
-                if not deferred and candidate.text is not None:
-                    verdict = verifier.submit(Request(one.task.problem, candidate)).result(timeout=60)
-                elif candidate.text is None:
-                    verdict = Verdict("failed", "parse")
-                tokens = TokenSample((1, 2), (-1.0, -1.0), text == "...")
-                rows[-1].append(Completion(one.task, 0, tokens, text, candidate, verdict))
-        return RolloutResult(tuple(map(tuple, rows)), {"generate": 1.0, "verify": 0.0})
-
-    policy = SimpleNamespace(model=None, encode_prompt=lambda text: [ord(letter) for letter in text])
     environment = Reasoning(domain)
+    (task,) = domain.splits()["train"]
     with PythonIO(Sandbox(workers=1)) as verifier:
-        runner = EpisodeRunner(environment, {POLICY: Player(policy, None, 1000)}, verifier, generate)
-        (task,) = domain.splits()["train"]
-        (done,) = runner.run([environment.reset(task, Draws(0, "rollout"), range(len(chains)))])
-    return environment, done
+        draws, samples = Draws(0, "rollout"), range(len(chains))
+        return environment, told(environment, verifier, in_turn(chains, "t"), task, draws, samples)
 
 
 def test_each_stage_is_shown_the_outputs_that_it_sees_and_code_alone_is_judged(domain) -> None:

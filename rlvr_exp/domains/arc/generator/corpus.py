@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import combinations, islice, pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -323,17 +323,27 @@ def text_of(rows: Sequence[Row]) -> str:
 def build_splits(sizes: Mapping[str, int], grids: Sizes = EMBEDDED) -> dict[str, list[Row]]:
     """The rows of each split. `sizes` gives the number of tasks of each split, in the order of drawing."""
     seen = [name for name in FAMILIES if name not in UNSEEN_FAMILIES]
-    candidates = compositions(seen, seeds.stream("arc", SEED, "compositions"))
-    works: list[Steps] = list(islice(filter(_works, candidates), COMPOSITIONS + UNSEEN_COMPOSITIONS))
+    candidates = iter(compositions(seen, seeds.stream("arc", SEED, "compositions")))
+    # Only compositions that yield tasks often enough: pairs that undo each other, or equal a family, do not.
+    works: list[Steps] = []
+    while len(works) < COMPOSITIONS + UNSEEN_COMPOSITIONS:
+        steps = next(candidates)
+        drawn = [build([FAMILIES[name] for name in steps], seeds.stream("arc", *steps, i)) for i in range(PROBES)]
+        if sum(task is not None for task in drawn) > PROBES // 5:
+            works.append(steps)
     used: dict[str, str] = {}
-    splits = {}
+    splits: dict[str, list[Row]] = {}
     for split, size in sizes.items():
         singles: list[Steps] = [(name,) for name in (UNSEEN_FAMILIES if split == "test_unseen" else seen)]
         pairs = works[COMPOSITIONS:] if split == "test_unseen" else works[:COMPOSITIONS]
         order = list(_order(split, size, singles, pairs))
         built = [_draw(split, steps, number, used, grids) for steps, number in order]
         seeds.stream("arc", SEED, split, "order").shuffle(built)
-        splits[split] = [_row(f"{split}-{i:05d}", task) for i, task in enumerate(built)]
+        splits[split] = []
+        for i, task in enumerate(built):
+            pairs_of = [{"input": before, "output": after} for before, after in task.pairs]
+            head = {"id": f"{split}-{i:05d}", "family": task.family, "steps": task.steps, "style": task.style}
+            splits[split].append({**head, "program": task.program, "train": pairs_of[:-1], "test": pairs_of[-1:]})
     return splits
 
 
@@ -343,12 +353,6 @@ def compositions(names: Sequence[str], rng: Random) -> list[tuple[str, str]]:
     pairs = [(a, b) if rng.random() < 0.5 else (b, a) for a, b in combinations(parts, 2)]
     rng.shuffle(pairs)
     return pairs
-
-
-def _works(steps: Steps) -> bool:
-    """Whether a composition yields tasks often enough: pairs that undo each other, or equal a family, do not."""
-    probes = (build([FAMILIES[name] for name in steps], seeds.stream("arc", *steps, i)) for i in range(PROBES))
-    return sum(probe is not None for probe in probes) > PROBES // 5
 
 
 def _order(split: str, size: int, singles: Sequence[Steps], pairs: Sequence[Steps]) -> Iterator[tuple[Steps, int]]:
@@ -370,9 +374,3 @@ def _draw(split: str, steps: Steps, number: int, used: dict[str, str], sizes: Si
             used.update(dict.fromkeys([*shown, f"{task.pairs}"], split))
             return task
     raise RuntimeError(f"{split}: no task of {'+'.join(steps)} in {ATTEMPTS} draws; give the family richer grids")
-
-
-def _row(name: str, task: Built) -> Row:
-    pairs = [{"input": before, "output": after} for before, after in task.pairs]
-    head = {"id": name, "family": task.family, "steps": task.steps, "style": task.style, "program": task.program}
-    return head | {"train": pairs[:-1], "test": pairs[-1:]}

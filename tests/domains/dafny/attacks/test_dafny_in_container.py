@@ -19,7 +19,7 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.dafny import tool as options
 from rlvr_exp.domains.dafny.tool import RunLimits, Tool, Warm, find
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier
-from rlvr_exp.sandbox.containers import Container, ContainerLimits, Image
+from rlvr_exp.sandbox.tools import Container, ContainerLimits, Image
 from rlvr_exp.tasks.formats.fields import Limits
 
 pytestmark = pytest.mark.slow
@@ -116,7 +116,7 @@ def test_memory_processes_and_files_have_limits_inside(image: Image) -> None:
 
 def test_nothing_outlives_a_killed_parent(image: Image) -> None:
     code = (
-        "import time; from rlvr_exp.sandbox.containers import *\n"
+        "import time; from rlvr_exp.sandbox.tools import *\n"
         f"one = Container({image!r}, ['sleep', '600'], {{}}, {{}}, ContainerLimits(64))\n"
         "print(one.name, flush=True); time.sleep(600)"
     )
