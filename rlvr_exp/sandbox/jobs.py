@@ -39,13 +39,13 @@ class JobLimits:
         """The limits that the `sandbox` node sets."""
         return cls(options.cpu_s, options.wall_s, options.memory_mb, options.output_kb)
 
-    def named_by(self, problem: Any) -> "JobLimits":
-        """These limits, except those that a problem's own (rlvr_exp.tasks.formats.fields) name; 0 names none."""
+    def named_by(self, named: Any) -> "JobLimits":
+        """These limits, except those that a problem's limits or a verifier's options name; 0 names none."""
         return replace(
             self,
-            cpu_s=problem.cpu_s or self.cpu_s,
-            wall_s=problem.wall_s or self.wall_s,
-            memory_mb=problem.memory_mb or self.memory_mb,
+            cpu_s=named.cpu_s or self.cpu_s,
+            wall_s=named.wall_s or self.wall_s,
+            memory_mb=named.memory_mb or self.memory_mb,
         )
 
 

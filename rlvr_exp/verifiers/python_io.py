@@ -63,23 +63,15 @@ class CaseRecords:
         self.next = 0
         """The first case without a report."""
         self._problem, self._closed = problem, False
-        self._outputs: list[Any] = [None] * len(problem.cases)
-        self._raised: list[tuple[str, ...]] = [()] * len(problem.cases)
+        self.outputs: list[Any] = [None] * len(problem.cases)
+        """The value of each case; None if none was returned."""
+        self.raised: list[tuple[str, ...]] = [()] * len(problem.cases)
+        """The built-in classes of the exception of each case; empty if none was raised."""
         try:
             for frame in frames(records):
                 self._take(wire.decode(frame))
         except ValueError as fault:
             self._note("runtime_error", f"its results are damaged: {fault}"[:_MAX_TEXT])
-
-    @property
-    def outputs(self) -> tuple[Any, ...]:
-        """The value of each case; None if none was returned."""
-        return tuple(self._outputs)
-
-    @property
-    def raised(self) -> tuple[tuple[str, ...], ...]:
-        """The built-in classes of the exception of each case; empty if none was raised."""
-        return tuple(self._raised)
 
     def call(self, index: int) -> str:
         """A case in words: its input or its call."""
@@ -108,7 +100,7 @@ class CaseRecords:
 
     def _value(self, index: int, got: Any) -> None:
         problem, case = self._problem, self._problem.cases[index]
-        self._outputs[index] = got
+        self.outputs[index] = got
         if isinstance(case, Case):
             right = equal(got, case.expected, *problem.comparison)
         else:
@@ -132,7 +124,7 @@ class CaseRecords:
             self._note(BUCKETS[kind], text)
         else:
             case = self._case(index)
-            self._raised[case] = tuple(names)
+            self.raised[case] = tuple(names)
             self._note(BUCKETS[kind], f"case {case}: {text}")
 
     def _note(self, bucket: str, log: str) -> None:
@@ -201,7 +193,8 @@ class PythonIO(CachedVerifier, Executor, options.PythonIO):
 
         def read(done: JobResult) -> Execution:
             records = _records(request.problem, done)
-            return Execution(_judge(request.problem, done, records).verdict, records.outputs, records.raised)
+            verdict = _judge(request.problem, done, records).verdict
+            return Execution(verdict, tuple(records.outputs), tuple(records.raised))
 
         return then(self._pool.submit(prepared.payload), read)
 

@@ -55,11 +55,13 @@ def known(folder: Path, count: int = 1) -> int:
 
 def in_child(folder: Path, body: str, **kwargs) -> subprocess.Popen:
     code = f"""
-    import os, sys, time
-    sys.path.insert(0, {str(ROOT / "tests" / "verifiers")!r})
-    from pathlib import Path
-    from test_cache import FAILED, key, opened
-    cache = opened(Path({str(folder)!r}))
+    import time
+    from types import SimpleNamespace
+    from rlvr_exp.verifiers.base import Verdict
+    from rlvr_exp.verifiers.cache import Cache, key_of
+    FAILED = {FAILED!r}
+    cache = Cache(SimpleNamespace(enabled=True, path={str(folder)!r}, max_mb=64))
+    def key(number): return key_of(b"test", str(number).encode())
     """
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", textwrap.dedent(code) + textwrap.dedent(body)]

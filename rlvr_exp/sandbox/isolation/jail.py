@@ -233,7 +233,7 @@ def _settle_folder(jail: Jail, view: files.View, packages: Sequence[str]) -> Non
 
 
 def _bring_library(parent: str, packages: Sequence[str]) -> None:
-    """Copy a standard library from a private folder to a place that another user id can read.
+    """Link or copy a standard library from a private folder to a place that another user id can read.
 
     Raises:
         Refused: the packages are in a private folder, too, and are too large to copy.
@@ -246,13 +246,19 @@ def _bring_library(parent: str, packages: Sequence[str]) -> None:
         return
     import shutil  # not for the zygotes of every other level: each page they hold costs every fork
 
-    place = os.path.join(parent, _LIBRARY)
-    os.mkdir(place, 0o755)
-    shutil.copytree(library, place, ignore=shutil.ignore_patterns(*_NEVER_NEEDED), dirs_exist_ok=True)
+    def link(source: str, target: str) -> None:
+        try:
+            os.link(os.path.realpath(source), target)  # a file's own mode lets others read it; a copy takes seconds
+        except OSError:
+            shutil.copy2(source, target)
 
     def moved(paths: Sequence[str]) -> list[str]:
         return [place + path.removeprefix(library) if path.startswith(library) else path for path in paths]
 
+    place = os.path.join(parent, _LIBRARY)
+    os.mkdir(place, 0o755)
+    ignored = shutil.ignore_patterns(*_NEVER_NEEDED)
+    shutil.copytree(library, place, ignore=ignored, copy_function=link, dirs_exist_ok=True)
     sys.path[:] = moved(sys.path)
     for module in list(sys.modules.values()):
         if type(getattr(module, "__path__", None)) is list:

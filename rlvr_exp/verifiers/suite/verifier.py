@@ -75,7 +75,7 @@ class Run:
 
 
 def read(result: JobResult) -> Run:
-    """The records of one run. A limit may have cut the last record; one that no harness writes is a candidate's or a suite's."""
+    """The records of one run. A limit may have cut the last record. A candidate or a suite may have forged one."""
     run = Run(result)
     try:
         for part in frames(result.records):
@@ -217,14 +217,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
             remedy = "pip install 'rlvr_exp[pytest]'"
             raise InputError(InputProblem("verifier=pytest", "the package pytest is not installed", remedy=remedy))
         super().__init__(cache, **given)
-        usual = JobLimits.of(sandbox)
-        self._limits = replace(
-            usual,
-            cpu_s=self.cpu_s or usual.cpu_s,
-            wall_s=self.wall_s or usual.wall_s,
-            memory_mb=self.memory_mb or usual.memory_mb,
-            result_kb=_RESULT_KB,
-        )
+        self._limits = replace(JobLimits.of(sandbox).named_by(self), result_kb=_RESULT_KB)
         self._shared = self.process == "shared"
         self._profiles: OrderedDict[bytes, Future[Run]] = OrderedDict()
         self._lock_profiles = threading.Lock()
