@@ -38,29 +38,25 @@ EXCEPT = """
     domains/problems/test_problems_loading.py domains/problems/test_reasoning.py domains/problems/test_solving.py
     domains/problems/test_stage_infer_problems.py domains/problems/test_stage_problems.py
     domains/problems/test_stage_reasoning.py episodes/test_retry.py domains/dafny/attacks
-    domains/dafny/test_cascade.py domains/dafny/test_cascade_engine.py domains/dafny/test_cascade_groups.py
-    domains/dafny/test_dafny_backport.py domains/dafny/test_dafny_check.py domains/dafny/test_dafny_contest.py
-    domains/dafny/test_dafny_corpus_assets.py domains/dafny/test_dafny_corpus_proofs.py
-    domains/dafny/test_dafny_differential.py domains/dafny/test_dafny_kept.py domains/dafny/test_dafny_resolver.py
-    domains/dafny/test_dafny_roles.py domains/dafny/test_dafny_rows.py domains/dafny/test_dafny_run.py
-    domains/dafny/test_dafny_start.py domains/dafny/test_dafny_usable_examples.py
-    domains/dafny/test_dafny_vacuity.py domains/dafny/test_dafny_verifier.py domains/dafny/test_stage_cascade.py
+    domains/dafny/test_cascade.py domains/dafny/test_dafny_corpus.py domains/dafny/test_dafny_prepare.py
+    domains/dafny/test_dafny_tool.py domains/dafny/test_dafny_usable.py
+    domains/dafny/test_dafny_contest.py
+    domains/dafny/test_dafny_differential.py domains/dafny/test_dafny_kept.py domains/dafny/test_dafny_usable_examples.py
+    domains/dafny/test_dafny_verifier.py domains/dafny/test_stage_cascade.py
     domains/dafny/test_stage_dafny.py
     evaluation/test_bits.py evaluation/test_vote.py evaluation/test_evaluate_episodes.py
     evaluation/test_excess_code.py
-    launch/test_children.py launch/test_data_check.py launch/test_execute.py launch/test_execute_ranks.py
-    launch/test_plan_refuses.py launch/test_resume.py
+    launch/test_execute.py launch/test_preflight.py launch/test_resume.py
     verifiers/test_light_import.py
     main/test_real_runs.py
-    memory/test_lengths.py memory/test_plan.py memory/test_planned_device.py
-    records/test_guards_disk.py records/test_manifest.py
-    report/test_diagnosis_kept.py report/test_report_parts.py report/test_role_rates.py
+    memory/test_plan.py records/test_guards_disk.py report/test_diagnosis_kept.py report/test_report_parts.py
+    memory/test_reading.py
     self_play/test_imitation.py self_play/test_relabel.py
     solutions/test_store_processes.py
     runs/test_calibration.py runs/test_chain.py runs/test_executors.py runs/test_model_studies.py
-    runs/test_quick_studies.py runs/test_run_search.py runs/test_run_study.py runs/test_search.py
-    runs/test_search_rounds.py runs/test_killed.py runs/test_study_plans.py runs/test_transfer.py
-    runs/test_width.py runs/test_zero_shot.py
+    runs/test_quick_studies.py runs/test_schedule.py runs/test_search.py
+    runs/test_search_rounds.py runs/test_study_plans.py runs/test_transfer.py
+    runs/test_zero_shot.py
     verifiers/test_execution.py verifiers/test_line_coverage.py verifiers/test_pytest_suite.py
     verifiers/test_pytest_suite_texts.py verifiers/test_python_io.py verifiers/test_python_io_cases.py
     verifiers/test_python_io_honest.py verifiers/test_python_tests.py verifiers/test_universal.py

@@ -46,14 +46,14 @@ def child_environment(threads: int, processes: int = 1) -> dict[str, str]:
     """The environment of a training process.
 
     Args:
-        threads: compute threads; 0: the caller's OMP_NUM_THREADS, else a number chosen for the machine.
+        threads: compute threads. 0 uses the caller's OMP_NUM_THREADS, else a number chosen for the machine.
         processes: training processes that share the machine.
     """
     env = dict(os.environ)
     count = str(threads) if threads else env.get("OMP_NUM_THREADS", str(max(1, automatic_threads() // processes)))
     env.update(OMP_NUM_THREADS=count, MKL_NUM_THREADS=count, OPENBLAS_NUM_THREADS=count, PYTHONFAULTHANDLER="1")
-    # Threads that spin for milliseconds take the verifiers' cores: on 2 cores a step took 20 s instead of 2. Threads that never
-    # spin sleep between the hundreds of small operations of a decoding step: SmolLM2 sampled a third slower.
+    # Threads that spin for milliseconds occupy the verifiers' cores: on 2 cores a step took 20 s instead of 2. Threads that
+    # never spin sleep between the small operations of a decoding step: SmolLM2 sampled a third slower.
     env.update(OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0", GOMP_SPINCOUNT=str(SPINS))
     env.setdefault("TOKENIZERS_PARALLELISM", "false")
     # Missing artifacts were reported before the start; a library that queries the network then only loses time.
@@ -64,7 +64,7 @@ def child_environment(threads: int, processes: int = 1) -> dict[str, str]:
 
 
 def automatic_threads() -> int:
-    """Physical cores minus one for the verifiers; both of two, since verifiers mostly work while the trainer waits."""
+    """Physical cores minus one for the verifiers. Both of two cores: verifiers mostly work while the trainer waits."""
     cores = physical_cores()
     return cores if cores <= 2 else cores - 1
 
@@ -92,7 +92,7 @@ def hide_unused_packages(config: Config, options: Mapping[str, Any]) -> None:
 
 
 def unused_packages(config: Config, options: Mapping[str, Any]) -> Iterator[str]:
-    """Names of optional packages; none where a stage does not train, or a class of the user's own could import anything."""
+    """Names of optional packages. None if the stage does not train, or if the user's own class could import anything."""
     targets = [str(value) for key, value in options.items() if key.endswith("_target_")]
     if not trains(config.stage) or not all(target.startswith(_OURS) for target in targets):
         return
@@ -105,12 +105,12 @@ def unused_packages(config: Config, options: Mapping[str, Any]) -> Iterator[str]
     ]
     in_bits = any(value != "none" for key, value in options.items() if key.endswith("quantization"))
     if not weights and not in_bits and not any(target.endswith(".AdamW8bit") for target in targets):
-        yield "bitsandbytes"  # A checkpoint may hold quantized weights, whatever the options say.
+        yield "bitsandbytes"  # Even without these options, a checkpoint may contain quantized weights.
 
 
 @contextmanager
 def inline_environment(checked: Checked) -> Iterator[None]:
-    """For a run inside the block; environment and packages are as before behind it."""
+    """The environment of a run inside the block. Environment and packages are restored afterwards."""
     before, modules = dict(os.environ), {*sys.modules}
     os.environ.update(child_environment(checked.config.parallel.threads))
     if not every_device(checked.config):
@@ -127,24 +127,23 @@ def inline_environment(checked: Checked) -> Iterator[None]:
 
 NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 SCRATCH = ".ranks"
-"""Folder of the run directory that holds those of the ranks above 0 while the run is in progress."""
+"""Folder of the run directory with the folders of the ranks above 0 while the run is in progress."""
 HELD = ("config.yaml", "manifest.json")
 """Files of the run directory that a stage expects to find."""
 
 
 def environments(parallel: Parallel, shared: Mapping[str, str], every_device: bool = False) -> list[dict[str, str]]:
-    """The environment of each process of this machine: the shared environment plus the process's rank variables. A single
-    process sees one device, unless its model is spread over `every_device`.
+    """The environment of each process of this machine: the shared environment and its rank variables. A single process sees one
+    device, unless its model is spread over `every_device`.
 
-    Rank variables inherited from the parent's own launcher or scheduler are dropped: a single process that found them
-    would wait for others.
+    Inherited rank variables of another launcher or scheduler are dropped: a single process would wait for other ranks.
     """
     base = {name: value for name, value in shared.items() if name not in NAMES}
     if not parallel.distributed:
         return [base if every_device else base | first_alone(base)]
     port = parallel.port or free_port()
     if parallel.nodes == 1 and os.path.isdir("/sys/class/net/lo"):
-        base.setdefault("GLOO_SOCKET_IFNAME", "lo")  # A host whose own name has no address cannot be reached by it.
+        base.setdefault("GLOO_SOCKET_IFNAME", "lo")  # The name of the host may have no address.
     place = {
         "WORLD_SIZE": str(parallel.world),
         "LOCAL_WORLD_SIZE": str(parallel.processes),
@@ -158,8 +157,7 @@ def environments(parallel: Parallel, shared: Mapping[str, str], every_device: bo
 
 
 def every_device(config: Config) -> bool:
-    """Whether a single process sees every device: where its model is spread over them, or it has none itself, such as a study,
-    whose runs do."""
+    """Whether a single process sees every device: its model is spread over them, or it runs other runs, such as a study."""
     return not reads(config, "model") or bool(config.model.device_map)
 
 
@@ -170,18 +168,18 @@ def free_port() -> int:
 
 
 def of_node(parallel: Parallel, run_directory: Path) -> Path:
-    """Where this machine writes: the run directory itself for the first, a folder inside it for every other."""
+    """The folder that this machine writes: the run directory on the first machine, else a folder inside it."""
     return run_directory / f"node_{parallel.node}" if parallel.node else run_directory
 
 
 def rank() -> int:
-    """This process's global rank; 0 where it is alone."""
+    """The global rank of this process; 0 for a single process."""
     return int(os.environ.get("RANK", "0"))
 
 
 @contextmanager
 def own_directory(run_directory: Path, parallel: Parallel) -> Iterator[Path]:
-    """Where this process writes: the run directory for rank 0, a temporary folder for the other ranks.
+    """The folder that this process writes: the run directory for rank 0, a temporary folder for the other ranks.
 
     All ranks read checkpoints from the run directory.
 
@@ -192,7 +190,7 @@ def own_directory(run_directory: Path, parallel: Parallel) -> Iterator[Path]:
         yield run_directory
         return
     own = run_directory / SCRATCH / str(rank())
-    shutil.rmtree(own, ignore_errors=True)  # A parent that was killed has not removed it.
+    shutil.rmtree(own, ignore_errors=True)  # Left over if the parent was killed.
     own.mkdir(parents=True)
     for name in HELD:
         write_text(own / name, (run_directory / name).read_text(encoding="utf-8"))
@@ -202,7 +200,7 @@ def own_directory(run_directory: Path, parallel: Parallel) -> Iterator[Path]:
 
 
 def remove_scratch(run_directory: Path) -> None:
-    """Remove what the ranks above 0 wrote; called by the parent once all of them have ended."""
+    """Remove the folders of the ranks above 0. The parent calls this after all ranks have ended."""
     shutil.rmtree(run_directory / SCRATCH, ignore_errors=True)
 
 
@@ -210,8 +208,8 @@ LOG = "log.txt"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that request a stop; a second signal kills the run."""
 GRACE_FAULT_S, GRACE_S = 3.0, 30.0
-"""Seconds that the other processes have once the first has ended: after a fault or a kill to log what they saw, else to
-finish (the agreed end of a run: the last file, closing a viewer)."""
+"""Seconds that the other processes have after the first has ended: to log an error after a fault or a kill, else to finish
+the last file and close a viewer."""
 
 Child = subprocess.Popen[bytes]
 Listener = Callable[[Mapping[str, Any]], None]
@@ -222,11 +220,10 @@ class Ended:
     """How a run's processes ended."""
 
     returncode: int
-    """Exit code of the rank that ended the run; negative: the signal that killed it."""
+    """Exit code of the rank that ended the run. A negative code is the signal that killed it."""
     stop_requested: bool
-    """A stop was requested."""
     rank: int = 0
-    """Local index of the process that failed first; 0 where none did."""
+    """Local index of the process that failed first; 0 if none failed."""
 
 
 def log_name(rank: int) -> str:
@@ -235,8 +232,8 @@ def log_name(rank: int) -> str:
 
 
 class ProcessGroup:
-    """Started processes that live and die together: the ranks of a run on a single machine. The first failure decides how
-    the run ended; the others are killed after a grace period."""
+    """The ranks of a run on a single machine. The first failure decides how the run ended. The other processes are killed after
+    a grace period."""
 
     def __init__(self) -> None:
         self._children: list[Child] = []
@@ -253,7 +250,7 @@ class ProcessGroup:
             child.send_signal(signal.SIGTERM)  # The stop was requested while processes were still being started.
 
     def watch(self) -> None:
-        """Start waiting for the processes to end; called once all are added."""
+        """Start waiting for the processes. Called once after all are added."""
         for place in range(len(self._children)):
             threading.Thread(target=self._wait_for, args=(place,), daemon=True).start()
         self._watch = threading.Thread(target=self._end_together, daemon=True)
@@ -266,7 +263,7 @@ class ProcessGroup:
 
     @property
     def failed(self) -> int:
-        """Index of the process that failed first by itself; 0 where none did."""
+        """Index of the process that failed first; 0 if none failed."""
         return self._first_failure or 0
 
     @property
@@ -313,12 +310,12 @@ def run_children(
 ) -> Ended:
     """Run `python -m module *arguments PROGRESS_FD LIFE_FD`, once for each environment, until all have ended.
 
-    Both descriptors are numbers that the child inherits. Signals that request a stop are forwarded as SIGTERM while the
-    children run; the second signal kills them.
+    Both descriptors are numbers that the child inherits. The first signal that requests a stop is forwarded as SIGTERM. The
+    second signal kills the children.
 
     Args:
-        directory: where their standard output and error go, named by `log_name`.
-        listen: called with each event that the first child sends.
+        directory: folder of the logs, named by `log_name`.
+        listen: called with each event of the first child.
     """
     progress_in, progress_out = os.pipe()
     life_in, life_out = os.pipe()
@@ -358,15 +355,15 @@ def _start(command: Sequence[str], log: Path, env: Mapping[str, str], progress: 
 
 @contextmanager
 def _stopping(group: ProcessGroup) -> Iterator[list[int]]:
-    """Forward signals while the children run; yields the list of signals received. No child is ever left running."""
+    """Forward signals while the children run. Yields the list of received signals. No child is left running."""
     stop_requested: list[int] = []
 
     def stop(number: int, _frame: object) -> None:
         stop_requested.append(number)
         if len(stop_requested) == 1:
-            group.request_stop()  # Before anything is said: the terminal may be gone.
+            group.request_stop()  # Before the message: the terminal may be gone.
             with unread(sys.stderr), suppress(RuntimeError):  # Python refuses to print within a print.
-                print("stopping: the run first keeps what it has; once more to kill it", file=sys.stderr, flush=True)
+                print("stopping after saving; press again to kill the run", file=sys.stderr, flush=True)
         else:
             group.kill()
 
@@ -390,11 +387,10 @@ PR_SET_PDEATHSIG = 1
 
 
 def hold_lifeline(descriptor: int) -> None:
-    """Tie this process, a child, to the holder of the pipe's write end: it ends at once when its parent is gone, however the
-    parent ended.
+    """End this child process at once when its parent, which has the write end of the pipe, is gone.
 
-    On Linux the kernel kills the child with its parent; a thread that reads the parent's pipe does so everywhere, and where
-    the parent was gone before the request to the kernel.
+    On Linux the kernel kills the child with its parent. A thread that reads the pipe does the same on every system, and if the
+    parent was gone before the request to the kernel.
     """
     os.set_inheritable(descriptor, False)
     if sys.platform == "linux":
@@ -403,7 +399,7 @@ def hold_lifeline(descriptor: int) -> None:
 
 
 def _watch_lifeline(descriptor: int) -> None:
-    while os.read(descriptor, 1):  # Nothing is ever written: this returns when the parent is gone.
+    while os.read(descriptor, 1):  # Nothing is written: read returns when the parent is gone.
         continue
     if os.getpgid(0) == os.getpid():
         os.killpg(os.getpid(), signal.SIGKILL)
@@ -416,16 +412,16 @@ def start_program(
     env: Mapping[str, str] | None = None,
     cores: Collection[int] = (),
 ) -> "subprocess.Popen[str]":
-    """`python -m rlvr_exp WORDS`; it dies with the thread that starts it, and a terminal's signals do not reach it.
+    """Start `python -m rlvr_exp WORDS`. It dies with the thread that starts it, and receives no signals of the terminal.
 
     Args:
-        out: where its output and errors go.
-        env: None: this process's.
-        cores: those that it may use; empty: all that this process may.
+        out: takes its output and errors.
+        env: None inherits the environment of this process.
+        cores: allowed cores; empty: all cores of this process.
     """
 
     def prepare() -> None:
-        kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)  # Two may not write one directory.
+        kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)  # Two processes must not write one directory.
         if cores:
             os.sched_setaffinity(0, cores)
 
@@ -436,6 +432,6 @@ def start_program(
         text=True,
         errors="replace",
         env=env,
-        start_new_session=True,  # A signal from the terminal reaches it once, from whoever started it.
+        start_new_session=True,  # Only its parent forwards signals of the terminal.
         preexec_fn=prepare,
     )

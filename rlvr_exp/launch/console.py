@@ -35,7 +35,7 @@ def message_stream(config: Config) -> TextIO:
 
 @contextmanager
 def unread(*streams: TextIO) -> Iterator[None]:
-    """What is shown to a person who may go away (`| head`, a closed terminal): it is lost, and the run goes on."""
+    """Writes to a person who may go away (`| head`, a closed terminal). The output is lost, and the run continues."""
     try:
         yield
     except OSError:
@@ -44,17 +44,17 @@ def unread(*streams: TextIO) -> Iterator[None]:
 
 
 def _silence(stream: TextIO) -> None:
-    """From now on nothing that is written there can fail."""
-    with suppress(OSError, ValueError):  # No file, or one that was closed.
+    """Make later writes to the stream succeed."""
+    with suppress(OSError, ValueError):  # No file, or a closed one.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
 
 
 class Rows:
-    """Rows as JSON lines; each has left this process when `write` returns.
+    """Rows as JSON lines. Each row has left this process when `write` returns.
 
-    A reader that closes the pipe (`| head`) ends the run as SIGTERM does: answers written so far are kept.
+    A reader that closes the pipe (`| head`) ends the run like SIGTERM. Earlier answers are kept.
     """
 
     def __init__(self, out: TextIO):
@@ -73,7 +73,7 @@ KEPT_INPUT = "input.jsonl"
 
 
 def keep_standard_input(config: Config, directory: Path) -> None:
-    """Copy standard input into the run directory, where the configuration reads tasks from it.
+    """Copy standard input into the run directory if the configuration reads tasks from it.
 
     Raises:
         Interrupted: by Ctrl-C, before its end.
@@ -96,32 +96,31 @@ def keep_standard_input(config: Config, directory: Path) -> None:
 EVERY_SECONDS = 60.0
 """Seconds between two plain lines."""
 SHOWN_AFTER, TICK = 1.0, 0.5
-"""Seconds after which work of unknown length is shown, and seconds between two looks at the clock."""
+"""Seconds after which work of unknown length is shown, and seconds between two ticks."""
 KINDS = ("step", "phase", "wait", "note", "alarm", "row", "reason")
 FIGURES = (
     *(("loss", "{:.4f}"), ("held-out loss", "{:.4f}"), ("reward", "{:.3f}"), ("success", "{:.1%}")),
     *(("held-out success", "{:.1%}"), ("entropy", "{:.3f}"), ("KL(ref)", "{:.1e}"), ("KL(old)", "{:.1e}")),
 )
-"""Figures of a step or a phase, in the order in which they are shown. KL(ref) is to the reference, KL(old) to the weights
-that sampled."""
+"""Figures of a step or a phase, in order. KL(ref) is to the reference, KL(old) to the weights that sampled."""
 
 
 class View(Protocol):
     """Draws. `text` is one line without control characters."""
 
     def work(self, name: str, done: int, total: int, text: str, unit: str = "", worked: float | None = None) -> None:
-        """Show how much of the named work is done.
+        """Show the progress of the named work.
 
         Args:
-            unit: the name of what is counted.
+            unit: the name of the counted items.
             worked: the number done plus the shares of those in progress; None: the same as `done`.
         """
 
     def wait(self, name: str) -> None:
-        """Work of unknown length has begun; it ends with the next call."""
+        """Work of unknown length has begun. It ends with the next call."""
 
     def end_wait(self) -> None:
-        """Nothing is waited for any more."""
+        """The wait has ended."""
 
     def tick(self) -> None:
         """Time has passed."""
@@ -220,16 +219,16 @@ class Plain:
     def __init__(self, out: TextIO, clock: Callable[[], float]):
         self._out, self._clock, self._start = out, clock, clock()
         self._time = self._start
-        """Of the last line, or of the beginning of a wait."""
+        """Time of the last line, or of the beginning of a wait."""
         self._waiting, self._shown = "", False
         self._begun: dict[str, tuple[float, float]] = {}
-        """Of each kind of work: when it began, and the work done then."""
+        """Start time of each kind of work, and the work done at that time."""
         self._worked: dict[str, float] = {}
         """The work done of each kind at its last event."""
         self._lines: dict[str, float] = {}
-        """When each kind of work was last shown. One that goes on inside another must not take its lines."""
+        """Time of the last line of each kind of work. Nested work must not take the lines of the outer work."""
         self._ended: dict[str, float] = {}
-        """When the end of each kind of work was last shown."""
+        """Time at which the end of each kind of work was last shown."""
 
     def wait(self, name: str) -> None:
         self._waiting, self._shown, self._time = name, False, self._clock()
@@ -269,7 +268,7 @@ class Plain:
 
     def note(self, text: str) -> None:
         if self._waiting:
-            self._time = self._clock()  # A sign of life, too: the wait is shown where nothing else is.
+            self._time = self._clock()  # A note is a sign of life too.
         print(text, file=self._out, flush=True)
 
     def close(self) -> None:

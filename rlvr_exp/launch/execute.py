@@ -1,8 +1,7 @@
-"""A run from its parent's side: claim the directory, write the config and manifest, run the stage, print the outcome.
+"""The parent of a run: claim the directory, write the config and manifest, run the stage, print the outcome.
 
-The stage runs in child processes, one per rank, or in this process where `run.inline` is set. Weights in installed
-packages are converted in a process of their own before, so that the manifest records the converted files. Never imports
-torch itself.
+The stage runs in child processes, one per rank, or in this process with `run.inline`. Weights in installed packages are converted
+before in a separate process, so that the manifest records the converted files. Never imports torch.
 """
 
 import shutil
@@ -77,7 +76,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         inline: runs a stage in this process; None: in a child.
 
     Raises:
-        InputError: weights in a package cannot be converted, or the directory cannot be claimed; nothing was written.
+        InputError: weights in a package cannot be converted, or the directory cannot be claimed. Nothing was written.
     """
     config = checked.config
     root, directory = directory, of_node(config.parallel, directory)
@@ -99,7 +98,9 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
         if inline is None:
             code, rank, reason = _in_children(config, directory, start)
         else:
-            (code, reason), rank = _inline(config, directory, inline), 0
+            with _progress(config) as progress:
+                code, rank = inline(config, RunContext(directory, progress.event)), 0
+            reason = progress.reason
         hashing.drop(directory)
         summary = read_summary(directory) or {"status": STATUS[code], "reason": reason}
         if config.parallel.node == 0 and STAGES[config.stage].reported and not config.run.trial:
@@ -110,7 +111,7 @@ def execute(checked: Checked, command: Sequence[str], directory: Path, inline: I
             _print_outcome(code, directory / log_name(rank), _page(config, directory), summary, out)
             if code == INTERRUPTED and (further := continuing(config, root)):
                 print(f"continue with: {further}", file=sys.stderr, flush=True)
-        if scratch and code != FAULT:  # Of a fault the log stays.
+        if scratch and code != FAULT:  # The log of a fault is kept.
             shutil.rmtree(directory)
         return Outcome(directory, code, summary)
 
@@ -124,22 +125,19 @@ def convert_packages(config: Config, out: TextIO) -> None:
     if not loads_weights(config):
         return
     models = [config.model, *(of_role(config, role).model for role in config.roles)]
-    for package in dict.fromkeys(model.package for model in models if model.package and not model.path):
-        if not is_converted(package):
-            _convert(package, out)
-
-
-def _convert(package: str, out: TextIO) -> None:
     environment = {**child_environment(0), "TQDM_DISABLE": "1", "TRANSFORMERS_VERBOSITY": "error"}
-    words = [sys.executable, "-m", CONVERTER, package]
-    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            print(line, end="", file=out, flush=True)
-        _, errors = process.communicate()
-    if process.returncode:
-        last = errors.strip().rpartition("\n")[2]
-        raise InputError(InputProblem("model.package", "the weights cannot be converted", f"{package}: {last}"))
+    for package in dict.fromkeys(model.package for model in models if model.package and not model.path):
+        if is_converted(package):
+            continue
+        words, pipe = [sys.executable, "-m", CONVERTER, package], subprocess.PIPE
+        with subprocess.Popen(words, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                print(line, end="", file=out, flush=True)
+            _, errors = process.communicate()
+        if process.returncode:
+            last = errors.strip().rpartition("\n")[2]
+            raise InputError(InputProblem("model.package", "the weights cannot be converted", f"{package}: {last}"))
 
 
 def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start, directory: Path, root: Path) -> None:
@@ -164,7 +162,7 @@ def _write_what_is_known(checked: Checked, command: Sequence[str], begins: Start
 
 
 def _told(checked: Checked) -> list[str]:
-    """Tasks that were left out, the settings that were chosen for a checkpoint, values that were left out, and advice."""
+    """Skipped tasks, settings chosen for a checkpoint, values that were left out, and advice."""
     warnings = [f"warning: {text}" for text in (left_out_warning(checked.config),) if text]
     chosen = [f"chosen: {one}" for one in checked.settings] + [f"left out: {text}" for text in checked.left_out]
     return warnings + chosen + [f"advice: {text}" for text in advice(checked.config)]
@@ -178,7 +176,7 @@ def _nothing_left(root: Path, begins: Start) -> Outcome:
 
 
 def _report(directory: Path, code: int) -> tuple[int, str]:
-    """Write the report; where that fails the run is still complete, so only a good exit code turns into a fault.
+    """Write the report. If that fails, the run is still complete, so only a good exit code becomes a fault.
 
     Returns:
         The exit code, and the first cause of a run that did not learn.
@@ -201,13 +199,8 @@ def _progress(config: Config) -> Any:
     return closing(Progress(steps, config.stage, out.isatty(), out, rows))
 
 
-def _inline(config: Config, directory: Path, inline: Inline) -> tuple[int, str]:
-    with _progress(config) as progress:
-        return inline(config, RunContext(directory, progress.event)), progress.reason
-
-
 def _in_children(config: Config, directory: Path, start: float) -> tuple[int, int, str]:
-    """The run's exit code, the rank that decided it, and why the run ended at that point."""
+    """The exit code of the run, the rank that decided it, and the reason for its end."""
     with _progress(config) as progress:
         progress.event({"kind": "wait", "name": "starting: imports"})
         shared = child_environment(config.parallel.threads, config.parallel.processes)
@@ -215,27 +208,19 @@ def _in_children(config: Config, directory: Path, start: float) -> tuple[int, in
         ended = run_children(LAUNCH, [str(directory)], directory, envs, progress.event)
     remove_scratch(directory)
     code, summary = exit_code(ended), read_summary(directory)
-    # Only the first machine's first process writes a summary; the others just have to end with code 0.
+    # Only the first process of the first machine writes a summary.
     silent_for_good = config.parallel.node > 0 and code == DONE
     if summary is None or ended.rank:
         code = FAULT if code == DONE and not silent_for_good else code
         reason = "" if ended.rank else progress.reason
         why = "" if silent_for_good else reason or _how_it_went(ended, directory)
-        result = _unfinished(summary or {"steps": _steps_of(directory)}, why)
-        with suppress(OSError):  # A full disk takes no summary; the reason is printed all the same.
+        # Rank 0 may only have seen another rank leave; a run without a summary has logged its steps.
+        known = summary or {"steps": max((int(row["step"] or 0) for row in read_metrics(directory)), default=0)}
+        result = StageResult(known.get("before", {}), {}, known.get("metrics", {}), known.get("steps", 0), why)
+        with suppress(OSError):  # A full disk takes no summary. The reason is printed anyway.
             write_summary(directory, config.stage, code, time.monotonic() - start, result)
-        return code, ended.rank, result.reason
+        return code, ended.rank, why
     return code, ended.rank, progress.reason
-
-
-def _unfinished(summary: dict[str, Any], reason: str) -> StageResult:
-    """Rank 0's summary with the reason for which the run really ended: rank 0 may only have seen another rank leave."""
-    return StageResult(summary.get("before", {}), {}, summary.get("metrics", {}), summary.get("steps", 0), reason)
-
-
-def _steps_of(directory: Path) -> int:
-    """The steps that a run did which left no summary."""
-    return max((int(row["step"] or 0) for row in read_metrics(directory)), default=0)
 
 
 def exit_code(ended: Ended) -> int:
@@ -264,7 +249,7 @@ def _lines(log: Path) -> list[str]:
 
 
 def _page(config: Config, directory: Path) -> Path | None:
-    """The page that the run wrote: its own, or that of the run that it is of; the directory where there is none; None where
+    """The page that the run wrote: its own, or the page of the run that it belongs to. Without a page the directory; None if
     nothing is kept."""
     if config.run.trial:
         return None
@@ -274,7 +259,7 @@ def _page(config: Config, directory: Path) -> Path | None:
 
 
 def _print_outcome(code: int, log: Path, page: Path | None, summary: dict[str, Any], out: TextIO) -> None:
-    """Print the last lines for a person. `log`: of the process that decided how the run ended."""
+    """Print the last lines for a person. `log`: the log of the process that ended the run."""
     if code == FAULT and log.is_file():
         print(*_lines(log)[-TAIL:], sep="\n", file=sys.stderr)
         print(f"the complete log: {log}", file=sys.stderr)

@@ -1,8 +1,8 @@
-"""Where a run starts: from its first step, or from the newest sound checkpoint of its directory. Decided by the parent,
-before anything starts; the manifest then names the checkpoint.
+"""The start of a run: its first step, or the newest sound checkpoint of its directory.
 
-What does not fit (other options, other data, other initial weights, another run's checkpoint) is refused with every
-difference, and nothing in the directory is changed. Never imports torch.
+The parent decides before anything starts, and the manifest names the checkpoint. A run with other options, other data, other
+initial weights or another run's checkpoint is refused with every difference, and its directory is not changed. Never imports
+torch.
 """
 
 import shlex
@@ -39,7 +39,7 @@ from rlvr_exp.records.resumable_jsonl import FOLDER as JOURNALS
 from rlvr_exp.records.rollout_files import rollout_steps
 
 PASSED = ("summary.json", "report.html", "evaluation/after.json", "evaluation/after.jsonl.gz")
-"""Files about the end of a run, which a resumed run has yet to reach."""
+"""Files about the end of a run. A resumed run writes them again."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def directory_of(config: Config) -> Path | None:
 
 
 def continuing(config: Config, root: Path) -> str:
-    """The command that continues an interrupted run; empty if the stage has none of its own, or if several machines ran it."""
+    """The command that continues an interrupted run; empty if the stage cannot be continued, or if several machines ran it."""
     if config.run.trial or config.parallel.nodes > 1 or not (trains(config.stage) or measures(config.stage)):
         return ""
     kept = steps_of(root) or measures(config.stage) or (root / JOURNALS).is_dir()
@@ -73,7 +73,7 @@ def continuing(config: Config, root: Path) -> str:
 
 
 def problem_before(config: Config) -> InputProblem | None:
-    """Why a run cannot start or be resumed in the directory that it names, as far as its files show."""
+    """The reason why a run cannot start or be resumed in its directory, judged by the files; None if there is none."""
     directory, resume = directory_of(config), config.run.resume
     if directory is None:
         return None
@@ -81,7 +81,7 @@ def problem_before(config: Config) -> InputProblem | None:
         return problem_with(of_node(config.parallel, directory), resumable(config.stage))
     if resume != AUTO and not (directory / "config.yaml").is_file():
         near = str(directory.parents[1]) if STEP.fullmatch(directory.name) and len(directory.parents) > 1 else ""
-        remedy = "name the run directory, or run.resume=auto run.dir=DIR, which begins where nothing is"
+        remedy = "name the run directory, or use run.resume=auto run.dir=DIR, which starts a new run if there is none"
         return InputProblem("run.resume", "no run is there", resume, "a run directory, with checkpoints/", near, remedy)
     return None
 
@@ -152,8 +152,8 @@ def prepare(start: Start, directory: Path, root: Path) -> None:
 
 
 def _restart(checked: Checked, root: Path) -> Start:
-    """Restart a run that stopped before its first checkpoint; any other content is not ours to overwrite. The completions
-    of a measurement that it stopped in are in their journal, and stay there."""
+    """Restart a run that stopped before its first checkpoint. Other contents are not overwritten. The journal keeps the
+    completions of an unfinished measurement."""
     journaled = (root / JOURNALS).is_dir()
     named, measured = checked.config.run.resume != AUTO, measures(checked.config.stage)
     if named and not measured and not journaled:
@@ -161,7 +161,7 @@ def _restart(checked: Checked, root: Path) -> Start:
         raise InputError(InputProblem("run.resume", "holds no checkpoint", str(root), "a run with one", "", remedy))
     problem = problem_with(root)
     if problem is None:
-        return Start(notes=("no checkpoint is there: the run begins",))
+        return Start(notes=("no checkpoint: the run starts from the beginning",))
     if not (root / "config.yaml").is_file():
         raise InputError(problem)
     theirs, ours = trajectory_options(_written(root)), trajectory_options(resolved(checked))
@@ -173,8 +173,8 @@ def _restart(checked: Checked, root: Path) -> Start:
             return Start(completed=True)
         if named:
             raise InputError(*found)
-    if not repeatable(checked.config.stage):  # A chain or a study, whose own runs are there.
-        return Start(notes=("the run goes on with what is there",))
+    if not repeatable(checked.config.stage):  # A chain or a study with its own runs.
+        return Start(notes=("the run continues with the existing results",))
     kept = "; completions that have ended are not sampled again" if journaled else ""
     return Start(notes=(f"the run stopped without a checkpoint: it starts over{kept}",))
 
@@ -184,8 +184,8 @@ def _written(root: Path) -> dict[str, Any]:
 
 
 def _check_fit(checked: Checked, checkpoint: Path, manifest: Mapping[str, Any]) -> None:
-    """Raises InputError with every option, split and file of the initial weights that differs from the checkpoint's,
-    and where its step is past ours."""
+    """Raises InputError with every option, split and file of the initial weights that differs from the checkpoint's, and if
+    the checkpoint is past the configured steps."""
     ours = resolved(checked)
     found = list(differences(manifest["config"], trajectory_options(ours)))
     found += _changed(checked.config, manifest, [problem.where.partition(".")[0] for problem in found])
@@ -197,11 +197,11 @@ def _check_fit(checked: Checked, checkpoint: Path, manifest: Mapping[str, Any]) 
 
 
 def _changed(config: Config, about: Mapping[str, Any], differ: Sequence[str] = ()) -> list[InputProblem]:
-    """Splits of the data and files of the initial weights that have other contents than those that the run began with.
+    """Splits of the data and files of the initial weights with other contents than at the start of the run.
 
     Args:
         about: the run's fingerprint.
-        differ: nodes with other options, whose contents are not compared.
+        differ: nodes with other options. Their contents are not compared.
     """
     found: list[InputProblem] = []
     if "data" not in differ:
@@ -212,25 +212,21 @@ def _changed(config: Config, about: Mapping[str, Any], differ: Sequence[str] = (
 
 
 def data_fingerprints(config: Config) -> dict[str, str]:
-    """Of each split of the data, by its content."""
+    """The content hash of each split of the data."""
     domain = build(config.data)
     return {name: domain.fingerprint(name) for name in domain.splits()}
 
 
 def _completed(checked: Checked, root: Path, manifest: Mapping[str, Any]) -> bool:
     """Whether the run completed, and no further steps are configured."""
-    status = (read_summary(root) or {}).get("status")
-    max_steps = (
-        flat(_written(root)).get(MAX_STEPS, manifest["max_steps"])
-        if (root / "config.yaml").is_file()
-        else manifest["max_steps"]
-    )
+    status, written = (read_summary(root) or {}).get("status"), (root / "config.yaml").is_file()
+    max_steps = flat(_written(root) if written else {}).get(MAX_STEPS, manifest["max_steps"])
     return status == COMPLETED and checked.config.algorithm.max_steps <= max_steps
 
 
 def _notes(manifest: Mapping[str, Any], damaged: list[tuple[Path, InputError]]) -> Iterator[str]:
     for path, fault in damaged:
-        yield f"{path.name} is not sound and is put aside: {fault.problems[0].where}: {fault.problems[0].what}"
+        yield f"{path.name} is damaged and moved aside: {fault.problems[0].where}: {fault.problems[0].what}"
     now = versions()
     for name in ("rlvr_exp", "python", *PACKAGES):
         if manifest["versions"].get(name) != now.get(name):

@@ -1,8 +1,8 @@
-"""Detects a process of a run that has stalled: past a deadline it logs the current phase and the stacks of all threads.
+"""The watchdog: log the current phase and the stacks of all threads when a process of a run has stalled.
 
-They go to log.txt and to standard error, once for each stall. The run is not touched unless it is configured to end. A
-thread checks the time; where code that holds Python's lock blocks even that thread, the interpreter's own timer writes
-the stacks a little later (then without the phase). Independent of the trainer: any progress of a run is a heartbeat.
+They go to log.txt and to standard error, once per stall. The run continues unless it is configured to end. A thread checks the
+time. If code that holds Python's lock blocks that thread too, the interpreter's timer writes the stacks a little later, without
+the phase. Any progress of the run is a heartbeat.
 """
 
 import faulthandler
@@ -22,16 +22,16 @@ from rlvr_exp.records.context import RunContext, StageResult, write_summary
 
 LOG = "log.txt"
 LATER_S = 30.0
-"""How much later than the thread the interpreter's own timer fires."""
+"""Delay of the interpreter's timer after the thread."""
 LOOKS = 20
 """Number of checks within a deadline, at most every five seconds."""
 
 
 class Watchdog:
-    """Watches the process that it is created in, from `start` to `stop`.
+    """Watches this process from `start` to `stop`.
 
     Args:
-        context: of the run; every progress event is a heartbeat, and so is `alive`.
+        context: the context of the run. Every progress event is a heartbeat, like `alive`.
         stage: for the summary of a run that the watchdog ends.
     """
 
@@ -68,27 +68,23 @@ class Watchdog:
 
     def _report(self) -> None:
         faulthandler.cancel_dump_traceback_later()
-        head = self._head()
+        (name, seconds), still = current(), time.monotonic() - self._last_sign
+        head = (
+            f"watchdog: no sign of progress for {still:.0f} s, after step {self._context.steps}; last phase: {name}, for "
+            f"{seconds:.0f} s. The stacks of all threads are in {LOG}. If steps may take this long, raise "
+            f"run.guards.step_deadline_s={self._deadline:g}"
+        )
         log_stacks(self._context, f"{head}\n{stacks()}")
         if self._ends and not self._over.is_set():
-            # The main thread cannot respond: it is the thread that has stalled.
+            # The main thread has stalled and cannot respond.
             ended = StageResult(self._context.before, {}, self._context.metrics, self._context.steps, head)
             write_summary(self._context.directory, self._stage, GUARD, time.monotonic() - self._began, ended)
             os._exit(GUARD)
 
-    def _head(self) -> str:
-        name, seconds = current()
-        still = time.monotonic() - self._last_sign
-        return (
-            f"watchdog: no sign of progress for {still:.0f} s, after step {self._context.steps}; last phase: {name}, for "
-            f"{seconds:.0f} s. The stacks of all threads are in {LOG}. Where steps may take so long, raise "
-            f"run.guards.step_deadline_s={self._deadline:g}"
-        )
-
 
 @contextmanager
 def watched(options: Guards, context: RunContext, stage: str) -> Iterator[None]:
-    """A watchdog for as long as the block runs; none where the deadline is 0."""
+    """A watchdog during the block; none with a deadline of 0."""
     if not options.step_deadline_s:
         yield
         return
@@ -119,7 +115,7 @@ def log_stacks(context: RunContext, text: str) -> None:
 
 
 def _is_stderr(log: Path) -> bool:
-    """Whether standard error is the log, as in a child of a run, whose parent prints to the person."""
+    """Whether standard error is the log, as in the child of a run."""
     try:
         return os.path.samestat(os.fstat(sys.stderr.fileno()), os.stat(log))
     except (OSError, ValueError):

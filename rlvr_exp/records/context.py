@@ -1,4 +1,4 @@
-"""The context of a stage, its result, and summary.json, which the process that knows the outcome writes once. No torch."""
+"""The context of a stage, its result, and summary.json. Never imports torch."""
 
 import dataclasses
 import json
@@ -14,7 +14,7 @@ from rlvr_exp.core.files import write_json
 
 @dataclass(frozen=True)
 class StageResult:
-    """What a stage measured: the body of summary.json. Rates are dataclasses or plain values."""
+    """The measurements of a stage: the body of summary.json. Rates are dataclasses or plain values."""
 
     before: Mapping[str, Any] = field(default_factory=dict)
     after: Mapping[str, Any] = field(default_factory=dict)
@@ -22,15 +22,15 @@ class StageResult:
     steps: int = 0
     """Update steps done."""
     reason: str = ""
-    """Why the run ended before its last step, where it did."""
+    """The reason why the run ended before its last step; else empty."""
 
 
 class RunContext:
-    """A run from its stage's side.
+    """The run as its stage sees it.
 
     `interrupted` becomes true when a stop is requested: training then writes a checkpoint after the current step and
-    raises Interrupted. `before`, `metrics` and `steps` are what the summary of an unfinished run contains: a stage sets
-    the first two once it has measured them, the last follows from progress.
+    raises Interrupted. The summary of an unfinished run contains `before`, `metrics` and `steps`. A stage sets the first two
+    after measuring them; the steps follow from progress.
     """
 
     def __init__(self, directory: Path, send: Callable[[Mapping[str, Any]], None]):
@@ -40,19 +40,18 @@ class RunContext:
         self.metrics: Mapping[str, Any] = {}
         self.steps = 0
         self.heartbeat: Callable[[], None] = lambda: None
-        """Called at each progress event; set by the watchdog, where there is one."""
+        """Called at each progress event. The watchdog sets it."""
         self._send = send
 
     def notify(self, kind: str, text: str) -> None:
-        """Send the parent a message other than progress: an `alarm`, for standard error, or the `reason` why the run
-        ended."""
+        """Send the parent a message: an `alarm` for standard error, or the `reason` for the end of the run."""
         self._send({"kind": kind, "text": text})
 
     def progress(self, **event: Any) -> None:
-        """Send the parent the run's progress; the events are those of rlvr_exp.launch.console.Progress.
+        """Send the parent an event of rlvr_exp.launch.console.Progress.
 
         Raises:
-            Interrupted: a stop was requested, within a phase that has no step to finish (an evaluation).
+            Interrupted: a stop was requested during a phase without steps, such as an evaluation.
         """
         self._send(event)
         self.heartbeat()
@@ -63,7 +62,7 @@ class RunContext:
 
 
 SUMMARY, BENCHMARK = "summary.json", "benchmark.json"
-"""Of a run; and beside it what a benchmark measured."""
+"""Files of every run, and of a benchmark."""
 COMPLETED = "completed"
 STATUS = {DONE: COMPLETED, GUARD: "stopped", INTERRUPTED: "interrupted", BAD_INPUT: "failed", FAULT: "failed"}
 """The status of each exit code."""
@@ -86,12 +85,12 @@ def write_summary(directory: Path, stage: str, exit_code: int, seconds: float, r
 
 
 def read_benchmark(directory: Path) -> Any:
-    """What a benchmark measured."""
+    """The measurements of a benchmark."""
     return json.loads((directory / BENCHMARK).read_text(encoding="utf-8"))
 
 
 def with_diagnosis(directory: Path, summary: Mapping[str, Any], cause: str) -> dict[str, Any]:
-    """The summary with the first cause for which a run did not learn, written where a summary exists."""
+    """The summary with the first cause of a run that did not learn. Written to the file if it exists."""
     extended = {**summary, "diagnosis": cause}
     if (directory / SUMMARY).is_file():
         write_json(directory / SUMMARY, extended)
@@ -99,13 +98,13 @@ def with_diagnosis(directory: Path, summary: Mapping[str, Any], cause: str) -> d
 
 
 def read_summary(directory: Path) -> dict[str, Any] | None:
-    """The summary of a run; None where it has none yet."""
+    """The summary of a run; None for a run without a summary."""
     path = directory / SUMMARY
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON types; a number that is not finite becomes null, as strict JSON requires."""
+    """The value as JSON types. Non-finite numbers become null, as strict JSON requires."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _plain(dataclasses.asdict(value))
     if isinstance(value, Mapping):

@@ -19,32 +19,19 @@ from typing import Any
 
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 
-OWN = (
-    "config.yaml",
-    "manifest.json",
-    "metrics.jsonl",
-    "metrics.csv",
-    "rollouts",
-    "evaluation",
-    "checkpoints",
-    "summary.json",
-    "report.html",
-    "log.txt",
-    "compare.json",
-    "compare.md",
-    "verdicts.jsonl",
-    "answers.jsonl",
-)
-"""Files that a run writes; any of these in a directory means that it holds a run."""
 BEGUN = ("config.yaml", "manifest.json", "summary.json", "report.html", "log.txt")
-"""Those of them that a run writes before it has anything to show."""
-
+"""Files that a run writes before its first result."""
+OWN = (
+    *BEGUN, "metrics.jsonl", "metrics.csv", "rollouts", "evaluation", "checkpoints", "compare.json", "compare.md",
+    "verdicts.jsonl", "answers.jsonl",
+)  # fmt: skip
+"""Files that a run writes. A directory with any of them contains a run."""
 SCRATCH = ".scratch_"
-"""How the name of a folder begins that goes with the command that made it."""
+"""Prefix of folders that are removed when their command ends."""
 
 
 def fresh(root: Path, name: str) -> Path:
-    """Create a new folder of that name, with a suffix when the name is taken.
+    """Create a new folder, with a suffix if the name is taken.
 
     Raises:
         InputError: the root cannot be written.
@@ -68,7 +55,7 @@ def default_directory(stage: str, now: datetime) -> Path:
 
 
 def scratch_directory(run: Path) -> Path:
-    """A new hidden folder in a run's directory, for a command that writes into that run and leaves nothing else."""
+    """A new hidden folder in the directory of a run, for a command that writes into that run."""
     try:
         return Path(tempfile.mkdtemp(prefix=SCRATCH, dir=run))
     except OSError as fault:
@@ -76,7 +63,7 @@ def scratch_directory(run: Path) -> Path:
 
 
 def problem_with(directory: Path, resumes: bool = True) -> InputProblem | None:
-    """Why a run cannot start in a directory chosen by the user; None when it can. Writes nothing.
+    """The reason why a run cannot start in a directory chosen by the user, or None. Writes nothing.
 
     Args:
         resumes: whether a run of its stage can be resumed.
@@ -93,8 +80,9 @@ def problem_with(directory: Path, resumes: bool = True) -> InputProblem | None:
 
 
 def never_started(directory: Path) -> bool:
-    """Whether all that a directory holds is a run that failed before it measured anything or did a step."""
-    if not directory.is_dir() or any(not _of_start(path.name) for path in directory.iterdir()):
+    """Whether the directory only contains a run that failed before its first step or measurement."""
+    names = [path.name for path in directory.iterdir()] if directory.is_dir() else [""]
+    if not all(name in BEGUN or name == ".lock" or name.startswith("log.rank") for name in names):
         return False
     try:
         summary = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
@@ -104,25 +92,14 @@ def never_started(directory: Path) -> bool:
     return config and summary.get("status") == "failed" and summary.get("steps") == 0
 
 
-def _of_start(name: str) -> bool:
-    return name in BEGUN or name == ".lock" or name.startswith("log.rank")
-
-
-def _clear(directory: Path) -> None:
-    """Remove what a run left that never started."""
-    for path in [path for path in directory.iterdir() if path.name != ".lock"]:
-        path.unlink()
-
-
 @contextmanager
 def claimed(directory: Path, resuming: bool = False) -> Iterator[Path]:
-    """Hold a directory, created if missing, for a single run: a new run, or the run already in it where `resuming`.
+    """Lock a directory, created if missing, for a new run, or for the run in it if `resuming`.
 
     Raises:
-        InputError: it holds another run, another process holds it, or it cannot be written.
+        InputError: the directory contains another run, another process has locked it, or it cannot be written.
     """
-    problem = None if resuming else problem_with(directory)
-    if problem is not None:
+    if not resuming and (problem := problem_with(directory)):
         raise InputError(problem)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -130,27 +107,22 @@ def claimed(directory: Path, resuming: bool = False) -> Iterator[Path]:
     except OSError as fault:
         raise InputError(_unwritable(directory, fault)) from fault
     try:
-        _lock(handle, directory)
-        problem = None if resuming else problem_with(directory)  # A run may have ended before the lock was held.
-        if problem is not None:
-            raise InputError(problem)
-        if not resuming and never_started(directory):
-            _clear(directory)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as fault:
+            what, remedy = "a run is in progress in it", "wait for it to end, or choose another run.dir"
+            raise InputError(InputProblem("run.dir", what, str(directory), "", "", remedy)) from fault
+        if not resuming:
+            if problem := problem_with(directory):  # A run may have ended before the lock was acquired.
+                raise InputError(problem)
+            for path in [*directory.iterdir()] if never_started(directory) else ():
+                if path.name != ".lock":
+                    path.unlink()
         yield directory
     finally:
         # Unlock explicitly: a process that is just being started may still hold a copy of the descriptor.
         fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
-
-
-def _lock(handle: int, directory: Path) -> None:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as fault:
-        remedy = "wait for it to end, or choose another run.dir"
-        raise InputError(
-            InputProblem("run.dir", "a run is in progress in it", str(directory), "", "", remedy)
-        ) from fault
 
 
 def _unwritable(directory: Path, fault: OSError) -> InputProblem:
@@ -165,7 +137,7 @@ TEXTS = re.compile(r"\(os error (\d+)\)|PytorchStreamWriter failed writing file|
 
 
 class Unwritable(GuardStop):
-    """A file of the run cannot be written; existing files are complete."""
+    """A file of the run cannot be written. Existing files are complete."""
 
 
 @contextmanager
@@ -185,8 +157,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def unwritable(fault: BaseException, run_dir: Path) -> Unwritable | None:
-    """The stop for a failure that came from anywhere in a run, where it is a failure of the disk; None for any
-    other."""
+    """The stop for a failure of the disk anywhere in a run; None for any other failure."""
     reason = _reason(fault)
     named: Any = getattr(fault, "filename", None)
     inside = isinstance(named, str | Path) and Path(named).absolute().is_relative_to(run_dir.absolute())
@@ -197,13 +168,13 @@ def unwritable(fault: BaseException, run_dir: Path) -> Unwritable | None:
 
 def _stop(path: Path, reason: str) -> Unwritable:
     return Unwritable(
-        f"{path} cannot be written: {reason}. Files written before are complete, the last checkpoint included. Make "
-        f"room or mend the permissions (df -h {path.parent}; ls -ld {path.parent}), then resume from the last checkpoint"
+        f"{path} cannot be written: {reason}. Earlier files are complete, including the last checkpoint. Free disk space "
+        f"or fix the permissions (df -h {path.parent}; ls -ld {path.parent}), then resume from the last checkpoint"
     )
 
 
 def _reason(fault: BaseException) -> str | None:
-    """Why a write failed, in the system's words; None for any other failure."""
+    """The system's message for a failed write; None for any other failure."""
     if isinstance(fault, OSError):
         return os.strerror(fault.errno) if fault.errno in (*FULL, *DENIED) else None
     found = TEXTS.search(str(fault))

@@ -35,20 +35,9 @@ from rlvr_exp.records import manifest
 
 NAME = "manifest.json"
 PACKAGES = (
-    "torch",
-    "transformers",
-    "trl",
-    "accelerate",
-    "peft",
-    "bitsandbytes",
-    "deepspeed",
-    "datasets",
-    "tokenizers",
-    "safetensors",
-    "numpy",
-    "hydra-core",
-    "omegaconf",
-)
+    "torch", "transformers", "trl", "accelerate", "peft", "bitsandbytes", "deepspeed", "datasets", "tokenizers", "safetensors",
+    "numpy", "hydra-core", "omegaconf",
+)  # fmt: skip
 
 
 def begin(directory: Path, stage: str, seed: int, command: Sequence[str], created: str) -> None:
@@ -74,27 +63,27 @@ def begin(directory: Path, stage: str, seed: int, command: Sequence[str], create
 
 
 def mark_resumed(directory: Path, checkpoint: Path, command: Sequence[str], created: str) -> None:
-    """Record from which checkpoint and under which versions the run is resumed; the earlier entries are kept."""
+    """Record the checkpoint and the versions of a resumed run. Earlier entries are kept."""
     entry = {"checkpoint": str(checkpoint), "command": [masked(word) for word in command], "created": created}
     update(directory, versions=versions(), resumed=[*_read(directory).get("resumed", []), entry])
 
 
 def commands(directory: Path) -> list[list[str]]:
-    """The commands that started and resumed the run, in their order; secrets in them are masked."""
+    """The commands that started and resumed the run, in order, with secrets masked."""
     known = _read(directory) if (directory / NAME).is_file() else {}
     return [entry["command"] for entry in (known, *known.get("resumed", ())) if entry.get("command")]
 
 
 def record_override(directory: Path, band: int, step: int, created: str) -> None:
-    """Record the difficulty band that a start of the run sends its curriculum to, and the step after which; -1, no band, only
-    where an earlier start named one."""
+    """Record the difficulty band that a start of the run sends its curriculum to, and the step after which it does so. -1 (no
+    band) is recorded only after an earlier band."""
     earlier = _read(directory).get("overrides", [])
     if band >= 0 or earlier:
         update(directory, overrides=[*earlier, {"band": band, "after_step": step, "created": created}])
 
 
 def resumed_from(directory: Path) -> Path | None:
-    """The checkpoint that the run in this directory was resumed from; None for a run that started here."""
+    """The checkpoint that the run was resumed from; None for a run that was not resumed."""
     resumed = _read(directory).get("resumed", [])
     return Path(resumed[-1]["checkpoint"]) if resumed else None
 
@@ -104,12 +93,12 @@ def _read(directory: Path) -> dict[str, Any]:
 
 
 def section(directory: Path, name: str) -> dict[str, Any]:
-    """A section of the manifest; empty where it is missing."""
+    """A section of the manifest; empty if it is missing."""
     return _read(directory).get(name) or {}
 
 
 def update(directory: Path, **sections: Any) -> None:
-    """Add sections, or replace those of the same name. One process of a run calls this."""
+    """Add or replace sections. Only one process of a run calls this."""
     write_json(directory / NAME, _read(directory) | sections)
 
 
@@ -151,28 +140,11 @@ def _git_output(folder: Path, *arguments: str) -> str | None:
 
 
 RESUME_MUTABLE = (
-    "run",
-    "tracking",
-    "cache",
-    "study",
-    "executor",
-    "sandbox.workers",
-    "verifier.validate",
-    "evaluation.batch_size",
-    "evaluation.remember",
-    "engine.memory_share",
-    "curriculum.override",
-    "algorithm.max_steps",
-    "algorithm.rollout_batch_size",
-    "algorithm.max_tokens_per_device",
-    "parallel.threads",
-    "parallel.timeout_s",
-    "parallel.node",
-    "parallel.address",
-    "parallel.port",
-    "parallel.device",
-    "parallel.device_memory_gib",
-)
+    "run", "tracking", "cache", "study", "executor", "sandbox.workers", "verifier.validate", "evaluation.batch_size",
+    "evaluation.remember", "engine.memory_share", "curriculum.override", "algorithm.max_steps",
+    "algorithm.rollout_batch_size", "algorithm.max_tokens_per_device", "parallel.threads", "parallel.timeout_s",
+    "parallel.node", "parallel.address", "parallel.port", "parallel.device", "parallel.device_memory_gib",
+)  # fmt: skip
 """Options, or complete nodes of options, that may differ."""
 MAX_STEPS = "algorithm.max_steps"
 
@@ -187,7 +159,7 @@ def flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 
 def trajectory_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that must not differ, from a resolved configuration as in config.yaml; secrets stay masked."""
+    """The options that must not differ, from the resolved configuration in config.yaml. Secrets stay masked."""
     return {key: value for key, value in flat(values).items() if not is_resume_mutable(key)}
 
 
@@ -196,8 +168,7 @@ def is_resume_mutable(key: str) -> bool:
 
 
 def run_fingerprint(directory: Path) -> dict[str, Any]:
-    """What a checkpoint's manifest records about its run, from the files of the run directory (or of a rank's own
-    folder)."""
+    """The record of a run in the manifests of its checkpoints, from the files of the run directory or of a rank's folder."""
     config = yaml.safe_load((directory / "config.yaml").read_text(encoding="utf-8"))
     written = json.loads((directory / manifest.NAME).read_text(encoding="utf-8"))
     options, data = trajectory_options(config), {name: part["fingerprint"] for name, part in written["data"].items()}
@@ -233,9 +204,9 @@ def changed_data(theirs: Mapping[str, str], ours: Mapping[str, str]) -> Iterator
 OTHERS = ("*.json", "*.py", "*.jinja", "*.model", "merges.txt", "vocab.txt")
 """Configurations, tokenizers and code."""
 VALUE = ("value/*.safetensors",)
-"""Of PPO, which continues with it."""
+"""The value head of PPO."""
 ABOUT = (sealed.NAME, "state.json", "trainer_state.json", "training_args.json")
-"""Files about the run that wrote the folder, and not about its policy."""
+"""Files about the run that wrote the folder. They do not belong to the policy."""
 
 
 def initial_weights(config: Config) -> dict[str, str]:
@@ -275,7 +246,7 @@ def changed_initial_weights(theirs: Mapping[str, str], ours: Mapping[str, str]) 
 
 
 def _base(model: Model) -> Path | None:
-    """The folder of the weights below any adapter; None: not on this machine, which is reported before a run starts."""
+    """The folder of the weights below any adapter; None if it is missing, which is reported before a run starts."""
     named = base(model)
     folders = (Path(named), *_of_hub(named)) if named else (EMBEDDED_MODELS / model.embedded,)
     return next((folder for folder in folders if folder.is_dir()), None)

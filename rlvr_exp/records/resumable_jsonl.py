@@ -72,15 +72,13 @@ class ResumableJsonl:
                 yield self._parsed(line, number)
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Add a line; it has left this process when this returns. Raises GuardStop where the disk is full."""
-        data = memoryview(json.dumps(row, allow_nan=False).encode() + b"\n")
+        """Add a line. It has left this process when this returns. Raises GuardStop if the disk is full."""
         try:
-            while data:
-                data = data[self._file.write(data) :]
+            _write(self._file.fileno(), row)
         except OSError as fault:
             raise GuardStop(
-                f"{self.path} cannot be written: {fault.strerror}. Make room and run the same command again: it goes "
-                f"on after the {self.rows} rows that are there"
+                f"{self.path} cannot be written: {fault.strerror}. Free disk space and run the same command again: it "
+                f"continues after the {self.rows} existing rows"
             ) from fault
         self.rows += 1
 
@@ -125,11 +123,9 @@ class ResumableJsonl:
             raise InputError(self._problem(what, self.path, self._remedy)) from fault
         differing = list(_differences(theirs, ours))
         if differing:
+            other, remedy = "was written with another", self._remedy
             raise InputError(
-                *(
-                    InputProblem(self.option, f"was written with another {key}", difference, "", "", self._remedy)
-                    for key, difference in differing
-                )
+                *(InputProblem(self.option, f"{other} {key}", of, "", "", remedy) for key, of in differing)
             )
 
     def _complete_rows(self) -> int:
@@ -243,15 +239,15 @@ class VerdictCounter:
 
 
 FOLDER = "journal"
-"""Of a run directory; holds the journals of its measurements."""
+"""Folder of a run directory with the journals of its measurements."""
 
 
 class CompletionJournal:
     """
     Args:
         path: nothing is read or written before the first use.
-        identity: what decides the completions besides their keys, such as a hash of the weights. A journal of another
-            identity is started over.
+        identity: determines the completions together with their keys, such as a hash of the weights. A journal with another
+            identity starts over.
     """
 
     def __init__(self, path: Path, identity: str):
@@ -260,7 +256,7 @@ class CompletionJournal:
 
     @cached_property
     def rows(self) -> dict[str, dict[str, Any]]:
-        """The rows of earlier processes, by key; whoever uses one takes it out."""
+        """The rows of earlier processes by key. A user of a row removes it."""
         lines = _complete_lines(self.path)
         if _parsed(next(lines, b"")) != self._head:
             return {}
@@ -268,14 +264,14 @@ class CompletionJournal:
         return {row["key"]: row for row in rows if row is not None and "key" in row}
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Add a row with its key. Raises GuardStop where the disk is full."""
+        """Add a row with its key. Raises GuardStop if the disk is full."""
         with writing(self.path):
             if self._file is None:
                 self._file = self._opened()
             _write(self._file, row)
 
     def clear(self) -> None:
-        """Drop all rows but those that nobody has taken: their batch is in its own file."""
+        """Drop the rows that were used: their batch is in its own file."""
         left = list(self.rows.values())
         self.remove()
         for row in left:
@@ -322,7 +318,7 @@ def _complete_lines(path: Path) -> Iterator[bytes]:
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    """None for a line that holds no JSON object."""
+    """None for a line that is not a JSON object."""
     try:
         row = json.loads(line)
     except ValueError:

@@ -28,7 +28,7 @@ STEP_FILE = re.compile(r"step_(\d{6,})\.jsonl\.gz")
 
 @dataclass(frozen=True)
 class _Row:
-    """What a line of a file holds: a completion, and the file's own facts."""
+    """A line of a file: a completion and further facts."""
 
     completion: Completion
     KEYS: ClassVar[tuple[str, ...]]
@@ -53,14 +53,14 @@ class RolloutRow(_Row):
     terms: Mapping[str, float] = field(default_factory=dict)
     """The weighted share of each named term of the reward."""
     advantage: float | None = None
-    """Advantage of its first token. None where it was not trained on in this step."""
+    """Advantage of its first token. None if the step did not train on it."""
     fate: str = "trained"
-    """trained, filtered, no_verdict; or pending, in which case a later step's file repeats it."""
+    """trained, filtered, no_verdict, or pending. The file of a later step repeats a pending row."""
     waited: int = 0
     """Steps since it was sampled."""
     about: Mapping[str, Any] | None = None
-    """What the environment says of the turn: its role, where there are several; of a cascade the body that it builds on and
-    which role failed. Absent where it says nothing."""
+    """Facts of the environment about the turn, such as its role. In a cascade, the body that it builds on and the role that
+    failed."""
 
     KEYS: ClassVar = (
         "step", "task", "family", "group", "sample", "prompt", "completion", "tokens", "truncated", "outcome", "bucket",
@@ -76,9 +76,9 @@ class EvalSample(_Row):
     mode: Mode
     prompt: str
     about: Mapping[str, Any] | None = None
-    """What the environment says of the episode; of a cascade the writer's text and body, who failed, whether the body is
-    proved. Of a sample whose task had a vote `voted`: with how many `answers` an input at most, and the fewest that it was
-    `solved_with`; 0: not solved. `gold`: what the task's gold costs under the policy (rlvr_exp.evaluation.bits)."""
+    """Facts of the environment about the episode. In a cascade, the writer's text and body, the role that failed, and whether
+    the body is proved. After a vote, `voted` has the most `answers` per input, and the fewest that solved the task as
+    `solved_with` (0: none). `gold` has the cost of the reference answer under the policy (rlvr_exp.evaluation.bits)."""
 
     KEYS: ClassVar = (
         "task", "family", "mode", "sample", "outcome", "bucket", "completion", "tokens", "log", "seconds", "measures",
@@ -87,8 +87,8 @@ class EvalSample(_Row):
 
 
 Row = TypeVar("Row", bound=_Row)
-SAID_WHERE_THERE = {"about", "measures"}
-"""Keys that a row lacks where they say nothing."""
+OPTIONAL = {"about", "measures"}
+"""Keys that are left out if they are empty."""
 
 
 def to_row(one: _Row) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def to_row(one: _Row) -> dict[str, Any]:
 
 
 def from_row(kind: type[Row], row: Mapping[str, Any]) -> Row:
-    """From the keys of the file. Raises ValueError or TypeError where a verdict is none."""
+    """From the keys of the file. Raises ValueError or TypeError for an invalid verdict."""
     own = {name: row[name] for name in kind.__dataclass_fields__ if name in row and name != "completion"}
     return kind(from_plain(row), **own)
 
@@ -150,10 +150,10 @@ def evaluation_path(run_dir: Path, when: When) -> Path:
 
 
 def _once(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]:
-    """Drop the prompt from all but the first row of each key, and fields that say nothing."""
+    """Drop the prompt from all but the first row of each key, and empty optional fields."""
     known: dict[Any, str] = {}
     for row in rows:
-        for name in SAID_WHERE_THERE:
+        for name in OPTIONAL:
             if not row.get(name, True):
                 del row[name]
         if row[key] not in known:
@@ -190,7 +190,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 def _typed(kind: type[Row], path: Path, row: Mapping[str, Any]) -> Row:
-    odd = sorted({*kind.KEYS} - SAID_WHERE_THERE ^ {*row} - SAID_WHERE_THERE)
+    odd = sorted({*kind.KEYS} - OPTIONAL ^ {*row} - OPTIONAL)
     fault = f"keys that differ: {', '.join(odd)}"
     try:
         if not odd:

@@ -52,8 +52,8 @@ class Tracker:
     Args:
         directory: the run directory.
         sink: the viewer, built from the `tracking` node of the configuration; closed with the tracker.
-        resume_step: keep the rows up to this step and continue after it (-1 keeps none: an interrupted run without a
-            checkpoint starts over); None starts a new file, and is refused where rows exist.
+        resume_step: keep the rows up to this step and continue after it. -1 keeps none: an interrupted run without a
+            checkpoint starts over. None starts a new file, and is refused if rows exist.
 
     Raises:
         ValueError: rows exist and `resume_step` is None.
@@ -115,7 +115,7 @@ class Tracker:
             self._sink.log(step, found)
 
     def samples(self, rows: Sequence[RolloutRow], seed: int) -> None:
-        """Send the viewer a few of a step's samples; they are skipped where the step has no row yet."""
+        """Send the viewer a few samples of a step. They are skipped if the step has no row yet."""
         sink = self._sink
         wanted = getattr(sink, "samples", 0)  # A user's own viewer may not have this attribute.
         if sink is not None and wanted and rows and self._rows and self._rows[-1]["step"] == rows[0].step:
@@ -166,7 +166,7 @@ class Tracker:
 
 
 def read_metrics(directory: Path) -> list[Row]:
-    """The rows of `metrics.jsonl`, [] where there is none. An incomplete last line left by a kill is skipped."""
+    """The rows of `metrics.jsonl`; empty without the file. An incomplete last line of a killed run is skipped."""
     path = directory / "metrics.jsonl"
     if not path.exists():
         return []
@@ -190,8 +190,7 @@ def _csv_text(rows: list[Mapping[str, Any]], columns: list[str]) -> str:
 
 
 def _write_at(path: Path, offset: int, text: str) -> None:
-    """Write complete lines at once, so that a killed run leaves at most its last line incomplete, and a full disk
-    none."""
+    """Write complete lines at once. Only the last line of a killed run can be incomplete; a full disk leaves complete lines."""
     data = memoryview(text.encode("utf-8"))
     handle = os.open(path, os.O_WRONLY)
     try:
@@ -233,7 +232,7 @@ def _cell(value: object) -> object:
 
 
 KEPT = ("checkpoints", "rollouts", "evaluation", "log.txt", "report.html")
-"""Files and folders of a run directory that are listed by path: rollouts hold each verdict with the verifier's log."""
+"""Files and folders of a run directory that are listed by path. Rollouts contain each verdict with the verifier's log."""
 
 
 class Files(options.Files):
@@ -300,7 +299,7 @@ class WandB(options.WandB):
 
 
 def _has_key() -> bool:
-    """Whether the package would find a key, in the environment or in the file where `wandb login` puts it."""
+    """Whether the package would find a key in the environment or in the file that `wandb login` writes."""
     if any(os.environ.get(name) for name in ("WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE")):
         return True
     host = os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai").rpartition("://")[2].partition("/")[0]
@@ -316,7 +315,7 @@ def _has_key() -> bool:
 
 
 def configuration(directory: Path) -> str:
-    """The text of config.yaml; empty where there is none. It names secrets only by their environment variables."""
+    """The text of config.yaml; empty without the file. It names secrets only by their environment variables."""
     path = directory / "config.yaml"
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 

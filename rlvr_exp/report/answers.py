@@ -41,7 +41,7 @@ def held_out_samples(run: RunData) -> Markup:
     """The same tasks before and after training. Empty without an evaluation."""
     answers = {when: _first_of_each_task(rows) for when, rows in run.answers.items()}
     tasks = list(dict.fromkeys(task for rows in answers.values() for task in rows))
-    tasks.sort(key=lambda task: derive(_seed(run), "report", task))
+    tasks.sort(key=lambda task: derive(run.seed, "report", task))
     sides = {task: {when: rows[task] for when, rows in answers.items() if task in rows} for task in tasks}
     met = {task: [side.verdict.outcome for side in sides[task].values()] for task in tasks}
     best = sorted((task for task in tasks if met[task][-1] == "passed"), key=lambda task: met[task][0] == "passed")
@@ -60,7 +60,7 @@ def held_out_samples(run: RunData) -> Markup:
 
 def training_samples(run: RunData) -> Markup:
     """Completions of the last step: highest reward, lowest reward, and random ones. Empty without rollouts."""
-    rows = sorted(run.last_rollouts, key=lambda row: derive(_seed(run), "report", row.group, row.completion.sample))
+    rows = sorted(run.last_rollouts, key=lambda row: derive(run.seed, "report", row.group, row.completion.sample))
     paid = sorted((row for row in rows if row.reward is not None), key=lambda row: row.reward or 0.0)
     chosen: list[tuple[str, RolloutRow]] = []
     for title, some in (("best", paid[::-1]), ("worst", paid), ("random", rows)):
@@ -82,10 +82,6 @@ def _first_of_each_task(rows: Iterable[EvalSample]) -> dict[str, EvalSample]:
         if row.mode == "greedy" != known.mode:
             first[row.completion.task.id] = row
     return first
-
-
-def _seed(run: RunData) -> int:
-    return int(run.config.get("seed") or 0)
 
 
 def _card(
@@ -150,7 +146,7 @@ def answer_lists(run: RunData, known: Mapping[str, TaskInfo]) -> Markup:
     for row in rows:
         tasks.setdefault(row.completion.task.id, []).append(row)
     found: dict[str, list[str]] = {"sometimes solved": [], "never solved": [], "always solved": []}
-    for task in sorted(tasks, key=lambda task: (task not in known, derive(_seed(run), "n-best", task))):
+    for task in sorted(tasks, key=lambda task: (task not in known, derive(run.seed, "n-best", task))):
         passes = [row.completion.correct for row in tasks[task] if row.verdict.outcome != "no_verdict"]
         if passes:
             kind = "always solved" if all(passes) else "sometimes solved" if any(passes) else "never solved"
@@ -223,9 +219,7 @@ def _votes(row: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """A row for each answer of the vote."""
     return [
         (
-            f"{number:,}",
-            f"{place:,}",
-            f"{one['votes']:,}",
+            *(f"{n:,}" for n in (number, place, one["votes"])),
             f"{one['shown_right']:.0%}",
             json.dumps(one["output"])[:4000],
         )

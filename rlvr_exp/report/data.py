@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from rlvr_exp.config.algorithm import EQUAL_REWARDS
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.records.rollout_files import (
     EvalSample,
@@ -39,8 +40,6 @@ KINDS = (
     "one_text", "dead_solved", "dead_failed", "mixed", "mixed_equal", "mixed_blind", "mixed_inverted", "mixed_reversed",
 )  # fmt: skip
 """Kinds of groups that are counted."""
-EQUAL = 1e-6
-"""Rewards with at most this difference are equal: the default of algorithm.zero_variance_eps."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,8 @@ class StepCounts:
     """Mean length of each group's completions."""
     groups: int
     one_text: int
-    """Groups of two and more whose completions are all the same text. (Truncated texts are alike because they are
-    short.)"""
+    """Groups of two and more whose completions are all the same text, except truncated texts, which are alike if they are
+    short."""
     dead_solved: int
     """Groups whose rewards are all equal, some member of which passed."""
     dead_failed: int
@@ -82,8 +81,7 @@ class StepCounts:
     mixed_blind: int
     """Mixed groups in which each passed member has the reward of the best failed member, but not all are equal."""
     mixed_inverted: int
-    """Mixed groups in which failed members have at least the reward of passed ones on average, but not all are
-    equal."""
+    """Mixed groups in which the mean reward of failed members is at least that of passed ones, but not all are equal."""
     mixed_reversed: int
     """Of these, groups in which every failed member has a higher reward than every passed member."""
 
@@ -123,6 +121,10 @@ class RunData:
     links: Sequence[str] = ()
     """Directories of the runs of a chain, below its own."""
 
+    @property
+    def seed(self) -> int:
+        return int(self.config.get("seed") or 0)
+
 
 def read_run(run_dir: Path) -> RunData:
     """Read the existing files.
@@ -134,24 +136,24 @@ def read_run(run_dir: Path) -> RunData:
         raise InputError(InputProblem(str(run_dir), "no such directory", remedy="name a run directory"))
     config = run_dir / "config.yaml"
     text = config.read_text(encoding="utf-8") if config.exists() else ""
-    summary = _json(run_dir / "summary.json")
+    summary = _mapping(run_dir / "summary.json")
     step_counts, every, kept = _rollouts(run_dir)
     return RunData(
         name=run_dir.resolve().name,
         directory=run_dir,
-        running=not summary and _held(run_dir),
+        running=not summary and _locked(run_dir / ".lock"),
         config_text=text,
-        config=_parsed(config, yaml.safe_load, text),
-        manifest=_json(run_dir / "manifest.json"),
+        config=_mapping(config, yaml.safe_load),
+        manifest=_mapping(run_dir / "manifest.json"),
         summary=summary,
-        metrics=_metrics(run_dir),
-        numbers={when: found for when in WHENS if (found := _json(run_dir / "evaluation" / f"{when}.json"))},
+        metrics=_parsed(run_dir / "metrics.jsonl", lambda path: read_metrics(path.parent)),
+        numbers={when: found for when in WHENS if (found := _mapping(run_dir / "evaluation" / f"{when}.json"))},
         answers={when: read_evaluation(run_dir, when) for when in WHENS if evaluation_path(run_dir, when).exists()},
         step_counts=step_counts,
         step_counts_every=every,
         rollouts=kept,
         last_rollouts=[row for row in kept if row.step == kept[-1].step] if kept else [],
-        links=[link["directory"] for link in _json(run_dir / "chain.json").get("links", ())],
+        links=[link["directory"] for link in _mapping(run_dir / "chain.json").get("links", ())],
     )
 
 
@@ -178,9 +180,8 @@ def _spaced(files: Sequence[tuple[int, Path]], every: int) -> list[tuple[int, Pa
     return sorted({*files[::-1][::every], *files[:1]})
 
 
-def _held(run_dir: Path) -> bool:
-    """Whether a process holds the run: its lock is held until it ends, however it ends."""
-    lock = run_dir / ".lock"
+def _locked(lock: Path) -> bool:
+    """Whether a process has the lock of the run. The lock is released when the process ends, however it ends."""
     if not lock.is_file():
         return False
     handle = os.open(lock, os.O_RDONLY)
@@ -193,32 +194,20 @@ def _held(run_dir: Path) -> bool:
     return False
 
 
-def _metrics(run_dir: Path) -> list[Row]:
+def _parsed(path: Path, parse: Callable[[Path], Any]) -> Any:
     try:
-        return read_metrics(run_dir)
-    except ValueError as fault:
-        path = run_dir / "metrics.jsonl"
-        raise InputError(
-            InputProblem(str(path), "cannot be read", got=str(fault), remedy="restore the file")
-        ) from fault
-
-
-def _json(path: Path) -> dict[str, Any]:
-    return _parsed(path, json.loads, path.read_text(encoding="utf-8")) if path.exists() else {}
-
-
-def _parsed(path: Path, parse: Any, text: str) -> dict[str, Any]:
-    try:
-        value = parse(text) or {}
+        return parse(path)
     except (ValueError, yaml.YAMLError) as fault:
-        raise InputError(
-            InputProblem(str(path), "cannot be read", got=str(fault), remedy="restore the file")
-        ) from fault
-    if not isinstance(value, dict):
-        raise InputError(
-            InputProblem(str(path), "holds no mapping", got=type(value).__name__, remedy="restore the file")
-        )
-    return value
+        problem = InputProblem(str(path), "cannot be read", got=str(fault), remedy="restore the file")
+        raise InputError(problem) from fault
+
+
+def _mapping(path: Path, parse: Callable[[str], Any] = json.loads) -> dict[str, Any]:
+    """The mapping in a file; empty without the file."""
+    value = _parsed(path, lambda path: parse(path.read_text(encoding="utf-8"))) if path.exists() else {}
+    if not isinstance(value or {}, dict):
+        raise InputError(InputProblem(str(path), "not a mapping", got=type(value).__name__, remedy="restore the file"))
+    return value or {}
 
 
 def is_empty(row: RolloutRow) -> bool:
@@ -298,7 +287,7 @@ def _kinds(group: Sequence[RolloutRow]) -> Iterable[str]:
     if not right and not wrong:
         return
     spread = max(*right, *wrong, float("-inf")) - min(*right, *wrong, float("inf"))
-    if spread <= EQUAL:
+    if spread <= EQUAL_REWARDS:
         yield "dead_solved" if right else "dead_failed"
     if right and wrong:
         yield "mixed"
@@ -308,13 +297,13 @@ def _kinds(group: Sequence[RolloutRow]) -> Iterable[str]:
 def _reward_order(right: Sequence[float], wrong: Sequence[float]) -> Iterable[str]:
     """How the rewards of passed and of failed members compare, if their order is wrong."""
     low, high = min(*right, *wrong), max(*right, *wrong)
-    if high - low <= EQUAL:
+    if high - low <= EQUAL_REWARDS:
         yield "mixed_equal"
         return
     best = max(wrong)
-    if all(abs(reward - best) <= EQUAL for reward in right):
+    if all(abs(reward - best) <= EQUAL_REWARDS for reward in right):
         yield "mixed_blind"
     if fmean(right) <= fmean(wrong):
         yield "mixed_inverted"
-    if max(right) < min(wrong) - EQUAL:
+    if max(right) < min(wrong) - EQUAL_REWARDS:
         yield "mixed_reversed"

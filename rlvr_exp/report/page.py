@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.config.roles import teams
 from rlvr_exp.config.schema import STAGES
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.report import answers, charts, outcome, tasks
@@ -77,10 +78,10 @@ def _facts(run: RunData) -> dict[str, str]:
     """Facts about the run, from the configuration and the manifest. Unknown facts are empty."""
     node = {name: part for name, part in run.config.items() if isinstance(part, Mapping)}
     steps = run.summary.get("steps") or (run.metrics[-1]["step"] if run.metrics else None)
-    rate = node.get("optimizer", {}).get("lr")
+    rate, created = node.get("optimizer", {}).get("lr"), run.manifest.get("created")  # In the time zone of its machine.
     facts = {
         "model": _model(run.config, node.get("model", {})),
-        "started": _started(run.manifest),
+        "started": f"{datetime.fromisoformat(str(created)):%Y-%m-%d %H:%M}" if created else "",
         "now": "running" if run.running else "",
         "duration": duration(float(run.summary["seconds"])) if "seconds" in run.summary else "",
         "steps": f"{steps:,}" if steps else "",
@@ -94,18 +95,12 @@ def _facts(run: RunData) -> dict[str, str]:
 
 def _model(config: Mapping[str, Any], model: Mapping[str, Any]) -> str:
     """The policy, or the policy of each role."""
-    loaded = config.get("cascade") or config.get("evaluate") or config.get("infer") or {}
-    cascade = loaded.get("cascade") if isinstance(loaded, Mapping) else ""
+    nodes = [config.get(name) for name in ("evaluate", "infer")]
+    team = next((node[one.name] for one in teams() for node in nodes if node and node.get(one.name)), "")
     named = _label({key: value for key, value in model.items() if key != "_target_"})
     own = {role: one["model"] for role, one in (config.get("roles") or {}).items() if one.get("model")}
     roles = [f"{role}: {_label(node) or node.get('embedded', '')}" for role, node in own.items()]
-    return ", ".join([str(cascade or named or model.get("embedded", "")), *roles] if model else roles)
-
-
-def _started(manifest: Mapping[str, Any]) -> str:
-    """Day and minute, in the time zone of the machine that ran it."""
-    created = manifest.get("created")
-    return f"{datetime.fromisoformat(str(created)):%Y-%m-%d %H:%M}" if created else ""
+    return ", ".join([str(team or named or model.get("embedded", "")), *roles] if model else roles)
 
 
 def _batch(algorithm: Mapping[str, Any]) -> str:
@@ -144,14 +139,13 @@ def _sections(run: RunData, known: Mapping[str, TaskInfo], diagnosis: Diagnosis,
     more, left_out = charts.other_charts(run.metrics)
     both, (title, result) = outcome.compared(run), results(run)
     drawn = [load(path)(run) for one in domains().values() for path in one.report_sections]
-    credit = Markup("".join(drawn))
     sections = {
         title: result,
         "Curves": charts.compared_curves(run),
         "Diagnosis": diagnosis_section(diagnosis, both),
         "Success before and after" if both else "Measurements": "" if result else outcome.rate_table(run),
         "Answers": answers.answers_section(run),
-        "Credit by role": credit,
+        "Credit by role": Markup("".join(drawn)),
         "Roles": outcome.roles_section(run),
         "Measures": outcome.measures_section(run),
         "Success by kind of task": outcome.strata_section(run),

@@ -114,18 +114,15 @@ def _row(task: str, found: Mapping[str, Sequence[EvalSample]], known: TaskInfo |
     row: Row = dict.fromkeys(COLUMNS) | {"task": task, "family": last[0].completion.task.family}
     row |= {"difficulty": known.difficulty if known else None}
     for when, some in found.items():
-        row |= {f"{when}_{name}": value for name, value in _figures(some).items()}
+        judged = [one for one in some if one.verdict.outcome != "no_verdict"]
+        sampled = [one.completion.correct for one in judged if one.mode == "sampled"]
+        greedy = [int(one.completion.correct) for one in judged if one.mode == "greedy"]
+        row |= {f"{when}_passed": sum(sampled), f"{when}_judged": len(sampled)}
+        row |= {f"{when}_success": sum(sampled) / len(sampled) if sampled else None}
+        row |= {f"{when}_greedy": greedy[0] if greedy else None}
     if row["before_success"] is not None and row["after_success"] is not None:
         row["change"] = row["after_success"] - row["before_success"]
     return row | {"commonest_failure": failures.most_common(1)[0][0] if failures else None}
-
-
-def _figures(answers: Sequence[EvalSample]) -> Row:
-    judged = [one for one in answers if one.verdict.outcome != "no_verdict"]
-    sampled = [one.completion.correct for one in judged if one.mode == "sampled"]
-    greedy = [int(one.completion.correct) for one in judged if one.mode == "greedy"]
-    figures: Row = {"success": sum(sampled) / len(sampled) if sampled else None}
-    return figures | {"passed": sum(sampled), "judged": len(sampled), "greedy": greedy[0] if greedy else None}
 
 
 def task_section(run: RunData, known: Mapping[str, TaskInfo]) -> Markup:
@@ -160,8 +157,20 @@ def distributions(run: RunData, known: Mapping[str, TaskInfo]) -> Markup:
     """Histograms of rewards, lengths and difficulties."""
     rows = [row for row in run.rollouts if not row.waited]
     paid = [row for row in rows if row.reward is not None]
-    rewards = histogram("Completions by reward", *_early_and_late(paid, paid_of), counted="reward")
-    return rewards + _lengths(run, rows) + _difficulties(run, known)
+    drawn = histogram("Completions by reward", *_early_and_late(paid, paid_of), counted="reward")
+    if rows:
+        drawn += histogram("Completions by length", *_early_and_late(rows, lambda row: row.completion.tokens), "tokens")
+    else:
+        answers = {when: as_rollouts(0, run.answers[when]) for when in WHENS if run.answers.get(when)}
+        lengths = {f"held out, {when}": [row.completion.tokens for row in of] for when, of in answers.items()}
+        drawn += histogram("Completions by length", lengths, [EARLY, LATE][-len(lengths) :], "tokens")
+    rates = task_rates(next((run.answers[when] for when in reversed(WHENS) if run.answers.get(when)), ()))
+    solved: dict[str, list[float]] = {name: [] for name in SOLVED}
+    for task, rate in rates.items():
+        if task in known:
+            name = "always solved" if rate == 1 else "sometimes solved" if rate else "never solved"
+            solved[name].append(known[task].difficulty)
+    return drawn + histogram("Held-out tasks by difficulty", solved, [*SOLVED.values()], "difficulty", stacked=True)
 
 
 def _early_and_late(
@@ -178,27 +187,6 @@ def _early_and_late(
     return groups, [EARLY, LATE]
 
 
-def _lengths(run: RunData, rows: Sequence[RolloutRow]) -> Markup:
-    """Lengths of training completions, or of held-out completions if there are none."""
-    title, counted = "Completions by length", "tokens"
-    if rows:
-        return histogram(title, *_early_and_late(rows, lambda row: row.completion.tokens), counted=counted)
-    answers = {when: as_rollouts(0, run.answers[when]) for when in WHENS if run.answers.get(when)}
-    groups = {f"held out, {when}": [row.completion.tokens for row in found] for when, found in answers.items()}
-    return histogram(title, groups, [EARLY, LATE][-len(groups) :], counted)
-
-
-def _difficulties(run: RunData, known: Mapping[str, TaskInfo]) -> Markup:
-    """The held-out tasks by difficulty and by whether the last evaluation solved them."""
-    rates = task_rates(next((run.answers[when] for when in reversed(WHENS) if run.answers.get(when)), ()))
-    groups: dict[str, list[float]] = {name: [] for name in SOLVED}
-    for task, rate in rates.items():
-        if task in known:
-            name = "always solved" if rate == 1 else "sometimes solved" if rate else "never solved"
-            groups[name].append(known[task].difficulty)
-    return histogram("Held-out tasks by difficulty", groups, list(SOLVED.values()), "difficulty", stacked=True)
-
-
 def difficulty_rows(run: RunData, known: Mapping[str, TaskInfo]) -> Markup:
     """Success in equal parts of the held-out tasks, easiest first. Empty if too few tasks are known."""
     values = {when: task_rates(run.answers.get(when, ())) for when in WHENS}
@@ -210,9 +198,11 @@ def difficulty_rows(run: RunData, known: Mapping[str, TaskInfo]) -> Markup:
     for number in range(BINS):
         some = tasks[number * len(tasks) // BINS : (number + 1) * len(tasks) // BINS]
         name = f"{known[some[0]].difficulty:.3g} to {known[some[-1]].difficulty:.3g}"
-        lines.append(
-            _line(name, {when: _mean([of[task] for task in some if task in of]) for when, of in values.items()})
-        )
+        found = {when: [of[task] for task in some if task in of] for when, of in values.items()}
+        means: dict[str, Any] = {
+            when: {**mean_interval(of)._asdict(), "n": len(of)} if of else None for when, of in found.items()
+        }
+        lines.append(_line(name, means))
     return part("difficulties", lines=lines)
 
 
@@ -223,10 +213,6 @@ def task_rates(answers: Iterable[EvalSample]) -> dict[str, float]:
         if one.verdict.outcome != "no_verdict":
             judged.setdefault(one.completion.task.id, []).append(one.completion.correct)
     return {task: sum(passes) / len(passes) for task, passes in judged.items()}
-
-
-def _mean(values: Sequence[float]) -> dict[str, Any] | None:
-    return {**mean_interval(values)._asdict(), "n": len(values)} if values else None
 
 
 def _line(name: str, rates: Mapping[str, Any]) -> dict[str, Any]:

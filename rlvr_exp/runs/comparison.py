@@ -32,27 +32,27 @@ class Contrast:
     """First minus second."""
 
     value: SeedsDifference
-    """Over the seeds that both have, and the tasks that each could judge."""
+    """Over common seeds and the tasks that all of them judged."""
     p: float
-    """Of no difference, corrected for all arms that are compared (Holm 1979)."""
+    """p-value of no difference, corrected for all compared arms (Holm 1979)."""
 
     @property
     def sure(self) -> bool:
-        """Whether chance alone is an unlikely cause."""
+        """Whether the difference is significant."""
         return self.p <= LEVEL
 
 
 def measured(run: Run, metric: str) -> bool:
-    """Whether a completed run has that rate after training, with the completions behind it."""
+    """Whether a completed run has the rate after training, and its completions."""
     rates = run.summary.get(AFTER) or {}
     return run.completed and metric in rates and evaluation_path(run.directory, AFTER).exists()
 
 
 def arm_values(runs: Sequence[Run], metric: str, when: When = AFTER) -> dict[str, dict[int, Mapping[str, float]]]:
-    """What the completed runs of each arm measured after training, or before it, by arm, seed and task.
+    """The values of the completed runs after training, or before it, by arm, seed and task.
 
     Raises:
-        InputError: none was measured by that metric.
+        InputError: no run was measured by the metric.
     """
     found: dict[str, dict[int, Mapping[str, float]]] = {}
     for run in runs:
@@ -69,29 +69,23 @@ def arm_values(runs: Sequence[Run], metric: str, when: When = AFTER) -> dict[str
 def contrasts(
     arms: Mapping[str, Values], reference: str, metric: str, from_reference: bool = False
 ) -> dict[str, Contrast]:
-    """Each other arm minus the reference, or the reference minus it, where both were measured on tasks with a seed of both."""
+    """Each other arm minus the reference, or the reference minus the arm. Arms without common seeds and tasks are left out."""
     known = arms.get(reference, {})
     sides = {name: (known, values) if from_reference else (values, known) for name, values in arms.items()}
     return paired_contrasts({name: pair for name, pair in sides.items() if name != reference}, metric)
 
 
 def paired_contrasts(pairs: Mapping[str, tuple[Values, Values]], metric: str) -> dict[str, Contrast]:
-    """First minus second of each named pair that was measured on tasks with a seed of both, corrected for all of them."""
-    found = {name: between for name, (first, second) in pairs.items() if (between := _between(first, second, metric))}
+    """First minus second of each named pair over common seeds and tasks, with p-values corrected for all pairs. Pairs without
+    common seeds and tasks are left out."""
+    found: dict[str, SeedsDifference] = {}
+    for name, (first, second) in pairs.items():
+        seeds = [seed for seed in first if seed in second]
+        if tasks := judged([side[seed] for side in (first, second) for seed in seeds]) if seeds else []:
+            ours, theirs = ([[side[seed][task] for task in tasks] for seed in seeds] for side in (first, second))
+            found[name] = difference_over_seeds(theirs, ours, scale=scale_of(metric))
     corrected = holm([between.p for between in found.values()])
     return {name: Contrast(between, p) for (name, between), p in zip(found.items(), corrected, strict=True)}
-
-
-def _between(first: Values, second: Values, metric: str) -> SeedsDifference | None:
-    """First minus second over the seeds that both have and the tasks that each could judge; None where there are none."""
-    seeds = [seed for seed in first if seed in second]
-    sides = [[side[seed] for seed in seeds] for side in (first, second)]
-    every = [values for side in sides for values in side]
-    tasks = judged(every) if every else []
-    if not tasks:
-        return None
-    ours, theirs = ([[values[task] for task in tasks] for values in side] for side in sides)
-    return difference_over_seeds(theirs, ours, scale=scale_of(metric))
 
 
 def level(values: Values) -> float:
@@ -100,32 +94,23 @@ def level(values: Values) -> float:
 
 
 def judged(seeds: Sequence[Mapping[str, float]]) -> list[str]:
-    """The tasks that every seed could judge."""
+    """The tasks that every seed judged."""
     first, *others = seeds
     return [task for task in first if all(task in other for other in others)]
 
 
 def interval(values: Values, metric: str) -> Estimate:
-    """The mean of an arm over its seeds and the tasks that each of them could judge, with its 95% interval.
+    """The mean of an arm over its seeds and the tasks that all of them judged, with its 95% interval.
 
     Raises:
-        InputError: there is no such task.
+        InputError: no task was judged by all seeds.
     """
-    rows = judged_by_all([*values.values()])
-    return crossed_mean(rows, ceiling=scale_of(metric).high)
-
-
-def judged_by_all(seeds: Sequence[Mapping[str, float]]) -> list[list[float]]:
-    """By seed, the values of the tasks that every seed could judge.
-
-    Raises:
-        InputError: there is no such task.
-    """
-    tasks = judged(seeds)
+    tasks = judged([*values.values()])
     if not tasks:
-        what, remedy = "no task was judged with every seed of an arm", "read why in the runs' reports"
-        raise InputError(InputProblem("study.seeds", what, f"{len(seeds)} seeds", remedy=remedy))
-    return [[of_seed[task] for task in tasks] for of_seed in seeds]
+        what, remedy = "no task was judged with every seed of an arm", "read the runs' reports"
+        raise InputError(InputProblem("study.seeds", what, f"{len(values)} seeds", remedy=remedy))
+    rows = [[of_seed[task] for task in tasks] for of_seed in values.values()]
+    return crossed_mean(rows, ceiling=scale_of(metric).high)
 
 
 def gain_row(one: Contrast) -> dict[str, float]:
@@ -141,7 +126,7 @@ def points(one: Contrast) -> Estimate:
 
 
 def difference_in_words(what: str, one: Contrast) -> str:
-    """A difference as a sentence. `what`: between what it is."""
+    """A difference as a sentence that begins with `what`."""
     mean, low, high = points(one)
     unsure = "" if one.sure else "no difference was found, "
     few = of_few_seeds(one.value.seeds, "an interval" if one.sure else "such a figure")
@@ -149,7 +134,7 @@ def difference_in_words(what: str, one: Contrast) -> str:
 
 
 def undecidable(arms: Mapping[str, Values], metric: str = "") -> str:
-    """Why no arm can be told from another by how often it succeeds, as a sentence; '' where it can, or less is better."""
+    """A sentence if all success rates are too near to 0 or 1 for a comparison; else empty."""
     if scale_of(metric).less_is_better:
         return ""
     where = at_an_end([level(values) for values in arms.values()])
@@ -163,14 +148,15 @@ UNSURE, NOTHING = "cannot tell", "no difference was found"
 
 @dataclass(frozen=True)
 class Wording:
-    """What a difference is called."""
+    """The words for a difference."""
 
     name: str
     of: str
-    """What is subtracted from what."""
+    """The two sides of the subtraction."""
     above: str
-    """Said of a difference above 0; where less is better, below it."""
+    """The word for an improvement."""
     below: str
+    """The word for the opposite."""
     from_reference: bool = False
     """The reference minus the arm; else the arm minus the reference."""
 
@@ -237,7 +223,7 @@ def _sentence(name: str, between: Contrast, metric: str, wording: Wording) -> st
 
 
 def with_curves(found: Findings, runs: Sequence[Run], name: str, metric: str, unit: str) -> Findings:
-    """The findings with a table and, where a run has the metric, a plot of that name."""
+    """The findings with a table, and a plot of that name if a run has the metric."""
     means = mean_curves(runs, metric)
     rows = [
         {"arm": arm, "step": step, **value._asdict()} for arm, steps in means.items() for step, value in steps.items()
@@ -261,14 +247,14 @@ TOLERANCE = 0.05
 """Budgets that differ by a smaller share count as equal."""
 SAMPLED, LENGTH, SECONDS = "samples/sampled", "tokens/completion_mean", "time/step"
 SEEN = "tokens/seen"
-"""Of imitation: tokens that were learned from up to a row, their prompts included."""
+"""Supervised steps: tokens up to a row, including prompts."""
 EVALUATE_MORE_OFTEN = "an algorithm.eval_every_steps that is smaller and divides the steps, or more steps"
-"""What helps where a run was not measured in time, or not at its end."""
+"""The remedy if a run was not measured in time, or not at its end."""
 
 
 def used(directory: Path, kind: str) -> float:
-    """By the run's rows of metrics, of all of its roles; 0 where none were counted. Tokens of imitation, which samples
-    nothing, are those that it saw."""
+    """The budget that a run used, over all of its roles; 0 if it was not counted. Supervised steps count the tokens that they
+    saw."""
     rows = read_metrics(directory)
     if kind == "seconds":
         return max(seconds_until(rows), default=0.0)
@@ -278,8 +264,8 @@ def used(directory: Path, kind: str) -> float:
 
 
 def seconds_until(rows: Sequence[Row]) -> Iterator[float]:
-    """The seconds of all steps up to each row, of which one may stand for several steps. A row of measurements alone is in
-    the midst of the steps of the next that has seconds."""
+    """The seconds of all steps up to each row. A row may stand for several steps. Rows that only contain measurements use the
+    rate of the next row with seconds."""
     rates, rate = list[float](), 0.0
     for row in reversed(rows):
         rate = row.get(SECONDS) or rate
@@ -292,9 +278,10 @@ def seconds_until(rows: Sequence[Row]) -> Iterator[float]:
 
 
 def metric_at(directory: Path, metric: str, kind: str, amount: float) -> float | None:
-    """A metric of a run's rows when it had used up so many seconds, or seen so many tokens of imitation: in proportion between
-    the measurements around it, else runs that are measured seldom would have older ones. None where the run was not measured
-    before it, or not from then on.
+    """A metric of a run after an amount of seconds, or of tokens of supervised steps.
+
+    Interpolated between two measurements, since runs that are measured seldom would have older values. None if the run has no
+    measurement before or after that amount.
     """
     rows = read_metrics(directory)
     spent = [*(seconds_until(rows) if kind == "seconds" else _tokens_until(rows))]
@@ -305,13 +292,13 @@ def metric_at(directory: Path, metric: str, kind: str, amount: float) -> float |
 
 
 def _tokens_until(rows: Sequence[Row]) -> Iterator[float]:
-    """The tokens of imitation up to each row, some of which have measurements alone."""
+    """The tokens of supervised steps up to each row. Some rows only contain measurements."""
     known = {0: 0.0} | {int(row["step"] or 0): row[SEEN] or 0.0 for row in rows if SEEN in row}
     yield from (float(np.interp(int(row["step"] or 0), [*known], [*known.values()])) for row in rows)
 
 
 def sampled(row: Row, kind: str = "rollouts") -> float:
-    """Completions of the row, or their tokens; names of several roles end alike."""
+    """Completions of a row, or their tokens, summed over roles."""
     roles = [name.removesuffix(SAMPLED) for name in row if name.endswith(SAMPLED)]
     return sum(
         (row[role + SAMPLED] or 0.0) * ((row.get(role + LENGTH) or 0.0) if kind == "tokens" else 1.0) for role in roles
@@ -319,7 +306,7 @@ def sampled(row: Row, kind: str = "rollouts") -> float:
 
 
 def budgets(runs: Sequence[Run], kind: str) -> dict[str, float]:
-    """By arm, the mean over its completed runs."""
+    """The mean budget of the completed runs of each arm."""
     each: dict[str, list[float]] = {}
     for run in runs:
         if run.completed:
@@ -328,7 +315,7 @@ def budgets(runs: Sequence[Run], kind: str) -> dict[str, float]:
 
 
 def unequal(by_arm: Mapping[str, float], kind: str) -> str:
-    """A sentence where arms had different budgets; ''."""
+    """A sentence if arms had different budgets; else empty."""
     least, most = (choose(by_arm, key=by_arm.__getitem__, default="") for choose in (min, max))
     if not by_arm or by_arm[most] - by_arm[least] <= TOLERANCE * by_arm[most]:
         return ""

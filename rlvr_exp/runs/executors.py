@@ -31,18 +31,18 @@ class Command:
 
 
 class Feed(ABC):
-    """What an executor runs: which command comes next may depend on how those before it ended."""
+    """The commands of an executor. The next command may depend on how earlier ones ended."""
 
     @abstractmethod
     def next(self) -> tuple[str, Command] | None:
-        """A command that is started now, with its name; None: none before one that runs has ended, or none any more."""
+        """The next command and its name. None while running commands must end first, and at the end."""
 
     @abstractmethod
     def ended(self, name: str, code: int) -> None:
-        """It has ended with this exit code."""
+        """The command has ended with this exit code."""
 
     def unwanted(self) -> Collection[str]:
-        """Those that run and are not to go on."""
+        """Names of running commands to stop."""
         return ()
 
 
@@ -50,18 +50,18 @@ Handle = TypeVar("Handle")
 
 
 class Executor(ABC, Generic[Handle]):
-    """So many commands at a time. A subclass starts one and says how it ended."""
+    """Runs `jobs` commands at a time. A subclass starts a command and reports its exit code."""
 
     jobs: int
     every_s: float
-    """Between looks at what has ended, and for a request to stop."""
+    """Seconds between two polls."""
 
     def run(self, feed: Feed, context: RunContext) -> None:
-        """Run what the feed has; a command that fails does not stop the others.
+        """Run the commands of the feed. A failed command does not stop the others.
 
         Raises:
-            InputError: it cannot run any.
-            Interrupted: a stop was requested, and the commands that were running have stopped.
+            InputError: the executor cannot run any command.
+            Interrupted: a stop was requested, and the running commands have stopped.
         """
         self.begin(context.directory)
         running, slots, stopping = dict[str, Handle](), dict[str, int](), set[str]()
@@ -91,34 +91,40 @@ class Executor(ABC, Generic[Handle]):
             self.abandon([*running.values()])
 
     def begin(self, root: Path) -> None:
-        """Get ready, for a study in this folder. Raises InputError where it cannot run any command."""
+        """Prepare for a study in the folder `root`. Raises InputError if no command can run."""
 
     @abstractmethod
     def start(self, command: Command, slot: int) -> Handle:
-        """Start a command; `slot`: its number among those that run at a time, from 0."""
+        """Start a command. `slot` numbers the commands that run at the same time, from 0."""
 
     @abstractmethod
     def code_of(self, running: Handle) -> int | None:
-        """The exit code of one that has ended, else None."""
+        """The exit code of an ended command, else None."""
 
     @abstractmethod
     def stop(self, running: Handle) -> None:
-        """Have one stop by itself, with what it keeps to go on from; does not wait for that."""
+        """Request that a command saves its state and stops. Does not wait."""
 
     def wait(self, running: Sequence[Handle]) -> None:
-        """Until these, which were stopped, have ended; where that is to be waited for."""
+        """Wait until stopped commands have ended."""
 
     def abandon(self, running: Sequence[Handle]) -> None:
-        """The study ends, whatever still runs."""
+        """Kill or cancel the commands that still run at the end of the study."""
 
 
 class Local(Executor["subprocess.Popen[str]"], options.Local):
-    """Some at a time on this machine, by sharing out its cores."""
+    """Runs commands on this machine and divides its cores among them."""
 
     every_s = 0.2
 
     def start(self, command: Command, slot: int) -> "subprocess.Popen[str]":
-        return _start(command, core_share(slot, self.jobs), self.jobs)
+        env = _environment()
+        if self.jobs > 1:  # OMP_NUM_THREADS of this process is meant for the whole machine.
+            threads = max(1, automatic_threads() // self.jobs)
+            env["OMP_NUM_THREADS"] = str(min(int(env.get("OMP_NUM_THREADS", threads)), threads))
+        command.printed.parent.mkdir(parents=True, exist_ok=True)
+        with open(command.printed, "a", encoding="utf-8") as out:
+            return start_program(command.words, out, env, core_share(slot, self.jobs))
 
     def code_of(self, running: "subprocess.Popen[str]") -> int | None:
         return running.poll()
@@ -137,23 +143,13 @@ class Local(Executor["subprocess.Popen[str]"], options.Local):
 
 
 def core_share(slot: int, slots: int) -> list[int]:
-    """The cores of one of so many commands at a time; none where there are fewer cores than commands."""
+    """The cores of one of `slots` commands; empty if there are fewer cores than commands."""
     cores = sorted(os.sched_getaffinity(0))
     return cores[slot::slots] if 1 < slots <= len(cores) else []
 
 
-def _start(command: Command, cores: Sequence[int], slots: int) -> "subprocess.Popen[str]":
-    env = _environment()
-    if slots > 1:  # A number of threads in the environment of this process is for the whole machine.
-        threads = max(1, automatic_threads() // slots)
-        env["OMP_NUM_THREADS"] = str(min(int(env.get("OMP_NUM_THREADS", threads)), threads))
-    command.printed.parent.mkdir(parents=True, exist_ok=True)
-    with open(command.printed, "a", encoding="utf-8") as out:
-        return start_program(command.words, out, env, cores)
-
-
 def _environment() -> dict[str, str]:
-    """This process's, in which a command finds this checkout."""
+    """The environment of this process, in which a command finds this checkout."""
     folders = [str(Path(rlvr_exp.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
 
@@ -161,15 +157,15 @@ def _environment() -> dict[str, str]:
 FILES = "submitit"
 """Folder of the study with submitit's own files."""
 UNKNOWN = "UNKNOWN"
-"""The state of a job that nothing is known of."""
+"""State of a job without information."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A command, as submitit calls it on the machine that the job was given; returns its exit code.
+    """A command that submitit calls on the machine of the job. Returns its exit code.
 
-    Slurm stops a job with SIGTERM before it queues it anew: the run keeps what it has, and the job ends without a result, so
-    that the study waits for the next start, in which the run goes on.
+    Slurm stops a job with SIGTERM before it requeues it. The run saves its state, and the job ends without a result, so that the
+    study waits for the next start, which resumes the run.
     """
 
     command: Command
@@ -186,14 +182,14 @@ class Program:
         return code
 
     def checkpoint(self) -> Any:
-        """What submitit queues where the job's time is up: the same again, which goes on."""
+        """The same command, which submitit queues again when the time of the job is up."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)
 
 
 class Slurm(Executor[Any], options.Slurm):
-    """As many jobs submitted at a time as `jobs` says."""
+    """Submits `jobs` jobs at a time."""
 
     @property
     def every_s(self) -> float:  # type: ignore[override]
@@ -209,7 +205,7 @@ class Slurm(Executor[Any], options.Slurm):
         try:
             self._submitit = submitit.AutoExecutor(folder=root / FILES, cluster=self.cluster)
             self._submitit.update_parameters(**self.parameters)
-        except (NameError, RuntimeError, ValueError, AssertionError) as fault:  # As submitit has them, in words.
+        except (NameError, RuntimeError, ValueError, AssertionError) as fault:
             remedy = "see submitit's AutoExecutor; executor.cluster=local without Slurm"
             raise InputError(
                 InputProblem("executor", f"submitit refuses: {fault}", str(self.parameters), "", "", remedy)
@@ -219,12 +215,12 @@ class Slurm(Executor[Any], options.Slurm):
         return self._submitit.submit(Program(command))
 
     def code_of(self, running: Any) -> int | None:
-        if running.done() or (running.state == UNKNOWN and not _queued(running.job_id)):
-            return _code(running) if running.done() else FAULT
-        return None
+        if running.done():  # A job without a result was lost, for example by its time limit.
+            return FAULT if running.exception() is not None else int(running.result())
+        return FAULT if running.state == UNKNOWN and not _queued(running.job_id) else None
 
     def stop(self, running: Any) -> None:
-        running.cancel(check=False)  # Of one that has ended Slurm says so, which is no reason to leave the others.
+        running.cancel(check=False)  # An ended job is no error.
 
     def abandon(self, running: Sequence[Any]) -> None:
         for one in running:
@@ -232,12 +228,7 @@ class Slurm(Executor[Any], options.Slurm):
 
 
 def _queued(job_id: str) -> bool:
-    """Whether Slurm still has the job: asked where it keeps no accounts, by which submitit learns of an end without a result."""
+    """Whether Slurm still has the job. Needed if Slurm keeps no accounts, from which submitit learns that a job was lost."""
     done = subprocess.run(["squeue", "-h", "-j", job_id], capture_output=True, text=True, check=False)
     answered = done.returncode == 0 or "Invalid job id" in done.stderr
     return bool(done.stdout.strip()) or not answered
-
-
-def _code(job: Any) -> int:
-    """Of a job that ended by itself; a fault of ours where it was lost, such as by its time limit."""
-    return FAULT if job.exception() is not None else int(job.result())

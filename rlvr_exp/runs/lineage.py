@@ -33,19 +33,19 @@ class Training:
 
 @dataclass(frozen=True)
 class Unknown:
-    """Weights of which nothing is known."""
+    """Weights with an unknown history."""
 
     where: str
 
 
 def trained_by(config: Config, where: str, directory: Path | None = None) -> Iterator[Training | Unknown]:
-    """What a run trains on, then what its initial policy was trained on.
+    """The tasks of a run, then those of the runs that its initial policy comes from.
 
     Args:
-        directory: the run's, whose manifest says which tasks it left out; None: it has not been run.
+        directory: the run directory, whose manifest lists the tasks that were left out. None: the run has not started.
 
     Raises:
-        InputError: the data have changed since a run, so that they do not say what it was trained on.
+        InputError: the data have changed since a run.
     """
     if trains(config.stage):
         domain = domain_of(config)
@@ -58,7 +58,7 @@ def trained_by(config: Config, where: str, directory: Path | None = None) -> Ite
 
 
 def shown(config: Config, domain: Domain, where: str, known: Sequence[Task] = ()) -> Iterator[Training]:
-    """The tasks that prompts may show solved, but for known ones: a policy learns from them, too."""
+    """Tasks whose solutions prompts may show, without known ones. A policy learns from them too."""
     if getattr(getattr(config.data, "prompt", None), "shots", 0):
         seen = {task.id: task for task in known}
         if others := [task for task in domain.examples() if seen.get(task.id) != task]:
@@ -66,19 +66,19 @@ def shown(config: Config, domain: Domain, where: str, known: Sequence[Task] = ()
 
 
 def domain_of(config: Config) -> Domain:
-    """The domain of a run, whose prompts are those of its tasks alone, without solved examples of others."""
+    """The domain of a run, with prompts without solved examples."""
     prompt = getattr(config.data, "prompt", None)
     plain = config.data if prompt is None else replace(config.data, prompt=replace(prompt, shots=0))
     return build(plain)
 
 
 def check_same_data(domain: Domain, directory: Path) -> None:
-    """Raises InputError where the data are not those that a run has recorded."""
+    """Raise InputError if the data differ from those that the run has recorded."""
     recorded = {name: part["fingerprint"] for name, part in manifest.section(directory, "data").items()}
     now = {name: domain.fingerprint(name) for name in domain.splits()}
     if recorded != now:
         changed = sorted(name for name in {*recorded, *now} if recorded.get(name) != now.get(name))
-        what, remedy = "its data have changed since it was run", "bring them back, or run the study in a new folder"
+        what, remedy = "its data have changed since it was run", "restore the data, or run the study in a new folder"
         raise InputError(InputProblem(str(directory), what, ", ".join(changed), "", "", remedy))
 
 
@@ -122,7 +122,7 @@ def _corpus(name: str) -> Training | Unknown:
 
 
 def _run_of(checkpoint: Path) -> Path | None:
-    """The run directory whose checkpoint a folder is."""
+    """The run directory of a checkpoint folder."""
     run = checkpoint.resolve().parent.parent
     if checkpoint.resolve().parent.name != "checkpoints" or not (run / manifest.NAME).is_file():
         return None

@@ -1,7 +1,7 @@
-"""Sweeps: every combination of the values that the words of a command list, each a run of its own.
+"""Sweeps: one run for every combination of the values in a command.
 
-A sweep is a study without a question. Its executor runs the jobs, as those of a study, and its record has the same files.
-Jobs that differ in nothing but the seed are one arm, pooled by task.
+A sweep is a study without a question, with the same executors and the same files. Jobs that differ only by the seed are one arm,
+pooled by task.
 """
 
 import re
@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
@@ -43,16 +43,8 @@ OWN = (SEED, "run.dir")
 """Options in which the jobs of an arm may differ."""
 EXECUTOR = re.compile(r"[+~]*executor\b")
 COLUMNS = (
-    "job",
-    "status",
-    "exit",
-    "steps",
-    "seconds",
-    "pass_at_1 before",
-    "after",
-    "greedy before",
-    "after",
-    "directory",
+    *("job", "status", "exit", "steps", "seconds"),
+    *("pass_at_1 before", "after", "greedy before", "after", "directory"),
 )
 
 
@@ -71,10 +63,13 @@ def expand(words: Sequence[str]) -> list[SweepJob]:
     """All jobs of a sweep, checked.
 
     Raises:
-        InputError: with all that is wrong in any of them.
+        InputError: with the problems of all jobs.
     """
     parsed, problems = _parse(words)
-    (lines,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
+    choices = {
+        override.get_key_element(): _choices(override) for override in parsed
+    }  # The last word about a key counts.
+    lines = [*product(*choices.values())]
     differing = [len(set(column)) > 1 for column in zip(*lines, strict=True)]
     jobs = []
     for line in lines:
@@ -87,7 +82,7 @@ def expand(words: Sequence[str]) -> list[SweepJob]:
 
 
 def _parse(words: Sequence[str]) -> tuple[list[Override], list[InputProblem]]:
-    """The words that can be read and split, and a problem for each of the others."""
+    """The parsed words, and a problem for each word that cannot be parsed."""
     parser, parsed, problems = OverridesParser.create(), [], []
     for place, word in enumerate(words):
         try:
@@ -98,7 +93,7 @@ def _parse(words: Sequence[str]) -> tuple[list[Override], list[InputProblem]]:
             if problem := nothing_given(word):
                 problems.append(problem)
                 continue
-            BasicSweeper.split_arguments([override], max_batch_size=None)
+            _choices(override)
         except (HydraException, ValueError) as fault:
             problems.append(unreadable(word, fault, words[place - 1] if place else ""))
             continue
@@ -106,8 +101,22 @@ def _parse(words: Sequence[str]) -> tuple[list[Override], list[InputProblem]]:
     return parsed, problems
 
 
+def _choices(override: Override) -> list[str]:
+    """The words that an override stands for: one for each of its values.
+
+    Raises:
+        HydraException: it has no list of values, such as an interval.
+    """
+    key = override.get_key_element()
+    if not override.is_sweep_override():
+        return [f"{key}={override.get_value_element_as_str()}"]
+    if not override.is_discrete_sweep():
+        raise HydraException("an interval has no list of values: name them, or use study=search")
+    return [f"{key}={value}" for value in override.sweep_string_iterator()]
+
+
 def executor_apart(words: Sequence[str]) -> tuple[list[str], Executor[Any]]:
-    """The words of the jobs, and the executor of the sweep. The jobs of a sweep over studies keep the words about executors.
+    """The words of the jobs, and the executor of the sweep. A sweep over studies leaves the executor to each study.
 
     Raises:
         InputError: options of the executor are wrong.
@@ -118,11 +127,11 @@ def executor_apart(words: Sequence[str]) -> tuple[list[str], Executor[Any]]:
 
 
 def sweep_directories(jobs: Sequence[SweepJob], now: datetime) -> tuple[Path, list[Path]]:
-    """The folder for the record of a sweep, and the directory of each job: its run.dir if they all differ, else a folder
-    inside their shared run.dir or inside a new `multirun/DATE/TIME`.
+    """The folder of the sweep's record, and the directory of each job: its run.dir if they all differ, else a folder in their
+    shared run.dir or in a new `multirun/DATE/TIME`.
 
     Raises:
-        InputError: a directory holds a run already, and is not resumed, or only some jobs share a run.dir.
+        InputError: a directory contains a run that is not resumed, or only some jobs share a run.dir.
     """
     chosen = [job.checked.config.run.dir for job in jobs]
     apart = len(set(chosen)) == len(chosen) > 1
@@ -143,7 +152,7 @@ def sweep_directories(jobs: Sequence[SweepJob], now: datetime) -> tuple[Path, li
 
 
 def job_directory(root: Path, index: int, swept: Sequence[str]) -> Path:
-    """`ROOT/N_overrides`, short, and without characters that are special to a shell or to the grammar of overrides."""
+    """`ROOT/N_overrides`, short, without characters that are special in a shell or in overrides."""
     name = re.sub(r"[^\w.+-]+", "-", "_".join(word.lstrip("+~") for word in swept), flags=re.ASCII)[:100]
     return root / (f"{index}_{name}" if name else str(index))
 
@@ -151,13 +160,13 @@ def job_directory(root: Path, index: int, swept: Sequence[str]) -> Path:
 def run_sweep(
     jobs: Sequence[SweepJob], directories: Sequence[Path], root: Path, executor: Executor[Any], command: Sequence[str]
 ) -> int:
-    """Run the jobs, whatever the outcome of earlier ones, print their table and write the record into `root`.
+    """Run all jobs, print their table and write the record into `root`.
 
     Args:
         command: the command line of the sweep.
 
     Returns:
-        The worst of the jobs' exit codes. An interrupted job ends the sweep.
+        The worst exit code. An interrupted job ends the sweep.
 
     Raises:
         InputError: the executor cannot run any job.
@@ -177,10 +186,9 @@ def run_sweep(
     print("\n" + table(runs), flush=True)
     try:
         answer = write_record(root, "sweep", command, runs, _findings(runs))
-        print(
-            "", *filter(None, [answer.rstrip("\n"), f"table of the sweep: {root / 'study.html'}"]), sep="\n", flush=True
-        )
-    except Exception:  # The runs are complete all the same.
+        lines = filter(None, [answer.rstrip("\n"), f"table of the sweep: {root / 'study.html'}"])
+        print("", *lines, sep="\n", flush=True)
+    except Exception:  # The runs are complete.
         traceback.print_exc()
         codes.append(FAULT)
     return worst(codes)
@@ -193,7 +201,7 @@ def _show(event: Mapping[str, Any]) -> None:
 
 
 class _SweepRuns(Runs):
-    """The jobs of a sweep in the directories that it gives them."""
+    """The jobs of a sweep in their directories."""
 
     exact = True
 
@@ -219,13 +227,13 @@ def _listed(index: int, job: SweepJob) -> Job:
 
 @contextmanager
 def _stopping(context: RunContext) -> Iterator[None]:
-    """A signal requests a stop; another one kills the jobs."""
+    """The first signal requests a stop. The second one kills the jobs."""
 
     def stop(*_: object) -> None:
         if context.interrupted:
             raise KeyboardInterrupt
         context.interrupted = True
-        print("stopping: the jobs first keep what they have; once more to kill them", file=sys.stderr, flush=True)
+        print("stopping after the jobs have saved; press again to kill them", file=sys.stderr, flush=True)
 
     heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # As nohup sets it.
     previous = {number: signal.signal(number, stop) for number in heard}
@@ -237,7 +245,7 @@ def _stopping(context: RunContext) -> Iterator[None]:
 
 
 def _findings(runs: Sequence[Run]) -> Findings | None:
-    """None where fewer than two arms were measured: there is nothing to compare."""
+    """None if fewer than two arms were measured."""
     metric = SUCCESS[0]
     if len({run.job.arm for run in runs if measured(run, metric)}) < 2:
         return None

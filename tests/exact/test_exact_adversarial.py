@@ -86,7 +86,7 @@ def test_a_damaged_role_of_a_checkpoint_is_told_by_its_name(whole: Path, tmp_pat
     assert forked([*words, f"run.dir={tmp_path / 'evaluated'}"], tmp_path, {}, said) == 2
     assert "tester/model.safetensors" in said.read_text()
     assert go(tmp_path, {}) == 0, said_in(tmp_path)
-    assert "is not sound and is put aside" in said_in(tmp_path) and "tester/model.safetensors" in said_in(tmp_path)
+    assert "is damaged and moved aside" in said_in(tmp_path) and "tester/model.safetensors" in said_in(tmp_path)
 
 
 def test_a_pass_begins_at_any_stage_with_both_roles_of_a_checkpoint(whole: Path, tmp_path: Path) -> None:

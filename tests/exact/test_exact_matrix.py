@@ -122,7 +122,7 @@ def test_a_run_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before(st
     assert go_on(nursery, STAGES[stage], tmp_path, killing.at("written", 4)) == 1
     (tmp_path / "run" / "checkpoints" / "step_000004" / "state.json").write_bytes(b"{}")
     assert go_on(nursery, STAGES[stage], tmp_path) == 0
-    assert "step_000004 is not sound and is put aside" in trajectories.said_in(tmp_path)
+    assert "step_000004 is damaged and moved aside" in trajectories.said_in(tmp_path)
     assert "resuming after step 2" in trajectories.said_in(tmp_path)
     assert differences(wholes(stage), tmp_path / "run") == []
 

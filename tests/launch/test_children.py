@@ -1,17 +1,41 @@
-"""A stage's child process: its events, stopped by one signal, killed by two, and gone with its parent."""
+"""The processes of a run: their environment, their events, and their common end with each other and with the parent."""
 
+import importlib.util
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from rlvr_exp.launch.children import Ended, run_children
+from rlvr_exp.config import parallel as devices
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import to_yaml
+from rlvr_exp.config.parallel import Parallel, first_alone
+from rlvr_exp.launch import children
+from rlvr_exp.launch.children import (
+    NAMES,
+    Ended,
+    automatic_threads,
+    child_environment,
+    environments,
+    every_device,
+    hide_unused_packages,
+    inline_environment,
+    log_name,
+    own_directory,
+    physical_cores,
+    remove_scratch,
+    run_children,
+    unused_packages,
+)
+from rlvr_exp.records.manifest import flat
 
 ROOT = Path(__file__).parents[2]
 HEAD = """
@@ -78,6 +102,7 @@ def signals(*numbers: int) -> Callable[..., None]:
     return lambda event: threading.Thread(target=send).start()
 
 
+@pytest.mark.heavy
 def test_events_exit_code_and_log(tmp_path: Path, program: Callable[[str], None]) -> None:
     program(
         'say(kind="step", step=1); say(kind="note", text="ü"); print("out"); print("err", file=sys.stderr); sys.exit(3)'
@@ -88,6 +113,7 @@ def test_events_exit_code_and_log(tmp_path: Path, program: Callable[[str], None]
     assert set((tmp_path / "log.txt").read_text().split()) == {"out", "err"}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_passed_on_and_waited_for(tmp_path: Path, program: Callable[[str], None], number: int) -> None:
     program(PATIENT)
@@ -96,6 +122,7 @@ def test_a_signal_is_passed_on_and_waited_for(tmp_path: Path, program: Callable[
     assert signal.getsignal(number) is before
 
 
+@pytest.mark.heavy
 def test_a_second_signal_kills(tmp_path: Path, program: Callable[[str], None]) -> None:
     program(DEAF)
     start = time.monotonic()
@@ -103,12 +130,14 @@ def test_a_second_signal_kills(tmp_path: Path, program: Callable[[str], None]) -
     assert time.monotonic() - start < 20
 
 
+@pytest.mark.heavy
 def test_a_last_line_cut_short_is_dropped(tmp_path: Path, program: Callable[[str], None]) -> None:
     program('say(kind="step", step=1); os.write(progress, b\'{"kind": "st\'); os.kill(os.getpid(), 9)')
     heard: list[object] = []
     assert run(tmp_path, heard.append).returncode == -9 and len(heard) == 1
 
 
+@pytest.mark.heavy
 def test_a_failing_listener_leaves_no_child(tmp_path: Path, program: Callable[[str], None]) -> None:
     program('say(kind="ready", pid=os.getpid()); time.sleep(60)')
     pids: list[int] = []
@@ -152,6 +181,7 @@ def killed_parent(tmp_path: Path, program: Callable[[str], None]) -> Iterator[Ca
         parent.wait()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("way", ["kernel", "pipe"])
 def test_a_child_dies_with_its_parent(killed_parent: Callable[[str], int], way: str) -> None:
     """Both ways on their own: without the kernel's signal, and with the reading thread unable to act."""
@@ -166,6 +196,7 @@ def test_a_child_dies_with_its_parent(killed_parent: Callable[[str], int], way: 
     assert not alive(child)
 
 
+@pytest.mark.heavy
 def test_a_stop_reaches_the_child_where_the_terminal_is_gone(
     tmp_path: Path, program: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +208,7 @@ def test_a_stop_reaches_the_child_where_the_terminal_is_gone(
         assert run(tmp_path, signals(signal.SIGTERM)) == Ended(130, True)
 
 
+@pytest.mark.heavy
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path, program: Callable[[str], None]) -> None:
     """As under nohup."""
     program("say(kind='ready')\ntime.sleep(0.6)\nsys.exit(0)")
@@ -185,3 +217,208 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path, program: Callabl
         assert run(tmp_path, signals(signal.SIGHUP)) == Ended(0, False)
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+RANK_HEAD = """
+import json, os, signal, sys, time
+from rlvr_exp.launch.children import hold_lifeline
+directory, progress, life = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+hold_lifeline(life)
+rank = int(os.environ["RANK"])
+os.write(progress, (json.dumps({"rank": rank}) + "\\n").encode())
+open(directory + f"/pid{rank}", "w").write(str(os.getpid()))
+"""
+WAIT = "time.sleep(60)"
+
+
+@pytest.fixture
+def run_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(children, "GRACE_FAULT_S", 0.5)
+    monkeypatch.setattr(children, "GRACE_S", 1.0)
+
+    def start(body: str) -> tuple[Ended, list[Mapping[str, Any]]]:
+        (tmp_path / "rank_of_test.py").write_text(RANK_HEAD + body)
+        shared = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+        heard: list[Mapping[str, Any]] = []
+        envs = environments(Parallel(strategy="ddp", processes=2), shared)
+        ended = run_children("rank_of_test", [str(tmp_path)], tmp_path, envs, heard.append)
+        for rank in range(2):
+            assert not Path("/proc", (tmp_path / f"pid{rank}").read_text()).exists(), "no rank outlives the run"
+        return ended, heard
+
+    return start
+
+
+@pytest.mark.heavy
+def test_all_end_well_and_the_first_alone_is_heard(run_ranks, tmp_path: Path) -> None:
+    ended, heard = run_ranks("print('rank', rank)")
+    assert ended == Ended(0, stop_requested=False, rank=0)
+    assert heard == [{"rank": 0}]
+    assert [(tmp_path / log_name(rank)).read_text() for rank in range(2)] == ["rank 0\n", "rank 1\n"]
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    ("rank", "end", "code"), [(0, "os.kill(os.getpid(), 9)", -9), (1, "sys.exit(1)", 1), (0, "sys.exit(3)", 3)]
+)
+def test_one_that_fails_ends_the_other_which_would_wait_for_it(run_ranks, rank: int, end: str, code: int) -> None:
+    began = time.monotonic()
+    ended, _ = run_ranks(f"time.sleep(0.2)\nif rank == {rank}: {end}\n{WAIT}")
+    assert ended == Ended(code, stop_requested=False, rank=rank)
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.heavy
+def test_what_a_rank_says_when_it_misses_another_does_not_count(run_ranks) -> None:
+    ended, _ = run_ranks("if rank == 1: sys.exit(3)\ntime.sleep(2)\nsys.exit(1)")
+    assert ended == Ended(3, stop_requested=False, rank=1)
+
+
+@pytest.mark.heavy
+def test_a_rank_that_hangs_at_the_end_of_a_good_run_is_killed_and_the_run_is_good(run_ranks) -> None:
+    assert run_ranks(f"if rank: {WAIT}")[0] == Ended(0, stop_requested=False, rank=0)
+
+
+def test_one_process_does_not_wait_for_ranks_that_something_else_had_in_mind() -> None:
+    left = dict.fromkeys(NAMES, "7") | {"HOME": "/root"}
+    assert environments(Parallel(), left) == [{"HOME": "/root"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "several", "seen"),
+    [
+        ({}, True, "0"),
+        ({"CUDA_VISIBLE_DEVICES": "2,3"}, True, "2"),
+        ({"CUDA_VISIBLE_DEVICES": ""}, True, ""),
+        ({}, False, None),
+    ],
+)
+def test_one_process_has_one_device(given, several: bool, seen: str | None, tmp_path: Path, monkeypatch) -> None:
+    for device in range(1 + several):
+        (tmp_path / f"0000:{device}").mkdir()
+    monkeypatch.setattr(devices, "DRIVER", tmp_path)
+    (alone,), (spread,) = environments(Parallel(), given), environments(Parallel(), given, every_device=True)
+    assert alone.get("CUDA_VISIBLE_DEVICES") == seen and spread == given
+
+
+@pytest.mark.parametrize(
+    ("words", "every"),
+    [
+        (["+stage=grpo"], False),
+        (["+stage=grpo", "model.device_map=auto"], True),
+        (["+stage=study", "study=ablation"], True),
+    ],
+)
+def test_a_study_leaves_every_device_to_its_runs(words: list[str], every: bool) -> None:
+    assert every_device(compose(words).config) == every
+
+
+def test_every_process_of_all_machines_is_another_rank() -> None:
+    def of(node: int) -> list[dict[str, str]]:
+        plan = Parallel(strategy="ddp", processes=2, nodes=2, node=node, address="first", port=29500)
+        return environments(plan, {"RANK": "99"})
+
+    envs = of(0) + of(1)
+    assert [env["RANK"] for env in envs] == ["0", "1", "2", "3"]
+    assert [env["LOCAL_RANK"] for env in envs] == ["0", "1", "0", "1"]
+    assert {(env["WORLD_SIZE"], env["LOCAL_WORLD_SIZE"], env["MASTER_ADDR"], env["MASTER_PORT"]) for env in envs} == {
+        ("4", "2", "first", "29500")
+    }
+
+
+def test_only_rank_0_writes_the_run_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("config.yaml", "manifest.json"):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "checkpoints").mkdir()
+    with own_directory(tmp_path, Parallel()) as own:
+        assert own == tmp_path
+    monkeypatch.setenv("RANK", "1")
+    with own_directory(tmp_path, Parallel()) as own:
+        assert own != tmp_path and (own / "manifest.json").read_text() == "{}"
+        assert (own / "checkpoints").resolve() == (tmp_path / "checkpoints").resolve()
+    remove_scratch(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoints", "config.yaml", "manifest.json"]
+
+
+def test_threads_do_not_fight_with_the_verifiers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert child_environment(3)["OMP_NUM_THREADS"] == child_environment(3)["MKL_NUM_THREADS"] == "3"
+    assert child_environment(0)["OMP_NUM_THREADS"] == str(automatic_threads())
+    assert child_environment(0, processes=64)["OMP_NUM_THREADS"] == "1", "shared by the ranks"
+    assert child_environment(0)["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert 0 < int(child_environment(0)["GOMP_SPINCOUNT"]) < 10_000, (
+        "longer than a gap between operations, shorter than a task"
+    )
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert child_environment(0)["OMP_NUM_THREADS"] == "5", "what the caller says"
+    assert 1 <= physical_cores() <= len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (4, 3), (16, 15)])
+def test_automatic_threads(monkeypatch: pytest.MonkeyPatch, cores: int, threads: int) -> None:
+    monkeypatch.setattr("rlvr_exp.launch.children.physical_cores", lambda: cores)
+    assert automatic_threads() == threads
+
+
+def test_an_inline_run_has_the_environment_of_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delitem(sys.modules, "deepspeed", raising=False)
+    before, made = dict(os.environ), child_environment(3)
+    assert made["OMP_NUM_THREADS"] == "3" and made["OMP_WAIT_POLICY"] == "PASSIVE"
+    with inline_environment(compose(["+stage=grpo", "parallel.threads=3"])):
+        assert dict(os.environ) == made | first_alone(made)
+        assert sys.modules["deepspeed"] is None
+    assert dict(os.environ) == before and "deepspeed" not in sys.modules
+
+
+ALL = {"deepspeed", "wandb", "bitsandbytes"}
+
+
+def unused(*words: str) -> set[str]:
+    checked = compose(list(words))
+    return set(unused_packages(checked.config, flat(yaml.safe_load(to_yaml(checked)))))
+
+
+@pytest.mark.parametrize("stage", ["sft", "grpo", "ppo", "cascade"])
+def test_the_defaults_use_none_of_them(stage):
+    assert unused(f"+stage={stage}") == ALL
+
+
+@pytest.mark.parametrize(
+    ("word", "used"),
+    [
+        ("tracking=wandb", {"wandb"}),
+        ("parallel=zero2", {"deepspeed"}),
+        ("parallel=zero3", {"deepspeed"}),
+        ("optimizer=adamw_8bit", {"bitsandbytes"}),
+        ("model.quantization=8bit", {"bitsandbytes"}),
+        ("model.path=somewhere", {"bitsandbytes"}),
+        ("model.adapter.path=somewhere", {"bitsandbytes"}),
+        ("data.path=somewhere", set()),
+    ],
+)
+def test_what_an_option_may_need_is_kept(word, used):
+    assert unused("+stage=grpo", *(["model=tiny_lora"] if "quantization" in word else []), word) == ALL - used
+
+
+def test_a_class_of_the_users_own_may_need_all():
+    checked = compose(["+stage=grpo"])
+    options = flat(yaml.safe_load(to_yaml(checked))) | {"verifier._target_": "mine.Verifier"}
+    assert list(unused_packages(checked.config, options)) == []
+
+
+def test_a_stage_that_does_not_train_hides_nothing():
+    assert unused("+stage=evaluate") == set()
+
+
+def test_a_hidden_package_is_absent_for_whoever_looks(monkeypatch):
+    for package in ALL:
+        monkeypatch.delitem(sys.modules, package, raising=False)
+    checked = compose(["+stage=grpo", "tracking=wandb"])
+    hide_unused_packages(checked.config, flat(yaml.safe_load(to_yaml(checked))))
+    hidden = {package for package in ALL if package in sys.modules and sys.modules[package] is None}
+    for package in hidden:
+        del sys.modules[package]  # for the tests that follow: monkeypatch would put it back
+    assert hidden == {"deepspeed", "bitsandbytes"}
+    monkeypatch.setitem(sys.modules, "deepspeed", None)
+    assert importlib.util.find_spec("deepspeed") is None

@@ -195,7 +195,9 @@ def test_auto_begins_where_nothing_is_and_where_a_run_stopped_before_its_first_c
 
 def test_auto_does_not_write_over_another_run(tmp_path: Path) -> None:
     root = run(tmp_path / "run", "seed=5", steps=())
-    assert begin(checked_options(root), root).notes == ("no checkpoint is there: the run begins",)  # It did nothing.
+    assert begin(checked_options(root), root).notes == (
+        "no checkpoint: the run starts from the beginning",
+    )  # It did nothing.
     (root / "metrics.jsonl").touch()
     with pytest.raises(InputError, match="seed"):
         begin(checked_options(root), root)
@@ -240,7 +242,7 @@ def test_options_that_contradict_are_told(words: list[str], where: str) -> None:
 @pytest.mark.parametrize(
     ("words", "note"),
     [
-        (["+stage=study", "study=ablation"], "goes on with what is there"),
+        (["+stage=study", "study=ablation"], "continues with the existing results"),
         (["+stage=evaluate"], "without a checkpoint: it starts over"),
     ],
 )

@@ -3,12 +3,11 @@
 import json
 import math
 import re
-import shutil
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from report_pages import CONFIG, HOSTILE, coordinates, evaluation, report, rollouts, whole_run
+from report_pages import CONFIG, HOSTILE, coordinates, evaluation, report, rollouts
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
@@ -16,24 +15,6 @@ from rlvr_exp.evaluation.saved import save
 from rlvr_exp.records.rollout_files import EvalSample, from_row, to_row
 from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.report import charts, write_report
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory):
-    """A finished run with its report, which no test changes."""
-    directory = whole_run(tmp_path_factory.mktemp("run") / "whole")
-    return directory, report(directory)
-
-
-@pytest.fixture
-def whole(kept, tmp_path):
-    """A copy of it."""
-    return shutil.copytree(kept[0], tmp_path / "whole")
-
-
-@pytest.fixture
-def page(kept):
-    return kept[1]
 
 
 def test_the_page_asks_the_network_for_nothing(whole):

@@ -3,17 +3,18 @@
 import fcntl
 import json
 import re
-import shutil
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_pages import Page, coordinates, log, report, whole_run
+from report_pages import Page, coordinates, evaluation, log, report
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import resolved, to_yaml
 from rlvr_exp.core.measures import BITS
 from rlvr_exp.domains.arc.tasks import Arc
+from rlvr_exp.evaluation.saved import save
 from rlvr_exp.records.tracking import Files, Tracker
 from rlvr_exp.report import answers, plots, tasks, write_report
 from rlvr_exp.report.charts import curve_charts, other_charts
@@ -21,24 +22,6 @@ from rlvr_exp.report.data import read_run
 from rlvr_exp.report.evidence import evidence
 from rlvr_exp.report.outcome import changed, rated, track_of
 from rlvr_exp.report.page import differences
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory):
-    """A finished run with its report, which no test changes."""
-    directory = whole_run(tmp_path_factory.mktemp("run") / "whole")
-    return directory, report(directory)
-
-
-@pytest.fixture
-def whole(kept, tmp_path):
-    """A copy of it."""
-    return shutil.copytree(kept[0], tmp_path / "whole")
-
-
-@pytest.fixture
-def page(kept):
-    return kept[1]
 
 
 def test_a_running_run_and_a_killed_one_are_told_apart(whole):
@@ -209,3 +192,35 @@ def test_a_fall_of_bits_is_no_loss_in_the_diagnosis(tmp_path) -> None:
 def test_numbers_along_a_logarithmic_axis_do_not_lie_on_each_other() -> None:
     near = [1e5, 328_128, 332_800, 1_197_760, 1_312_768]
     assert plots._log_ticks(near) == [1e5, 2e5, 5e5, 1e6] and plots._log_ticks([1.0, 10.0, 40.0]) == [1.0, 10.0, 40.0]
+
+
+RATE = {"value": 0.5, "low": 0.25, "high": 0.75, "n": 40, "samples": 2}
+ROLES = {
+    "writer": {
+        "rates": {"functional_coverage": RATE, "bleu": {**RATE, "value": 0.613}, "exact_match_greedy": RATE},
+        "by": {
+            "length": {"032 to 063": {"functional_coverage": RATE}},
+            "family": {"<i>": {"functional_coverage": RATE}},
+        },
+    }
+}
+
+
+def test_the_rates_of_a_role_are_shown_by_their_names(whole, page):
+    assert not {"Roles", "Measures"} & {text for _, text in page.texts}, "a run without any has no such part"
+    save(whole, "after", evaluation(range(4), "after"), more={"roles": ROLES})
+    shown = [text for _, text in report(whole).texts]
+    assert {"functional coverage", "BLEU", "exact match, greedy", "writer by length", "032 to 063", "<i>"} <= set(shown)
+    assert "61.3%" in shown and any("25.0 to 75.0; 40 tasks" in text for text in shown)
+
+
+def test_what_a_verifier_measured_is_shown(whole):
+    rows = evaluation(range(4), "after")
+    found = {"same_syntax": 0.25, "rules": 2.0}
+    measured = [
+        replace(one, completion=replace(one.completion, verdict=replace(one.verdict, measures=found))) for one in rows
+    ]
+    save(whole, "after", measured)
+    shown = [text for _, text in report(whole).texts]
+    assert {"Measures", "same syntax", "same syntax, greedy"} <= set(shown) and "25.0%" in shown
+    assert "rules" in shown and "2.00" in shown and "200.0%" not in shown, "a count is no share"

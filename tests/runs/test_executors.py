@@ -63,5 +63,5 @@ def test_threads_follow_the_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(executors, "automatic_threads", lambda: 8)
     for threads in ("8", "1"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        executors._start(Command(("--version",), tmp_path / "x.txt"), [0], 4)
+        Local(jobs=4).start(Command(("--version",), tmp_path / "x.txt"), 0)
     assert [env["OMP_NUM_THREADS"] for env, _ in given] == ["2", "1"]

@@ -257,7 +257,7 @@ def test_a_signal_stops_a_sweep_as_an_interrupted_job_does(tmp_path: Path, capsy
 
     before = signal.getsignal(signal.SIGTERM)
     assert sweep(tmp_path, SWEPT, run_job, []) == 130 and signal.getsignal(signal.SIGTERM) is before
-    assert "stopping: the jobs first keep" in capsys.readouterr().err
+    assert "stopping after the jobs have saved" in capsys.readouterr().err
 
 
 def test_a_record_that_cannot_be_written_is_a_fault_of_ours(

@@ -20,7 +20,7 @@ TRAINING, BASE, TRAINED = "training", "base", "trained"
 """The arms."""
 
 Found = Mapping[str, Any]
-"""What `benchmark=landscape` has measured."""
+"""The measurements of `benchmark=landscape`."""
 LOSS = "loss of gold answers, nats a token"
 
 
@@ -29,20 +29,27 @@ class Landscape(options.Landscape, MeasuredStudy):
         return self.arm(TRAINING, [])
 
     def measurements(self, training: Job, checkpoint: str) -> list[Job]:
-        """Around both ends of a training; the line between them is measured with the base."""
+        """Measure around both ends of a training. The base also measures the line between them."""
         line = [f"benchmark.other={checkpoint}"] if checkpoint else []
         ends = ((BASE, line), (TRAINED, self.policy(checkpoint)))
         return [job for name, words in ends for job in self.measure_arm(name, words, [training.seed])]
 
     def summarise(self, runs: Sequence[Run]) -> Findings:
-        arms = _measured(runs)
+        arms: dict[str, dict[Any, Found]] = {BASE: {}, TRAINED: {}}
+        for run in runs:
+            if run.completed and run.job.arm in arms:
+                arms[run.job.arm][run.job.seed] = read_benchmark(run.directory)
         seeds = [seed for seed in arms[BASE] if seed in arms[TRAINED]]
         if not seeds:
             return Findings(["Cannot tell: no seed was measured both before and after its training."])
         pairs = {arm: [of_seed[seed] for seed in seeds] for arm, of_seed in arms.items()}
-        line, slices = _line(pairs[BASE]), {arm: _slices(of) for arm, of in pairs.items()}
+        at = pairs[BASE][0]["line"]["at"]
+        line = [(x, _estimate(_losses(pairs[BASE], place))) for place, x in enumerate(at)]
+        slices = {arm: _slices(of) for arm, of in pairs.items()}
         known = all(found["eigenvalues"] for of in pairs.values() for found in of)
-        sharpness = {arm: _sharpness(of) for arm, of in pairs.items()} if known else {}
+        sharpness = (
+            {arm: t_interval([one["eigenvalues"][0] for one in of]) for arm, of in pairs.items()} if known else {}
+        )
         answer = [_barrier(pairs[BASE]), *([_sharper(pairs, sharpness)] if known else []), _loss(pairs)]
         tables = {
             "line": [{"at": at, **value._asdict()} for at, value in line],
@@ -51,15 +58,6 @@ class Landscape(options.Landscape, MeasuredStudy):
             "gradients": [row for arm, of in pairs.items() for row in _gradients(arm, of)],
         }
         return Findings(answer, tables, _drawn(line, slices, sharpness) | _plane(pairs[BASE]))
-
-
-def _measured(runs: Sequence[Run]) -> dict[str, dict[Any, Found]]:
-    """By arm and seed."""
-    found: dict[str, dict[Any, Found]] = {BASE: {}, TRAINED: {}}
-    for run in runs:
-        if run.completed and run.job.arm in found:
-            found[run.job.arm][run.job.seed] = read_benchmark(run.directory)
-    return found
 
 
 def _estimate(values: Values) -> Estimate:
@@ -73,10 +71,6 @@ def _losses(of: Sequence[Found], place: int) -> list[list[float]]:
     return [found["line"]["losses"][place] for found in of]
 
 
-def _line(of: Sequence[Found]) -> list[tuple[float, Estimate]]:
-    return [(at, _estimate(_losses(of, place))) for place, at in enumerate(of[0]["line"]["at"])]
-
-
 def _excess(of: Sequence[Found], place: int) -> list[list[float]]:
     """By seed and task: how far the loss is above the straight line between its ends."""
     t, first, here, last = of[0]["line"]["at"][place], _losses(of, 0), _losses(of, place), _losses(of, -1)
@@ -87,7 +81,7 @@ def _excess(of: Sequence[Found], place: int) -> list[list[float]]:
 
 
 def _barrier(of: Sequence[Found]) -> str:
-    """Where the mean over seeds is highest above the line, between its ends."""
+    """The highest point of the mean over seeds above the line between the ends."""
     at = of[0]["line"]["at"]
     place = max(range(1, len(at) - 1), key=lambda place: crossed(_excess(of, place)).mean)
     height = _estimate(_excess(of, place))
@@ -128,12 +122,8 @@ def _loss(pairs: Mapping[str, Sequence[Found]]) -> str:
     return f"The loss of gold answers goes {ends}: {how}, by {_text(change)}{of_few_seeds(len(before), 'an interval')}."
 
 
-def _sharpness(of: Sequence[Found]) -> Estimate:
-    return t_interval([found["eigenvalues"][0] for found in of])
-
-
 def _slices(of: Sequence[Found]) -> list[tuple[float, Estimate]]:
-    """Each seed has directions of its own: the mean over them, with the interval over seeds."""
+    """The mean over the random directions of each seed, with the interval over seeds."""
     directions = [[*found["slices"].values()] for found in of]
     at = directions[0][0]["at"]
     return [
@@ -147,7 +137,7 @@ def _eigenvalues(arm: str, of: Sequence[Found]) -> list[dict[str, Any]]:
 
 
 def _gradients(arm: str, of: Sequence[Found]) -> list[dict[str, Any]]:
-    """Means over seeds, by place of the model; the noise scale, where every seed has one."""
+    """Means over seeds for each part of the model. The noise scale requires a value of every seed."""
     rows = []
     for place in of[0]["gradients"]:
         columns = {name: [found["gradients"][place][name] for found in of] for name in of[0]["gradients"][place]}
@@ -171,7 +161,7 @@ def _drawn(
 
 
 def _plane(of: Sequence[Found]) -> dict[str, Drawing]:
-    """Through both policies: the mean over seeds, each with a way and a random direction of its own."""
+    """The plane through both policies and a random direction, as the mean over seeds."""
     planes = [found["plane"] for found in of if "plane" in found]
     if len(planes) < len(of):
         return {}

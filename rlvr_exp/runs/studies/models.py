@@ -22,7 +22,6 @@ from rlvr_exp.report.plots import Curve, curves
 from rlvr_exp.runs.comparison import (
     AGAINST_FIRST,
     EVALUATE_MORE_OFTEN,
-    Values,
     arm_values,
     budgets,
     compared,
@@ -43,7 +42,7 @@ Row = Mapping[str, Any]
 
 
 def model_findings(runs: Sequence[Run], metric: str, equal: str) -> Findings:
-    """Each arm against the first by the metric, then by success where some arm succeeds at all.
+    """Each arm against the first by the metric, then by success if any arm succeeds.
 
     Raises:
         InputError: no run was measured by the metric.
@@ -55,46 +54,27 @@ def model_findings(runs: Sequence[Run], metric: str, equal: str) -> Findings:
 
 def model_rows(runs: Sequence[Run], metric: str) -> list[Row]:
     """A row for each arm that was measured: means over its runs, rates with 95% intervals over seeds and tasks."""
-    by_metric = {name: arm_values(runs, name) for name in dict.fromkeys((metric, SUCCESS)) if _some(runs, name)}
+    succeeded = arm_values(runs, SUCCESS) if any(measured(run, SUCCESS) for run in runs) else {}
     rows: list[Row] = []
-    for arm, values in by_metric[metric].items():
+    for arm, values in arm_values(runs, metric).items():
         own = [run for run in runs if run.completed and run.job.arm == arm]
-        row: dict[str, Any] = {"arm": arm, "runs": len(own), "parameters": parameters(own[0])}
+        parameters = int(manifest.section(own[0].directory, "model").get("total", 0))
+        row: dict[str, Any] = {"arm": arm, "runs": len(own), "parameters": parameters}
         row |= {f"training_{kind}": fmean(used(run.directory, kind) for run in own) for kind in ("tokens", "seconds")}
-        row |= _estimates(metric, values)
-        row |= (
-            _estimates(SUCCESS, by_metric[SUCCESS][arm])
-            if metric != SUCCESS and arm in by_metric.get(SUCCESS, {})
-            else {}
-        )
-        rows.append(row | _tokens_a_task(own[0]))
+        of_metrics = {metric: values} | ({SUCCESS: succeeded[arm]} if arm in succeeded else {})
+        for name, of in of_metrics.items():
+            mean, low, high = interval(of, name)
+            row |= {name: mean, f"{name}/low": low, f"{name}/high": high, f"{name}/tasks": len(judged([*of.values()]))}
+        answers = read_evaluation(own[0].directory, "after")
+        golds = {one.completion.task.id: (one.about or {}).get("gold") for one in answers}
+        if counts := [gold["prompt_tokens"] + gold["tokens"] for gold in golds.values() if gold]:
+            row |= {"tokens_a_task": fmean(counts)}
+        rows.append(row)
     return rows
 
 
-def parameters(run: Run) -> int:
-    """Of its model; 0 where its manifest does not say."""
-    return int(manifest.section(run.directory, "model").get("total", 0))
-
-
-def _some(runs: Sequence[Run], metric: str) -> bool:
-    return any(measured(run, metric) for run in runs)
-
-
-def _estimates(metric: str, values: Values) -> dict[str, float | int]:
-    mean, low, high = interval(values, metric)
-    tasks = len(judged([*values.values()]))
-    return {metric: mean, f"{metric}/low": low, f"{metric}/high": high, f"{metric}/tasks": tasks}
-
-
-def _tokens_a_task(run: Run) -> dict[str, float]:
-    """Mean over the measured tasks of the tokens of prompt and gold; nothing where golds were not measured."""
-    golds = {one.completion.task.id: (one.about or {}).get("gold") for one in read_evaluation(run.directory, "after")}
-    counts = [gold["prompt_tokens"] + gold["tokens"] for gold in golds.values() if gold]
-    return {"tokens_a_task": fmean(counts)} if counts else {}
-
-
 def _success(runs: Sequence[Run]) -> Iterator[str]:
-    if not _some(runs, SUCCESS):
+    if not any(measured(run, SUCCESS) for run in runs):
         return
     levels = {arm: level(values) for arm, values in arm_values(runs, SUCCESS).items()}
     best = max(levels, key=levels.__getitem__)
@@ -115,18 +95,12 @@ class ArchitectureStudy(options.ArchitectureStudy, ArmStudy):
 
     def summarise(self, runs: Sequence[Run]) -> Findings:
         found = model_findings(runs, self.metric, self.equal)
-        return replace(found, answer=[*_unequal_sizes(found.tables[MODELS]), *found.answer])
-
-
-def _unequal_sizes(rows: Sequence[Row]) -> list[str]:
-    """A sentence where arms differ in their parameters."""
-    least, most = (choose(rows, key=lambda row: row["parameters"]) for choose in (min, max))
-    if most["parameters"] - least["parameters"] <= TOLERANCE * most["parameters"]:
-        return []
-    sizes = f"{least['arm']} has {least['parameters']:,} parameters, {most['arm']} {most['parameters']:,}"
-    return [
-        f"Unequal sizes: {sizes}; a difference may come from that. model.scratch.intermediate of an arm evens them out."
-    ]
+        least, most = (choose(found.tables[MODELS], key=lambda row: row["parameters"]) for choose in (min, max))
+        if most["parameters"] - least["parameters"] <= TOLERANCE * most["parameters"]:
+            return found
+        sizes = f"{least['arm']} has {least['parameters']:,} parameters, {most['arm']} {most['parameters']:,}"
+        remedy = "a difference may come from that. model.scratch.intermediate of an arm evens them out"
+        return replace(found, answer=[f"Unequal sizes: {sizes}; {remedy}.", *found.answer])
 
 
 KINDS = ("width", "depth")
@@ -153,8 +127,14 @@ class Capacity(options.Capacity, Study):
 
     def summarise(self, runs: Sequence[Run]) -> Findings:
         found = model_findings(runs, self.metric, self.equal)
-        losses = [*_at_equal_tokens(runs, self.metric), *_at_equal_time(runs)]
-        ranks = _corrected([row for kind in KINDS for at in (TOKENS, TIME) if (row := _rank(losses, kind, at))])
+        losses: list[Row] = [
+            {**_size(run), "at": TOKENS, "measure": self.metric, "value": rates[self.metric]["value"]}
+            for run in runs
+            if run.completed and self.metric in (rates := run.summary.get("after") or {})
+        ]
+        losses += _at_equal_time(runs)
+        ranks = [row for kind in KINDS for at in (TOKENS, TIME) if (row := _rank(losses, kind, at))]
+        ranks = [{**row, "p_holm": p} for row, p in zip(ranks, holm([row["p"] for row in ranks]), strict=True)]
         unfair = [unequal(budgets(runs, self.equal), self.equal)] if self.equal != "none" else []
         others = [sentence for sentence in found.answer if sentence not in unfair]
         answer = [*filter(None, unfair), *map(_sentence, ranks), *_untimed(runs, losses), *others]
@@ -169,14 +149,9 @@ def _size(run: Run) -> dict[str, Any]:
     return {"of": kind, "size": int(size), "seed": run.job.seed}
 
 
-def _at_equal_tokens(runs: Sequence[Run], metric: str) -> Iterator[Row]:
-    for run in runs:
-        if run.completed and metric in (rates := run.summary.get("after") or {}):
-            yield {**_size(run), "at": TOKENS, "measure": metric, "value": rates[metric]["value"]}
-
-
 def _at_equal_time(runs: Sequence[Run]) -> Iterator[Row]:
-    """The loss of each run after the seconds of the fastest of its kind; of a kind none where some run has none by then."""
+    """The loss of each run after the seconds of the fastest run of its kind. Kinds with a run without such a loss are left
+    out."""
     for kind in KINDS:
         own = [run for run in runs if run.completed and _size(run)["of"] == kind]
         seconds = min((used(run.directory, "seconds") for run in own), default=0.0)
@@ -187,7 +162,7 @@ def _at_equal_time(runs: Sequence[Run]) -> Iterator[Row]:
 
 
 def _rank(losses: Sequence[Row], kind: str, at: str) -> dict[str, Any]:
-    """Empty where fewer than two sizes have a loss."""
+    """Empty if fewer than two sizes have a loss."""
     some = [row for row in losses if row["of"] == kind and row["at"] == at]
     sizes, values = [row["size"] for row in some], [row["value"] for row in some]
     if len(set(sizes)) < 2 or len(set(values)) < 2:
@@ -197,12 +172,8 @@ def _rank(losses: Sequence[Row], kind: str, at: str) -> dict[str, Any]:
     return {"of": kind, "at": at, "measure": some[0]["measure"], "correlation": correlation, "p": chance, **counts}
 
 
-def _corrected(ranks: Sequence[Row]) -> list[Row]:
-    return [{**row, "p_holm": p} for row, p in zip(ranks, holm([row["p"] for row in ranks]), strict=True)]
-
-
 def _untimed(runs: Sequence[Run], losses: Sequence[Row]) -> Iterator[str]:
-    """A sentence for each kind of size that equal time says nothing of."""
+    """A sentence for each kind of size without a comparison at equal time."""
     timed = {row["of"] for row in losses if row["at"] == TIME}
     for kind in dict.fromkeys(_size(run)["of"] for run in runs if run.completed):
         if kind not in timed:
@@ -252,7 +223,7 @@ class Tokenization(options.Tokenization, ArmStudy):
 
 
 def _bits_at(runs: Sequence[Run], tokens: float) -> dict[str, dict[int, float]]:
-    """Bits a character of the golds of `dev`, by arm and seed, when so many tokens had been seen; empty where some run was not
+    """Bits per character of the reference answers of `dev` after that many tokens, by arm and seed. Empty if a run was not
     measured by then."""
     found: dict[str, dict[int, float]] = {}
     for run in runs:
@@ -265,8 +236,8 @@ def _bits_at(runs: Sequence[Run], tokens: float) -> dict[str, dict[int, float]]:
 
 
 def _equal_tokens(levels: Mapping[str, Mapping[int, float]], first: str, tokens: float) -> list[Row]:
-    """A row an arm, each against the first, paired by seed. Intervals and chances are over seeds alone, corrected for all arms
-    that are compared. None where the first arm has no run."""
+    """A row per arm, each against the first, paired by seed. Intervals and p-values are over seeds only, corrected for all
+    compared arms. Empty if the first arm has no run."""
     if first not in levels:
         return []
     known = levels[first]
@@ -306,7 +277,7 @@ def _difference(row: Row) -> str:
 
 
 def _unequal_texts(runs: Sequence[Run]) -> Iterator[str]:
-    """A sentence where arms imitated, or were measured on, other numbers of tasks: long ones are left out by their tokens."""
+    """A sentence if arms imitated, or were measured on, different numbers of tasks: tasks with too many tokens are left out."""
     sections = {run.job.arm: manifest.section(run.directory, "imitation") for run in runs if run.completed}
     for kind, done in (("examples", "imitated"), ("held_out", "were measured in training on")):
         counts = {arm: found.get(kind) for arm, found in sections.items()}

@@ -30,20 +30,22 @@ from rlvr_exp.runs.study import Findings, Job, Rounds, Run, Study, check, finger
 
 BEST = "best"
 UNCHANGED = "default"
-"""The arms that are compared once the trials are over."""
+"""The arms that are compared after the trials."""
+WINDOW = 10
+"""Rows of which the pruner takes the mean: single steps are noisy."""
 TRIAL, STATE_PRUNED = "trial_", "PRUNED"
 CODES = {STATUS[code]: code for code in (DONE, GUARD, INTERRUPTED, FAULT)}
 
 
 class SearchJobs(options.Search, Study):
-    """The jobs of a search; what they answer is told elsewhere."""
+    """The jobs of a search."""
 
     @property
     def dimensions(self) -> list[Dimension]:
         return dimensions(self.space)
 
     def trial_jobs(self, number: int, words: Sequence[str], unchanged: bool = False) -> list[Job]:
-        """`unchanged`: its words say what the command has without them."""
+        """`unchanged`: the words are those of the unchanged command."""
         name = arm_of(number, unchanged)
         return [replace(job, own=(*words, job.own[-1])) for job in self.arm(name, (*self.trial_words, *words))]
 
@@ -51,7 +53,7 @@ class SearchJobs(options.Search, Study):
         return [*self.arm(UNCHANGED, (), self.confirm), *self.arm(BEST, words, self.confirm)]
 
     def jobs(self) -> list[Job]:
-        """For a plan: as many as there are at most, at the cost of the unchanged command."""
+        """For a plan: the maximum number of jobs, at the cost of the unchanged command."""
         every = [job for number in range(self.trials) for job in self.trial_jobs(number, ())]
         return [replace(job, open=job.arm != UNCHANGED) for job in (*every, *self.confirm_jobs(()))]
 
@@ -73,12 +75,12 @@ def number_of(arm: str) -> int:
 
 @dataclass
 class _Open:
-    """A trial that is being run."""
+    """A trial in progress."""
 
     trial: Trial
     jobs: Sequence[Job]
     given: int = 0
-    """How many of them were handed out."""
+    """Number of jobs that were handed out."""
     runs: list[Run] = field(default_factory=list)
 
     @property
@@ -86,7 +88,7 @@ class _Open:
         return any(not run.completed for run in self.runs)
 
     def next(self, scout: bool) -> list[Job]:
-        """Its next job, where it may start. `scout`: the first has to come through before."""
+        """The next job if it may start. `scout`: the first job must complete before."""
         if self.given == len(self.jobs) or self.failed or (scout and self.given == 1 and not self.runs):
             return []
         self.given += 1
@@ -114,7 +116,7 @@ class SearchRounds(Rounds):
         self._before: list[Job | Run] = [part for ended in self._trials.ended() for part in self._known(ended)]
         self._confirmed = False
         self.pruned = {arm_of(one.number, one.unchanged) for one in self._trials.ended() if one.state == STATE_PRUNED}
-        """Arms of trials that were not to go on, though a run of theirs may have completed."""
+        """Arms of pruned trials. Some of their runs may have completed."""
         self._sizes: dict[Path, int] = {}
 
     def batch(self) -> Sequence[Job | Run]:
@@ -138,7 +140,7 @@ class SearchRounds(Rounds):
         return trials * seeds + of_open + (0 if self._confirmed else 2 * len(self._study.confirm))
 
     def refused(self, fault: InputError) -> Sequence[Job | Run]:
-        """A trial whose values the configuration refuses together has failed, with the reason."""
+        """A trial fails, with the reason, if the configuration refuses its values."""
         one = self._open[-1] if self._open else None
         if one is None or one.runs or one.given != 1:
             raise fault
@@ -176,10 +178,10 @@ class SearchRounds(Rounds):
         values = [(int(row["step"]), float(row[curve])) for row in rows if row.get(curve) is not None]
         if completed and not values:
             raise InputError(_no_curve(curve, rows))
-        one.trial.report(values, self._study.pruner_window)
+        one.trial.report(values, WINDOW)
 
     def _grown(self, directory: Path) -> bool:
-        """Whether its metrics have changed since they were looked at."""
+        """Whether the metrics have grown since the last check."""
         file = directory / "metrics.jsonl"
         size, before = file.stat().st_size if file.exists() else 0, self._sizes.get(directory, 0)
         self._sizes[directory] = size
@@ -196,7 +198,7 @@ class SearchRounds(Rounds):
         self._trials.tell(one.trial, value)
 
     def _known(self, ended: Ended) -> list[Job | Run]:
-        """What a trial of before has run: a completed one's jobs, which are there and else run again."""
+        """The runs of an earlier trial. For a completed trial its jobs, which are reused or run again."""
         jobs = self._study.trial_jobs(ended.number, ended.words, ended.unchanged)
         if ended.state == "COMPLETE":
             return [*jobs]
@@ -216,14 +218,14 @@ def _there(job: Job, directory: Path, pruned: bool) -> Run:
 
 
 def _default(study: SearchJobs, base: Checked) -> dict[str, object] | None:
-    """The values that the unchanged command has; None where the space does not hold them all."""
+    """The values of the unchanged command; None if the space does not contain all of them."""
     known = flat(resolved(base))
     values = {one.key: known.get(one.key) for one in study.dimensions}
     return values if all(one.holds(values[one.key]) for one in study.dimensions) else None
 
 
 def _name(study: SearchJobs, base: Checked, seed: int) -> str:
-    """Of all that the value of a trial depends on: a search with other options is another one."""
+    """A name by all options that determine the value of a trial. A search with other options has another name."""
     space = [[one.key, one.kind, *map(str, one.values)] for one in study.dimensions]
     own = [space, list(study.seeds), study.metric, study.direction, seed]
     return f"search_{content_hash([fingerprint(base), *own])[:12]}"
@@ -240,12 +242,12 @@ PRUNED, FAILED = "pruned", "failed"
 
 @dataclass(frozen=True)
 class Tried:
-    """A trial by its runs."""
+    """A trial and its runs."""
 
     name: str
     runs: Sequence[Run]
     seeds: int
-    """How many runs it has where it completes."""
+    """Number of runs of a completed trial."""
     pruned: bool
 
     @property
@@ -256,7 +258,7 @@ class Tried:
 
     @property
     def params(self) -> Mapping[str, str]:
-        """By key, as its words have them."""
+        """Values by key, as in its words."""
         return dict(word.partition("=")[::2] for word in self.runs[0].job.own[:-1])
 
     @property
@@ -294,7 +296,7 @@ class Search(SearchJobs):
         return Findings(answer, {name: table for name, table in tables.items() if table}, plots)
 
     def _trials(self, runs: Sequence[Run]) -> list[Tried]:
-        """By their numbers, which runs that were there already do not come by."""
+        """The trials by number. Reused runs come in another order."""
         pruned = self._rounds.pruned if self._rounds is not None else ()
         of_trials = {name: of for name, of in _by_arm(runs).items() if name.startswith(TRIAL)}
         return [
@@ -309,11 +311,11 @@ class Search(SearchJobs):
         return {run.job.arm for run in fresh if measured(run, self.metric)} == {UNCHANGED, BEST}
 
     def _drawn(self, trial: Tried) -> dict[str, Any]:
-        """Its values as they were drawn."""
+        """The values of a trial."""
         return {one.key: _value(one, trial.params[one.key]) for one in self.dimensions}
 
     def _best(self, levels: Mapping[str, float]) -> str:
-        """The first of those that are best."""
+        """The first of equally good trials."""
         return (max if self._up else min)(levels, key=lambda name: levels[name])
 
     def _fair(self, done: Sequence[Tried]) -> list[str]:

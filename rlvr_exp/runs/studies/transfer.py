@@ -35,21 +35,21 @@ from rlvr_exp.runs.study import ArmStudy, Findings, Job, MeasuredStudy, Run
 
 EMBEDDINGS = "embeddings"
 KINDS = ("programs", "inputs", EMBEDDINGS)
-"""What groups are compared by."""
+"""Kinds of likeness."""
 UNTOLD, EQUAL = "Cannot tell whether likeness of", "gains are all equal, or groups are all equally alike or without it"
 FEWEST = 5
-"""Groups of which a correlation can be beyond chance: of n! permutations one is as good, on either side, for each kind."""
+"""Fewest groups for a significant correlation: for each kind and side, one of n! permutations is as good."""
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """Profiles of the training tasks of each group, by kind, and where the initial policy puts them."""
+    """Profiles of the training tasks of each group by kind, and their embeddings under the initial policy."""
 
     profiles: Mapping[str, Mapping[str, Profile]]
     embeddings: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def of(self, first: str, second: str) -> dict[str, float]:
-        """Similarities of two groups, by the kinds that both have a profile of: without golds there is none of programs."""
+        """Similarities of two groups by kind, if both have a profile. Without reference answers there is none of programs."""
         found = {
             kind: similarity(known[first], known[second])
             for kind, known in self.profiles.items()
@@ -61,7 +61,7 @@ class Likeness:
 
 
 def _in_direction(embeddings: Mapping[str, Sequence[float]], first: str, second: str) -> float:
-    """(1 + cosine) / 2 of two groups' directions from the mean of all groups: prompts of one wording all lie close together."""
+    """(1 + cosine) / 2 of two groups' directions from the mean of all groups, since similar prompts all lie close together."""
     centre = [fmean(values) for values in zip(*embeddings.values(), strict=True)]
     one, other = (
         [value - middle for value, middle in zip(embeddings[name], centre, strict=True)] for name in (first, second)
@@ -77,7 +77,7 @@ class Correlations:
 
 
 def likeness(runs: Sequence[Run], most: int, embedded: Mapping[str, Run]) -> Likeness:
-    """Of the groups that runs have trained on, by the first `most` tasks of each. Raises InputError: data have changed since.
+    """The likeness of the trained groups, by the first `most` tasks of each. Raises InputError if data have changed.
 
     Args:
         embedded: by group, the run that measured its embedding.
@@ -94,10 +94,10 @@ def likeness(runs: Sequence[Run], most: int, embedded: Mapping[str, Run]) -> Lik
 
 
 def correlations(gains: Mapping[tuple[str, str], float], alike: Likeness) -> Correlations:
-    """Of the gains of all pairs of different groups with how alike they are.
+    """Correlations of gains and likeness over all pairs of different groups.
 
     Args:
-        gains: by the group that was trained on and the one that was measured.
+        gains: by the trained and the measured group.
     """
     groups = list(dict.fromkeys(name for pair in gains for name in pair))
     if len(groups) < FEWEST or len(gains) < len(groups) * (len(groups) - 1):
@@ -145,8 +145,8 @@ def _sentence(kind: str, one: Permuted, p: float, groups: int) -> str:
 
 
 def overlaps(trained: Sequence[Run]) -> Iterator[str]:
-    """A sentence for each pair of groups, one of which has held-out tasks that share content with what the other was trained
-    on. A run keeps its own apart by itself.
+    """A sentence for each pair of groups if held-out tasks of one group share content with the training tasks of the other. A
+    run separates its own tasks.
 
     Raises:
         InputError: data have changed since a run.
@@ -170,10 +170,10 @@ def overlaps(trained: Sequence[Run]) -> Iterator[str]:
 
 
 OF_PROMPTS = ("model", "data", "role")
-"""Nodes of the words that an embedding depends on; those of training and measuring have no effect on it."""
+"""Nodes of the words that an embedding depends on."""
 OWN, OTHERS = "on the group that was trained on", "on other groups"
 Pair = tuple[str, str]
-"""The group that was trained on, and the one that was measured."""
+"""The trained group and the measured group."""
 
 
 class Transfer(options.Transfer, MeasuredStudy, ArmStudy):
@@ -181,7 +181,7 @@ class Transfer(options.Transfer, MeasuredStudy, ArmStudy):
         return self.arm_jobs()
 
     def others(self) -> list[Job]:
-        """Where the initial policy puts the tasks of each group, which depends on no seed."""
+        """Jobs that embed the tasks of each group with the initial policy. They depend on no seed."""
         if not self.embed:
             return []
         asking = replace(self, words=[word for word in self.words if word.lstrip("+").startswith(OF_PROMPTS)])
@@ -220,7 +220,7 @@ class Transfer(options.Transfer, MeasuredStudy, ArmStudy):
 
     @property
     def _sets(self) -> dict[str, str]:
-        """By group, the words that name its data, whatever they take of them."""
+        """The words that name the data of each group, without filters."""
         named = ("data=", "data.path=")
         return {
             name: " ".join(word for word in words if word.startswith(named)) for name, words in self._groups.items()
@@ -232,12 +232,12 @@ class Transfer(options.Transfer, MeasuredStudy, ArmStudy):
 
 
 def _arm(trained: str, measured: str) -> str:
-    """The arm that measures a group after training on one: on its own a training does it itself."""
+    """The arm that measures a group after training on another. A training measures its own group."""
     return trained if trained == measured else f"{trained}_on_{measured}"
 
 
 def _embedded(group: str) -> str:
-    """The arm that measures where a group's tasks lie."""
+    """The arm that embeds the tasks of a group."""
     return f"{group}_embedded"
 
 
@@ -246,8 +246,8 @@ def _other(pair: Pair) -> bool:
 
 
 def _pooled(sides: Mapping[Pair, tuple[Values, Values]], sets: Mapping[str, str]) -> dict[str, tuple[Values, Values]]:
-    """After and before on all groups: by the policy of the own group, and by the mean of those of all others. A task that
-    several groups of one set have, such as in several looks, is one task by its mean."""
+    """After and before on all groups, for the policy of the same group and for the mean of the other policies. A task in several
+    groups of one set is one task, with its mean."""
     of_task: dict[tuple[str, int, str], list[tuple[float, float]]] = {}
     for pair, (after, before) in sides.items():
         for seed in (seed for seed in after if seed in before):

@@ -25,14 +25,14 @@ from rlvr_exp.core.statistics import LEVEL
 
 FILE = "search.db"
 UNCHANGED, RUNS, REASON, PRUNED = "unchanged", "runs", "reason", "pruned"
-"""Attributes of a trial: that it is the command without a change; the directories of its runs by seed; why it was refused;
-that it is not to go on."""
+"""Attributes of a trial: it is the unchanged command, the directories of its runs by seed, the reason of a refusal, and whether
+it was pruned."""
 SEEDS = 2**32
-"""How many seeds Optuna's samplers take."""
+"""Number of seeds of Optuna's samplers."""
 
 
 def optuna() -> Any:
-    """The package. Raises InputError: it is not installed."""
+    """The package. Raises InputError if it is not installed."""
     try:
         import optuna as package
     except ImportError as fault:
@@ -44,20 +44,20 @@ def optuna() -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without Optuna's warnings, such as that an option is experimental."""
+    """Suppress Optuna's warnings, for example about experimental options."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def storage(root: Path) -> Any:
-    """Of the searches in a folder."""
+    """The database of the searches in a folder."""
     root.mkdir(parents=True, exist_ok=True)
     return optuna().storages.RDBStorage(f"sqlite:///{(root / FILE).resolve()}")
 
 
 def distribution(dimension: Dimension) -> Any:
-    """Optuna's; choices are kept as the texts that words have."""
+    """Optuna's distribution. Choices are texts, as in words."""
     of = optuna().distributions
     if dimension.kind == CHOICE:
         return of.CategoricalDistribution([text_of(value) for value in dimension.values])
@@ -67,31 +67,31 @@ def distribution(dimension: Dimension) -> Any:
 
 @dataclass(frozen=True)
 class Ended:
-    """A trial of before that is not to go on."""
+    """An earlier trial that has ended."""
 
     number: int
     words: tuple[str, ...]
     unchanged: bool
     state: str
     runs: Mapping[str, str]
-    """Directory of each run, by its seed."""
+    """Directory of each run by seed."""
     reason: str
 
 
 class Trial:
-    """One that is being run."""
+    """A trial in progress."""
 
     def __init__(self, trial: Any, words: Sequence[str], unchanged: bool):
         self._trial, self.number, self.words, self.unchanged = trial, trial.number, tuple(words), unchanged
         self._reported = max(trial.study.get_trials(deepcopy=False)[trial.number].intermediate_values, default=0)
         self.pruned = bool(trial.user_attrs.get(PRUNED)) or (self._reported > 0 and trial.should_prune())
-        """It promises too little."""
+        """The trial is unpromising."""
 
     def report(self, values: Sequence[tuple[int, float]], window: int) -> None:
-        """Take up what its first run logged, by step, up to the value that shows that it promises too little.
+        """Report the values of its first run by step, up to the value that prunes the trial.
 
         Args:
-            window: of how many values the mean is reported, since single steps are noisy.
+            window: report the mean of this many values, since single steps are noisy.
         """
         for place, (step, _) in enumerate(values):
             if step > self._reported and not self.pruned:
@@ -101,7 +101,7 @@ class Trial:
                     self._trial.set_user_attr(PRUNED, True)
 
     def keep(self, runs: Mapping[str, str], reason: str = "") -> None:
-        """What is needed of it once it has ended."""
+        """Store the runs of an ended trial."""
         self._trial.set_user_attr(RUNS, dict(runs))
         self._trial.set_user_attr(REASON, reason)
 
@@ -111,7 +111,7 @@ class Trials:
 
     Args:
         root: the study's folder.
-        name: stands for all that a trial's value depends on.
+        name: identifies all options that determine the value of a trial.
     """
 
     def __init__(self, study: options.Search, root: Path, name: str, seed: int):
@@ -142,7 +142,7 @@ class Trials:
             return self._drawn(self._study.ask(self._distributions))
 
     def running(self) -> list[Trial]:
-        """Those of before that have not ended."""
+        """Earlier trials that have not ended."""
         found = []
         for frozen in self._all():
             if frozen.state.name == "RUNNING":
@@ -166,7 +166,7 @@ class Trials:
         ]
 
     def tell(self, trial: Trial, value: float | None = None) -> None:
-        """It ended with this value, or without: pruned, or failed."""
+        """Record the end of a trial. Without a value it was pruned, or has failed."""
         if value is not None:
             self._study.tell(trial.number, value)
             return
@@ -174,13 +174,12 @@ class Trials:
         self._study.tell(trial.number, state=states.PRUNED if trial.pruned else states.FAIL)
 
     def best(self) -> tuple[str, ...] | None:
-        """The words of the best trial that has a value; None: there is none, or it is the command without a change."""
+        """The words of the best trial. None without a completed trial, or if the unchanged command is the best."""
         completed = [trial for trial in self._all() if trial.state.name == "COMPLETE"]
         if not completed:
             return None
-        choose = (
-            max if self._options.direction == "maximize" else min
-        )  # Of equal ones the first, which Optuna leaves open.
+        choose = max if self._options.direction == "maximize" else min
+        # The first of equal trials. Optuna leaves the order open.
         best = choose(sorted(completed, key=lambda trial: trial.number), key=lambda trial: trial.value)
         return None if best.user_attrs.get(UNCHANGED) else self._words(best.params)
 
@@ -192,7 +191,7 @@ class Trials:
         return {one.key for one in dimensions(self._options.space) if one.kind == CHOICE}
 
     def _drawn(self, trial: Any) -> Trial:
-        """With a value of each key; one that was cut off between two of them draws the rest."""
+        """Draw a value for each key. An interrupted trial draws the missing values."""
         for key, of in self._distributions.items():
             if key in self._choices:
                 trial.suggest_categorical(key, of.choices)
@@ -222,18 +221,18 @@ def _pruner(of: Any, study: options.Search) -> Any:
 
 
 FEWEST = 10
-"""Completed trials that it takes."""
+"""Fewest completed trials for an estimate."""
 BEST_SHARE, BEST_COUNT = 0.1, 5
-"""The trials that count as the best: this share, and at least so many, as PED-ANOVA's authors advise."""
+"""Share and least number of trials that count as the best, as the authors of PED-ANOVA advise."""
 DEALS = 199
 
 
 @dataclass(frozen=True)
 class Importance:
     value: float
-    """As a share of that of all options."""
+    """Share of the importance of all options."""
     p: float
-    """How often values that are dealt out anew give as much, corrected for all options (Holm 1979)."""
+    """p-value by permutation of the trials' values, corrected for all options (Holm 1979)."""
 
     @property
     def sure(self) -> bool:
@@ -243,10 +242,10 @@ class Importance:
 def importances(
     space: Sequence[Dimension], trials: Sequence[tuple[Mapping[str, Any], float]], maximize: bool
 ) -> dict[str, Importance]:
-    """By key, the most important first; none of fewer trials than it takes.
+    """By key, the most important first. Empty for too few trials.
 
     Args:
-        trials: of each the values of all keys, as texts for choices, and what it reached.
+        trials: the values of all keys, with choices as texts, and the result of each trial.
     """
     if len(trials) < FEWEST:
         return {}

@@ -1,4 +1,4 @@
-"""A cascade: the requests of each role, the role at fault for a failure, the feedback of a retry."""
+"""A cascade: the requests of each role, the role at fault, the feedback of a retry, the groups and the credit of a step."""
 
 from dataclasses import replace
 
@@ -12,15 +12,27 @@ from fake_cascade import (
     PASSED,
     PROVED,
     WRONG,
+    collector,
     domain,
     episode,
     failed,
     runner,
     tasks_of,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rlvr_exp.domains.dafny.cascade import Widths, failed_by, failure
+from rlvr_exp.config.model import Model
+from rlvr_exp.config.stage_options import Infer
+from rlvr_exp.core.errors import InputError
+from rlvr_exp.domains.dafny.cascade import Cascade, Widths, counterfactual, failed_by, failure, mean, shared
+from rlvr_exp.domains.dafny.options import ROLES
+from rlvr_exp.domains.dafny.tasks import DafnyDomain, TwoStage
 from rlvr_exp.episodes.types import PENDING, TRUNCATED
+from rlvr_exp.inference.engine import Engine
+from rlvr_exp.launch.inference_inputs import tasks_of_domain
+from rlvr_exp.models.policy import load_policy
+from rlvr_exp.rollouts.engines.local import LocalEngine
 
 
 @pytest.fixture
@@ -163,3 +175,182 @@ def test_a_proved_body_needs_no_gold_unless_its_reward_does(two, every, judged) 
     shown = [made.environment.shown(made.episode, place).verdict.outcome for place in range(3)]
     assert shown == ["passed", "failed", "rejected"]
     assert [made.who(place)[0] for place in range(3)] == [None, "writer", "writer"]
+
+
+BODIES = (LOOP, WRONG, LOOP)
+TWO = Widths(annotations=2)
+
+
+def script(role, request, key):
+    """Bodies by their index; the first annotation of a loop proves it, no other does."""
+    if role == "writer":
+        body = BODIES[key[-1]]
+        return body, PASSED if body == LOOP else failed("verify")
+    body = request.task.inputs.example.body
+    return (PROVED, PASSED) if body == LOOP and key[-1] == 0 else (body, failed("verify"))
+
+
+def test_groups_of_each_role(two) -> None:
+    found = collector(two, script, TWO).collect(0).groups
+    writer, annotator = found["writer"], found["annotator"]
+    assert [len(group.completions) for group in writer.batch] == [3, 3]
+    assert [len(group.completions) for group in annotator.batch] == [2] * 4, "two different bodies of each task"
+    assert [group.rewards for group in writer.batch] == [(0.5, 0.0, 0.5)] * 2
+    assert [group.rewards for group in annotator.batch] == [(1.0, 0.0), (0.0, 0.0)] * 2
+    assert annotator.zero_variance == {annotator.batch[i].id: "failed" for i in (1, 3)}
+    assert [answer.verdict.outcome for answer in writer.batch[0].completions] == ["passed", "failed", "passed"]
+    assert writer.seconds == {"generate": 1.0, "verify": 0.5} == annotator.seconds
+
+
+def test_every_sample_depends_only_on_its_own_key(two) -> None:
+    made = collector(two, script, TWO)
+    made.collect(0), made.collect(1)
+    asked = made.runner.generate.asked
+    keys = [key for _, request in asked for key in request.keys]
+    assert len(set(keys)) == len(keys) and all(key[:3] == (0, "rollout", role) for role, q in asked for key in q.keys)
+
+
+def test_the_counterfactual_credit_by_the_gold_needs_no_annotator(two) -> None:
+    found = collector(two, script, Widths(annotations=2, graft_all=True), counterfactual=True).collect(0)
+    assert found.groups["writer"].batch[0].rewards == (0.5, -1.0, 0.5)
+
+
+def test_the_counterfactual_credit_by_resampling_samples_annotations_that_no_role_trains_on(two) -> None:
+    made = collector(two, script, Widths(annotations=2, resamples=4), counterfactual=True)
+    found = made.collect(0)
+    assert found.groups["writer"].batch[0].rewards == (0.125, -0.25, 0.125)
+    drawn = [key for request in made.runner.generate.of("annotator") for key in request.keys]
+    assert sum(key[2] == "counterfactual" for key in drawn) == 4 * 4
+    assert [len(group.completions) for group in found.groups["annotator"].batch] == [2] * 4
+
+
+def test_where_no_body_can_be_annotated_the_annotator_learns_on_golds(two) -> None:
+    def none(role, request, key):
+        return (NO_BODY, failed("parse")) if role == "writer" else (PROVED, PASSED)
+
+    made = collector(two, none, TWO)
+    found = made.collect(0)
+    assert [len(group.completions) for group in found.groups["annotator"].batch] == [2, 2]
+    row = made.environment.metrics(found.episodes)
+    assert row["cascade/failed_by/writer"] == 1.0 and row["cascade/no_verdict"] == 0.0
+    assert {about["role"] for group in found.groups["annotator"].batch for about in group.about} == {"annotator"}
+
+
+def test_gold_bodies_need_no_writer(two) -> None:
+    found = collector(two, script, TWO, gold=True).collect(0)
+    assert set(found.groups) == {"annotator"}
+    assert [len(group.completions) for group in found.groups["annotator"].batch] == [2, 2]
+
+
+def test_rollouts_hold_both_texts_and_who_failed(two) -> None:
+    found = collector(two, script, TWO).collect(0).groups
+    about = found["annotator"].batch[1].about[0]
+    assert (about["body"], about["written"], about["failed_by"], about["failure"]) == (
+        WRONG,
+        WRONG,
+        "writer",
+        "semantic",
+    )
+    first, second = found["writer"].batch[0].about[:2]
+    assert first["proved"] == 1 and first["cascades"] == 2 and second["failed_by"] == "writer"
+
+
+def test_it_resumes_from_its_state(two) -> None:
+    whole, first = collector(two, script, TWO), collector(two, script, TWO)
+    whole.collect(0)
+    first.load_state_dict(whole.state_dict())
+    assert first.collect(1) == whole.collect(1)
+    with pytest.raises(InputError, match="other keys"):
+        first.load_state_dict({})
+
+
+def test_good_bodies_need_no_annotations(two) -> None:
+    made = collector(two, lambda role, request, key: (GOOD, PASSED), TWO)
+    found = made.collect(0)
+    assert made.environment.metrics(found.episodes)["cascade/success/mean"] == pytest.approx(1.0)
+    assert set(found.groups["writer"].zero_variance.values()) == {"solved"}
+
+
+def test_a_gold_body_too_long_for_the_annotator_is_learned_from_by_nobody(two) -> None:
+    made = collector(two, script, TWO, gold=True)
+    made.runner.players["annotator"] = replace(made.runner.players["annotator"], max_prompt_tokens=10)
+    found = made.collect(0)
+    assert found.groups == {} and made.environment.metrics(found.episodes)["cascade/failed_by/writer"] == 1.0
+
+
+@pytest.mark.parametrize("gold", [False, True])
+def test_the_curriculum_observes_the_tasks_by_the_first_role_that_answers(two, gold) -> None:
+    rollouts = collector(two, script, TWO, gold=gold).collect(0)
+    role = "annotator" if gold else "writer"
+    groups = rollouts.groups[role].sampled
+    seen = [(one.task, one.samples, one.successes) for one in rollouts.observations]
+    assert seen == [
+        (
+            group.completions[0].task.id,
+            sum(one.verdict.outcome != "no_verdict" for one in group.completions),
+            sum(one.correct for one in group.completions),
+        )
+        for group in groups
+    ]
+    picked = {episode.task.id for episode in rollouts.episodes}
+    assert {task for task, _, _ in seen} == picked and any(count for _, count, _ in seen)
+
+
+class Counting(LocalEngine):
+    """Counts the completions that it draws."""
+
+    drawn = 0
+
+    def draw(self, *given):
+        for one in super().draw(*given):
+            self.drawn += 1
+            yield one
+
+
+def test_both_roles_are_sampled_by_the_given_engine() -> None:
+    model = Model(embedded="tiny_dafny", dtype="float32", chat_template="never", max_completion_tokens=112)
+    stages = TwoStage(DafnyDomain(role="writer"), DafnyDomain(role="annotator"))
+    asks = tasks_of_domain(stages.writer.splits()["test"][:2], stages.writer)
+    roles, engine = dict.fromkeys(ROLES, load_policy(model, 0)), Counting()
+    solver = Engine(roles, Infer(verify=False), model, None, stages.writer, 0, engine, Cascade(stages, Widths()))
+    assert len(list(solver.solve_all(asks))) == 2
+    assert 2 < engine.drawn <= 4
+
+
+rewards = st.floats(-1, 1) | st.none()
+tasks = st.integers(1, 4).flatmap(
+    lambda width: st.lists(st.lists(rewards, min_size=width, max_size=width), min_size=2, max_size=5)
+)
+
+
+@given(tasks)
+def test_the_shared_credit_is_the_mean_of_a_bodys_cascades(task) -> None:
+    for credit, own in zip(shared(task), task, strict=True):
+        judged = [one for one in own if one is not None]
+        assert credit == (pytest.approx(sum(judged) / len(judged)) if judged else None)
+
+
+@given(tasks, st.floats(-2, 2))
+def test_a_task_that_is_easier_for_all_credits_nobody(task, ease: float) -> None:
+    easier = [[None if one is None else one + ease for one in own] for own in task]
+    if sum(mean(own) is not None for own in task) < 2:
+        return  # A single body has no other body to differ from.
+    for before, after in zip(counterfactual(task), counterfactual(easier), strict=True):
+        assert (before is None) == (after is None)
+        assert before is None or after == pytest.approx(before, abs=1e-9)
+
+
+@given(tasks)
+def test_differences_are_those_from_the_other_bodies(task) -> None:
+    values = [value for own in task if (value := mean(own)) is not None]
+    credits = [credit for credit in counterfactual(task) if credit is not None]
+    assert len(credits) == len(values)
+    if len(values) > 1:
+        scale = len(values) / (len(values) - 1)
+        centred = [scale * (value - sum(values) / len(values)) for value in values]
+        assert credits == pytest.approx(centred, abs=1e-9)
+
+
+def test_missing_verdicts_enter_nothing() -> None:
+    assert shared([[None, 1.0], [None, None]]) == [1.0, None]
+    assert counterfactual([[1.0], [None], [0.0]]) == [1.0, None, -1.0]

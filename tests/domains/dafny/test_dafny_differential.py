@@ -8,7 +8,7 @@ import pytest
 from functions import measured
 
 from rlvr_exp.core.errors import GuardStop, InputError
-from rlvr_exp.domains.dafny import differential as differential
+from rlvr_exp.domains.dafny import differential
 from rlvr_exp.domains.dafny.differential import AGREES, NO_PARSE, REFUSED, UNREADABLE, Reader, compare, mutants
 from rlvr_exp.domains.dafny.tool import Tool
 
@@ -77,7 +77,9 @@ def test_text_that_only_dafny_reads_is_found(reader: Reader, monkeypatch: pytest
     assert compare(reader, hidden) == "differs: Dafny reads the text otherwise with its comments"
 
 
-def test_it_counts_and_stops_at_a_difference(warm_dafny: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_counts_and_stops_at_a_difference(reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(differential, "Reader", lambda tool: reader)
+    monkeypatch.setattr(reader, "close", lambda: None)
     with pytest.raises(InputError, match="no .dfy files"):
         measured(tmp_path, "dafny_differential", f"benchmark.path={tmp_path}")
     (tmp_path / "a.dfy").write_text(PROGRAMS["method"])

@@ -3,7 +3,7 @@
 import pytest
 
 from rlvr_exp.domains.dafny import guards
-from rlvr_exp.domains.dafny.guards import read_declarations
+from rlvr_exp.domains.dafny.guards import body_violation, leaves_assumed, read_declarations
 
 GIVEN = """
 predicate P(x: int) { x > 3 }
@@ -150,3 +150,51 @@ def test_files_are_refused_before_anything_parses_them() -> None:
     early = guards.before_parsing(GIVEN, 'include "/etc/passwd"\n' + GIVEN)
     assert early is not None and early.rule == "include"
     assert guards.before_parsing('include "a.dfy"', 'include "a.dfy"') is None
+
+
+HEAD = "method Twice(n: nat) returns (r: nat)\n  ensures r == 2 * n\n"
+BODY = "{\n  r := 0;\n  var i := 0;\n  while i < n\n  {\n    i := i + 1;\n    r := r + 2;\n  }\n}\n"
+PROVED = BODY.replace("while i < n\n", "while i < n\n    invariant i <= n && r == 2 * i\n")
+
+
+@pytest.mark.parametrize(
+    "body", ["{ assume false; }", "{ r := 0; assume r == 2 * n; }", "{ while true { assume false; } }"]
+)
+def test_a_body_that_assumes_is_the_writers_violation(body: str) -> None:
+    violation = body_violation(HEAD, HEAD + body)
+    assert violation is not None and violation.rule == "assume"
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["{ } lemma {:axiom} L() ensures false", "{ }\nmethod {:extern} E() ensures false", "{ } lemma L() ensures false"],
+)
+def test_a_body_that_leaves_its_braces_is_the_writers_violation(body: str) -> None:
+    assert body_violation(HEAD, HEAD + body) is not None
+
+
+@pytest.mark.parametrize("body", [BODY, PROVED, "{ r := n + n; }", "{ }", "{ r := 2 *; }", "{ r := Nothing(n); }"])
+def test_a_plain_body_breaks_no_rule(body: str) -> None:
+    assert body_violation(HEAD, HEAD + body) is None
+
+
+HOLE = "method M() returns (r: int) ensures r > 3\n"
+OPEN = "lemma Given() ensures 1 < 2\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "candidate", "wanted"),
+    [
+        (HOLE, HOLE + "{ r := 4; }", False),
+        (HOLE, HOLE, True),
+        (HOLE + OPEN, HOLE + "{ r := 4; }" + OPEN, True),
+        (HOLE + OPEN, HOLE + "{ r := 4; }" + OPEN + "{ }", False),
+        (HOLE + "{ r := 3; }", HOLE + "{ r := 4; }", False),
+        (HOLE + "{ r := 3; }", HOLE + "{ r := 4; }" + OPEN, False),
+        (HOLE + "{ assume false; }", HOLE + "{ assume false; }", True),
+        (HOLE + "lemma L() free ensures false { }", HOLE + "{ r := 4; } lemma L() free ensures false { }", True),
+        (HOLE, HOLE + "{ r := 4;", True),
+    ],
+)
+def test_what_a_candidate_fills_in_is_no_assumption(given: str, candidate: str, wanted: bool) -> None:
+    assert leaves_assumed(read_declarations(given), candidate) == wanted

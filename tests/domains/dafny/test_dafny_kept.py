@@ -1,15 +1,11 @@
 """Code that a candidate has to keep: only annotations may be added, whatever their names and places."""
 
 import pytest
+from dafny_judge import Judge, of_dafny, told
 
-from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.domains.dafny import guards
 from rlvr_exp.domains.dafny.guards import read_declarations
-from rlvr_exp.domains.dafny.problem import DafnyProblem
 from rlvr_exp.domains.dafny.tool import Tool
-from rlvr_exp.domains.dafny.verifier import DafnyVerifier
-from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.verifiers.base import Request, Verdict
 
 HEAD = "method Twice(n: nat) returns (r: nat)\n  ensures r == 2 * n\n"
 BODY = "{\n  r := 0;\n  var i := 0;\n  while i < n\n  {\n    i := i + 1;\n    r := r + 2;\n  }\n}\n"
@@ -102,26 +98,12 @@ def rule(kept: str, candidate: str, hole: str = HEAD) -> str | None:
     return violation and violation.rule
 
 
-@pytest.fixture(scope="module")
-def verifier(dafny: Tool):
-    with DafnyVerifier(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048) as verifier:
-        yield verifier
-
-
-def ask(verifier: DafnyVerifier, hole: str, kept: str | None, candidate: str) -> Verdict:
-    return verifier.verify([Request(DafnyProblem(hole, keep=kept), Candidate(candidate))])[0]
-
-
-def told(verdict: Verdict) -> str:
-    return verdict.bucket or verdict.rule or verdict.outcome
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CHEATS)
-def test_other_code_is_refused_however_it_proves(verifier: DafnyVerifier, name: str) -> None:
+def test_other_code_is_refused_however_it_proves(judge: Judge, name: str) -> None:
     hole, kept, body = CHEATS[name]
-    assert ask(verifier, hole, None, hole + body).outcome == "passed"
-    assert told(ask(verifier, hole, hole + kept, hole + body)) == "program-changed"
+    assert judge(hole, hole + body).outcome == "passed"
+    assert told(judge(hole, hole + body, keep=hole + kept)) == "program-changed"
 
 
 @pytest.mark.parametrize(
@@ -143,33 +125,34 @@ def test_other_code_is_refused_however_it_proves(verifier: DafnyVerifier, name: 
         (FACTS, "{ r := n; }", "{ r := n; reveal_Own(); forall i | 0 <= i < n ensures P(i) { Fact(i); } }", "passed"),
     ],
 )
-def test_what_an_annotation_comes_to(verifier: DafnyVerifier, hole: str, kept: str, body: str, wanted: str) -> None:
-    assert told(ask(verifier, hole, hole + kept, hole + body)) == wanted
+def test_what_an_annotation_comes_to(judge: Judge, hole: str, kept: str, body: str, wanted: str) -> None:
+    assert told(judge(hole, hole + body, keep=hole + kept)) == wanted
 
 
-def test_the_specification_is_the_holes(verifier: DafnyVerifier) -> None:
+def test_the_specification_is_the_holes(judge: Judge) -> None:
     weaker = HEAD.replace("ensures r == 2 * n", "")
-    assert told(ask(verifier, HEAD, weaker + BODY, weaker + BODY)) == "spec-changed"
-    assert told(ask(verifier, HEAD, HEAD + "{ assume r == 2 * n; }", HEAD + "{ assume r == 2 * n; }")) == "assume"
+    assert told(judge(HEAD, weaker + BODY, keep=weaker + BODY)) == "spec-changed"
+    assert told(judge(HEAD, HEAD + "{ assume r == 2 * n; }", keep=HEAD + "{ assume r == 2 * n; }")) == "assume"
 
 
-def test_the_code_to_keep_is_part_of_what_is_remembered(verifier: DafnyVerifier) -> None:
+def test_the_code_to_keep_is_part_of_what_is_remembered(judge: Judge) -> None:
     kept = [HEAD + BODY, HEAD + "{ r := 2 * n; }", None]
-    verdicts = [ask(verifier, HEAD, one, HEAD + PROVED + "// once") for one in kept for _ in range(2)]
+    verdicts = [judge(HEAD, HEAD + PROVED + "// once", keep=one) for one in kept for _ in range(2)]
     assert [told(one) for one in verdicts] == ["passed"] * 2 + ["program-changed"] * 2 + ["passed"] * 2
     assert [one.cached for one in verdicts] == [False, True] * 3
 
 
 @pytest.mark.parametrize("body", ["{ r := 2 * n; } }", "{ r := (2 * n; }", "{ r := 2 * n;\n#if X\n#endif\n}"])
-def test_what_is_no_code_is_not_mended(verifier: DafnyVerifier, body: str) -> None:
-    assert told(ask(verifier, HEAD, HEAD + body, HEAD + "{ r := 2 * n; }")) == "program-changed"
-    assert told(ask(verifier, HEAD, HEAD + body, HEAD + "{ r := 2 * n }")) == "parse"
+def test_what_is_no_code_is_not_mended(judge: Judge, body: str) -> None:
+    assert told(judge(HEAD, HEAD + "{ r := 2 * n; }", keep=HEAD + body)) == "program-changed"
+    assert told(judge(HEAD, HEAD + "{ r := 2 * n }", keep=HEAD + body)) == "parse"
 
 
 def test_a_plain_command_line_says_the_same(dafny: Tool) -> None:
-    with DafnyVerifier(Sandbox(workers=1), cpu_s=60, wall_s=300, memory_mb=2048, warm=False) as verifier:
+    with of_dafny(warm=False) as verifier:
+        judge = Judge(verifier)
         bodies = ["{ Nothing(n); }", "{ r := 2 *; }", "{ r := 2 * n; }", BODY]
-        assert [told(ask(verifier, HEAD, HEAD + "{ }", HEAD + body)) for body in bodies] == [
+        assert [told(judge(HEAD, HEAD + body, keep=HEAD + "{ }")) for body in bodies] == [
             "resolve",
             "parse",
             "program-changed",

@@ -6,7 +6,7 @@ import re
 from completions import completion
 from hypothesis import given
 from hypothesis import strategies as st
-from report_pages import Page, evaluation, report, rollouts, whole_run
+from report_pages import Page, evaluation, report, rollouts
 
 from rlvr_exp.evaluation.saved import save
 from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts
@@ -72,10 +72,9 @@ def test_without_rollouts_the_lengths_are_those_of_the_evaluations(tmp_path):
     assert list(report(tmp_path).charts["Completions by length"]["series"]) == ["held out, after"]
 
 
-def test_held_out_tasks_by_difficulty_and_by_whether_they_were_solved(tmp_path, monkeypatch):
-    whole_run(tmp_path)
+def test_held_out_tasks_by_difficulty_and_by_whether_they_were_solved(whole, monkeypatch):
     monkeypatch.setattr("rlvr_exp.report.load_task_index", lambda *_: {f"t{i}": TaskInfo(i, None) for i in range(11)})
-    chart = report(tmp_path).charts["Held-out tasks by difficulty"]
+    chart = report(whole).charts["Held-out tasks by difficulty"]
     sums = {name: sum(values) for name, values in chart["series"].items()}
     assert sums == {"always solved": 7, "sometimes solved": 0, "never solved": 4}, json.dumps(chart)
     assert chart["counted"] == "difficulty"

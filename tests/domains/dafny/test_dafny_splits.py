@@ -1,13 +1,16 @@
-"""Splits of Dafny examples: reproducible, stratified, and never with a near-duplicate on the other side."""
+"""Splits of Dafny examples: reproducible, stratified, and never with a near-duplicate, found by its definition, on the other side."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from surface_programs import BY_METHOD, MAX, SUM
 
 from rlvr_exp.domains.dafny.load import Program, examples
 from rlvr_exp.domains.dafny.problem import DafnyExample
-from rlvr_exp.domains.dafny.splits import alike, band, constructs, split_examples
+from rlvr_exp.domains.dafny.splits import alike, band, constructs, near_duplicates, shingles, similarity, split_examples
 
 OPERATORS = ("+", "-", "*", "==", "<", ">", "<=", ">=")
 
@@ -91,3 +94,31 @@ def test_length_bands_have_fixed_borders() -> None:
 def test_impossible_fractions_are_refused() -> None:
     with pytest.raises(ValueError, match="fractions"):
         split_examples(MANY, {"test": 0.8, "dev": 0.3})
+
+
+SETS = st.dictionaries(
+    st.text(st.characters(codec="ascii", categories=["L"]), min_size=1, max_size=3),
+    st.frozensets(st.integers(0, 9).map(lambda number: (str(number),)), min_size=1),
+    max_size=8,
+)
+
+
+def shingled(text: str) -> frozenset:
+    return shingles(examples(Program("p", text, "f", "s"))[-1])
+
+
+@settings(deadline=None)
+@given(SETS, st.sampled_from((0.3, 0.5, 0.7, 0.8, 1.0)))
+def test_prefixes_lose_no_pair(sets: dict[str, frozenset], bound: float) -> None:
+    wanted = {frozenset(pair) for pair in combinations(sets, 2) if similarity(*(sets[key] for key in pair)) >= bound}
+    found = [frozenset(pair) for pair in near_duplicates(sets, bound)]
+    assert set(found) == wanted and len(found) == len(wanted)
+
+
+def test_names_comments_and_annotations_make_no_difference() -> None:
+    renamed = SUM.replace("Total", "Tally").replace("t := t", "/* */ t := t").replace("  assert s[..i] == s;\n", "")
+    assert shingled(SUM) == shingled(renamed)
+
+
+def test_other_code_is_less_alike() -> None:
+    assert similarity(shingled(MAX), shingled(MAX.replace(">", "<"))) < 0.7 < similarity(shingled(MAX), shingled(MAX))
