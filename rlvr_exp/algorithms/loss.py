@@ -1,24 +1,22 @@
-"""Losses of single tokens, their mean over a batch and the entropy bonus, as pure functions of (N, T) tensors.
+"""Losses of single tokens, their weights in a step, and the entropy bonus, as pure functions of (N, T) tensors.
 
 Sources: Schulman et al. 2017 (PPO, arXiv 1707.06347), eq. 7 and 9; the clipped value loss is that of the authors' code
 (openai/baselines, ppo2); the weight of replayed tokens is Hilton et al. 2021 (arXiv 2110.00641), eq. 2, truncated as in
 Espeholt et al. 2018 (IMPALA, arXiv 1802.01561), section 4.1; the KL estimate is Schulman 2020, "k3".
 
-Token weights make one number of per-token losses. The loss of a step is sum(weight * per-token loss) over all its tokens. Weights are computed once per step, so that
-splitting it into micro-batches, accumulation steps or ranks changes nothing. An expectation over prompts in a paper is
-the mean over the step's prompts here. Samples that are not trained on (no verdict, masked) count nowhere.
+The loss of a step is sum(weight * per-token loss) over all its tokens. Weights are computed once per step, so that splitting
+it into micro-batches, accumulation steps or ranks changes nothing. An expectation over prompts in a paper is the mean over
+the step's prompts here. Samples that are not trained on (no verdict, masked) count nowhere.
 
 The entropy bonus can hold the entropy at a target: the adaptive entropy control of Skywork-OR1 (He et al. 2025, arXiv
-2505.22312, its section on adaptive entropy control).
-
-After each update the weight rises by a fixed step where the policy's mean entropy of a token was below the target, and
-falls by it otherwise.
+2505.22312, its section on adaptive entropy control). After each update the weight rises by a fixed step if the policy's mean
+entropy of a token was below the target, and falls by it otherwise.
 
 Differences from the paper:
 - The weight never falls below 0, and acts whenever it is above: the paper's also requires that the entropy of its step is
   at most the target, which is known here only after the pass that the bonus is part of.
 - The entropy is that of the trained tokens, weighted as in the loss.
-- The target may be a multiple of the entropy of the run's first update: policies differ in what they start from.
+- The target may be a multiple of the entropy of the run's first update, because policies start from different entropies.
 """
 
 import math

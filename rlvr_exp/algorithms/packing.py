@@ -1,20 +1,17 @@
-"""Tokens of a micro-batch as the model's inputs: groups packed into one row, or one row per completion.
+"""Packed rows: the tokens of a micro-batch as the model's inputs, and the attention over them.
 
 A packed row is, group after group, `[prompt without its last token, then for each completion: the last prompt token,
 c1 .. c(T-1)]`: the prompt is computed once for all completions that share it, and nothing is padded. Position ids restart
-at the prompt's end in every segment and the attention (packing_attention) lets a segment see its group's prompt and
-itself, so each completion's log-probabilities equal those of its own row. Repeating the last prompt token gives every
-completion its own position to be predicted from. Knows nothing of models or losses.
+at the prompt's end in every segment, and the attention lets a segment see its group's prompt and itself, so each
+completion's log-probabilities equal those of its own row. Repeating the last prompt token gives every completion its own
+position to be predicted from. The alternative is one row per completion (`row_by_row`). Knows nothing of models or losses.
 
-Attention over packed rows: a completion sees its group's prompt and itself, and nothing beyond is computed.
-
-Two implementations behind the attention interface of Transformers: SDPA_PACKED, group by group through PyTorch's
+Two implementations are behind the attention interface of Transformers: SDPA_PACKED, group by group through PyTorch's
 scaled-dot-product attention on any device, and FlexAttention with a block mask (Dong et al. 2024, arXiv 2412.05496) on GPUs.
-On CPUs in float32 SDPA_PACKED calls PyTorch's flash kernel (`Grouped`): the first segment continues its prefix, and the others are a
-batch, each with a copy of the prefix, so that no score between two segments is computed. Short segments after
-a long prefix share it under a mask instead.
-`attending` switches a model to either for the length of a pass; the layout of the row is passed as an argument of the
-model, `packed_layout`, or as the block mask in place of the attention mask.
+On CPUs in float32 SDPA_PACKED calls PyTorch's flash kernel (`Grouped`): the first segment continues its prefix, and the
+others are a batch, each with a copy of the prefix, so that no score between two segments is computed. Short segments after
+a long prefix share it under a mask instead. `attending` switches a model to either for the length of a pass; the layout of
+the row is passed as an argument of the model, `packed_layout`, or as the block mask in place of the attention mask.
 """
 
 from collections.abc import Iterator, Sequence

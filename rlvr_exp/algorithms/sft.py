@@ -1,6 +1,6 @@
-"""What imitation learns from: prompts with their answers as token ids, the loss on the answer alone.
+"""Supervised fine-tuning on reference answers, on TRL's SFTTrainer.
 
-Supervised fine-tuning on gold completions, on TRL's SFTTrainer. The loss is only on the completion.
+An example is a prompt with its answer as token ids. The loss is only on the answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -41,9 +41,9 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
     """Updates `policy` on training batches.
 
     Args:
-        entropy: the weight of the entropy bonus.
         guard: counts updates that are not applied.
         limits: tokens of a pass, and the longest possible prompt.
+        entropy: the weight of the entropy bonus; None: no bonus.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         policy: Policy,
         args: GRPOConfig,
         optimizer: torch.optim.Optimizer,
-        entropy: EntropyControl,
         guard: NonFiniteGuard,
         limits: BatchLimits,
+        entropy: EntropyControl | None = None,
     ):
         with kept_precise(policy.model), reference_is_base(policy.model, args):
             super().__init__(
@@ -70,7 +70,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         if self.ref_model is not None:
             # The reference is the initial policy, wherever its weights came from; TRL would load it by name.
             copy_weights(self.model, self.accelerator.unwrap_model(self.ref_model))
-        self._entropy = entropy
+        self._entropy = entropy or EntropyControl(0.0)
         self._token_means = TokenMeans()
         self._limits = limits
         self._updates: list[list[dict]] = []

@@ -1,20 +1,19 @@
-"""The data of an update: one step's groups as tensors. Samples with the same prompt are neighbours, so that it is computed
-once for all of them; whose rewards have a common baseline is another question (`group_ids`).
+"""The data of an update: one step's groups as tensors, and turns that follow from each other joined in one row.
 
-Completions of several turns in one row, where a later turn's prompt goes on from an earlier turn.
+Samples with the same prompt are neighbours, so that it is computed once for all of them. `group_ids` says which samples share a
+baseline.
 
-A prompt that begins with an earlier prompt and its completion has been computed already. Such turns become one sample: the first
-prompt, then what was drawn in each turn with the text between the turns, which has weight zero. A token is predicted from what it was
-predicted from when it was drawn, and the loss is the same sum; only less is computed.
-
-The last token of a completion may be no part of the next prompt, as an end of text is none. It is predicted, and the next prompt's
-token at its place is what the model is fed there (`TrainingBatch.fed_ids`).
+A prompt that begins with an earlier prompt and its completion has been computed already (`joined`). Such turns become one
+sample: the first prompt, then the tokens drawn in each turn with the text between the turns, which has weight zero. A token is
+predicted from the same tokens as when it was drawn, and the loss is the same sum; only less is computed. The last token of a
+completion may be no part of the next prompt, as an end of text is none. It is predicted, and the model is fed the next
+prompt's token at its place (`TrainingBatch.fed_ids`).
 """
 
 import dataclasses
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import Any, Self, TypeVar
@@ -221,7 +220,10 @@ def joined(batch: Batch) -> Batch:
     if not following:
         return batch
     later = set(following.values())
-    chains = [[*_chain(row, following)] for row in range(len(prompts)) if row not in later]
+    chains = [[row] for row in range(len(prompts)) if row not in later]
+    for chain in chains:
+        while chain[-1] in following:
+            chain.append(following[chain[-1]])
     lines = [_Line.of(chain, prompts, completions, batch.completion_ids.shape[1]) for chain in chains]
     firsts = [chain[0] for chain in chains]
     sources, _ = pad_right([line.sources for line in lines], BETWEEN)
@@ -250,13 +252,6 @@ def _following(prompts: Sequence[Tokens], completions: Sequence[Tokens]) -> dict
                 found[earlier.pop(0)] = row
                 break
     return found
-
-
-def _chain(row: int, following: dict[int, int]) -> Iterator[int]:
-    yield row
-    while row in following:
-        row = following[row]
-        yield row
 
 
 @dataclasses.dataclass(frozen=True)

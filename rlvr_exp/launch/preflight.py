@@ -19,7 +19,7 @@ from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.config.options import SCHEMAS
 from rlvr_exp.config.roles import starts
 from rlvr_exp.config.schema import STAGES, Config, reads, trains
-from rlvr_exp.core.domains import domains
+from rlvr_exp.core.domains import able, domains
 from rlvr_exp.core.domains import load as load_object
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.measures import counted
@@ -34,7 +34,6 @@ from rlvr_exp.verifiers.line_coverage import not_installed
 
 SHOWN = 3
 """Number of reasons in a message."""
-EDITS = "data=code data.set=canitedit"
 PRACTICE = "practice"
 BOTH = ("python_tests",)
 """Verifiers of problems with test files and with cases."""
@@ -58,7 +57,7 @@ def rl_split(domain: Domain) -> str:
 def no_vote(domain: Domain, option: str) -> InputProblem:
     """The problem of a vote on tasks without held-back cases."""
     what = "programs vote on the outputs of held-back inputs, which these tasks do not have"
-    return InputProblem(option, what, f"data={domain.name}", "data=arc", "", f"{option}=0, or data=arc")
+    return InputProblem(option, what, f"data={domain.name}", able("HoldsBackCases"), "", f"{option}=0")
 
 
 def data_problems(config: Config) -> Iterator[InputProblem]:
@@ -158,8 +157,11 @@ def excess_problems(domain: Domain, split: str) -> Iterator[InputProblem]:
     if problem := not_installed(option):
         yield problem
     if not isinstance(domain, HasEditTests) or all(domain.edit_with_tests(task, "") is None for task in tasks):
-        what, remedy = "these tasks are no edits with tests that can run under coverage", f"drop it, or {EDITS}"
-        yield InputProblem(option, what, f"data={domain.name}", EDITS, "", remedy)
+        what, remedy = (
+            "these tasks are no edits with tests that can run under coverage",
+            f"drop it, or {able('HasEditTests')}",
+        )
+        yield InputProblem(option, what, f"data={domain.name}", able("HasEditTests"), "", remedy)
 
 
 def vote_problems(domain: Domain, split: str) -> Iterator[InputProblem]:

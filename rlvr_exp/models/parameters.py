@@ -1,9 +1,8 @@
-"""The full weights of a policy whose parameters are sharded over the ranks (ZeRO-3), for sampling and saving.
+"""The parameters of a policy: sharded ones gathered (ZeRO-3), frozen ones by patterns of names, counts, and a hash.
 
-Gathered once for a block and not at every layer of every token: sampling by the layer took hours for a step where this
-takes one exchange. Meanwhile it holds the full model next to the shard. It does nothing for every other policy.
-
-The parameters of a policy: which are trained (freezing by patterns of names), how many there are, and a hash of their values.
+`gathered_weights` gathers the full weights once for a block, to sample or to save, and not at every layer of every token:
+sampling by the layer took hours for a step that takes one exchange this way. Meanwhile it holds the full model next to the
+shard. It does nothing for every other policy.
 """
 
 import re

@@ -1,12 +1,11 @@
-"""Loading a policy: a causal language model and its tokenizer, from a local folder, the embedded model, or the hub's
-cache; a full model, or a base with an adapter.
+"""Policies: a causal language model with its tokenizer, from a local folder, the embedded model or the hub's cache.
 
-Never downloads by itself: whether weights are on this machine is checked before a run starts (rlvr_exp.config.needs).
+A policy is a full model, or a base with an adapter. Nothing is downloaded here: whether weights are on this machine is
+checked before a run starts (rlvr_exp.config.needs).
 
-The policies of several roles: adapters on one base where the model node has an adapter, models of their own otherwise.
-
-A role may start from weights of its own: an adapter's folder over the shared base, or a full checkpoint. Which adapter
-samples is decided here and by rlvr_exp.training.learner, nowhere else.
+The policies of several roles are adapters on one base if the model node has an adapter, and models of their own otherwise.
+A role may start from its own weights: an adapter's folder over the shared base, or a full checkpoint. Only this file and
+rlvr_exp.training.learner decide which adapter samples.
 """
 
 import dataclasses
@@ -27,6 +26,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTra
 from rlvr_exp.config.architecture import Scratch, scratch_shape
 from rlvr_exp.config.checkpoint_files import no_system, no_template, tokenizer_folder, tokenizer_too_large
 from rlvr_exp.config.model import EMBEDDED_MODELS, Adapter, Model, base, continued, has_adapter, is_adapter
+from rlvr_exp.config.roles import teams
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import check_if_ours
 from rlvr_exp.models.adapters import activate, load_adapter, new_adapter, with_adapter
@@ -371,9 +371,8 @@ def _on_one_base(models: Mapping[str, Model], own: Mapping[str, str], seed: int)
     if whole:
         what = f"the {whole[0]} brings full weights, and roles with adapters share one base"
         remedy = "name an adapter's folder, or model.adapter.kind=none"
-        raise InputError(
-            InputProblem(f"cascade.{whole[0]}", what, own[whole[0]], "an adapter of the model", "", remedy)
-        )
+        team = next((one.name for one in teams() if whole[0] in one.roles), "roles")
+        raise InputError(InputProblem(f"{team}.{whole[0]}", what, own[whole[0]], "an adapter of the model", "", remedy))
     policy = load_base(next(iter(models.values())), seed)
     network = policy.model
     for role, folder in own.items():

@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from rlvr_exp.config.algorithm import EQUAL_REWARDS
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.records.rollout_files import (
     EvalSample,
@@ -39,8 +40,6 @@ KINDS = (
     "one_text", "dead_solved", "dead_failed", "mixed", "mixed_equal", "mixed_blind", "mixed_inverted", "mixed_reversed",
 )  # fmt: skip
 """Kinds of groups that are counted."""
-EQUAL = 1e-6
-"""Rewards with at most this difference are equal: the default of algorithm.zero_variance_eps."""
 
 
 @dataclass(frozen=True)
@@ -287,7 +286,7 @@ def _kinds(group: Sequence[RolloutRow]) -> Iterable[str]:
     if not right and not wrong:
         return
     spread = max(*right, *wrong, float("-inf")) - min(*right, *wrong, float("inf"))
-    if spread <= EQUAL:
+    if spread <= EQUAL_REWARDS:
         yield "dead_solved" if right else "dead_failed"
     if right and wrong:
         yield "mixed"
@@ -297,13 +296,13 @@ def _kinds(group: Sequence[RolloutRow]) -> Iterable[str]:
 def _reward_order(right: Sequence[float], wrong: Sequence[float]) -> Iterable[str]:
     """How the rewards of passed and of failed members compare, if their order is wrong."""
     low, high = min(*right, *wrong), max(*right, *wrong)
-    if high - low <= EQUAL:
+    if high - low <= EQUAL_REWARDS:
         yield "mixed_equal"
         return
     best = max(wrong)
-    if all(abs(reward - best) <= EQUAL for reward in right):
+    if all(abs(reward - best) <= EQUAL_REWARDS for reward in right):
         yield "mixed_blind"
     if fmean(right) <= fmean(wrong):
         yield "mixed_inverted"
-    if max(right) < min(wrong) - EQUAL:
+    if max(right) < min(wrong) - EQUAL_REWARDS:
         yield "mixed_reversed"

@@ -1,14 +1,13 @@
-"""A program that a round of self-play found, how it is imitated, and the files that keep the rows of the rounds.
+"""Programs that a round of self-play found, the files of their rows, and relabelling.
 
-`self_play/round_001.jsonl.gz` in the run directory holds what a resumed run needs of a round. A file is written whole or not
-at all; equal rounds give equal bytes.
+`self_play/round_001.jsonl.gz` in the run directory holds the rows that a resumed run needs of a round. A file is written
+whole or not at all; equal rounds give equal bytes.
 
-Relabelling in hindsight: a program that fails its task is the gold of the task that it does solve.
-
-CodeIt (Butt et al. 2024, arXiv 2402.04858) and SOAR (Pourcel et al. 2025, arXiv 2507.14172). The programs are those of the
-policy that failed their own task, and golds tried on other tasks. A kept task holds no part of a held-out task: a policy that
-makes its own tasks could else be shown what it is measured on. A program runs a second time before it is kept: if it returns
-other outputs then, it is no gold of anything.
+Relabelling in hindsight makes a program that fails its task the reference answer of the task that it does solve: CodeIt (Butt
+et al. 2024, arXiv 2402.04858) and SOAR (Pourcel et al. 2025, arXiv 2507.14172). The programs are those of the policy that failed
+their own task, and reference answers tried on other tasks. A kept task has no part of a held-out task: otherwise a policy that
+makes its own tasks could be shown the tasks that measure it. A program runs a second time before it is kept: if it returns
+other outputs then, it is refused.
 """
 
 import gzip

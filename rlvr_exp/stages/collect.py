@@ -5,10 +5,10 @@ command with the same output continues after both.
 """
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -22,7 +22,7 @@ from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.statistics import mean_interval
-from rlvr_exp.episodes.episode import Draws, Episode
+from rlvr_exp.episodes.episode import Draws
 from rlvr_exp.evaluation.metrics import Rate
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
@@ -30,7 +30,6 @@ from rlvr_exp.records.resumable_jsonl import CompletionJournal, ResumableJsonl, 
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.engines.journaled import Journaled
 from rlvr_exp.rollouts.engines.server import COST
-from rlvr_exp.rollouts.run_episodes import EpisodeRunner
 from rlvr_exp.stages.shared.components import (
     RunComponents,
     device,
@@ -57,70 +56,29 @@ from rlvr_exp.verifiers.guarded import NoVerdictGuard
 SHOWN = 300
 """Characters of a log that are kept."""
 
-NAME = "golds"
+
+Row = dict[str, Any]
+Teach = Callable[[Sequence[tuple[Task, int]], SamplingEngine | None], list[Row]]
+"""The trajectories of tasks, each with the index of a sample, in their order; completions are sampled by the given engine."""
 
 
-@dataclass(frozen=True)
-class Step:
-    """An answer to one state."""
+def step_of(before: str, answer: str, action: str | None, verdict: Verdict, tokens: int) -> Row:
+    """An answer to one state, as a file has it.
 
-    before: str
-    """The text that it was shown."""
-    answer: str
-    """As it was written."""
-    action: str | None
-    """The action in it; None: there is none."""
-    after: str | None
-    """The text that came of it; None: none."""
-    outcome: str
-    log: str
-    tokens: int
-
-
-@dataclass(frozen=True)
-class Trajectory:
-    """The steps of one branch of an episode."""
-
-    task: str
-    sample: int
-    teacher: str
-    steps: Sequence[Step]
-    about: Mapping[str, Any]
-    """What the task is, for who reads the file."""
-
-    def row(self) -> dict[str, Any]:
-        """`outcome` is that of the last text."""
-        steps = [asdict(step) for step in self.steps]
-        outcome = self.steps[-1].outcome
-        return {
-            "id": f"{self.task}#{self.sample}",
-            "task": self.task,
-            "teacher": self.teacher,
-            "outcome": outcome,
-            **self.about,
-            "steps": steps,
-        }
-
-
-def step_of(before: str, answer: str, action: str | None, verdict: Verdict, tokens: int) -> Step:
+    Args:
+        before: the text that the teacher is shown.
+        action: the action in its answer; None: there is none.
+    """
     after = verdict.outputs[0] if verdict.outputs else None
     log = f"{verdict.reason}: {verdict.log}"[:SHOWN] if verdict.outcome != "passed" else ""
-    return Step(before, answer, action, after, verdict.outcome, log, tokens)
+    found = {"before": before, "answer": answer, "action": action, "after": after}
+    return {**found, "outcome": verdict.outcome, "log": log, "tokens": tokens}
 
 
-def counts(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Trajectories, those that ended right, steps and tokens."""
-    steps = [step for row in rows for step in row["steps"]]
-    return {
-        "trajectories": len(rows),
-        "passed": sum(row["outcome"] == "passed" for row in rows),
-        "steps": len(steps),
-        "tokens": sum(step["tokens"] for step in steps),
-    }
-
-
-Teach = Callable[[Sequence[tuple[Task, int]], SamplingEngine | None], list[Trajectory]]
-"""Shows tasks, each with the index of a sample, in their order; completions are sampled by the given engine."""
+def trajectory(domain: ContinuesEdits, task: Task, sample: int, teacher: str, steps: Sequence[Row]) -> Row:
+    """The steps of one branch of an episode; `outcome` is that of the last text."""
+    found = {"id": f"{task.id}#{sample}", "task": task.id, "teacher": teacher, "outcome": steps[-1]["outcome"]}
+    return {**found, **domain.described(task), "steps": list(steps)}
 
 
 @dataclass(frozen=True)
@@ -129,12 +87,12 @@ class _Teacher:
     verifier: Verifier
     teach: Teach
     who: Any
-    """What tells it from others: its weights, or its served name."""
+    """Tells it from others: its weights, or its served name."""
     engine: SamplingEngine | None = None
-    """What samples for it; None: nothing is sampled."""
+    """Samples for it; None: nothing is sampled."""
 
     def counted(self) -> Mapping[str, float]:
-        """What its engine has counted so far."""
+        """Counts of its engine so far."""
         return {} if self.engine is None else self.engine.metrics()
 
 
@@ -165,32 +123,30 @@ def _golds(config: Config, context: RunContext) -> Iterator[_Teacher]:
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_verifier_match(verifier, collected_tasks(config, domain))
         kept = KeepsOutputs(verifier, "verifier", remember=False)
-        yield _Teacher(
-            domain, verifier, lambda asked, _: gold_trajectories(domain, kept, [task for task, _ in asked]), "golds"
-        )
+        yield _Teacher(domain, verifier, lambda asked, _: reference_trajectories(domain, kept, asked), "golds")
 
 
-def gold_trajectories(domain: ContinuesEdits, verifier: Verifier, tasks: Sequence[Task]) -> list[Trajectory]:
-    """The trajectories of tasks that have golds, in their order; all are taken step by step together. One whose action makes no
-    text ends there.
+def reference_trajectories(domain: ContinuesEdits, verifier: Verifier, asked: Sequence[tuple[Task, int]]) -> list[Row]:
+    """The data's own actions, one rule at a time, each verified, and `done` at the end; all tasks are taken step by step together.
+    A trajectory whose action makes no text ends there.
 
     Args:
         verifier: keeps outputs (rlvr_exp.verifiers.base.KeepsOutputs).
     """
-    answers = {task.id: iter(domain.gold_steps(task)) for task in tasks}
-    steps: dict[str, list[Step]] = {task.id: [] for task in tasks}
-    live = list(tasks)
+    answers = {task.id: iter(domain.gold_steps(task)) for task, _ in asked}
+    steps: dict[str, list[Row]] = {task.id: [] for task, _ in asked}
+    live = [task for task, _ in asked]
     while live:
         given = [(task, answer) for task in live if (answer := next(answers[task.id], None)) is not None]
-        asked = [(task, answer, domain.parse(answer, task)) for task, answer in given]
-        found = [verifier.submit(Request(task.problem, candidate)) for task, _, candidate in asked]
+        parsed = [(task, answer, domain.parse(answer, task)) for task, answer in given]
+        found = [verifier.submit(Request(task.problem, candidate)) for task, _, candidate in parsed]
         live = []
-        for (task, answer, candidate), verdict in zip(asked, (one.result() for one in found), strict=True):
-            step = step_of(domain.state(task), answer, candidate.text, verdict, 0)
+        for (task, answer, candidate), one in zip(parsed, found, strict=True):
+            step = step_of(domain.state(task), answer, candidate.text, one.result(), 0)
             steps[task.id].append(step)
-            if step.after is not None:
-                live.append(domain.after_step(task, step.after))
-    return [Trajectory(task.id, 0, NAME, steps[task.id], domain.described(task)) for task in tasks if steps[task.id]]
+            if step["after"] is not None:
+                live.append(domain.after_step(task, step["after"]))
+    return [trajectory(domain, task, 0, "golds", steps[task.id]) for task, _ in asked if steps[task.id]]
 
 
 @contextmanager
@@ -207,28 +163,27 @@ def _policy(config: Config, context: RunContext) -> Iterator[_Teacher]:
         check_verifier_match(verifier, collected_tasks(config, domain))
         components = RunComponents(domain, policies, verifier, (), engine)
         manifest.update(context.directory, device=device(), model=model_section(policies, engine))
-        name = "endpoint" if is_server(config.engine) else "policy"
+        name, draws = "endpoint" if is_server(config.engine) else "policy", Draws(config.seed, "collect")
 
-        def teach(asked: Sequence[tuple[Task, int]], batch: SamplingEngine | None) -> list[Trajectory]:
+        def teach(asked: Sequence[tuple[Task, int]], batch: SamplingEngine | None) -> list[Row]:
             played = replace(components, engine=batch or engine)
             runner = runner_of(environment, played, config, config.collect, config.collect.batch_size)
-            return _played(runner, domain, config.seed, name, asked)
+            episodes = runner.run([environment.reset(task, draws, (sample,)) for task, sample in asked])
+            return [
+                trajectory(
+                    domain,
+                    episode.task,
+                    episode.samples[0],
+                    name,
+                    [
+                        step_of(domain.state(one.task), one.text, one.candidate.text, one.verdict, one.tokens)
+                        for one in (turn.completion for turn in episode.turns)
+                    ],
+                )
+                for episode in episodes
+            ]
 
         yield _Teacher(domain, verifier, teach, sampled_weights(policies, engine), engine)
-
-
-def _played(
-    runner: EpisodeRunner, domain: ContinuesEdits, seed: int, teacher: str, asked: Sequence[tuple[Task, int]]
-) -> list[Trajectory]:
-    draws = Draws(seed, "collect")
-    episodes = runner.run([runner.environment.reset(task, draws, (sample,)) for task, sample in asked])
-    return [_trajectory(episode, domain, teacher) for episode in episodes]
-
-
-def _trajectory(episode: Episode, domain: ContinuesEdits, teacher: str) -> Trajectory:
-    shown = [turn.completion for turn in episode.turns]
-    steps = [step_of(domain.state(one.task), one.text, one.candidate.text, one.verdict, one.tokens) for one in shown]
-    return Trajectory(episode.task.id, episode.samples[0], teacher, steps, domain.described(episode.task))
 
 
 def _provenance(config: Config, tasks: Sequence[Task], teacher: _Teacher, context: RunContext) -> dict[str, Any]:
@@ -257,7 +212,7 @@ class _Collecting:
     ):
         self._options, self._context, self._out, self._teacher = config.collect, context, out, teacher
         self._journal = journal
-        self._done: dict[str, int] = {}
+        self._done = Counter[str](trajectories=0, passed=0, steps=0, tokens=0)
         self._known: set[str] = set()
         self._passed: dict[str, list[float]] = defaultdict(list)
         """Whether each trajectory of a task ended right."""
@@ -323,7 +278,7 @@ class _Collecting:
 
     def _shown(self, asked: Sequence[tuple[Task, int]], batch: Journaled | None, total: int) -> list[dict[str, Any]]:
         try:
-            return [one.row() for one in self._teacher.teach(asked, batch)]
+            return self._teacher.teach(asked, batch)
         except Interrupted as stop:
             raise self._stopped(total) from stop
 
@@ -338,7 +293,7 @@ class _Collecting:
         self._context.progress(kind="phase", name="collect", done=len(self._known), total=total)
 
     def _check_budget(self) -> None:
-        options, tokens = self._options, self._done.get("tokens", 0)
+        options, tokens = self._options, self._done["tokens"]
         cost = self._teacher.counted().get(COST, 0.0)
         limits = [("max_tokens", options.max_tokens, tokens), ("max_cost", options.max_cost, cost)]
         for name, limit, spent in limits:
@@ -353,8 +308,10 @@ class _Collecting:
         for row in rows:
             self._known.add(row["id"])
             self._passed[row["task"]].append(float(row["outcome"] == "passed"))
-        for name, count in counts(rows).items():
-            self._done[name] = self._done.get(name, 0) + count
+        steps = [step for row in rows for step in row["steps"]]
+        passed = sum(row["outcome"] == "passed" for row in rows)
+        self._done.update(trajectories=len(rows), passed=passed, steps=len(steps))
+        self._done.update(tokens=sum(step["tokens"] for step in steps))
 
     def _metrics(self) -> dict[str, Any]:
         seconds = time.monotonic() - self._began

@@ -9,18 +9,14 @@ interval over tasks; a completion without a verdict on a side enters no rate of 
 """
 
 import json
-import sys
-import traceback
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.schema import Config
-from rlvr_exp.core.errors import Interrupted, RlvrError
 from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.core.measures import counted
 from rlvr_exp.core.statistics import mean_interval
@@ -40,10 +36,10 @@ from rlvr_exp.stages.shared.data_and_verifier import (
     system_metrics,
 )
 from rlvr_exp.stages.shared.start import check_rescored
+from rlvr_exp.stages.verify import VerificationPass
 from rlvr_exp.tasks.base import Candidate, Domain, Task
-from rlvr_exp.verifiers.base import BUCKETS, Request, Verdict, Verifier
-from rlvr_exp.verifiers.futures import OrderedFutures, Pending, completed_future
-from rlvr_exp.verifiers.guarded import NoVerdictRate
+from rlvr_exp.verifiers.base import BUCKETS, Request, Verdict
+from rlvr_exp.verifiers.futures import Pending, completed_future
 
 KEYS = ("id", "step", "task", "waited", "old", "new", "changed", "log")
 
@@ -52,9 +48,6 @@ VERDICT, SCORE = "verdict", "score"
 
 FIELDS = ("outcome", "bucket", "rule", "passed", "total")
 """What is compared of a verdict."""
-
-EVERY = 50
-"""Rows between messages of progress."""
 
 
 class RescoredFile(ResumableJsonl):
@@ -196,47 +189,44 @@ def run(config: Config, context: RunContext) -> StageResult:
         with RescoredFile(target, provenance) as out:
             described = {"run": str(source.directory), "rollouts": fingerprint, "rows": total}
             manifest.update(context.directory, verifier=description, input=described, output=str(target))
-            judging = Rescoring(domain, verifier, tasks, out, context, total, config.verifier.max_no_verdict_rate)
-            return judging.run(source.rows())
+            given = (verifier, out, context, total, config.verifier.max_no_verdict_rate)
+            return Rescoring(domain, tasks, *given).run(source.rows())
 
 
-class Rescoring:
-    """A pass over the rollouts; rows that the output has already are counted and not verified a second time."""
+class Rescoring(VerificationPass):
+    """A pass over the rollouts; equal programs of a task are verified once."""
 
-    def __init__(
-        self,
-        domain: Domain,
-        verifier: Verifier,
-        tasks: Mapping[str, Task],
-        out: RescoredFile,
-        context: RunContext,
-        total: int,
-        max_rate: float,
-    ):
-        self._domain, self._verifier, self._tasks, self._out = domain, verifier, tasks, out
-        self._context, self._total = context, total
-        self._flight, self._rows = OrderedFutures(), deque[RolloutRow]()
+    def __init__(self, domain: Domain, tasks: Mapping[str, Task], *given: Any):
+        super().__init__("rescore", *given)
+        self._domain, self._tasks, self._counted = domain, tasks, Rescored()
         self._requested: dict[tuple[str, Candidate], Future[Verdict]] = {}
-        self._no_verdict_rate = NoVerdictRate(verifier.name, max_rate, least=1)
-        self._counted = Rescored()
-        self._before = out.rows
 
     def run(self, rows: Iterator[RolloutRow]) -> StageResult:
         """Verify all rows. Raises GuardStop and Interrupted, with completed rows on the disk."""
-        if self._before:
-            self._context.progress(kind="note", text=f"resuming after the {self._before} rows of {self._out.path}")
-        known = self._out.existing()
-        self._progress()
-        with open(self._context.directory / "changed.jsonl", "w", encoding="utf-8") as changed:
+        known = self.out.existing()
+        self.show(now=True)
+        with open(self.context.directory / "changed.jsonl", "w", encoding="utf-8") as changed:
             self._changed = changed
             for index, row in enumerate(rows):
-                if index < self._before:
+                if index < self.before:
                     self._count(row, next(known))
                     continue
                 self._request(row)
-                self._take_while(lambda: self._flight.full)
-            self._take_while(lambda: len(self._flight) > 0)
-        return self._finish()
+                self.take_while(lambda: self.flight.full)
+            self.take_while(lambda: len(self.flight) > 0)
+        self.show(now=True)
+        counted, directory = self._counted, self.context.directory
+        write_json(directory / "rescore.json", counted.to_dict())
+        write_text(directory / "rescore.md", counted.text())
+        self.context.progress(kind="note", text=counted.text())
+        metrics = self.context.metrics = self.metrics()
+        self.no_verdict_rate.check()
+        rates = counted.rates()
+        return StageResult(
+            before={"success": rates["old"]} if "old" in rates else {},
+            after={"success": rates["new"]} if "new" in rates else {},
+            metrics=metrics,
+        )
 
     def _request(self, row: RolloutRow) -> None:
         task = self._tasks[row.completion.task.id]
@@ -246,25 +236,12 @@ class Rescoring:
         else:
             key = task.id, candidate
             if key not in self._requested:
-                self._requested[key] = self._verifier.submit(Request(task.problem, candidate))
+                self._requested[key] = self.submit(Request(task.problem, candidate))
             verdict = self._requested[key]
-        self._rows.append(row)
-        self._flight.add(None, verdict, len(row.completion.text))
+        self.flight.add(row, verdict, len(row.completion.text))
 
-    def _take_while(self, waiting: Callable[[], bool]) -> None:
-        while True:
-            for pending in self._flight.take():
-                self._answer(self._rows.popleft(), _verdict(pending))
-            if self._context.interrupted:
-                done = f"stopped after {self._out.rows} of {self._total} rows"
-                raise Interrupted(
-                    f"{done}; the same command with this rescore.output continues there: {self._out.path}"
-                )
-            if not waiting():
-                return
-            self._flight.wait()
-
-    def _answer(self, row: RolloutRow, verdict: Verdict) -> None:
+    def answer(self, pending: Pending, verdict: Verdict) -> None:
+        row = pending.id
         old, new = ({name: getattr(one, name) for name in FIELDS} for one in (row.verdict, verdict))
         written = {
             "id": f"{row.step:06d}/{row.group}/{row.completion.sample}",
@@ -276,48 +253,19 @@ class Rescoring:
             "changed": change(row.verdict, verdict),
             "log": shown(verdict.log),
         }
-        self._out.write(written)
+        self.out.write(written)
         self._count(row, written)
-        if self._out.rows % EVERY == 0:
-            self._progress()
 
     def _count(self, row: RolloutRow, written: Mapping[str, Any]) -> None:
         self._counted.add(row, Verdict(**written["new"]))
-        self._no_verdict_rate.count(written["new"]["outcome"], written["log"])
+        self.no_verdict_rate.count(written["new"]["outcome"], written["log"])
         if written["changed"] and not row.waited:
             complete = {**written, "old_log": row.verdict.log, "prompt": row.prompt, "completion": row.completion.text}
             self._changed.write(json.dumps(complete) + "\n")
 
-    def _progress(self) -> None:
-        with suppress(Interrupted):  # `_take_while` sees it too, with completed rows on the disk.
-            self._context.progress(kind="phase", name="rescore", done=self._out.rows, total=self._total)
-
-    def _finish(self) -> StageResult:
-        self._progress()
-        counted, directory = self._counted, self._context.directory
-        write_json(directory / "rescore.json", counted.to_dict())
-        write_text(directory / "rescore.md", counted.text())
-        self._context.progress(kind="note", text=counted.text())
-        distinct = {"distinct": float(len(self._requested)), "system/rows_from_before": float(self._before)}
-        metrics = self._context.metrics = {**counted.metrics(), **distinct, **system_metrics(self._verifier)}
-        self._no_verdict_rate.check()
-        rates = counted.rates()
-        return StageResult(
-            before={"success": rates["old"]} if "old" in rates else {},
-            after={"success": rates["new"]} if "new" in rates else {},
-            metrics=metrics,
-        )
-
-
-def _verdict(pending: Pending) -> Verdict:
-    """The verdict of a row; a failure of the verifier affects only its row."""
-    try:
-        return pending.verdict.result()
-    except RlvrError:
-        raise
-    except Exception as fault:  # Logged in the row and, completely, in the log.
-        traceback.print_exception(fault, file=sys.stderr)
-        return Verdict("no_verdict", log=f"the verifier failed: {type(fault).__name__}: {fault}")
+    def metrics(self) -> dict[str, Any]:
+        distinct = {"distinct": float(len(self._requested)), "system/rows_from_before": float(self.before)}
+        return {**self._counted.metrics(), **distinct, **system_metrics(self.verifier)}
 
 
 def _plain(rates: Mapping[str, Rate]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from rlvr_exp.config.tree import PACKAGE
 from rlvr_exp.core.errors import InputError, InputProblem, Interrupted, RlvrError
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.resumable_jsonl import VerdictCounter, VerdictFile, row_of
+from rlvr_exp.records.resumable_jsonl import ResumableJsonl, VerdictCounter, VerdictFile, row_of
 from rlvr_exp.stages.shared.data_and_verifier import build_verifier, checked_description, decides, system_metrics
 from rlvr_exp.tasks.formats.rows import FORMATS, Malformed, read_row
 from rlvr_exp.tasks.rows import RowLine, fingerprint, lines
@@ -49,10 +49,8 @@ def run(config: Config, context: RunContext) -> StageResult:
         with VerdictFile(target, provenance) as out:
             described = {"path": str(source), "hash": found.hash, "rows": found.rows}
             manifest.update(context.directory, verifier=description, input=described, output=str(target))
-            verification = RowVerification(
-                verifier, row_format, out, context, found.rows, config.verifier.max_no_verdict_rate
-            )
-            return verification.run(lines(source, config.verify.max_row_mb << 20))
+            given = (verifier, out, context, found.rows, config.verifier.max_no_verdict_rate)
+            return RowVerification(row_format, *given).run(lines(source, config.verify.max_row_mb << 20))
 
 
 def format_of(verifier: Verifier) -> str:
@@ -76,41 +74,102 @@ def source_of(given: str, row_format: str) -> Path:
     return path
 
 
-class RowVerification:
-    """A pass over the rows of a file.
+class VerificationPass:
+    """A pass over rows: each is requested, and completed in order. A failure of the verifier affects only its row.
 
     Args:
-        row_format: how a row is read, one of FORMATS.
-        out: the verdict file; rows that it has already are counted and not verified a second time.
-        total: rows of the complete file, for the progress.
-        max_rate: share of rows without a verdict past which `run` raises GuardStop, once every row has been processed.
+        name: of the stage.
+        out: the file of verdicts; rows that it has already are not verified a second time.
+        total: rows of the complete input, for the progress.
+        max_rate: share of rows without a verdict past which `self.no_verdict_rate` raises GuardStop.
     """
 
     def __init__(
-        self, verifier: Verifier, row_format: str, out: VerdictFile, context: RunContext, total: int, max_rate: float
+        self, name: str, verifier: Verifier, out: ResumableJsonl, context: RunContext, total: int, max_rate: float
     ):
-        self._verifier, self._format, self._out, self._context, self._total = verifier, row_format, out, context, total
-        self._tally, self._no_verdict_rate = VerdictCounter(), NoVerdictRate(verifier.name, max_rate, least=1)
-        self._flight = OrderedFutures()
-        self._began = self._reported = time.monotonic()
-        self._before = out.rows
-        for row in out.existing():
+        self.name, self.verifier, self.out, self.context, self.total = name, verifier, out, context, total
+        self.no_verdict_rate = NoVerdictRate(verifier.name, max_rate, least=1)
+        self.flight = OrderedFutures()
+        self.before, self.began = out.rows, time.monotonic()
+        self._reported = self.began
+        if self.before:
+            context.progress(kind="note", text=f"resuming after the {self.before} rows of {out.path}")
+
+    def answer(self, pending: Pending, verdict: Verdict) -> None:
+        """Write and count the verdict of a row."""
+        raise NotImplementedError
+
+    def metrics(self) -> dict[str, Any]:
+        """Metrics so far."""
+        raise NotImplementedError
+
+    def submit(self, request: Request) -> Future[Verdict]:
+        try:
+            return self.verifier.submit(request)
+        except RlvrError:
+            raise
+        except Exception as fault:
+            failed: Future[Verdict] = Future()
+            failed.set_exception(fault)
+            return failed
+
+    def take_while(self, waiting: Callable[[], bool]) -> None:
+        """Write completed rows, and wait while `waiting()`. Raises Interrupted once a stop was requested."""
+        while True:
+            for pending in self.flight.take():
+                self._complete(pending)
+            self.show()
+            if self.context.interrupted:
+                for pending in self.flight.take_before_last_done(DRAIN_S):
+                    self._complete(pending)
+                self.context.metrics = self.metrics()
+                raise Interrupted(
+                    f"stopped after {self.out.rows} of {self.total} rows; the same command with this {self.out.option} "
+                    f"continues there: {self.out.path}"
+                )
+            if not waiting():
+                return
+            self.flight.wait()
+
+    def _complete(self, pending: Pending) -> None:
+        try:
+            verdict = pending.verdict.result()
+        except RlvrError:
+            raise
+        except Exception as fault:  # Logged in the row and, completely, in the log; other rows continue.
+            traceback.print_exception(fault, file=sys.stderr)
+            verdict = Verdict("no_verdict", log=f"the verifier failed: {type(fault).__name__}: {fault}")
+        self.answer(pending, verdict)
+
+    def show(self, now: bool = False) -> None:
+        """Report the progress, at most every EVERY_S seconds unless `now`."""
+        if now or time.monotonic() - self._reported >= EVERY_S:
+            self._reported = time.monotonic()
+            with suppress(Interrupted):  # `take_while` sees it too, and writes completed rows before it stops.
+                self.context.progress(kind="phase", name=self.name, done=self.out.rows, total=self.total)
+
+
+class RowVerification(VerificationPass):
+    """A pass over the rows of a file in a format, one of FORMATS."""
+
+    def __init__(self, row_format: str, *given: Any):
+        super().__init__("verify", *given)
+        self._format, self._tally = row_format, VerdictCounter()
+        for row in self.out.existing():
             self._count(row)
 
     def run(self, rows: Iterator[RowLine]) -> StageResult:
         """Verify all rows. Raises GuardStop and Interrupted, with `context.metrics` set."""
-        if self._before:
-            self._context.progress(kind="note", text=f"resuming after the {self._before} rows of {self._out.path}")
-        self._progress(now=True)
+        self.show(now=True)
         for index, line in enumerate(rows):
-            if index >= self._before:
+            if index >= self.before:
                 self._request(line)
-                self._take_while(lambda: self._flight.full)
-        self._take_while(lambda: len(self._flight) > 0)
-        self._progress(now=True)
-        metrics = self._context.metrics = self._metrics()
-        self._context.progress(kind="note", text=f"{self._tally.text()}; verdicts: {self._out.path}")
-        self._no_verdict_rate.check()
+                self.take_while(lambda: self.flight.full)
+        self.take_while(lambda: len(self.flight) > 0)
+        self.show(now=True)
+        metrics = self.context.metrics = self.metrics()
+        self.context.progress(kind="note", text=f"{self._tally.text()}; verdicts: {self.out.path}")
+        self.no_verdict_rate.check()
         return StageResult(after=self._tally.passed(), metrics=metrics)
 
     def _request(self, line: RowLine) -> None:
@@ -121,70 +180,25 @@ class RowVerification:
         if isinstance(row, Malformed):
             verdict = completed_future(Verdict("no_verdict", log=f"line {line.number}: {row.reason}"))
         else:
-            verdict = self._submit(Request(row.problem, row.candidate))
-        self._flight.add(row.id, verdict, len(line.text or b""))
+            verdict = self.submit(Request(row.problem, row.candidate))
+        self.flight.add(row.id, verdict, len(line.text or b""))
 
-    def _submit(self, request: Request) -> Future[Verdict]:
-        """Submit a request; a failure of the verifier affects only its row."""
-        try:
-            return self._verifier.submit(request)
-        except RlvrError:
-            raise
-        except Exception as fault:
-            failed: Future[Verdict] = Future()
-            failed.set_exception(fault)
-            return failed
-
-    def _take_while(self, waiting: Callable[[], bool]) -> None:
-        """Write completed rows, and wait while `waiting()`. Raises Interrupted once a stop was requested."""
-        while True:
-            for pending in self._flight.take():
-                self._answer(pending)
-            self._progress()
-            if self._context.interrupted:
-                self._stop()
-            if not waiting():
-                return
-            self._flight.wait()
-
-    def _stop(self) -> None:
-        for pending in self._flight.take_before_last_done(DRAIN_S):
-            self._answer(pending)
-        self._context.metrics = self._metrics()
-        text = (
-            f"stopped after {self._out.rows} of {self._total} rows; the same command with this output continues there"
-        )
-        raise Interrupted(f"{text}: {self._out.path}")
-
-    def _answer(self, pending: Pending) -> None:
-        try:
-            verdict = pending.verdict.result()
-        except RlvrError:
-            raise
-        except Exception as fault:  # Logged in the row and, completely, in the log; other rows continue.
-            traceback.print_exception(fault, file=sys.stderr)
-            verdict = Verdict("no_verdict", log=f"the verifier failed: {type(fault).__name__}: {fault}")
+    def answer(self, pending: Pending, verdict: Verdict) -> None:
         row = row_of(pending.id, verdict)
-        self._out.write(row)
+        self.out.write(row)
         self._count(row)
 
     def _count(self, row: Mapping[str, Any]) -> None:
         self._tally.add(row)
-        self._no_verdict_rate.count(row["outcome"], row["log"])
+        self.no_verdict_rate.count(row["outcome"], row["log"])
 
-    def _progress(self, now: bool = False) -> None:
-        if now or time.monotonic() - self._reported >= EVERY_S:
-            self._reported = time.monotonic()
-            with suppress(Interrupted):  # `_take_while` sees it too, and writes completed rows before it stops.
-                self._context.progress(kind="phase", name="verify", done=self._out.rows, total=self._total)
-
-    def _metrics(self) -> dict[str, Any]:
-        seconds = time.monotonic() - self._began
-        judged = self._out.rows - self._before
+    def metrics(self) -> dict[str, Any]:
+        seconds = time.monotonic() - self.began
+        judged = self.out.rows - self.before
         return {
             **self._tally.metrics(),
-            **system_metrics(self._verifier),
-            "system/rows_from_before": self._before,
+            **system_metrics(self.verifier),
+            "system/rows_from_before": self.before,
             "time/verify": seconds,
             "time/verdicts_per_second": judged / seconds if seconds else 0.0,
         }

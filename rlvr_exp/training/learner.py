@@ -1,11 +1,8 @@
-"""The updates of one role: a TRL trainer whose loop is rlvr_exp.training.loop. `Learner.update` shows an update from top
-to bottom.
+"""Learners: the updates of one role, by a TRL trainer whose loop is rlvr_exp.training.loop.
 
-A subclass may prepare what the role learns from (`take`), and adds to its rows of metrics (`row`).
-
-A role that learns from the verified completions of each step, and the probe that compares sampler and trainer.
-
-Supervised fine-tuning: a policy that learns from reference answers, and the feed of these answers.
+`Learner.update` shows an update from top to bottom. A subclass may prepare the data of the role (`take`), and adds to its
+rows of metrics (`row`). `RLLearner` learns from the verified completions of each step; `PeriodicProbe` compares sampler and
+trainer. `SFTLearner` learns from reference answers; `GoldFeed` serves them.
 """
 
 import dataclasses

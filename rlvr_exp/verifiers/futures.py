@@ -8,8 +8,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from rlvr_exp.tasks.formats.fields import RowId
-
 WINDOW = 512
 """Requests in flight at once if there are many: far more than workers, far fewer than a data set has."""
 Got = TypeVar("Got")
@@ -75,7 +73,7 @@ POLL_S = 0.2
 class Pending:
     """One row whose verdict was requested."""
 
-    id: RowId
+    id: Any
     verdict: Future[Any]
 
 
@@ -87,7 +85,7 @@ class OrderedFutures:
         self._changed = threading.Condition()
         self._unfinished = self._bytes = 0
 
-    def add(self, identity: RowId, verdict: Future[Any], size: int) -> None:
+    def add(self, identity: Any, verdict: Future[Any], size: int) -> None:
         """`size`: bytes that the row takes until its verdict is complete."""
         with self._changed:
             self._unfinished += 1

@@ -150,3 +150,10 @@ def test_an_environment(house):
     assert rates[-1][1] == pytest.approx(rates[-1][0] / 4) and rates[-1][0] > 0
     assert all("reviewer/reward/normalizer_scale" in row for row in rows), "a reward of its own"
     assert {path.name for path in (house / "run/checkpoints/latest").iterdir()} >= {"drafter", "reviewer"}
+    paths = [f"roles.{role}.model.path={house}/run/checkpoints/latest/{role}" for role in ("drafter", "reviewer")]
+    drawing = ["infer.decoding=sample", "infer.samples=2", "infer.tasks=3", f"infer.output={house}/answers.jsonl"]
+    done = program(house, "+stage=infer", "environment=review", *paths, *drawing, "run.dir=answers")
+    assert done.returncode == 0, done.stdout + done.stderr
+    answers = [json.loads(line) for line in (house / "answers.jsonl").read_text().splitlines()]
+    assert len(answers) == 3 and all(one["attempts"] == 1 + len(one["earlier"]) for one in answers)
+    assert all(one["attempts"] == 2 for one in answers if one["outcome"] == "failed"), "failed drafts are reviewed"

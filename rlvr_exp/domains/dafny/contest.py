@@ -38,15 +38,13 @@ def lines(options: Verifiers, count: int) -> list[tuple[str, list[str], float]]:
 
 
 def _proofs(options: Verifiers, count: int) -> list[str]:
-    if not options.dafny_programs:
+    if not options.programs:
         return candidates(0, count)
-    paths = sorted(Path(options.dafny_programs).glob("*.dfy"), key=lambda path: uniform("benchmark", path.name))
+    paths = sorted(Path(options.programs).glob("*.dfy"), key=lambda path: uniform("benchmark", path.name))
     if not paths:
         remedy = "name a folder of *.dfy files, or leave it out for the embedded ones"
-        raise InputError(
-            InputProblem("benchmark.dafny_programs", "no programs are there", options.dafny_programs, remedy=remedy)
-        )
-    return [path.read_text(encoding="utf-8-sig") for path in paths[: options.dafny_limit or None]]
+        raise InputError(InputProblem("benchmark.programs", "no programs are there", options.programs, remedy=remedy))
+    return [path.read_text(encoding="utf-8-sig") for path in paths[: options.programs_limit or None]]
 
 
 def candidates(turn: int, count: int) -> list[str]:
