@@ -11,7 +11,7 @@ A_{i,t} = (r_i - mean(r)) / std(r). Defaults: kl_coef 0.04 and one update on eac
 range, which the paper does not state, is PPO's 0.2.
 
 Differences from the paper:
-- The sizes of a batch are the experiment's: 32 prompts of 8 completions, where the paper has 64 completions of a prompt.
+- The sizes of a batch are the experiment's: 32 prompts of 8 completions; the paper has 64 completions of a prompt.
 - `loss` and `advantage_scale` offer other aggregations and scales; the defaults are the paper's.
 - A member without a verdict leaves its group's baseline and the loss; the paper has no such case.
 
@@ -33,7 +33,7 @@ punishment, eq. 13; the paper's cache is 4096 of 20480 tokens), so that a right 
 wrong one. No KL term. A batch of rollouts serves 16 updates.
 
 Differences from the paper:
-- Eq. 11 counts correct answers; here a group is alike when its rewards are, by max - min <= `zero_variance_eps`.
+- Eq. 11 counts correct answers; here a group is alike when its rewards are, by max - min <= 1e-6.
 - Sampling for a batch ends after `resample_budget` times its groups; the paper continues until it is full. Surplus
   useful groups wait for the next step; their ratio is to the policy that sampled them.
 - Tokens are averaged over one prompt's answers and then over prompts, as eq. 8 is printed; the authors' code averages
@@ -67,16 +67,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from trl import GRPOConfig
 
 from rlvr_exp.algorithms.advantages import group_advantages, rewards_at_k, unlikeliness, weighted
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.loss import EntropyControl, token_weights
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch, collate, completion_mask, members_of, rewards_of
 from rlvr_exp.config import algorithm as options
-from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
@@ -86,14 +83,14 @@ from rlvr_exp.rollouts.groups import Group, GroupFilter, Groups
 class GroupAlgorithm(Algorithm, options.GroupMethod):
     @abstractmethod
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        """(groups, G) rewards, NaN without a verdict -> (groups, G), 0 where there is no advantage."""
+        """(groups, G) rewards, NaN without a verdict -> (groups, G), 0 without an advantage."""
 
     @abstractmethod
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         """(N, T) mask of the tokens that count, (N,) group of each sample -> (N, T) weights of the per-token loss."""
 
     def group_filter(self) -> GroupFilter:
-        return GroupFilter(self.zero_variance, self.zero_variance_eps)
+        return GroupFilter(self.zero_variance, options.EQUAL_REWARDS)
 
     def shaped_group(
         self, rewards: Sequence[float | None], completions: Sequence[Completion]
@@ -130,10 +127,10 @@ class RatioAlgorithm(GroupAlgorithm, options.RatioMethod):
         return BatchPlan(self.prompts_per_step, self.group_size, self.max_steps, self.iterations, self.rollout_steps)
 
     def group_filter(self) -> GroupFilter:
-        return GroupFilter(self.zero_variance, self.zero_variance_eps, self.resample_budget)
+        return GroupFilter(self.zero_variance, options.EQUAL_REWARDS, self.resample_budget)
 
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        return group_advantages(rewards, "group", self.zero_variance_eps)
+        return group_advantages(rewards, "group", options.EQUAL_REWARDS)
 
     def clipping(self) -> Mapping[str, Any]:
         """The method's own fields of GRPOConfig: the level of the ratio, its range, the form of the loss."""
@@ -151,21 +148,14 @@ class RatioAlgorithm(GroupAlgorithm, options.RatioMethod):
             **self.trl,
         }
 
-    def trainer(
-        self,
-        policy: Policy,
-        args: GRPOConfig,
-        optimizer: torch.optim.Optimizer,
-        guard: NonFiniteGuard,
-        limits: BatchLimits,
-    ) -> PolicyTrainer:
+    def trainer(self, policy: Policy, *common: Any) -> PolicyTrainer:
         control = EntropyControl(self.entropy_coef, self.entropy_target, self.entropy_step, self.entropy_unit)
-        return PolicyTrainer(policy, args, optimizer, control, guard, limits)
+        return PolicyTrainer(policy, *common, entropy=control)
 
 
 class GRPO(RatioAlgorithm, options.GRPO):
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        return group_advantages(rewards, self.advantage_scale, self.zero_variance_eps)
+        return group_advantages(rewards, self.advantage_scale, options.EQUAL_REWARDS)
 
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         return token_weights(mask, self.loss, self.max_completion_tokens, groups)
@@ -173,7 +163,7 @@ class GRPO(RatioAlgorithm, options.GRPO):
 
 class DrGRPO(RatioAlgorithm, options.DrGRPO):
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        return group_advantages(rewards, "none", self.zero_variance_eps)
+        return group_advantages(rewards, "none", options.EQUAL_REWARDS)
 
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         return token_weights(mask, "dr_grpo", self.max_completion_tokens)

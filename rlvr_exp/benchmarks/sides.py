@@ -289,8 +289,8 @@ class Bench:
 
 
 def _kept_gradient(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
-    """A list that receives the gradient of each step as the optimizer gets it, flat and on the CPU."""
-    kept: list[torch.Tensor] = []
+    """A list that receives the gradient of each step as the optimizer gets it, flat and on the CPU; first an empty one."""
+    kept = [torch.zeros(0)]
 
     def keep(optimizer: torch.optim.Optimizer, *_: Any) -> None:
         grads = [value.grad for group in optimizer.param_groups for value in group["params"] if value.grad is not None]

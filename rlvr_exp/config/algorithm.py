@@ -6,25 +6,26 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from rlvr_exp.config.names import trl_problems
-from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.options import configures, defaults, option
 from rlvr_exp.core.errors import InputProblem
 
 
 @dataclass
 class Drawing:
-    """Temperature first, then the filters in the order of their fields, as Transformers applies them; each acts on what
-    the one before it has kept, renormalised."""
+    """Options of sampling. The temperature acts first, then the filters in the order of their fields, as in Transformers.
+    Each filter acts on the renormalized result of the one before."""
 
     temperature: float = option(1.0, above=0)
-    """Sampling temperature: logits are divided by it."""
+    """Sampling temperature. Logits are divided by it."""
     top_k: int = option(0, low=0, rare=True)
-    """Tokens are drawn from the k likeliest (and those as likely as the last of them); 0: from all."""
+    """Sample only from the k most probable tokens, ties included. 0: from all tokens."""
     top_p: float = option(1.0, above=0, high=1)
-    """Tokens are drawn from the smallest set of the likeliest that holds this much of the probability; 1: from all."""
+    """Sample only from the smallest set of most probable tokens whose probabilities add up to this value. 1: from all
+    tokens."""
     min_p: float = option(0.0, low=0, high=1, rare=True)
-    """Tokens are drawn from those at least this share as likely as the likeliest; 0: from all."""
+    """Sample only from tokens that are at least this share as probable as the most probable token. 0: from all tokens."""
     stop: list[str] = option([], rare=True)
-    """Texts that end a completion, as its end token does; the text stays part of it."""
+    """Texts that end a completion, as the end token does. The text stays part of the completion."""
 
     def drawing_problems(self) -> list[InputProblem]:
         """Settings that no engine can honour."""
@@ -37,25 +38,85 @@ class Drawing:
         return []
 
 
+@dataclass
+class Batched(Drawing):
+    """Options of the stages that sample and write answers batch by batch."""
+
+    batch_size: int = option(64, low=1)
+    """Completions sampled at once. They are written after each batch. If a preset sets a smaller evaluation.batch_size, that is the
+    default."""
+
+
+EQUAL_REWARDS = 1e-6
+"""Rewards of a group with at most this difference are equal. Also added to standard deviations that divide advantages."""
 BASELINES = ("none", "batch", "group")
 """What REINFORCE may subtract from a reward, the least first."""
 
 
 @dataclass
-class ReinforcementLearning(Drawing):
-    """Options of every algorithm that samples and is rewarded; a user's own schema derives from it."""
+class Updates:
+    """Options of every algorithm."""
 
     max_steps: int = option(360, low=1)
     """Update steps."""
+    max_tokens_per_device: int = option(16384, low=1)
+    """Tokens of one forward and backward pass. Micro-batches and gradient accumulation follow from it."""
+
+
+@dataclass
+class TRL:
+    """Options of the algorithms that a trainer of TRL runs."""
+
+    trl: dict[str, Any] = field(default_factory=dict)
+    """Further fields of TRL's GRPOConfig (of SFTConfig for sft), by their own names."""
+
+
+@dataclass
+class Clipped:
+    """Options of the losses that clip the ratio of a token's probabilities, now and when it was drawn."""
+
+    clip_low: float = option(0.2, low=0, high=1)
+    """The ratio is clipped below 1 minus this value."""
+    clip_high: float = option(0.2, low=0)
+    """The ratio is clipped above 1 plus this value."""
+
+
+@dataclass
+class Overlong:
+    """The soft punishment of long answers (DAPO)."""
+
+    overlong_share: float = option(0.2, low=0, high=1)
+    """Last part of the completion limit over which the reward of an answer falls by up to 1. 0: no punishment."""
+
+
+@dataclass
+class Regularized:
+    """Options of the algorithms with a KL penalty and an entropy bonus."""
+
+    kl_coef: float = option(0.0, low=0)
+    """Weight of the KL penalty to the reference policy. 0: no penalty, and no reference is kept in memory."""
+    reference_sync_steps: int = option(0, low=0, rare=True)
+    """Steps after which the reference becomes the current policy. 0: never."""
+    entropy_coef: float = option(0.0, low=0)
+    """Weight of the entropy bonus. With entropy_target it is the first weight."""
+
+    def reference_problems(self) -> Iterator[InputProblem]:
+        if self.reference_sync_steps and not self.kl_coef:
+            what, allowed = "without a KL penalty there is no reference to renew", "0 while algorithm.kl_coef=0"
+            remedy = "set algorithm.kl_coef above 0, or drop it"
+            yield InputProblem("reference_sync_steps", what, str(self.reference_sync_steps), allowed, "", remedy)
+
+
+@dataclass
+class ReinforcementLearning(Drawing, Updates):
+    """Options of every algorithm that samples and is rewarded; a user's own schema derives from it."""
+
     prompts_per_step: int = option(32, low=1)
-    """Tasks in one step."""
+    """Tasks of one step."""
     group_size: int = option(8, low=1)
     """Completions sampled for each task."""
-    max_tokens_per_device: int = option(16384, low=1)
-    """Tokens of one forward and backward pass; micro-batches and accumulation follow from it."""
     rollout_batch_size: int = option(0, low=0, rare=True)
-    """Completions sampled at once, in full groups; 0: as many as evaluation.batch_size. The draws do not depend on
-    it."""
+    """Completions sampled at once, in complete groups. 0: as many as evaluation.batch_size. It does not change the samples."""
 
     def problems(self) -> list[InputProblem]:
         found = self.drawing_problems()
@@ -67,25 +128,22 @@ class ReinforcementLearning(Drawing):
 
 
 @dataclass
-class GroupMethod(ReinforcementLearning):
+class GroupMethod(ReinforcementLearning, TRL):
     """Options of the methods whose baseline is the group."""
 
     zero_variance: str = option("keep", choices=("keep", "mask"))
-    """Groups whose rewards are all equal: keep them in the loss's denominators, or mask them out."""
-    zero_variance_eps: float = option(1e-6, low=0, rare=True)
-    """Rewards of a group count as equal when the largest and the smallest are no further apart; added to deviations."""
+    """What to do with groups whose rewards are all equal. keep: they count in the denominators of the loss. mask: they do
+    not."""
     pass_k: int = option(1, low=1)
-    """Learn for the best of so many completions (PKPO): a completion's reward is the largest of k of its group with it, on
-    average; 1: its own."""
+    """Train for the best of k completions (PKPO). The reward of a completion becomes the mean, over all groups of k that
+    contain it, of the largest reward. 1: the reward of the completion."""
     pass_k_weight: float = option(1.0, above=0, high=1, rare=True)
-    """Share of that reward; the rest is the completion's own."""
+    """Share of that reward in the sum with the own reward of the completion."""
     unlikeliness: float = option(0.0, low=0, high=1, rare=True)
-    """A correct completion loses up to this share of its reward, the more the more probable it was in its group: rare correct
-    completions weigh more (unlikeliness reward); 0: none does."""
+    """A correct completion loses up to this share of its reward if it was probable within its group, so that rare correct
+    completions weigh more (unlikeliness reward). 0 disables it."""
     positive_weight: float = option(1.0, low=0, rare=True)
-    """Factor of advantages above 0; below 1 failures weigh more than successes (weighted REINFORCE)."""
-    trl: dict[str, Any] = field(default_factory=dict)
-    """Further fields of the trainer's GRPOConfig, by their own names."""
+    """Factor of positive advantages. Below 1, failures weigh more than successes (weighted REINFORCE)."""
 
     def problems(self) -> list[InputProblem]:
         found = super().problems() + trl_problems("GRPOConfig", self.trl)
@@ -103,43 +161,29 @@ class GroupMethod(ReinforcementLearning):
 
 
 @dataclass
-class RatioMethod(GroupMethod):
+class RatioMethod(Regularized, GroupMethod):
     """Options of the group methods that weigh a sample by the ratio of its probabilities, now and when it was drawn."""
 
     zero_variance: str = option("keep", choices=("keep", "mask", "resample"))
-    """Groups whose rewards are all equal: keep them in the loss's denominators, mask them out, or sample other tasks
-    instead."""
+    """What to do with groups whose rewards are all equal. keep: they count in the denominators of the loss. mask: they do
+    not. resample: other tasks are sampled instead (dynamic sampling)."""
     resample_budget: int = option(10, low=1, rare=True)
-    """Most groups sampled for one batch where groups of zero variance are resampled, as a multiple of the batch."""
+    """With zero_variance=resample: most groups sampled for one batch, as a multiple of the batch."""
     rollout_steps: int = option(1, low=1)
-    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are sampled together, and each step
-    learns from its own part."""
+    """Steps that learn from one batch of rollouts. The batch has so many times prompts_per_step tasks, and each step learns
+    from its own part."""
     iterations: int = option(1, low=1)
-    """Updates in a row on the same samples; each counts as a step."""
-    kl_coef: float = option(0.0, low=0)
-    """Weight of the KL penalty to the reference; 0: no reference is kept."""
-    reference_sync_steps: int = option(0, low=0, rare=True)
-    """The reference becomes the policy every N steps; 0: never."""
-    entropy_coef: float = option(0.0, low=0)
-    """Weight of the entropy bonus; with entropy_target at the start."""
+    """Consecutive updates on the same samples. Each counts as a step."""
     entropy_target: float = option(0.0, low=0, rare=True)
-    """Mean entropy of a token that the weight of the bonus is adapted to hold (Skywork-OR1); 0: it is constant."""
+    """Adapt the weight of the entropy bonus so that the mean entropy of a token stays at this value (Skywork-OR1). 0: the
+    weight is constant."""
     entropy_unit: str = option("nats", choices=("nats", "start"), rare=True)
-    """Unit of the target: nats, or the mean entropy in the run's first update, so that 0.75 holds 75% of it."""
+    """Unit of entropy_target. nats, or start: the mean entropy in the first update, so that 0.75 means 75% of it."""
     entropy_step: float = option(0.005, above=0, rare=True)
-    """Change of that weight after each update: up below the target, down above it."""
+    """Change of the adapted weight after each update: up below the target, down above it."""
 
     def problems(self) -> list[InputProblem]:
-        found = super().problems()
-        if self.reference_sync_steps and not self.kl_coef:
-            what, remedy = (
-                "without a KL penalty there is no reference to renew",
-                "set algorithm.kl_coef above 0, or drop it",
-            )
-            given = str(self.reference_sync_steps)
-            found.append(
-                InputProblem("reference_sync_steps", what, given, "0 while algorithm.kl_coef=0", remedy=remedy)
-            )
+        found = [*super().problems(), *self.reference_problems()]
         for name in ("entropy_unit", "entropy_step"):
             given = getattr(self, name)
             if not self.entropy_target and given != getattr(RatioMethod, name):
@@ -153,81 +197,45 @@ class RatioMethod(GroupMethod):
 
 @configures("rlvr_exp.algorithms.grpo.GRPO")
 @dataclass
-class GRPO(RatioMethod):
+@defaults(kl_coef=0.04)
+class GRPO(Clipped, RatioMethod):
     """Group-relative policy optimisation (DeepSeekMath)."""
 
-    kl_coef: float = option(0.04, low=0)
-    """Weight of the KL penalty to the reference; 0: no reference is kept."""
-    clip_low: float = option(0.2, low=0, high=1)
-    """The ratio is clipped below 1 minus this."""
-    clip_high: float = option(0.2, low=0)
-    """The ratio is clipped above 1 plus this."""
     loss: str = option("grpo", choices=("grpo", "dapo", "dr_grpo", "token"))
-    """How token losses are averaged: over an answer's tokens, then over answers; over a prompt's tokens, then over prompts;
-    by the constant completion limit; over all tokens of the step."""
+    """How token losses are averaged. grpo: over the tokens of an answer, then over answers. dapo: over the tokens of a
+    prompt's answers, then over prompts. dr_grpo: by the constant completion limit. token: over all tokens of the step."""
     advantage_scale: str = option("group", choices=("group", "batch", "none"))
-    """Over what the standard deviation that divides advantages is taken."""
+    """Samples whose standard deviation divides the advantages: those of the group, those of the batch, or none."""
 
 
 @configures("rlvr_exp.algorithms.grpo.DrGRPO")
 @dataclass
-class DrGRPO(RatioMethod):
+class DrGRPO(Clipped, RatioMethod):
     """GRPO without its biases: advantages undivided, token losses over a constant (Dr. GRPO)."""
-
-    clip_low: float = option(0.2, low=0, high=1)
-    """The ratio is clipped below 1 minus this."""
-    clip_high: float = option(0.2, low=0)
-    """The ratio is clipped above 1 plus this."""
 
 
 @configures("rlvr_exp.algorithms.grpo.DAPO")
 @dataclass
-class DAPO(RatioMethod):
+@defaults(zero_variance="resample", rollout_steps=16, clip_high=0.28)
+class DAPO(Overlong, Clipped, RatioMethod):
     """Wider clipping above, dynamic sampling, a loss over tokens, overlong answers punished softly (DAPO)."""
-
-    zero_variance: str = option("resample", choices=("keep", "mask", "resample"))
-    """Groups whose rewards are all equal: keep them in the loss's denominators, mask them out, or sample other tasks
-    instead."""
-    rollout_steps: int = option(16, low=1)
-    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are sampled together, and each step
-    learns from its own part."""
-    clip_low: float = option(0.2, low=0, high=1)
-    """The ratio is clipped below 1 minus this."""
-    clip_high: float = option(0.28, low=0)
-    """The ratio is clipped above 1 plus this."""
-    overlong_share: float = option(0.2, low=0, high=1)
-    """Last part of the completion limit over which an answer's reward falls by up to 1; 0: no punishment."""
 
 
 @configures("rlvr_exp.algorithms.grpo.GSPO")
 @dataclass
-class GSPO(RatioMethod):
-    """One ratio for each completion (GSPO)."""
-
-    rollout_steps: int = option(4, low=1)
-    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are sampled together, and each step
-    learns from its own part."""
-    clip_low: float = option(3e-4, low=0, high=1)
-    """An answer's ratio, a geometric mean over its tokens, is clipped below 1 minus this."""
-    clip_high: float = option(4e-4, low=0)
-    """An answer's ratio, a geometric mean over its tokens, is clipped above 1 plus this."""
+@defaults(rollout_steps=4, clip_low=3e-4, clip_high=4e-4)
+class GSPO(Clipped, RatioMethod):
+    """One ratio for each completion, the geometric mean over its tokens (GSPO)."""
 
 
 @configures("rlvr_exp.algorithms.grpo.CISPO")
 @dataclass
-class CISPO(RatioMethod):
+@defaults(zero_variance="resample", rollout_steps=16)
+class CISPO(Overlong, RatioMethod):
     """Ratios as capped weights that take no gradient, so that no token is dropped (MiniMax-M1)."""
 
-    zero_variance: str = option("resample", choices=("keep", "mask", "resample"))
-    """Groups whose rewards are all equal: keep them in the loss's denominators, mask them out, or sample other tasks
-    instead."""
-    rollout_steps: int = option(16, low=1)
-    """Steps that one batch of rollouts serves: so many times prompts_per_step tasks are sampled together, and each step
-    learns from its own part."""
     clip_high: float = option(4.0, low=0)
-    """A token's weight is capped at 1 plus this."""
-    overlong_share: float = option(0.2, low=0, high=1)
-    """Last part of the completion limit over which an answer's reward falls by up to 1; 0: no punishment."""
+    """The weight of a token is capped at 1 plus this value."""
 
 
 @configures("rlvr_exp.algorithms.rloo.RLOO")
@@ -236,29 +244,25 @@ class RLOO(GroupMethod):
     """REINFORCE on completions, each against the mean of the others (RLOO)."""
 
     baseline: str = option("group", choices=BASELINES)
-    """What is subtracted from a reward: the mean of the group's others, that of all others of the step, or nothing
-    (REINFORCE)."""
+    """Value subtracted from a reward. group: the mean of the other completions of the group. batch: the mean of all other
+    completions of the step. none: nothing (REINFORCE)."""
     kl_coef: float = option(0.03, low=0)
-    """Weight of an answer's log-ratio to the reference, paid in its reward; 0: no reference is kept."""
+    """Weight of an answer's log-ratio to the reference policy, subtracted from its reward. 0: no reference is kept in
+    memory."""
 
 
 @configures("rlvr_exp.algorithms.sft.SFT")
 @dataclass
-class SFT:
-    """Imitation of gold completions; the prompt is masked."""
+@defaults(max_steps=150)
+class SFT(Updates, TRL):
+    """Imitation of reference answers. The loss does not include the prompt."""
 
-    max_steps: int = option(150, low=1)
-    """Update steps."""
     batch_size: int = option(64, low=1)
     """Sequences in one step."""
-    max_tokens_per_device: int = option(16384, low=1)
-    """Tokens of one forward and backward pass; micro-batches and accumulation follow from it."""
     max_sequence_tokens: int = option(1024, low=1)
-    """Longest prompt with its completion; longer ones are left out and counted."""
+    """Longest prompt and completion together. Longer examples are left out and counted."""
     eval_every_steps: int = option(50, low=1)
-    """Steps between measurements of held-out loss."""
-    trl: dict[str, Any] = field(default_factory=dict)
-    """Further fields of the trainer's SFTConfig, by their own names."""
+    """Steps between measurements of the held-out loss."""
 
     def problems(self) -> list[InputProblem]:
         return trl_problems("SFTConfig", self.trl)
@@ -291,51 +295,41 @@ OF_GROUP_LOSS = (
 
 @configures("rlvr_exp.algorithms.ppo.PPO")
 @dataclass
-class PPO(ReinforcementLearning):
+@defaults(kl_coef=0.05)
+class PPO(Clipped, Regularized, ReinforcementLearning, TRL):
     """Proximal policy optimisation with a value for every token."""
 
-    clip_low: float = option(0.2, low=0, high=1)
-    """The ratio is clipped below 1 minus this."""
-    clip_high: float = option(0.2, low=0)
-    """The ratio is clipped above 1 plus this."""
     gamma: float = option(1.0, low=0, high=1)
-    """Discount of what comes a token later."""
+    """Discount for each further token."""
     gae_lambda: float = option(0.95, low=0, high=1)
-    """Advantages: 1 trusts the reward alone, 0 the value of the next token alone."""
+    """Bias and variance of the advantages: 1 uses the reward alone, 0 the value of the next token alone."""
     whiten_advantages: bool = option(True)
-    """Bring the advantages of a batch to mean 0 and deviation 1."""
+    """Scale the advantages of a batch to mean 0 and standard deviation 1."""
     iterations: int = option(4, low=1)
     """Passes over each batch of rollouts."""
     minibatches: int = option(1, low=1)
-    """Parts that a batch is cut into, each with an update of its own."""
+    """Parts of a batch. Each has its own update."""
     value_trunk: str = option("shared", choices=("shared", "own"))
-    """What the value reads: the policy's hidden states, which its loss then shapes as well, or a copy of its decoder."""
+    """Input of the value head. shared: the hidden states of the policy, which the value loss then changes too. own: a copy
+    of the policy's decoder."""
     value_coef: float = option(0.1, above=0)
     """Weight of the value's loss."""
     value_clip: float = option(0.2, low=0)
-    """A value moves at most so far from its old estimate before its gradient stops; 0: no limit."""
+    """A value may differ from its old estimate by at most this much before its gradient stops. 0: no limit."""
     value_lr: float = option(0.0, low=0)
-    """Learning rate of the value's own weights; 0: the optimizer's."""
+    """Learning rate of the value's own weights. 0: the optimizer's rate."""
     value_warmup_steps: int = option(0, low=0)
-    """Updates at the start that train the value's own weights alone."""
-    kl_coef: float = option(0.05, low=0)
-    """Weight of the KL penalty to the reference; 0: no reference is kept."""
+    """First updates, which train only the value's own weights."""
     kl_in: str = option("reward", choices=("reward", "loss"))
-    """Where the penalty acts: in each token's reward, or as a term of the loss."""
-    reference_sync_steps: int = option(0, low=0, rare=True)
-    """The reference becomes the policy every N steps; 0: never."""
+    """Place of the KL penalty: in each token's reward, or as a term of the loss."""
     loss: str = option("token", choices=("token", "grpo", "dr_grpo"))
-    """How token losses are aggregated; token: the mean over all tokens of a batch."""
-    entropy_coef: float = option(0.0, low=0)
-    """Weight of the entropy bonus."""
+    """How token losses are averaged. token: over all tokens of a batch. grpo and dr_grpo: as in GRPO."""
     replay_steps: int = option(0, low=0, rare=True)
-    """Batches of rollouts that are kept for replay; 0: none."""
+    """Recent batches of rollouts that are kept for replay. 0: none."""
     replay_prompts: int = option(0, low=0, rare=True)
-    """Groups drawn from those kept and added to each batch."""
+    """Groups drawn from the kept batches and added to each batch."""
     replay_max_weight: float = option(1.0, above=0, rare=True)
-    """Where the importance weight of a replayed token is cut off."""
-    trl: dict[str, Any] = field(default_factory=dict)
-    """Further fields of the trainer's GRPOConfig, by their own names."""
+    """Largest importance weight of a replayed token."""
 
     def problems(self) -> list[InputProblem]:
         found = [*super().problems(), *trl_problems("GRPOConfig", self.trl)]
@@ -354,23 +348,10 @@ class PPO(ReinforcementLearning):
             yield InputProblem("group_size", what, str(self.group_size), "2 or more", "", "algorithm.group_size=2")
 
     def _reference(self) -> Iterator[InputProblem]:
-        if self.kl_coef:
-            return
-        remedy = "set algorithm.kl_coef above 0, or drop it"
-        if self.reference_sync_steps:
-            what = "without a KL penalty there is no reference to renew"
-            yield InputProblem(
-                "reference_sync_steps", what, str(self.reference_sync_steps), "0 while algorithm.kl_coef=0", "", remedy
-            )
-        if self.kl_in != "reward":
-            yield InputProblem(
-                "kl_in",
-                "without a KL penalty it acts nowhere",
-                self.kl_in,
-                "reward while algorithm.kl_coef=0",
-                "",
-                remedy,
-            )
+        yield from self.reference_problems()
+        if not self.kl_coef and self.kl_in != "reward":
+            what, remedy = "without a KL penalty it acts nowhere", "set algorithm.kl_coef above 0, or drop it"
+            yield InputProblem("kl_in", what, self.kl_in, "reward while algorithm.kl_coef=0", "", remedy)
 
     def _replay(self) -> Iterator[InputProblem]:
         if self.replay_steps and self.replay_prompts:
@@ -391,41 +372,43 @@ class Optimizer:
     """Options of every optimizer's node, a user's own included."""
 
     lr: float = option(2e-4, above=0)
-    """Learning rate at its highest."""
+    """Highest learning rate."""
     max_grad_norm: float = option(1.0, above=0)
-    """Gradients are scaled down to this norm."""
+    """Largest norm of the gradient. Larger gradients are scaled down to it."""
     gradient_cosine: bool = option(False, rare=True)
-    """Log the cosine between the gradients of consecutive updates, by layer; keeps one of them in host memory."""
+    """Log the cosine between the gradients of consecutive updates for each layer. One gradient is kept in host memory."""
 
 
 @dataclass
-class Moments(Optimizer):
+class Decayed(Optimizer):
+    """Options of the optimizers with weight decay."""
+
+    weight_decay: float = option(0.0, low=0)
+    """Weight decay of matrices. Vectors, such as biases and norms, have none."""
+
+
+@dataclass
+class Moments(Decayed):
     """Options of the optimizers of Adam's kind."""
 
     beta1: float = option(0.9, low=0, below=1)
-    """Decay of the mean of gradients."""
+    """Decay rate of the mean of gradients."""
     beta2: float = option(0.999, low=0, below=1)
-    """Decay of the mean of squared gradients."""
+    """Decay rate of the mean of squared gradients."""
     eps: float = option(1e-8, above=0, rare=True)
-    """Added to the denominator."""
+    """Constant added to the denominator."""
 
 
 @configures("rlvr_exp.algorithms.optimizers.Adam")
 @dataclass
 class Adam(Moments):
-    """Adam with an L2 penalty, which its denominator divides like any other gradient."""
-
-    weight_decay: float = option(0.0, low=0)
-    """L2 penalty of matrices, added to their gradients."""
+    """Adam. Its weight decay is an L2 penalty: it is added to the gradients, which the denominator divides."""
 
 
 @configures("rlvr_exp.algorithms.optimizers.AdamW")
 @dataclass
 class AdamW(Moments):
-    """Adam with decoupled weight decay."""
-
-    weight_decay: float = option(0.0, low=0)
-    """Decoupled weight decay of matrices."""
+    """Adam with weight decay that is decoupled from the gradients."""
 
 
 @configures("rlvr_exp.algorithms.optimizers.AdamW8bit")
@@ -436,24 +419,20 @@ class AdamW8bit(AdamW):
 
 @configures("rlvr_exp.algorithms.optimizers.SGD")
 @dataclass
-class SGD(Optimizer):
-    """Stochastic gradient descent."""
+class SGD(Decayed):
+    """Stochastic gradient descent. Its weight decay is an L2 penalty."""
 
     momentum: float = option(0.9, low=0, below=1)
     """Share of the last update in the next; 0: none, and no state in memory."""
-    weight_decay: float = option(0.0, low=0)
-    """L2 penalty of matrices, added to their gradients."""
 
 
 @configures("rlvr_exp.algorithms.optimizers.Adafactor")
 @dataclass
-class Adafactor(Optimizer):
-    """Adam with a row and a column of second moments for each matrix in place of all of them, for little memory."""
+class Adafactor(Decayed):
+    """Adam with a row and a column of second moments for each matrix instead of all of them: little memory, decoupled weight decay."""
 
     beta1: float = option(0.0, low=0, below=1)
     """Decay of the mean of updates; 0: none, and no such state in memory."""
-    weight_decay: float = option(0.0, low=0)
-    """Decoupled weight decay of matrices."""
 
 
 @configures("rlvr_exp.algorithms.optimizers.Muon")
@@ -469,10 +448,10 @@ class Muon(AdamW):
 
 @dataclass
 class Scheduler:
-    """The learning rate over the steps; what every schedule's node has, a user's own included."""
+    """Options of every learning rate schedule."""
 
     warmup_steps: int = option(0, low=0)
-    """Steps over which the rate rises to its highest."""
+    """Steps over which the learning rate rises from 0 to its highest value."""
 
 
 @configures("rlvr_exp.algorithms.optimizers.Constant")
@@ -487,37 +466,38 @@ class Linear(Scheduler):
     """A straight line to 0 at the last step."""
 
 
-@configures("rlvr_exp.algorithms.optimizers.Cosine")
 @dataclass
-class Cosine(Scheduler):
-    """Half a wave of the cosine."""
+class Falling(Scheduler):
+    """Options of the schedules that may end above 0."""
 
     min_ratio: float = option(0.0, low=0, below=1)
-    """Where it ends, as a share of the highest rate."""
+    """Last rate as a share of the highest rate."""
+
+
+@configures("rlvr_exp.algorithms.optimizers.Cosine")
+@dataclass
+class Cosine(Falling):
+    """Half a wave of the cosine."""
 
 
 @configures("rlvr_exp.algorithms.optimizers.Polynomial")
 @dataclass
-class Polynomial(Scheduler):
+class Polynomial(Falling):
     """A power of the share of steps that are left."""
 
     power: float = option(2.0, above=0)
     """The power; 1 is a straight line."""
-    min_ratio: float = option(0.0, low=0, below=1)
-    """Where it ends, as a share of the highest rate."""
 
 
 @configures("rlvr_exp.algorithms.optimizers.WarmupStableDecay")
 @dataclass
-class WarmupStableDecay(Scheduler):
+class WarmupStableDecay(Falling):
     """The highest rate for most of the run, then a short decay: the stable part can be resumed from any step."""
 
     decay_steps: int = option(0, low=0)
-    """Steps of the decay, the last ones; 0: a fifth of all."""
+    """Last steps, over which the rate decays. 0: a fifth of all steps."""
     decay: str = option("linear", choices=("linear", "cosine", "1-sqrt"))
     """Shape of the decay."""
-    min_ratio: float = option(0.0, low=0, below=1)
-    """Where the warm-up begins and the decay ends, as a share of the highest rate."""
 
 
 def last_steps(steps: int) -> int:

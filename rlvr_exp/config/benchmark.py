@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rlvr_exp.config.algorithm import BASELINES, RLOO
-from rlvr_exp.config.options import ANSWERS, LEARNS, configures, option
+from rlvr_exp.config.options import ANSWERS, LEARNS, configures, defaults, option
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem
 
@@ -29,7 +29,7 @@ class Paired(Benchmark):
     """What is measured in pairs with what people use today."""
 
     rounds: int = option(5, low=2)
-    """Pairs of measurements of each contest, interleaved; the interval is over them."""
+    """Interleaved pairs of measurements. The interval is over them."""
 
 
 @configures("rlvr_exp.benchmarks.verifiers.Verifiers")
@@ -39,13 +39,13 @@ class Verifiers(Paired):
 
     reads = ("sandbox",)
     contests: list[str] = field(default_factory=lambda: list(CONTESTS), metadata=option([], choices=CONTESTS).metadata)
-    """What is compared; python_io_strict holds each candidate in namespaces of its own."""
+    """Contests to run. In python_io_strict each candidate has its own namespaces."""
     candidates: int = option(200, low=4)
-    """Python candidates of a round; a tenth of it for pytest."""
-    dafny_programs: str = ""
-    """Folder of Dafny programs (*.dfy), as DafnyBench's ground_truth; empty: the embedded programs."""
-    dafny_limit: int = option(0, low=0)
-    """Programs taken from the folder, in a fixed random order; 0: all."""
+    """Python candidates of a round; a tenth of them for pytest."""
+    programs: str = ""
+    """Folder of programs for the contests of a domain that judge files, such as DafnyBench's ground_truth. Empty: embedded programs."""
+    programs_limit: int = option(0, low=0)
+    """Number of programs taken from the folder, in a fixed random order. 0: all."""
 
 
 @configures("rlvr_exp.benchmarks.training.Training")
@@ -56,10 +56,10 @@ class Training(Paired):
 
     reads = (*LEARNS, "environment")
     steps: int = option(2, low=1)
-    """Steps that are timed in each turn of a side, after a warm-up step."""
+    """Timed steps of each side, after a warm-up step."""
     drawn_reward: bool = False
-    """Replace the reward by 0 or 1, drawn from the task and the text: a model that solves no task has no gradient otherwise.
-    Verdicts are timed all the same. Random weights always have it."""
+    """Replace the reward by a random 0 or 1, so that a model that solves no task has a gradient. Verdicts are timed too.
+    Random weights always have it."""
 
 
 @configures("rlvr_exp.benchmarks.gradient_variance.GradientVariance")
@@ -72,9 +72,9 @@ class GradientVariance(Benchmark):
     baselines: list[str] = field(
         default_factory=lambda: list(BASELINES), metadata=option([], choices=BASELINES).metadata
     )
-    """Values of algorithm.baseline; the first is what the others are held against."""
+    """Values of algorithm.baseline. The others are compared with the first."""
     batches: int = option(16, low=4)
-    """Batches of algorithm.prompts_per_step groups, each with a gradient of its own."""
+    """Batches of algorithm.prompts_per_step groups, each with its own gradient."""
 
     def problems(self) -> list[InputProblem]:
         if len(set(self.baselines)) == len(self.baselines) > 1:
@@ -98,17 +98,18 @@ class Landscape(Benchmark):
 
     reads = ANSWERS
     other: str = ""
-    """Checkpoint at the other end of a straight line; empty: no line."""
+    """Checkpoint at the other end of a straight line. Empty: no line."""
     points: int = option(21, low=3)
-    """Points of the line and of each slice in one dimension."""
+    """Points of the line and of each one-dimensional slice."""
     grid: int = option(11, low=0)
-    """Points along each side of the slice in two dimensions, and of the plane through both policies; 0: none."""
+    """Points along each side of the two-dimensional slice and of the plane through both policies. 0: none."""
     radius: float = option(0.5, above=0)
-    """How far slices go to either side, in norms of the rows of the weights."""
+    """Length of a slice to either side, in norms of the rows of the weights."""
     eigenvalues: int = option(3, low=0)
-    """Eigenvalues of the Hessian, the largest ones; 0: none. Some 20 vectors of all weights are kept for them, 8 bytes a number."""
+    """Number of largest eigenvalues of the Hessian. 0: none. They need about 20 vectors of the size of the weights, 8 bytes
+    per number."""
     batches: int = option(8, low=2)
-    """Parts of the held-out tasks, whose gradients are compared."""
+    """Parts of the held-out tasks whose gradients are compared."""
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
         if 0 < config.evaluation.tasks < self.batches:
@@ -122,9 +123,9 @@ class Theory(Benchmark):
     """Known results on problems that are small enough to be computed exactly, against the functions that train policies."""
 
     draws: int = option(10_000, low=1000)
-    """Independent draws of each estimate."""
+    """Independent draws for each estimate."""
     level: float = option(1e-3, above=0, below=0.5)
-    """The chance that the run ends with exit code 3 though all results hold, for all checks together."""
+    """Probability of exit code 3 if all results hold, over all checks."""
 
 
 @dataclass
@@ -141,11 +142,8 @@ class Memory(OfShape):
 
 
 @dataclass
-class InTurns(OfShape):
+class InTurns(OfShape, Paired):
     """Two ways of the same work, timed in turns."""
-
-    rounds: int = option(5, low=2)
-    """Turns of each way; the interval is over them."""
 
 
 @configures("rlvr_exp.benchmarks.packing.measure")
@@ -173,16 +171,23 @@ class Quantization(Benchmark):
     """Tokens of the model."""
 
 
-@configures("rlvr_exp.benchmarks.networks.attention")
 @dataclass
-class Attention(Benchmark):
-    """What each attention head of the policy looks at: the token before, the same grid cell, repeated tokens."""
+class OfPrompts(Benchmark):
+    """What a policy's network makes of prompts."""
 
     reads = ("model", "data")
     split: str = "test"
     """Split of the data whose prompts are read."""
-    tasks: int = option(64, low=2)
-    """Prompts, the first of the split."""
+    tasks: int = option(200, low=2)
+    """Number of prompts, the first of the split."""
+
+
+@configures("rlvr_exp.benchmarks.networks.attention")
+@dataclass
+@defaults(tasks=64)
+class Attention(OfPrompts):
+    """What each attention head of the policy looks at: the token before, the same grid cell, repeated tokens."""
+
     sequences: int = option(32, low=2)
     """Sequences of random tokens, each repeated once."""
     length: int = option(25, low=4)
@@ -191,14 +196,9 @@ class Attention(Benchmark):
 
 @configures("rlvr_exp.benchmarks.networks.embedding")
 @dataclass
-class Embedding(Benchmark):
+@defaults(split="train")
+class Embedding(OfPrompts):
     """Where the policy's network puts the tasks of the data: the mean hidden state at the end of their prompts."""
-
-    reads = ("model", "data")
-    split: str = "train"
-    """Split of the data whose prompts are read."""
-    tasks: int = option(200, low=1)
-    """Prompts, the first of the split."""
 
 
 @configures("rlvr_exp.benchmarks.solutions.measure")

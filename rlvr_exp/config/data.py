@@ -4,7 +4,6 @@ task comes next."""
 import math
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.errors import InputProblem
@@ -15,26 +14,26 @@ class Data:
     """Options of every domain's node."""
 
     path: str = ""
-    """Folder or file of real data; empty: the embedded corpus."""
+    """File or folder with your own data. Empty: the embedded corpus."""
     limit: int = option(0, low=0)
-    """The first N tasks of each split after a seeded shuffle; 0: all."""
+    """Use the first N tasks of each split after a seeded shuffle. 0: all tasks."""
     mix: dict[str, float] = field(default_factory=dict)
-    """Shares of the sources in what is trained on, {SOURCE: SHARE}, which need not add up to 1; sources that are not named
-    are not trained on. Empty: every task equally often."""
+    """Shares of the sources in the training tasks, {SOURCE: SHARE}. Shares need not add up to 1. Sources that are not named
+    are not used. Empty: every task equally often."""
     folds: int = option(0, low=0, rare=True)
-    """Parts of a cross-validation: one is the split `test`, the others are trained on; 0: the splits of the data."""
+    """Number of folds of a cross-validation. One fold becomes the split `test`, the others are trained on. 0: the splits of
+    the data."""
     fold: int = option(0, low=0, rare=True)
-    """Which fold is held out, from 0."""
+    """Index of the fold that is held out, from 0."""
     folds_of: list[str] = option([], rare=True)
-    """Splits whose tasks are in folds; the others stay as they are. Empty: train, practice and test, as far as they are
-    there."""
+    """Splits whose tasks are divided into folds. The other splits stay unchanged. Empty: train, practice and test, if they
+    exist."""
     families: list[str] = field(default_factory=list)
-    """Families whose tasks the splits keep; empty: all."""
+    """Keep only tasks of these families. Empty: all families."""
     unseen_families: list[str] = option([], rare=True)
-    """Families that no split keeps but `test_unseen`, which then holds their tasks and no others; empty: the splits of the
-    data."""
+    """Families held out for the split `test_unseen`. No other split has tasks of them. Empty: the splits of the data."""
     resample: int = option(0, low=0, rare=True)
-    """Seed of a bootstrap: the tasks that are trained on are drawn with replacement, as many as there are; 0: each once."""
+    """Seed of a bootstrap sample: the training tasks are drawn with replacement. 0: each task once."""
 
     @property
     def as_read(self) -> bool:
@@ -68,28 +67,48 @@ class Data:
         return [InputProblem("mix", "no share", ", ".join(wrong), "numbers above 0")] if wrong else []
 
 
-def fraction_problems(data: Any) -> list[InputProblem]:
-    """Problems of a node with `dev_fraction` and `test_fraction`."""
-    if data.dev_fraction + data.test_fraction <= 1:
-        return []
-    got = f"{data.dev_fraction} + {data.test_fraction}"
-    return [InputProblem("dev_fraction", "the shares of dev and test add up to more than 1", got, "a sum of at most 1")]
+@dataclass
+class SplitData(Data):
+    """Options of the domains that draw splits which the data do not have."""
+
+    dev_fraction: float = option(0.1, low=0, high=1)
+    """Share of the tasks without a split that becomes `dev`."""
+    test_fraction: float = option(0.1, low=0, high=1)
+    """Share of the tasks without a split that becomes `test`."""
+    seed: int = option(0, low=0)
+    """Seed of the splits, the shuffle before `limit` and the choice of shots. It is not the seed of the run, so that all runs measure
+    the same tasks."""
+
+    def problems(self) -> list[InputProblem]:
+        found = super().problems()
+        if self.dev_fraction + self.test_fraction > 1:
+            what, got = (
+                "the shares of dev and test add up to more than 1",
+                f"{self.dev_fraction} + {self.test_fraction}",
+            )
+            found.append(InputProblem("dev_fraction", what, got, "a sum of at most 1"))
+        return found
 
 
 @dataclass
-class SplitData(Data):
-    """Options of data whose splits are drawn from the tasks that no file places."""
+class Shots:
+    """Options of the wording of tasks."""
 
-    dev_fraction: float = option(0.1, low=0, high=1)
-    """Share of the tasks that no file places that becomes `dev`."""
-    test_fraction: float = option(0.1, low=0, high=1)
-    """Share of the tasks that no file places that becomes `test`."""
-    seed: int = option(0, low=0)
-    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
-    same tasks."""
+    shots: int = option(0, low=0)
+    """Solved examples of other tasks shown before the task."""
 
-    def problems(self) -> list[InputProblem]:
-        return [*super().problems(), *fraction_problems(self)]
+
+@dataclass
+class Style:
+    """The style of the wording of tasks."""
+
+    style: str = option("bare", choices=("bare", "instruct"))
+    """bare: the task without instructions, for models trained here. instruct: with instructions in words."""
+
+
+@dataclass
+class Styled(Shots, Style):
+    """Options of the wording of tasks in two styles."""
 
 
 SINGLE_TURN = "rlvr_exp.episodes.environments.single_turn.SingleTurn"
@@ -104,10 +123,11 @@ class SingleTurn:
 @configures("rlvr_exp.episodes.environments.retry.Retry")
 @dataclass
 class Retry:
-    """A completion that does not pass is followed by another, whose prompt shows it with the verifier's feedback."""
+    """After a completion that does not pass, the policy answers again. The new prompt shows the completion and the
+    verifier's feedback."""
 
     attempts: int = option(2, low=2, high=8)
-    """The most completions of a branch, with the first."""
+    """Most completions for a task, the first included."""
 
 
 @configures("rlvr_exp.curriculum.base.Uniform")
@@ -127,13 +147,14 @@ class Bands:
     """Options of the curricula of difficulty bands."""
 
     cuts: list[float] = field(default_factory=list)
-    """Difficulties at which bands end, rising; a task as difficult as a cut is below it. Empty: bands of equal size."""
+    """Difficulties at which bands end, in rising order. A task at a cut belongs to the band below it. Empty: bands of equal
+    size."""
     earlier: float = option(0.2, low=0, below=1)
-    """Share of the tasks picked that comes from the bands before the current one."""
+    """Share of the tasks that comes from the bands before the current one."""
     window: int = option(64, low=1)
-    """Groups of a band over which its success is measured, the newest."""
+    """Latest groups of a band that its success rate is measured over."""
     override: int = option(-1, low=-1)
-    """The band to be in, counted from 0, whatever was observed; -1: the curriculum decides. May change on a resumed run."""
+    """Fix the current band, counted from 0. It may change when a run is resumed. -1: the curriculum decides."""
 
     def problems(self) -> list[InputProblem]:
         found = [_not_rising("cuts", self.cuts)] if _falls(self.cuts) else []
@@ -149,9 +170,9 @@ class Staged(Bands):
     """From the easiest difficulty band on; the next one opens when success passes a threshold."""
 
     bands: int = option(4, low=1)
-    """Difficulty bands of equal size, where `cuts` names none; tasks of equal difficulty share a band."""
+    """Number of difficulty bands of equal size, if `cuts` is empty. Tasks of equal difficulty share a band."""
     threshold: float = option(0.7, low=0, below=1)
-    """The next band opens when success over a full window is above."""
+    """The next band opens when the success rate over a full window exceeds this value."""
 
 
 @configures("rlvr_exp.curriculum.difficulty_bands.Manual")
@@ -160,7 +181,7 @@ class Manual(Bands):
     """Difficulty bands that open at steps of your choice."""
 
     steps: list[int] = option([], low=1)
-    """Steps after which the second and each further band opens, rising: one for each of the `cuts`."""
+    """Steps after which the second and each further band opens, in rising order: one for each of the `cuts`."""
 
     def problems(self) -> list[InputProblem]:
         found = super().problems() + ([_not_rising("steps", self.steps)] if _falls(self.steps) else [])
@@ -173,24 +194,27 @@ class Manual(Bands):
         return found
 
 
+@dataclass
+class Decaying:
+    """Options of the curricula that forget."""
+
+    decay: float = option(0.98, above=0, high=1)
+    """Factor of the observed counts for each further step that samples."""
+
+
 @configures("rlvr_exp.curriculum.success_rate.Learnability")
 @dataclass
-class Learnability:
+class Learnability(Decaying):
     """Tasks that are solved sometimes, by p(1 - p) of what was observed."""
 
     unexplored: float = option(0.25, low=0, high=1)
-    """Share of the tasks picked that were never observed, while there are any."""
-    decay: float = option(0.98, above=0, high=1)
-    """Factor of a task's observed successes and failures for each further step that samples."""
+    """Share of the tasks that have never been sampled before, while there are such tasks."""
 
 
 @configures("rlvr_exp.curriculum.success_rate.Families")
 @dataclass
-class Families:
+class Families(Decaying):
     """Families of tasks by the share of their groups that teach, and in each the tasks picked least often."""
-
-    decay: float = option(0.98, above=0, high=1)
-    """Factor of a family's observed groups for each further step that samples."""
 
 
 @configures("rlvr_exp.curriculum.success_rate.Band")
@@ -199,13 +223,13 @@ class Band:
     """A pool of tasks that are neither too hard nor too easy, refilled."""
 
     low: float = option(0.2, low=0, high=1)
-    """A task with a smaller success rate leaves the pool."""
+    """A task with a lower success rate leaves the pool."""
     high: float = option(0.8, low=0, high=1)
-    """A task with a larger success rate leaves the pool."""
+    """A task with a higher success rate leaves the pool."""
     least_samples: int = option(8, low=1)
-    """Completions with a verdict over which a task's success rate is measured, each time anew."""
+    """Completions with a verdict after which the success rate of a task is measured again."""
     size: int = option(128, low=1)
-    """Tasks in the pool; at least as many as a step picks."""
+    """Tasks in the pool: at least as many as a step uses."""
 
     def problems(self) -> list[InputProblem]:
         if self.low <= self.high:

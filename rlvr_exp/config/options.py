@@ -63,6 +63,23 @@ def option(default: Any, **allowed: Any) -> Any:
     return field(default=default, metadata=metadata)
 
 
+def defaults(**values: Any) -> Callable[[type], type]:
+    """Give a schema other defaults for options that it inherits, with the same ranges and help. Stands below @dataclass."""
+
+    def redefine(schema: type) -> type:
+        inherited = {spec.name: spec for part in reversed(schema.__bases__) for spec in dataclasses.fields(part)}
+        hints = {
+            name: hint for part in reversed(schema.__bases__) for name, hint in typing.get_type_hints(part).items()
+        }
+        for name, value in values.items():
+            schema.__annotations__[name] = hints[name]
+            setattr(schema, name, field(default=value, metadata=inherited[name].metadata))
+        schema._redefined_ = frozenset(values)  # type: ignore[attr-defined]
+        return schema
+
+    return redefine
+
+
 def node(**allowed: Any) -> Any:
     """A field that is a node with `_target_`, always given by YAML."""
     return field(default=None, metadata={"allowed": Allowed(node=True, **allowed)})

@@ -241,33 +241,35 @@ class Parallel:
     """Processes of the training, and how they share it."""
 
     strategy: str = option("single", choices=STRATEGIES)
-    """ddp: every process holds everything; zero2: gradients and optimizer state are sharded; zero3: weights too."""
+    """ddp: every process holds a complete copy. zero2: gradients and optimizer state are sharded. zero3: weights are
+    sharded too."""
     processes: int = option(1, low=1)
-    """Training processes on this machine, one a device."""
+    """Training processes on this machine, one for each device."""
     share_device: bool = option(False, rare=True)
-    """Let several processes use one device, and send tensors by gloo: slow, to try a run of several where there is one."""
+    """Let several processes use one device and communicate by gloo. This is slow; it is for trying several processes on one
+    device."""
     threads: int = option(0, low=0)
-    """Compute threads of one process; 0: chosen for the machine."""
+    """CPU threads of one process. 0: chosen for the machine."""
     offload: bool = False
-    """Weights and optimizer state wait in host memory; only under zero3."""
+    """Keep weights and optimizer state in host memory. Only with zero3."""
     timeout_s: int = option(3600, low=1, rare=True)
-    """Seconds that a process waits for the others before the run fails: longer than the slowest rollout of one rank."""
+    """Seconds that a process waits for the others before the run fails. It must exceed the slowest rollout of a process."""
     nodes: int = option(1, low=1)
-    """Machines that run this same command together, each with its own `node`."""
+    """Machines that run this command together, each with its own `node`."""
     node: int = option(0, low=0, rare=True)
-    """Index of this machine; machine 0 writes the run directory."""
+    """Index of this machine. Machine 0 writes the run directory."""
     address: str = option("", rare=True)
-    """Host name or address of machine 0, where there are several."""
+    """Host name or address of machine 0, if there are several machines."""
     port: int = option(0, low=0, high=65535, rare=True)
-    """Port on machine 0 at which all processes meet; 0: any free one, for one machine."""
+    """Port on machine 0 for all processes. 0: any free port, on one machine."""
     deepspeed: dict[str, Any] = option({}, rare=True)
     """Further settings of DeepSpeed, by their own names."""
     device: str = option("", choices=("", CPU, *NAMED), rare=True)
-    """The device that a plan (run.dry=true) is made for. The plan then chooses the type of the weights, the lengths and the
-    batches as a run on such devices does. Empty: the device of this machine. A run uses the devices of its machine."""
+    """Make the plan (run.dry=true) for this device: it decides the data type, the lengths and the batches. A run always
+    uses the devices of its machine. Empty: the device of this machine."""
     device_memory_gib: float = option(0.0, low=0, rare=True)
-    """In a plan, GiB of one device if it is not in the list of `parallel.device`, or only a part of it. 0: the usual memory of
-    the device; of a CPU what is free now, shared by the processes."""
+    """Memory of one device in a plan, in GiB, if the device is not in the list or has less. 0: the usual memory of the
+    device; for a CPU, the free memory, shared by the processes."""
 
     @property
     def world(self) -> int:

@@ -27,29 +27,28 @@ FEWEST = 16
 
 @dataclass
 class Select:
-    """Which checkpoint `best` names, and when training stops without a better one: the same keys in every stage that
-    trains. A run with a best checkpoint ends with its weights."""
+    """Choice of the best checkpoint, and early stopping. A run with a best checkpoint ends with its weights."""
 
     metric: str = MEASURED[0]
-    """What decides: held_out/pass_at_1 or held_out/pass_at_1_greedy, verified success on tasks of `split`, or any other name
-    that rows of metrics have; or a weighted sum of names, such as 0.7 * reward/mean + 0.3 * held_out/pass_at_1."""
+    """Metric that selects the best checkpoint: held_out/pass_at_1 or held_out/pass_at_1_greedy (success on tasks of
+    `split`), any other metric of the rows, or a weighted sum such as 0.7 * reward/mean + 0.3 * held_out/pass_at_1."""
     mode: str = option("max", choices=("max", "min"), rare=True)
-    """Whether more or less of it is better."""
+    """Whether a higher or a lower value is better."""
     patience: int = option(0, low=0)
-    """Values in a row that are no better than the best after which training stops; 0: it never stops early."""
+    """Stop after this many consecutive measurements without improvement. 0 disables early stopping."""
     every_steps: int = option(0, low=0)
-    """Steps between measurements of held-out success, next to that at the last step; 0: as often as `times` says."""
+    """Steps between measurements of held-out success, besides the one at the last step. 0: `times` decides."""
     times: int = option(0, low=0)
-    """Without every_steps: measurements of held-out success, evenly over the run; fewer, and of fewer tasks, where they
-    would sample more than a tenth of what the run learns from; 0: it is not measured in training."""
+    """If every_steps is 0: number of measurements of held-out success, spread evenly over the run. There are fewer, on
+    fewer tasks, if they would sample more than a tenth of the training samples. 0: no measurements."""
     split: str = option("dev", rare=True)
-    """Split that it is measured on, which is neither trained on nor used for the reported success."""
+    """Split of the measurements. It is neither trained on nor part of the reported success."""
     tasks: int = option(64, low=1, rare=True)
-    """Tasks of each measurement, always the same tasks."""
+    """Tasks of each measurement, always the same."""
     samples: int = option(4, low=1, rare=True)
-    """Completions sampled for each, and a greedy completion where evaluation.greedy is set."""
+    """Completions sampled for each task. evaluation.greedy adds a greedy completion."""
     restore: bool = option(True, rare=True)
-    """The run ends with the weights of its best step; false: with those of its last."""
+    """End the run with the weights of the best step. false: with those of the last step."""
 
     @property
     def active(self) -> bool:
@@ -131,7 +130,7 @@ class Viewer:
     """Options of every viewer."""
 
     samples: int = option(4, low=0)
-    """Samples of each logged step shown with their verdicts: the best and the worst paid, then others by chance."""
+    """Samples shown for each logged step with their verdicts: the best, the worst, then random ones."""
 
 
 @configures("rlvr_exp.training.tensorboard.TensorBoard")
@@ -146,11 +145,11 @@ class WandB(Viewer):
     """Weights & Biases."""
 
     project: str = "rlvr_exp"
-    """Project that the run appears in."""
+    """Project of the run."""
     mode: str = option("offline", choices=("offline", "online"))
-    """offline: written in the run directory, to be synchronised later."""
+    """offline: write into the run directory, to be synchronized later."""
     entity: str = ""
-    """Team or user; empty: the account's default."""
+    """Team or user. Empty: the default of the account."""
 
 
 @dataclass
@@ -158,21 +157,20 @@ class Checkpoint:
     """When the state of training is written."""
 
     every_steps: int = option(50, low=1)
-    """Steps between checkpoints; the last step always has one."""
+    """Steps between checkpoints. The last step always has one."""
     keep: int = option(3, low=1)
-    """Newest checkpoints kept, next to the best checkpoint."""
+    """Number of latest checkpoints that are kept, besides the best."""
 
 
 @dataclass
 class Probe:
-    """Whether the weights that sample are the weights that train: fixed sequences are scored by both, and a run in which
-    the two are apart stops with the cause."""
+    """Comparison of the weights that sample with the weights that train: both compute log-probabilities of fixed sequences.
+    A difference stops the run with the cause."""
 
     every_steps: int = option(25, low=0)
-    """Steps between probes, next to those at the start and after the first step; 0: none at all."""
+    """Steps between comparisons, besides those at the start and after the first step. 0 disables all of them."""
     tolerance: float = option(0.0, low=0)
-    """Mean difference of log-probabilities that is taken for rounding; 0: 0.001 where the policy computes in 32 bits, 0.1 in
-    fewer."""
+    """Largest mean difference of log-probabilities. 0: 0.001 for a policy in 32 bits, 0.1 for fewer bits."""
 
 
 AUTO = "auto"
@@ -181,16 +179,16 @@ AUTO = "auto"
 
 @dataclass
 class Guards:
-    """What watches over a run."""
+    """Limits that stop a run."""
 
     max_skipped: int = option(5, low=0)
-    """Updates in a row that may be skipped because their loss, gradient or rewards are no finite numbers; one more
-    ends the run with exit 3."""
+    """Consecutive updates that may be skipped because the loss, the gradient or the rewards are not finite. One more stops
+    the run with exit code 3."""
     step_deadline_s: float = option(3600.0, low=0)
-    """Seconds without a finished step, or a sign of progress elsewhere, past which the phase and the stacks of all
-    threads are written to log.txt and standard error; 0: never."""
+    """Seconds without progress after which the phase and the stacks of all threads are written to log.txt and standard
+    error. 0: never."""
     stop_past_deadline: bool = False
-    """Past that deadline also end the run, with exit 3."""
+    """After that deadline, also stop the run with exit code 3."""
 
 
 @dataclass
@@ -198,14 +196,14 @@ class Run:
     """The run itself."""
 
     dir: str = ""
-    """Run directory; empty: outputs/DATE/TIME_STAGE, below multirun/ for a sweep."""
+    """Run directory. Empty: outputs/DATE/TIME_STAGE, below multirun/ for a sweep."""
     resume: str = ""
-    """A run directory to resume, from its newest sound checkpoint; auto: run.dir where it holds one, and a new run
-    where it holds none; empty: a new run."""
+    """Resume the run in this directory from its latest intact checkpoint. auto: resume run.dir if it holds a checkpoint,
+    else start a new run. Empty: a new run."""
     dry: bool = False
-    """Compose, check and print the plan; run nothing."""
+    """Check everything and print the plan, but run nothing."""
     trial: bool = False
-    """Measure half a minute of the configured run on this machine, and say what the whole would take; keeps nothing."""
+    """Measure the configured run for half a minute and estimate the time of the complete run. Nothing is kept."""
     inline: bool = False
     """Run in this process, for a debugger."""
     log_every_steps: int = option(1, low=1)
@@ -219,7 +217,7 @@ class Run:
     guards: Guards = option(Guards, rare=True)
     """What stops a run, or warns."""
     searchpath: list[str] = option([], rare=True)
-    """Folders with further YAML and the classes it names; written by hydra.searchpath=[DIR,...]."""
+    """Folders with your own YAML, classes and domains. hydra.searchpath=[DIR,...] writes it."""
 
     def problems(self) -> list[InputProblem]:
         if self.resume == AUTO and not self.dir:
@@ -233,32 +231,33 @@ class Run:
 
 @dataclass
 class Evaluation(Drawing):
-    """How success is measured, before and after training and by +stage=evaluate. Rates are compared at one temperature and
-    under the same filters; greedy answers take neither."""
+    """Measurement of success before and after training, and by +stage=evaluate. All rates use one temperature and the same
+    filters; greedy answers use neither."""
 
     split: str = "test"
-    """Split of the data that is held out for it."""
+    """Split that is measured."""
     tasks: int = option(400, low=0)
-    """Tasks evaluated; 0: all of the split."""
+    """Number of tasks. 0: all tasks of the split."""
     skip: int = option(0, low=0, rare=True)
-    """Tasks of the split left out ahead of them, so that runs can be measured on others than each other."""
+    """Number of tasks at the start of the split that are left out."""
     samples: int = option(8, low=1)
     """Completions sampled for each task."""
     greedy: bool = True
-    """Also answer greedily."""
+    """Also measure greedy answers."""
     vote: int = option(0, low=0, rare=True)
-    """Answers that a held-back input may have by a vote of the sampled programs, weighted by the shown pairs that they have
-    right; ARC allows 2; 0: no vote."""
+    """Also measure a vote of the sampled programs on held-back inputs, weighted by the shown pairs that they solve: number
+    of answers that an input may have (ARC allows 2). 0 disables the vote."""
     excess_code: bool = option(False, rare=True)
-    """Also measure what passing edits add that their tests do not run: each program runs a second time, under coverage."""
+    """Also measure the code in passing edits that their tests do not execute. Each program runs a second time, under
+    coverage."""
     bits: bool = option(False, rare=True)
-    """Also measure the bits a character that the gold answers cost under the policy, which compare policies with other
+    """Also measure the bits per character of the reference answers under the policy. They compare policies with different
     tokenizers; less is better."""
     batch_size: int = option(512, low=1)
-    """Completions generated at once, all of a task's together."""
+    """Completions generated at once. The completions of a task stay together."""
     remember: str = option("", rare=True)
-    """Folder in which measurements before training are kept for other runs of the same policy on the same tasks, which then
-    take them from there; a study gives its runs one. Empty: each run measures for itself."""
+    """Folder of measurements before training that runs of the same policy on the same tasks share. A study sets it for its
+    runs. Empty: each run measures."""
 
     @property
     def further(self) -> tuple[str, ...]:

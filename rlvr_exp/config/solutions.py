@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlvr_exp.config.algorithm import Drawing
+from rlvr_exp.config.algorithm import Batched, Drawing
 from rlvr_exp.config.options import option
 from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.core.errors import InputProblem
@@ -32,28 +32,29 @@ class Solutions:
     """Options of +stage=solutions."""
 
     action: str = option("list", choices=(*LOOKS, *GROWS))
-    """list, export: solutions that the filters let through; check: what is wrong with the store; import: rows of a file;
-    add: what passed in a run's rollouts; merge: another store's. The last three make the store where there is none."""
+    """list, export: solutions that pass the filters. check: faults of the store. import: rows of a file. add: passing
+    rollouts of a run. merge: another store. The last three create a missing store."""
     path: str = ""
-    """The store, which runs and processes share; empty: solutions.sqlite in this run's own directory."""
+    """The store. Several runs and processes may share it. Empty: solutions.sqlite in this run's directory."""
     input: str = ""
-    """import: solutions, one JSON object a line (gzip allowed), as export writes them; merge: the other store."""
+    """import: solutions, one JSON object per line (gzip allowed), as export writes them. merge: the other store."""
     run: str = ""
-    """add: the run directory; its data is inherited, except for options that are given here."""
+    """add: the run directory. Its data options apply unless they are given here."""
     output: str = ""
-    """export: the file of JSON lines, or with form=sft a new or empty folder; empty: solutions.jsonl or sft in this run's
-    own directory."""
+    """export: file of JSON lines; with form=sft a new or empty folder. Empty: solutions.jsonl or sft in this run's
+    directory."""
     form: str = option("jsonl", choices=("jsonl", "sft"))
-    """jsonl: rows that import reads; sft: correct programs as golds of their tasks, for +stage=sft with `data.path`."""
+    """jsonl: rows that import reads. sft: correct programs as reference answers of their tasks, for +stage=sft with
+    `data.path`."""
     correct: str = option("any", choices=("any", "yes", "no"))
-    """Whether they passed."""
+    """Filter: solutions that passed (yes), that failed (no), or any."""
     limit: int = option(0, low=0)
-    """The first N of the ranking; 0: all, and 20 in a list."""
+    """First N solutions of the ranking. 0: all, or 20 in a list."""
     quality: list[str] = field(default_factory=list, metadata=option([], choices=QUALITY).metadata)
-    """The ranking, best first: the first metric decides, the next where it ties, then the order of insertion; `-NAME` turns
-    one round. Of a new store: by which the best stay. Empty: [correct,pairs_right,size]."""
+    """Ranking, best first: the first metric decides, the next one breaks ties, then the order of insertion. `-NAME`
+    reverses a metric. A new store keeps the best by it. Empty: [correct,pairs_right,size]."""
     per_task: int = option(0, low=0)
-    """Most solutions of a task in a new store, half of them the best and half the most different; 0: 50."""
+    """Most solutions of a task in a new store: half of them the best, half the most different. 0: 50."""
 
     def problems(self) -> list[InputProblem]:
         return [*self._unused(), *self._contradictions()]
@@ -81,28 +82,27 @@ TEACHERS = ("policy", "golds")
 
 
 @dataclass
-class Collect(Drawing):
+class Collect(Batched):
     """Options of +stage=collect."""
 
     teacher: str = option("policy", choices=TEACHERS)
-    """Who acts. policy: the model node's, or the endpoint of engine=server; golds: the data's own actions, rule by rule."""
+    """Source of the actions. policy: the model node, or the endpoint of engine=server. golds: the data's own actions, rule
+    by rule."""
     split: str = "train"
-    """Split of the data whose tasks are shown."""
+    """Split of the data."""
     skip: int = option(0, low=0)
-    """The first N tasks are left out, such as those that another teacher has."""
+    """Number of tasks at the start that are left out, for example those of another teacher."""
     tasks: int = option(0, low=0)
-    """N tasks from there; 0: all."""
+    """Number of tasks after these. 0: all."""
     samples: int = option(1, low=1)
-    """Trajectories sampled of each task."""
+    """Trajectories sampled for each task."""
     output: str = ""
-    """Trajectories, one JSON object a line, in the order of the tasks; empty: trajectories.jsonl in the run directory."""
+    """File for the trajectories, one JSON object per line, in the order of the tasks. Empty: trajectories.jsonl in the run
+    directory."""
     max_tokens: int = option(0, low=0)
-    """Stop after so many sampled tokens in all, those of an earlier run of the same output among them; 0: no limit."""
+    """Stop after this many sampled tokens, including those of earlier runs with the same output. 0: no limit."""
     max_cost: float = option(0.0, low=0)
-    """Stop once this run's endpoint has cost so much (engine.prompt_price, engine.completion_price); 0: no limit."""
-    batch_size: int = option(64, low=1)
-    """Trajectories at once. They are written after each batch. If a preset sets a smaller evaluation.batch_size, that is the
-    default."""
+    """Stop when the endpoint of this run has cost this much (engine.prompt_price, engine.completion_price). 0: no limit."""
 
     def problems(self) -> list[InputProblem]:
         found = self.drawing_problems()
@@ -132,42 +132,44 @@ KINDS = (*HINDSIGHT, "correct", "refined")
 
 @dataclass
 class SelfPlay(Drawing):
-    """Rounds in which a policy samples answers, makes tasks and golds of them, and imitates those beside the data's own."""
+    """Rounds of self-play. A policy samples answers, turns them into tasks with reference answers, and imitates them
+    together with the data's own."""
 
     rounds: int = option(2, low=1)
-    """Rounds; algorithm.max_steps is divided among them."""
+    """Number of rounds. algorithm.max_steps is divided among them."""
     weights: str = option("last", choices=("last", "base"))
-    """What a round trains on from: the last round's weights; or those that the run began with, with a new optimizer and a
-    schedule of its own."""
+    """Weights at the start of a round. last: those of the last round. base: those of the start of the run, with a new
+    optimizer and schedule."""
     tasks: int = option(6000, low=0)
-    """Tasks sampled in a round, which the curriculum picks; 0: as many as there are."""
+    """Tasks sampled in a round, chosen by the curriculum. 0: as many as there are."""
     samples: int = option(4, low=1)
-    """Completions sampled of each task."""
+    """Completions sampled for each task."""
     refine: int = option(0, low=0)
-    """Failed answers refined for each task that no sample solved: chosen one by one by Thompson sampling, prompted with the
-    verifier's words; 0: none."""
+    """Failed answers to refine for each task that no sample solved. Thompson sampling chooses them, and the prompt shows
+    the verifier's feedback. 0: none."""
     relabelled: float = option(0.35, low=0, high=1)
-    """Share of imitated rows that are programs of the policy with the task that they solve in hindsight; 0: none are made."""
+    """Share of the imitated rows that are programs of the policy with the task that they solve in hindsight. 0: none."""
     transferred: float = option(0.1, low=0, high=1)
-    """The same of golds tried on other tasks; 0: none are tried."""
+    """Share of the imitated rows that are reference answers applied to other tasks. 0: none."""
     correct: float = option(0.0, low=0, high=1)
-    """Share of imitated rows that are answers of the policy that passed, other than the gold."""
+    """Share of the imitated rows that are passing answers of the policy, other than the reference answer."""
     refined: float = option(0.0, low=0, high=1)
-    """Share of imitated rows that show a failed answer with the verifier's words, and one that passed after it."""
+    """Share of the imitated rows that show a failed answer, the verifier's feedback, and a passing answer."""
     golds_alone: float = option(0.25, low=0, high=1)
-    """Share of the run's updates, its last ones, that imitate the data's golds alone; no matter where the data have none."""
+    """Last share of the updates, which imitates only reference answers of the data. It has no effect if the data have none."""
     per_behaviour: int = option(1, low=0)
-    """Most rows of one behaviour on one task in all rounds; 0: any number."""
+    """Most rows with the same behaviour on a task, over all rounds. 0: no limit."""
     per_family: int = option(400, low=0)
-    """Most rows of a kind from tasks of one family in a round; 0: any number."""
+    """Most rows of a kind from the tasks of a family in a round. 0: no limit."""
     per_round: int = option(20_000, low=0)
-    """Most rows of a kind in a round; 0: any number."""
+    """Most rows of a kind in a round. 0: no limit."""
     choose: str = option("diverse", choices=("diverse", "best", "random"))
-    """Which of a task's rows stay where `per_task` is fewer: half the best and half the most different; the best; any."""
+    """Rows of a task that are kept if there are more than `per_task`: diverse (half the best, half the most different),
+    best, or random."""
     per_task: int = option(4, low=0)
-    """Most rows of a kind from one task in a round; 0: any number."""
+    """Most rows of a kind from a task in a round. 0: no limit."""
     solutions: str = ""
-    """The store of solutions, which runs share; empty: solutions.sqlite in the run directory."""
+    """Store of solutions, which several runs may share. Empty: solutions.sqlite in the run directory."""
 
     def problems(self) -> list[InputProblem]:
         found = self.drawing_problems()

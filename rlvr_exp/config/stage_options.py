@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rlvr_exp.config.algorithm import Drawing
+from rlvr_exp.config.algorithm import Batched
 from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.model import EMBEDDED
 from rlvr_exp.config.options import configures, option
@@ -21,42 +21,39 @@ BEAMS = 4
 
 
 @dataclass
-class Infer(Drawing):
+class Infer(Batched):
     """Options of +stage=infer."""
 
     input: str = ""
-    """Tasks, one JSON object a line (gzip allowed), or a .json file of one task or a list; `-`: standard input; empty: a
-    split of the data."""
+    """Tasks: JSON Lines (gzip allowed), or a .json file with one task or a list. `-`: standard input. Empty: a split of the
+    data."""
     split: str = "test"
-    """Split of the data, where no input is given; its tasks come in the order of evaluations."""
+    """Split of the data, if no input is given. Its tasks come in the order of evaluations."""
     tasks: int = option(0, low=0)
-    """The first N tasks; 0: all."""
+    """First N tasks. 0: all."""
     ids: list[str] = field(default_factory=list)
-    """These tasks alone; empty: all."""
+    """Only the tasks with these ids. Empty: all."""
     output: str = ""
-    """Answers, one JSON object a line, in the order of the tasks; empty: answers.jsonl in the run directory and, for a
-    person or a pipe, standard output."""
+    """File for the answers, one JSON object per line, in the order of the tasks. Empty: answers.jsonl in the run directory
+    and standard output."""
     decoding: str = option("greedy", choices=("greedy", "sample", "beam"))
-    """greedy: the likeliest token; sample: drawn at `temperature` within the filters; beam: the likeliest completions."""
+    """greedy: the most probable token. sample: drawn at `temperature` within the filters. beam: the most probable
+    completions."""
     beams: int = option(0, low=0)
-    """Completions that a beam search keeps; 0: 4."""
+    """Completions that a beam search keeps. 0: 4."""
     samples: int = option(1, low=1)
-    """Best of n: so many completions an attempt, of which the first that passes is the answer, else the best score. With
-    environment=adversarial so many chains, of which the tester's tests choose one, and the verifier's verdict decides nothing."""
+    """Best of n: completions for each attempt. The answer is the first that passes, else the one with the best score. With
+    an environment of several turns: episodes for each task."""
     vote: int = option(0, low=0)
-    """Also vote: outputs for each held-back input, at most so many, on which the sampled programs agree, weighted by the shown
-    pairs that they have right; hidden outputs are no obstacle; ARC allows 2; 0: no vote."""
+    """Also let the sampled programs vote on outputs for held-back inputs, weighted by the shown pairs that they solve:
+    number of answers per input (ARC allows 2). 0 disables the vote."""
     verify: bool = True
-    """Judge answers by the verifier; without it they are only parsed and checked for syntax, and no tester writes tests."""
+    """Judge the answers with the verifier. false: they are only parsed and checked for syntax."""
     format: bool = False
-    """Also format programs for a reader, next to the verified text: Python by ruff, ast-grep actions as indented
-    JSON."""
+    """Also write the program formatted for a reader: Python by ruff, ast-grep actions as indented JSON. The verified text
+    stays unchanged."""
     max_attempts: int = option(1, low=1)
-    """Attempts at a task: one that did not pass is retried with its answer and the verifier's feedback, up to so
-    often."""
-    batch_size: int = option(64, low=1)
-    """Completions sampled at once. Answers are written after each batch. If a preset sets a smaller evaluation.batch_size, that
-    is the default."""
+    """Attempts per task. After a failed attempt, the next prompt shows the answer and the verifier's feedback."""
 
     @property
     def width(self) -> int:
@@ -171,6 +168,14 @@ def of_beams(infer: Infer, what: str) -> Iterator[InputProblem]:
 
 
 @dataclass
+class Mutated:
+    """Options of the checks that change reference answers to make wrong programs."""
+
+    mutants: int = option(4, low=0)
+    """Wrong programs made from each reference answer, spread over the kinds of mutation."""
+
+
+@dataclass
 class Prepare:
     """What is made; nothing of it is trained or measured."""
 
@@ -185,13 +190,19 @@ class Prepare:
 
 
 @dataclass
-class Corpus(Prepare):
-    """An embedded corpus, drawn by families from a seed of its own."""
+class Written(Prepare):
+    """Options of the makers that write files."""
 
     output: str = ""
-    """Folder of the splits, with a manifest beside it; empty: of the corpus' name in the run directory."""
+    """File or folder that is written; a folder must be new or empty. Empty: a name in the run directory."""
+
+
+@dataclass
+class Corpus(Written):
+    """An embedded corpus, drawn by families from a seed of its own."""
+
     rows: int = option(0, low=0)
-    """Most rows of a split; 0: the sizes of the embedded corpus."""
+    """Most rows of a split. 0: the sizes of the embedded corpus."""
 
 
 @dataclass
@@ -209,53 +220,45 @@ class FromPath(Prepare):
 
 @configures("rlvr_exp.corpora.rows.make")
 @dataclass
-class Rows(Prepare):
+class Rows(Written, Mutated):
     """The tasks of the `data` node, in Python, as rows of +stage=verify."""
 
     reads = ("data", "verifier")
-    output: str = ""
-    """File of the rows; empty: rows.jsonl in the run directory."""
     candidates: list[str] = option(["gold"], choices=("gold", "wrong", "hollow", "mutants"))
-    """Kinds of candidates: golds, the data's wrong programs, stubs that compute nothing, mutants of golds."""
-    mutants: int = option(4, low=0)
-    """Mutants of each gold."""
+    """Kinds of candidates: gold (reference answers), wrong (wrong programs of the data), hollow (stubs that compute
+    nothing), mutants (changed reference answers)."""
 
 
 @configures("rlvr_exp.corpora.models.embed")
 @dataclass
-class EmbeddedPolicy(Prepare):
+class EmbeddedPolicy(Written):
     """The files of an embedded policy: tokenizer and architecture, or a checkpoint's weights."""
 
     name: str = option("tiny", choices=EMBEDDED)
     """The embedded model that is made."""
     path: str = ""
-    """Checkpoint whose weights are written; empty: tokenizer and architecture are, from the embedded train split."""
-    output: str = ""
-    """Folder; empty: of the policy's name in the run directory."""
+    """Checkpoint whose weights are written. Empty: the tokenizer and the architecture are written, made from the embedded
+    train split."""
 
 
 @configures("rlvr_exp.corpora.models.merge")
 @dataclass
-class Merge(FromPath):
+class Merge(FromPath, Written):
     """An adapter, such as RUN/checkpoints/best, merged with its base into a full checkpoint."""
 
-    output: str = ""
-    """New or empty folder; empty: merged in the run directory."""
     base: str = ""
-    """Where the base is now; empty: where the adapter places it."""
+    """Location of the base model. Empty: the one recorded in the adapter."""
     dtype: str = option("", choices=("", "auto", "float32", "bfloat16"))
-    """Type of the weights; empty: that of training."""
+    """Data type of the merged weights. Empty: that of training."""
     stored: bool = False
-    """Take the base's weights as stored, not as quantized in training."""
+    """Merge into the base weights as stored. false: into the weights as quantized in training."""
 
 
 @configures("rlvr_exp.models.quantization.make")
 @dataclass
-class Gguf(FromPath):
+class Gguf(FromPath, Written):
     """A GGUF file of a supported architecture converted to a folder for model.path."""
 
-    output: str = ""
-    """New or empty folder; empty: model in the run directory."""
     dtype: str = option("float32", choices=("float32", "bfloat16"))
     """Type of the written weights. float32 keeps the dequantized values exactly; bfloat16 takes half the space."""
 
@@ -265,7 +268,7 @@ class Evaluate:
     """Options of +stage=evaluate."""
 
     baseline: str = ""
-    """Run directory to compare with, paired by task; empty: none."""
+    """Run directory to compare with, paired by task. Empty: no comparison."""
 
 
 @dataclass
@@ -273,7 +276,7 @@ class Compare:
     """Options of +stage=compare."""
 
     runs: list[str] = field(default_factory=list)
-    """Run directories to lay side by side."""
+    """Run directories to compare."""
 
     def problems(self) -> list[InputProblem]:
         if len(self.runs) >= 2:
@@ -290,19 +293,19 @@ class Compare:
 
 
 @dataclass
-class Validate:
+class Validate(Mutated):
     """Options of +stage=validate."""
 
     split: str = ""
-    """Split of the data; empty: all of them."""
-    mutants: int = option(4, low=0)
-    """Mutants of each gold that are judged, spread over the kinds of mutation."""
+    """Split of the data. Empty: all splits."""
     universal: str = option("plain", choices=("none", "plain", "all"))
-    """Fixed answers that know nothing of a task: `plain` values; `all`, with objects that lie and code that attacks."""
+    """Fixed answers that ignore the task. plain: constant values. all: also objects with false equality and code that
+    attacks the verifier."""
     require: float = option(1.0, low=0, high=1)
-    """Share of golds that must pass; below it the run ends with exit 3."""
+    """Smallest share of reference answers that must pass. Below it, the run ends with exit code 3."""
     answers: str = ""
-    """A policy's answers to the tasks, as +stage=infer writes them: they are judged in place of golds and wrong programs."""
+    """File of a policy's answers, as +stage=infer writes it. They are judged instead of reference answers and wrong
+    programs."""
 
 
 SAMPLES = "samples"
@@ -314,11 +317,12 @@ class Verify:
     """Options of +stage=verify."""
 
     input: str = ""
-    """Candidates, one JSON object a line, gzip allowed; `samples`: the rows of this verifier that come with rlvr_exp."""
+    """Candidates, one JSON object per line, gzip allowed. samples: the example rows of this verifier."""
     output: str = ""
-    """Verdicts, one JSON object a line, in the input's order; empty: verdicts.jsonl in the run directory."""
+    """File for the verdicts, one JSON object per line, in the order of the input. Empty: verdicts.jsonl in the run
+    directory."""
     max_row_mb: int = option(64, low=1)
-    """A longer line of the input is no_verdict."""
+    """Longest line of the input in MB. A longer line is no_verdict."""
 
     def problems(self) -> list[InputProblem]:
         if self.output.endswith(".gz"):
@@ -333,7 +337,7 @@ class Report:
     """Options of +stage=report."""
 
     run: str = ""
-    """Run directory whose report.html is rewritten; nothing else in it is touched."""
+    """Run directory whose report.html is rewritten. No other file in it changes."""
     beside: list[str] = field(default_factory=list)
     """Further run directories, plotted on the same page."""
 
@@ -343,11 +347,10 @@ class Rescore:
     """Options of +stage=rescore."""
 
     run: str = ""
-    """Run directory whose rollouts are verified a second time; its data, verifier and sandbox are inherited, except for
-    options that are given here."""
+    """Run directory whose rollouts are judged again, with its data, verifier and sandbox unless options are given here."""
     output: str = ""
-    """Old and new verdicts, one JSON object a line, in the order of the rollouts; empty: rescored.jsonl in this run's
-    own directory."""
+    """File for old and new verdicts, one JSON object per line, in the order of the rollouts. Empty: rescored.jsonl in this
+    run's directory."""
 
     def problems(self) -> list[InputProblem]:
         if self.output.endswith(".gz"):

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from rlvr_exp.config.names import suggest
-from rlvr_exp.config.options import configures, option
+from rlvr_exp.config.options import configures, defaults, option
 from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.core.measures import SUCCESS, scale_of
 
@@ -31,13 +31,13 @@ class Study:
     reads: ClassVar[tuple[str, ...]] = ()
     """Nodes of the configuration that it reads besides its own."""
     command: list[str] = field(default_factory=list)
-    """The words that the commands of all runs begin with, such as +stage=grpo."""
+    """First words of every command, such as +stage=grpo."""
     words: list[str] = field(default_factory=list)
-    """Further words of every run's command, such as +experiment=quick or model=NAME."""
+    """Further words of every command, such as +experiment=quick or model=NAME."""
     seeds: list[int] = option([0, 1, 2], low=0)
-    """Each arm is run with each of these seeds; arms are paired by them."""
+    """Seeds of each arm. Arms are paired by seed."""
     reuse: list[str] = field(default_factory=list)
-    """Folders whose finished runs stand in for runs of the same options, data, initial weights and seed."""
+    """Folders with finished runs. A run with the same options, data, initial weights and seed is not repeated."""
 
     @property
     def rate(self) -> str:
@@ -70,7 +70,7 @@ class Rated(Study):
     of_success: ClassVar[bool] = False
     """Whether it is in points of success, so that no other kind of metric can be answered about."""
     metric: str = SUCCESS[0]
-    """The rate of an evaluation that the answer is about."""
+    """Rate of an evaluation that the answer is about."""
 
     @property
     def rate(self) -> str:
@@ -91,7 +91,7 @@ class Budgeted(Rated):
     """Studies that say first where their arms did not use up equally much."""
 
     equal: str = option("rollouts", choices=("none", *BUDGETS))
-    """What the runs of all arms should have used up equally; where they have not, the answer begins with it."""
+    """Budget that all arms should have used equally. If they did not, the answer begins with a warning."""
 
 
 @dataclass
@@ -99,9 +99,9 @@ class Arms(Study):
     """Studies that compare arms which differ in words."""
 
     arms: dict[str, list[str]] = field(default_factory=dict)
-    """The words in which each arm differs, by its name."""
+    """Words of each arm, by its name."""
     only: list[str] = field(default_factory=list)
-    """Arms that are run; empty: all."""
+    """Arms that are run. Empty: all."""
 
     def _faults(self) -> Iterator[InputProblem]:
         yield from super()._faults()
@@ -119,6 +119,22 @@ class Arms(Study):
         yield from ((f"arms.{name}", words) for name, words in self.arms.items())
 
 
+@dataclass
+class Curved(Study):
+    """Studies that read a metric of the rows that runs write while they train."""
+
+    curve: str = "success/mean"
+    """The metric of the rows that is read."""
+
+
+@dataclass
+class Directed(Curved):
+    """Studies of a metric of which more or less may be better."""
+
+    direction: str = option("maximize", choices=("maximize", "minimize"))
+    """Whether a higher or a lower value is better."""
+
+
 OTHER_WEIGHTS = ("model.from_scratch", "model.random_weights", "model.adapter.path")
 """Options that say where weights come from in another way than model.path."""
 
@@ -128,7 +144,7 @@ class Measured(Study):
     """Studies that train policies and then measure each of them by runs of their own."""
 
     measure: list[str] = field(default_factory=lambda: ["+stage=evaluate"])
-    """The words that the commands of those runs begin with; `command` is of the trainings, `words` of both."""
+    """First words of the commands that measure. `command` belongs to the trainings, `words` to both."""
 
     def _words(self) -> Iterator[tuple[str, list[str]]]:
         yield from super()._words()
@@ -165,11 +181,11 @@ class LearningCurve(Rated):
 
     of_success = True
     sizes: list[int] = option([], low=1)
-    """Sizes of what is varied, rising; each is run with each seed."""
+    """Sizes in rising order. Each is run with each seed."""
     varied: list[str] = field(default_factory=list)
-    """The words that vary it: {size} stands for the size."""
+    """Words with {size} in place of the size."""
     counted: str = ""
-    """What the sizes count, in words."""
+    """Unit of the sizes, in words."""
 
     def _faults(self) -> Iterator[InputProblem]:
         yield from super()._faults()
@@ -186,13 +202,12 @@ class LearningCurve(Rated):
 
 @configures("rlvr_exp.runs.studies.amounts.SampleComplexity")
 @dataclass
-class SampleComplexity(Arms):
-    """How many rollouts it takes to reach a success rate."""
+@defaults(curve="held_out/pass_at_1")
+class SampleComplexity(Curved, Arms):
+    """How many rollouts it takes to reach a success rate. run.select.every_steps says how often the default curve is measured."""
 
     targets: list[float] = option([], above=0, high=1)
-    """Success rates to reach, rising."""
-    curve: str = "held_out/pass_at_1"
-    """The metric of a run's rows that has to reach them; run.select.every_steps says how often the default is measured."""
+    """Success rates to reach, in rising order."""
 
     def _faults(self) -> Iterator[InputProblem]:
         yield from super()._faults()
@@ -220,7 +235,7 @@ class FewShot(Rated):
 
     of_success = True
     shots: list[int] = option([0, 1, 2, 4, 8], low=0)
-    """Numbers of solved examples (data.prompt.shots), rising."""
+    """Numbers of solved examples in a prompt (data.prompt.shots), in rising order."""
 
     def _faults(self) -> Iterator[InputProblem]:
         yield from super()._faults()
@@ -235,10 +250,10 @@ class ZeroShot(Rated, Measured):
 
     of_success = True
     target: list[str] = field(default_factory=lambda: ["evaluation.split=test_unseen"])
-    """The words by which a run measures on the target: another split, or another set of data."""
+    """Words of a measurement on the target: another split or other data."""
     families: list[str] = field(default_factory=list)
-    """Families that are held out of the training, whose tasks are then `test_unseen` (data.unseen_families); empty: those
-    that the data hold out."""
+    """Families held out of the training. Their tasks become `test_unseen` (data.unseen_families). Empty: those that the
+    data hold out."""
 
     def _words(self) -> Iterator[tuple[str, list[str]]]:
         yield from super()._words()
@@ -253,9 +268,9 @@ class Transfer(Rated, Measured, Arms):
 
     of_success = True
     compared: int = option(400, low=1)
-    """Training tasks of a group, the first of it, by which its likeness to the others is computed."""
+    """First training tasks of a group, by which its similarity to other groups is computed."""
     embed: list[str] = field(default_factory=list)
-    """The words that the commands begin with which measure where the initial policy puts each group's tasks; empty: none."""
+    """First words of the commands that compute where the initial policy puts each group's tasks. Empty: none."""
 
     def _words(self) -> Iterator[tuple[str, list[str]]]:
         yield from super()._words()
@@ -272,15 +287,19 @@ class Transfer(Rated, Measured, Arms):
 
 @configures("rlvr_exp.runs.studies.resampling.BiasVariance")
 @dataclass
+@defaults(metric=GREEDY)
 class BiasVariance(Rated):
     """Which share of the failures is the training's bias and which its variance, and whether the training tasks or the seed
     make it vary: every arm trains on another bootstrap sample of the tasks, with each seed."""
 
     of_success = True
-    metric: str = option(GREEDY, choices=(GREEDY,))
-    """Success of greedy answers: 0 or 1 for a task."""
     resamples: int = option(3, low=2)
     """Bootstrap samples of the training tasks (data.resample)."""
+
+    def _faults(self) -> Iterator[InputProblem]:
+        yield from super()._faults()
+        if self.metric != GREEDY:
+            yield InputProblem("metric", "the answer to a task has to be right or wrong", self.metric, GREEDY)
 
 
 @configures("rlvr_exp.runs.studies.models.Capacity")
@@ -289,11 +308,11 @@ class Capacity(Budgeted):
     """How much a model's width and depth are worth at equal tokens and at equal time."""
 
     widths: list[int] = option([64, 96, 128, 192], low=8)
-    """Hidden widths, rising, each a multiple of head_dim; the first is the arm that the others are held against."""
+    """Hidden widths in rising order, multiples of head_dim. The first is the reference arm."""
     depths: list[int] = option([1, 3, 6], low=1)
-    """Decoder layers at the embedded model's width, rising; empty: widths alone."""
+    """Numbers of layers at the embedded model's width, in rising order. Empty: widths only."""
     head_dim: int = option(32, low=2)
-    """Width of a head where widths vary; the MLP is three times as wide as the model."""
+    """Width of a head in the arms of different widths. The MLP is three times as wide as the model."""
 
     def _faults(self) -> Iterator[InputProblem]:
         yield from super()._faults()
@@ -320,15 +339,11 @@ class Tokenization(Budgeted, Arms):
 
 @configures("rlvr_exp.runs.studies.arms.Optimizers")
 @dataclass
-class Optimizers(Budgeted, Arms):
+class Optimizers(Budgeted, Directed, Arms):
     """Which optimizer, schedule or clipping learns most from equally many rollouts; the first arm is the reference."""
 
-    curve: str = "success/mean"
-    """The metric of a run's rows by which convergence is judged, such as reward/mean or loss."""
-    direction: str = option("maximize", choices=("maximize", "minimize"))
-    """Whether a higher or a lower value of the curve is better."""
     window: int = option(10, low=1)
-    """Rows over which the curve is smoothed, the latest ones."""
+    """Latest rows over which the curve is smoothed."""
 
 
 @configures("rlvr_exp.runs.studies.landscape.Landscape")
@@ -348,7 +363,7 @@ class Executor:
     """Where runs run."""
 
     jobs: int = option(1, low=1)
-    """Runs at a time."""
+    """Runs at the same time."""
 
 
 @configures("rlvr_exp.runs.executors.Local")
@@ -365,7 +380,7 @@ class Slurm(Executor):
     parameters: dict[str, Any] = field(default_factory=dict)
     """Parameters of submitit's executor, such as gpus_per_node, timeout_min or slurm_partition."""
     cluster: str = option("slurm", choices=("slurm", "local"))
-    """local: submitit runs the jobs on this machine, to try a study's jobs without Slurm."""
+    """local: submitit runs the jobs on this machine, to try them without Slurm."""
 
 
 RANGES = ("uniform", "log_uniform", "int", "log_int")
@@ -479,35 +494,30 @@ def _number(value: Any) -> bool:
 
 @configures("rlvr_exp.runs.studies.search.Search")
 @dataclass
-class Search(Budgeted):
+class Search(Budgeted, Directed):
     """Which values of some options do best: Optuna asks for trials, each of which is run with every seed."""
 
     space: dict[str, Any] = field(default_factory=dict)
-    """How each key of the configuration is drawn: uniform, log_uniform, int or log_int with [LOW, HIGH], or choice with its
-    values."""
+    """Distribution of each key: uniform, log_uniform, int or log_int with [LOW, HIGH], or choice with its values."""
     trials: int = option(20, low=1)
-    """Trials in all; the first is the command without a change, where the space holds its values."""
+    """Number of trials. The first is the unchanged command, if the space contains its values."""
     sampler: str = option("tpe", choices=("tpe", "random"))
-    """How trials are drawn: by the tree-structured Parzen estimator, which learns from those before, or at random."""
+    """Method that chooses trials. tpe: a tree-structured Parzen estimator, which learns from earlier trials. random: no
+    learning."""
     startup: int = option(10, low=1)
-    """Trials that tpe draws at random before it learns from them."""
+    """First trials of tpe, which are random."""
     pruner: str = option("none", choices=("none", "median", "halving"))
-    """When a trial is stopped early, by what its first seed logs: below the median of the others in that step, by successive
-    halving, or never."""
-    curve: str = "success/mean"
-    """The metric of a run's rows that the pruner goes by; in the direction of `direction`."""
+    """Early stopping of a trial by the metric of its first seed. median: below the median of the other trials at that step.
+    halving: successive halving."""
     pruner_startup: int = option(5, low=0)
-    """Trials that median lets end before it stops any."""
+    """Trials that median completes before it stops any."""
     pruner_warmup: int = option(1, low=1)
-    """The first step in which a trial may be stopped."""
-    pruner_window: int = option(10, low=1)
-    """Rows of which the pruner takes the mean: single steps are noisy."""
-    direction: str = option("maximize", choices=("maximize", "minimize"))
-    """Which way the metric is better."""
+    """First step at which a trial may be stopped."""
     trial_words: list[str] = field(default_factory=list)
-    """Further words of the trials alone, such as evaluation.split=dev: what chooses is then not what is reported."""
+    """Further words of the trials only, such as evaluation.split=dev, so that the reported measurement is not the one that
+    selects."""
     confirm: list[int] = option([1000, 1001, 1002], low=0)
-    """Seeds of which no trial had any, on which the best trial and the unchanged command are compared; empty: they are not."""
+    """Further seeds, on which the best trial and the unchanged command are compared. Empty: no comparison."""
 
     def _faults(self) -> Iterator[InputProblem]:
         yield from super()._faults()
@@ -550,20 +560,20 @@ class Links(Chain):
     """Runs one after the other, each in a directory of its own."""
 
     links: dict[str, list[str]] = field(default_factory=dict)
-    """The words of each run's command, by its name, in order. {NAME} stands for the directory of an earlier run, {chain} for the
-    chain's, {path} for `path`."""
+    """Words of the command of each run by its name, in order. {NAME} stands for the directory of an earlier run, {chain}
+    for that of the chain, {path} for `path`."""
     path: str = ""
-    """Data of your own, such as CanItEdit or DafnyBench, that links name as {path}; without it those links are left out."""
+    """Your own data for links with {path}. Empty: these links are left out."""
     policy: list[str] = field(default_factory=list)
     """Further words of every command that loads a policy, such as model=qwen14b."""
     endpoint: list[str] = field(default_factory=list)
-    """Further words of every command with engine=server, such as engine.url=URL; without any those links are left out."""
+    """Further words of every command with engine=server, such as engine.url=URL. Empty: these links are left out."""
     words: list[str] = field(default_factory=list)
-    """Further words of every run's command, such as +experiment=quick or seed=1."""
+    """Further words of every command, such as +experiment=quick or seed=1."""
 
     def problems(self) -> list[InputProblem]:
         if not self.links:
-            return [InputProblem("links", "no run is named", remedy="chain=edits, or chain.links.NAME=[WORD, ...]")]
+            return [InputProblem("links", "no run is named", remedy="chain=NAME, or chain.links.NAME=[WORD, ...]")]
         if not self.runs:
             what, remedy = "every run needs data or an endpoint of your own", "chain.path=DIR"
             return [InputProblem("path", what, "none", "a folder or a file", "", remedy)]

@@ -11,8 +11,7 @@ The files of an embedded policy are its tokenizer and architecture, from the emb
     +stage=sft +experiment=...                               trains it (docs/default_experiment.md, docs/dafny.md)
     +stage=prepare prepare=policy prepare.name=NAME prepare.path=CHECKPOINT    its weights, beside them
 
-NAME is `tiny` (grid puzzles), `tiny_dafny` (bodies of Dafny methods to write and to annotate), `tiny_edits` (edits by ast-grep),
-`tiny_solver` (coding problems in stages of reasoning) or `tiny_tester` (their tests and critiques).
+NAME is a model of rlvr_exp/assets/models; the domain that lists it as `embedded` makes its tasks.
 """
 
 from dataclasses import replace

@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from rlvr_exp.config.compose import compose_lenient
 from rlvr_exp.config.load import resolved
 from rlvr_exp.config.options import SCHEMAS
+from rlvr_exp.config.roles import teams
 from rlvr_exp.config.schema import STAGES
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.report import answers, charts, outcome, tasks
@@ -94,12 +95,12 @@ def _facts(run: RunData) -> dict[str, str]:
 
 def _model(config: Mapping[str, Any], model: Mapping[str, Any]) -> str:
     """The policy, or the policy of each role."""
-    loaded = config.get("cascade") or config.get("evaluate") or config.get("infer") or {}
-    cascade = loaded.get("cascade") if isinstance(loaded, Mapping) else ""
+    nodes = [config.get(name) for name in ("evaluate", "infer")]
+    team = next((node[one.name] for one in teams() for node in nodes if node and node.get(one.name)), "")
     named = _label({key: value for key, value in model.items() if key != "_target_"})
     own = {role: one["model"] for role, one in (config.get("roles") or {}).items() if one.get("model")}
     roles = [f"{role}: {_label(node) or node.get('embedded', '')}" for role, node in own.items()]
-    return ", ".join([str(cascade or named or model.get("embedded", "")), *roles] if model else roles)
+    return ", ".join([str(team or named or model.get("embedded", "")), *roles] if model else roles)
 
 
 def _batch(algorithm: Mapping[str, Any]) -> str:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
@@ -66,7 +66,10 @@ def expand(words: Sequence[str]) -> list[SweepJob]:
         InputError: with the problems of all jobs.
     """
     parsed, problems = _parse(words)
-    (lines,) = BasicSweeper.split_arguments(parsed, max_batch_size=None)
+    choices = {
+        override.get_key_element(): _choices(override) for override in parsed
+    }  # The last word about a key counts.
+    lines = [*product(*choices.values())]
     differing = [len(set(column)) > 1 for column in zip(*lines, strict=True)]
     jobs = []
     for line in lines:
@@ -90,12 +93,26 @@ def _parse(words: Sequence[str]) -> tuple[list[Override], list[InputProblem]]:
             if problem := nothing_given(word):
                 problems.append(problem)
                 continue
-            BasicSweeper.split_arguments([override], max_batch_size=None)
+            _choices(override)
         except (HydraException, ValueError) as fault:
             problems.append(unreadable(word, fault, words[place - 1] if place else ""))
             continue
         parsed.append(override)
     return parsed, problems
+
+
+def _choices(override: Override) -> list[str]:
+    """The words that an override stands for: one for each of its values.
+
+    Raises:
+        HydraException: it has no list of values, such as an interval.
+    """
+    key = override.get_key_element()
+    if not override.is_sweep_override():
+        return [f"{key}={override.get_value_element_as_str()}"]
+    if not override.is_discrete_sweep():
+        raise HydraException("an interval has no list of values: name them, or use study=search")
+    return [f"{key}={value}" for value in override.sweep_string_iterator()]
 
 
 def executor_apart(words: Sequence[str]) -> tuple[list[str], Executor[Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
+from rlvr_exp.core.domains import able
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_json_lines, write_text
 from rlvr_exp.records.context import RunContext, StageResult
@@ -67,7 +68,7 @@ def check_export(domain: Domain) -> ExportsSolutions:
     """The domain. Raises InputError if solutions cannot be exported as rows for imitation."""
     if not isinstance(domain, ExportsSolutions):
         what = "the domain does not say how solutions become rows for imitation"
-        raise InputError(InputProblem("data", what, domain.name, "data=arc"))
+        raise InputError(InputProblem("data", what, domain.name, able("ExportsSolutions")))
     return domain
 
 

@@ -1,18 +1,23 @@
 """The row of metrics of a step: those of each role, those of the rollouts, those of the process.
 
-With one role its metrics have no prefix; with several they are `ROLE/...`, or `time/ROLE/...` where they depend on the
+With one role its metrics have no prefix; with several they are `ROLE/...`, or `time/ROLE/...` if they depend on the
 machine.
 """
 
 import time
 from collections.abc import Callable, Mapping
 
+from rlvr_exp.config.roles import teams
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.training.learner import Learner
 
-SHARED = {"success": "cascade/success/mean", "held-out loss": "held_out/loss", "held-out success": "held_out/pass_at_1"}
+SHARED = {
+    "success": next((f"{team.name}/success/mean" for team in teams()), ""),
+    "held-out loss": "held_out/loss",
+    "held-out success": "held_out/pass_at_1",
+}
 """Figures beside a progress bar that belong to no role, and the metrics that they are; a learner has its own."""
 
 

@@ -48,7 +48,6 @@ COMMON = {
     "max_tokens_per_device": change(8, **FOLLOWED),
     "rollout_batch_size": change(3),
     "zero_variance": change("mask"),
-    "zero_variance_eps": change(0.5),
     "resample_budget": change(1, zero_variance="resample"),
     "rollout_steps": change(2, rollout_steps=1),
     "iterations": change(2, iterations=1),

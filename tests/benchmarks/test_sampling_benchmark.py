@@ -11,7 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packing import packed
 from rlvr_exp.algorithms.training_batch import TrainingBatch, pad_left, pad_right
-from rlvr_exp.benchmarks.machine_limit import MachineLimit, SamplingWork, fastest, matrix_flops, update_flops
+from rlvr_exp.benchmarks.machine_limit import MachineLimit, SamplingWork, fastest, update_flops
 from rlvr_exp.benchmarks.memory import random_model, required_workload
 from rlvr_exp.benchmarks.sampling import generate
 from rlvr_exp.config.architecture import Architecture
@@ -36,6 +36,14 @@ def test_the_library_draws_every_completion_at_the_longest_length() -> None:
     assert drawn.shape == (2 * 3, 6 + 4)
 
 
+@pytest.fixture
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure the machine with small matrices and little memory."""
+    monkeypatch.setattr("rlvr_exp.benchmarks.machine_limit.SIDE", 128)
+    monkeypatch.setattr("rlvr_exp.benchmarks.machine_limit.READ", 2**20)
+
+
+@pytest.mark.usefixtures("small_limits")
 def test_both_are_timed_and_their_memory_is_told(tmp_path: Path) -> None:
     text, metrics = measured(tmp_path, "sampling", *SMALL)
     assert text.startswith("2 prompts of 6 tokens x 3 completions of 4") and text.count("GiB") == 2
@@ -71,9 +79,8 @@ def test_the_limit_is_the_greater_of_memory_and_compute_time():
     assert fastest([MachineLimit(1.0, 5.0), MachineLimit(2.0, 4.0)]) == MachineLimit(2.0, 5.0)
 
 
-def test_a_machine_reads_and_multiplies(monkeypatch):
-    monkeypatch.setattr("rlvr_exp.benchmarks.machine_limit.SIDE", 128)
-    monkeypatch.setattr("rlvr_exp.benchmarks.machine_limit.READ", 2**20)
+@pytest.mark.usefixtures("small_limits")
+def test_a_machine_reads_and_multiplies():
     found = MachineLimit.measured(torch.float32, "cpu")
     assert 1e7 < found.bytes_per_s < 1e13 and 1e7 < found.flop_per_s < 1e14
 
@@ -123,7 +130,3 @@ def test_samples_without_a_gradient_need_no_operations():
     assert update_flops(made, batch([1, 1, 0, 0]), reference=True) > 4 / 3 * half
     made.requires_grad_(False)
     assert update_flops(made, batch([1, 1, 1, 1])) == pytest.approx(2 / 3 * whole, rel=0.05)
-
-
-def test_the_limit_is_a_speed():
-    assert 1e8 < matrix_flops() < 1e15

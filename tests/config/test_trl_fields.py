@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import rlvr_exp
+from rlvr_exp.config.algorithm import Scheduler
 from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.names import EVERYWHERE, FILES, OURS, framework_key, trl_fields, trl_problems
 from rlvr_exp.config.options import SCHEMAS, field_types
@@ -53,7 +54,7 @@ def test_wrong_types_are_told_without_the_library() -> None:
 def test_every_key_that_a_refusal_names_exists() -> None:
     known = set(field_types(Config)) | {"reward.terms.NAME.weight"}
     for target, schema in SCHEMAS.items():
-        rooms = {".schedules.": "scheduler", ".optimizers.": "optimizer"}
+        rooms = {".optimizers.": "scheduler" if issubclass(schema, Scheduler) else "optimizer"}
         rooms |= {".algorithms.": "algorithm", ".WandB": "tracking"}
         group = next((group for part, group in rooms.items() if part in target), "?")
         known |= {f"{group}.{name}" for name in field_types(schema)}

@@ -64,7 +64,7 @@ def action(text: str) -> str | None:
 
 
 def tagged(text: str) -> str | None:
-    return answer_in(text, "action", EditPrompt("instruct", "tags"), "f()\n").text
+    return answer_in(text, "action", EditPrompt("instruct", answer="tags"), "f()\n").text
 
 
 def suite(text: str) -> str | None:

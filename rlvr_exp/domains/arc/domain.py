@@ -4,6 +4,7 @@ from rlvr_exp.core.domains import Domain
 
 DOMAIN = Domain(
     name="arc",
+    abilities=frozenset({"ExportsSolutions", "HoldsBackCases", "RelabelsTasks"}),
     schemas="rlvr_exp.domains.arc.options",
     rows="rlvr_exp.domains.arc.tasks:ROWS",
     picture="rlvr_exp.domains.arc.prompt:puzzle_picture",

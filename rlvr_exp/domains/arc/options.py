@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from rlvr_exp.config.data import Data, fraction_problems
+from rlvr_exp.config.data import SplitData, Styled
 from rlvr_exp.config.options import configures, option
 from rlvr_exp.config.stage_options import Corpus, Prepare
 from rlvr_exp.core.errors import InputProblem
@@ -16,15 +16,11 @@ LEAST_SIDES, GREATEST_SIDE = (4, 6), 15
 
 
 @dataclass
-class Prompt:
+class Prompt(Styled):
     """The wording of a task."""
 
-    style: str = option("bare", choices=("bare", "instruct"))
-    """bare: the task without words; instruct: with instructions in words."""
     grid: str = option("compact", choices=GRIDS)
     """Way of writing a grid."""
-    shots: int = option(0, low=0)
-    """Solved examples of other tasks shown before the task."""
 
 
 @dataclass
@@ -41,16 +37,9 @@ class Randomise:
 
 @configures("rlvr_exp.domains.arc.tasks.Arc")
 @dataclass
-class Arc(Data):
+class Arc(SplitData):
     """Grid puzzles: embedded, or real ARC files."""
 
-    dev_fraction: float = option(0.1, low=0, high=1)
-    """Share of real training data that becomes `dev`."""
-    test_fraction: float = option(0.1, low=0, high=1)
-    """Share of real data without splits that becomes `test`."""
-    seed: int = option(0, low=0)
-    """Seed of the splits, the shuffle before `limit`, the choice of shots and `randomise`. Not the run's seed: all runs
-    measure the same tasks."""
     reorder: bool = True
     """Show the pairs of a task in another order on each pass of imitation. Any pair may be the test."""
     prompt: Prompt = field(default_factory=Prompt)
@@ -59,7 +48,7 @@ class Arc(Data):
     """Domain randomisation: other looks of a task under the same rule."""
 
     def problems(self) -> list[InputProblem]:
-        return [*super().problems(), *fraction_problems(self)]
+        return super().problems()
 
 
 @configures("rlvr_exp.domains.arc.generator.corpus.make")

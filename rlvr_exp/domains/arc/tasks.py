@@ -364,7 +364,7 @@ def check(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
 
 def _reads_back(puzzle: ArcPuzzle) -> bool:
     """Whether every wording of a puzzle gives its grids back."""
-    for look in (Wording(style, grid) for style in wording.STYLES for grid in GRID_STYLES):
+    for look in (Wording(style=style, grid=grid) for style in wording.STYLES for grid in GRID_STYLES):
         try:
             found = wording.read(wording.write(puzzle, look), look)
         except InputError:

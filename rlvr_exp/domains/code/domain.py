@@ -4,6 +4,7 @@ from rlvr_exp.core.domains import Domain
 
 DOMAIN = Domain(
     name="code",
+    abilities=frozenset({"HasEditTests"}),
     schemas="rlvr_exp.domains.code.options",
     code_sets=(
         "rlvr_exp.domains.code.sets:HUMAN_EVAL",

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlvr_exp.config.benchmark import Benchmark, FromPath
-from rlvr_exp.config.data import SplitData
+from rlvr_exp.config.data import Shots, SplitData
 from rlvr_exp.config.names import near_path
 from rlvr_exp.config.options import JUDGES, configures, option
+from rlvr_exp.config.stage_options import Mutated
 from rlvr_exp.core.errors import InputProblem
 
 CODE_SETS = (
@@ -27,11 +28,8 @@ CODE_SETS = (
 
 
 @dataclass
-class CodePrompt:
+class CodePrompt(Shots):
     """The wording of a coding task."""
-
-    shots: int = option(0, low=0)
-    """Solved examples of other tasks shown before the task."""
 
 
 @configures("rlvr_exp.domains.code.tasks.Code")
@@ -74,15 +72,13 @@ class Agreement(Benchmark):
 
 @configures("rlvr_exp.domains.code.evalplus.measure")
 @dataclass
-class EvalPlus(FromPath):
+class EvalPlus(FromPath, Mutated):
     """Verdicts on reference solutions, their mutants and completions against those of the package evalplus. It executes
     programs without a sandbox. `path` is its file of HumanEval+ or MBPP+ tasks."""
 
     reads = (*JUDGES, "data")
     completions: list[str] = option([])
     """Run directories of +stage=evaluate, or files of JSON lines with `task` and `completion`; empty: none."""
-    mutants: int = option(4, low=0)
-    """Mutants of each reference solution."""
     python: str = ""
     """Python interpreter that has evalplus, of an environment of its own; empty: that of this run."""
     input_s: float = option(1.0, above=0)

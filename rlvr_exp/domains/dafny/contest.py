@@ -38,24 +38,22 @@ def lines(options: Verifiers, count: int) -> list[tuple[str, list[str], float]]:
 
 
 def _proofs(options: Verifiers, count: int) -> list[str]:
-    if not options.dafny_programs:
+    if not options.programs:
         return candidates(0, count)
-    paths = sorted(Path(options.dafny_programs).glob("*.dfy"), key=lambda path: uniform("benchmark", path.name))
+    paths = sorted(Path(options.programs).glob("*.dfy"), key=lambda path: uniform("benchmark", path.name))
     if not paths:
         remedy = "name a folder of *.dfy files, or leave it out for the embedded ones"
-        raise InputError(
-            InputProblem("benchmark.dafny_programs", "no programs are there", options.dafny_programs, remedy=remedy)
-        )
-    return [path.read_text(encoding="utf-8-sig") for path in paths[: options.dafny_limit or None]]
+        raise InputError(InputProblem("benchmark.programs", "no programs are there", options.programs, remedy=remedy))
+    return [path.read_text(encoding="utf-8-sig") for path in paths[: options.programs_limit or None]]
 
 
 def candidates(turn: int, count: int) -> list[str]:
-    """Dafny programs with a loop, each second of which cannot be proved."""
+    """Dafny programs with a loop. Every second program cannot be proved."""
     return [_proof(f"{turn}_{index}", "i <= n" if index % 2 == 0 else "i <= n + 1") for index in range(count)]
 
 
 def unreadable(turn: int, count: int) -> list[str]:
-    """Dafny programs of which each second does not parse, and each other one does not resolve."""
+    """Dafny programs that do not parse and programs that do not resolve, in turn."""
     broken = [("invariant 0 <=", "invariant 0 <= <="), ("s := s + i", "s := s + missing")]
     return [_proof(f"{turn}_{index}", "i <= n").replace(*broken[index % 2]) for index in range(count)]
 
@@ -102,7 +100,7 @@ class DafnyProcess:
 
 
 def _output(command: list[str], folder: str, wall_s: float, table: process_tree.Processes) -> tuple[bytes, int]:
-    """What the command wrote, and its status. Raises TimeoutExpired once it has ended with all that it started: its prover
+    """The output of the command and its status. Raises TimeoutExpired once it has ended with all that it started: its prover
     does not notice its end."""
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         try:

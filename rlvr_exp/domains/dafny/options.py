@@ -1,5 +1,5 @@
-"""Options of the Dafny domain: `data=dafny`, `verifier=dafny`, what +stage=prepare and +stage=benchmark make of Dafny programs, and
-the node `cascade`."""
+"""Options of the Dafny domain: `data=dafny`, `verifier=dafny`, the preparations and benchmarks of Dafny programs, and the node
+`cascade`."""
 
 import shlex
 import shutil
@@ -11,11 +11,11 @@ from typing import Any
 from rlvr_exp.config.algorithm import GroupMethod, queues, without_queues
 from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.benchmark import FromPath as BenchmarkFromPath
-from rlvr_exp.config.data import SINGLE_TURN, Data, fraction_problems
-from rlvr_exp.config.options import JUDGES, LEARNS, Stage, configures, option
+from rlvr_exp.config.data import SINGLE_TURN, SplitData, Styled
+from rlvr_exp.config.options import JUDGES, LEARNS, Stage, configures, defaults, option
 from rlvr_exp.config.roles import Team
-from rlvr_exp.config.stage_options import Evaluate, FromPath, Infer
-from rlvr_exp.config.verifier import Verifier
+from rlvr_exp.config.stage_options import Evaluate, FromPath, Infer, Written
+from rlvr_exp.config.verifier import OwnLimits
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox.tools import find_image
 
@@ -30,7 +30,8 @@ def build_command(image: str) -> str:
 
 @configures("rlvr_exp.domains.dafny.verifier.DafnyVerifier")
 @dataclass
-class DafnyVerifierOptions(Verifier):
+@defaults(cpu_s=60.0, wall_s=120.0)
+class DafnyVerifierOptions(OwnLimits):
     """Proves Dafny programs with Dafny, 2.3 or 4.x, and holds them against the given program."""
 
     path: str = ""
@@ -38,21 +39,15 @@ class DafnyVerifierOptions(Verifier):
     image: str = ""
     """An image of podman or docker that holds Dafny, in place of a path."""
     warm: bool = True
-    """Verify many programs in one process where this Dafny can (2.3, with the mono compiler installed)."""
+    """Verify many programs in one process if this Dafny can (2.3, with the mono compiler installed)."""
     rlimit: int = option(20_000_000, low=0)
-    """What the prover may use for one procedure, in its own count, the same on every machine; 0: no limit."""
-    cpu_s: float = option(60.0, low=0)
-    """CPU seconds of one candidate, in place of the sandbox's; 0: the sandbox's."""
-    wall_s: float = option(120.0, low=0)
-    """Wall-clock seconds of one candidate, in place of the sandbox's; 0: the sandbox's."""
-    memory_mb: int = option(2048, low=0)
-    """Memory of one candidate, the prover's included, in place of the sandbox's; 0: the sandbox's."""
+    """Resource limit of the prover for one procedure, in its own count, the same on every machine; 0: no limit."""
     protect: str = option("specification", choices=("specification", "program"))
-    """What a candidate must keep: the specification, its code being free; or all but annotations."""
+    """The part that a candidate must keep: the specification, with free code; or everything without the annotations."""
     holes: bool = True
     """A given method or lemma without a body, that promises something and that no other body calls, must get one."""
     vacuity: bool = True
-    """Reject what also proves `assert false` where its bodies are left; once for each new program that is proved."""
+    """Reject a program that also proves `assert false` at the ends of its bodies. Checked once for each new program that is proved."""
 
     def missing(self) -> Iterator[tuple[InputProblem, str]]:
         """Dafny itself, or the image that holds it, if it is not on this machine, and the command that installs it."""
@@ -74,15 +69,11 @@ def proves_no_dafny(verifier: Any) -> Iterator[InputProblem]:
 
 
 @dataclass
-class DafnyPrompt:
+class DafnyPrompt(Styled):
     """How a Dafny task is worded."""
 
-    style: str = option("bare", choices=("bare", "instruct"))
-    """bare: the program alone, for models trained here; instruct: with instructions in words."""
     answer: str = option("strict", choices=("strict", "permissive"))
     """Style instruct: strict: the body alone in one code block; permissive: reasoning and repeats around it are welcome."""
-    shots: int = option(0, low=0)
-    """Solved examples of other tasks shown before the task."""
     context: str = ""
     """Text that every prompt is given ahead of its task, such as notes on the dialect."""
     context_file: str = ""
@@ -107,27 +98,20 @@ DATA = "rlvr_exp.domains.dafny.tasks.DafnyDomain"
 
 @configures(DATA)
 @dataclass
-class DafnyDataOptions(Data):
+class DafnyDataOptions(SplitData):
     """Bodies of Dafny methods to write or to annotate: embedded, or real programs in the layouts of the published sets."""
 
     role: str = option("annotator", choices=("writer", "annotator", "both"))
     """writer: header and specification to body; annotator: body to annotated body; both: each example gives both
     tasks."""
-    dev_fraction: float = option(0.1, low=0, high=1)
-    """Share of data that no file places that becomes `dev`."""
-    test_fraction: float = option(0.1, low=0, high=1)
-    """Share of data that no file places that becomes `test`."""
     usable: str = option("trust", choices=("trust", "check"))
     """check: before the run, Dafny proves every task's gold, and tasks whose gold does not pass are left out; trust: a gold
     that does not pass stops a training."""
-    seed: int = option(0, low=0)
-    """Seed of the splits, the shuffle before `limit` and the choice of shots. Not the run's seed: all runs measure the
-    same tasks."""
     prompt: DafnyPrompt = field(default_factory=DafnyPrompt)
     """How a task is worded."""
 
     def problems(self) -> list[InputProblem]:
-        return [*super().problems(), *fraction_problems(self)]
+        return super().problems()
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
         if self.usable == "check" and not isinstance(config.verifier, DafnyVerifierOptions):
@@ -139,26 +123,21 @@ class DafnyDataOptions(Data):
 @configures("rlvr_exp.domains.dafny.usable.make_check")
 @dataclass
 class DafnyCheck(FromPath):
-    """Dafny data checked before a run: programs are cut and reassembled, pairs counted with what is left out."""
+    """Dafny data checked before a run: programs are cut and reassembled, pairs and left-out examples are counted."""
 
 
 @configures("rlvr_exp.domains.dafny.prepare.make_backport")
 @dataclass
-class DafnyBackport(FromPath):
+class DafnyBackport(FromPath, Written):
     """Programs for Dafny 3 or 4 translated to Dafny 2.3, as far as that is mechanical."""
-
-    output: str = ""
-    """File of the programs, a row each; empty: programs.jsonl in the run directory."""
 
 
 @configures("rlvr_exp.domains.dafny.usable.make")
 @dataclass
-class DafnyUsable(FromPath):
+class DafnyUsable(FromPath, Written):
     """Examples of a data set that can be trained on, according to Dafny."""
 
     reads = JUDGES
-    output: str = ""
-    """File of the usable examples, a `data.path`; empty: examples.jsonl in the run directory."""
     role: str = option("both", choices=("writer", "annotator", "both"))
     """The role that examples must be usable for."""
 
@@ -168,11 +147,9 @@ class DafnyUsable(FromPath):
 
 @configures("rlvr_exp.domains.dafny.prepare.make_rows")
 @dataclass
-class DafnyRows(FromPath):
+class DafnyRows(FromPath, Written):
     """A published set of Dafny programs as rows of +stage=verify."""
 
-    output: str = ""
-    """File of the rows; empty: rows.jsonl in the run directory."""
     variant: str = option("ground_truth", choices=("ground_truth", "hints_removed", "pairs", "wrong", "tests"))
     """DafnyBench: each ground truth, or program without hints, against itself, or the two as pairs. CloverBench: wrong
     variants as answers. MBPP-DFY: programs with their tests as answers."""
@@ -200,7 +177,7 @@ class DafnyUniversal(Benchmark):
     tasks: int = option(0, low=0)
     """Tasks of each role, drawn by a fixed seed; 0: all."""
     proved: int = option(0, low=0)
-    """Tasks of each answer that Dafny judges where the guards do not refuse it; 0: all."""
+    """Tasks of each answer that Dafny judges if the guards do not refuse it; 0: all."""
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
         yield from proves_no_dafny(config.verifier)
@@ -221,7 +198,7 @@ class Cascade:
     every_steps: int = option(10, low=1)
     """Mode alternating: steps of a role in a row."""
     credit: str = option("shared", choices=CREDITS)
-    """What the writer is credited with: nothing, so that the annotator alone learns; the reward of the cascades that its
+    """The writer's credit: nothing, so that the annotator alone learns; the reward of the cascades that its
     body is part of; or the difference that its body makes under another annotator."""
     counterfactual: str = option("gold", choices=("gold", "resampled"))
     """Credit counterfactual: the other annotator is the gold's annotations, grafted onto the body; or annotations of the
@@ -229,7 +206,7 @@ class Cascade:
     resamples: int = option(4, low=1)
     """Credit counterfactual by resampling: annotations drawn afresh for each body."""
     bodies: str = option("written", choices=("written", "gold"))
-    """Mode annotator_only: what is annotated, bodies of the writer or those of the data."""
+    """Mode annotator_only: annotate bodies of the writer or those of the data."""
     annotations: int = option(4, low=2)
     """Annotations sampled of each body in training; `algorithm.group_size` is the bodies sampled of each task."""
     attempts: int = option(1, low=1, high=8)
@@ -257,7 +234,7 @@ class Cascade:
             yield InputProblem("cascade.every_steps", what, got, "fewer than algorithm.max_steps", "", remedy)
 
     def of_learner(self, algorithm: Any) -> Iterator[InputProblem]:
-        """What waits for later steps, which roles that learn from the same cascades cannot."""
+        """Options that let groups wait for later steps: roles that learn from the same cascades cannot wait."""
         if queues(algorithm):
             what, remedy = (
                 "groups of a cascade do not wait: both roles learn from one step's",

@@ -58,7 +58,7 @@ def with_context(options: Wording) -> Wording:
     except (OSError, ValueError) as fault:
         problem = InputProblem("data.prompt.context_file", "cannot be read", options.context_file, remedy=str(fault))
         raise InputError(problem) from fault
-    return Wording(options.style, options.answer, options.shots, text)
+    return Wording(style=options.style, answer=options.answer, shots=options.shots, context=text)
 
 
 def write(part: RoleExample, options: Wording, shots: Sequence[RoleExample] = ()) -> str:

@@ -5,25 +5,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.config import benchmark
-from rlvr_exp.config.data import SplitData
+from rlvr_exp.config.data import SplitData, Styled
 from rlvr_exp.config.options import configures, option
-from rlvr_exp.config.stage_options import FromPath, unread
+from rlvr_exp.config.stage_options import FromPath, Written, unread
 from rlvr_exp.config.verifier import Term, Verifier
 from rlvr_exp.core.errors import InputProblem
 
 
 @dataclass
-class EditPrompt:
+class EditPrompt(Styled):
     """How an edit is worded."""
 
-    style: str = option("bare", choices=("bare", "instruct"))
-    """bare: the instruction and the text alone, for models trained here; instruct: with instructions in words."""
     answer: str = option("plain", choices=("plain", "tags"))
     """Of an action. plain: the action alone; tags: <think>, <action> and <state_update>, of which the action counts."""
     form: str = option("json", choices=("json", "yaml"))
     """How the gold action is written."""
-    shots: int = option(0, low=0)
-    """Solved examples of other tasks shown before the task."""
 
 
 EDIT_SETS = ("rows", "canitedit", "edit_eval", "humanevalpack")
@@ -91,7 +87,7 @@ class EditSteps:
             yield from unread(config.infer, {"input": "", "verify": True}, what, {})
 
 
-@configures("rlvr_exp.domains.edits.reward.FieldSimilarity")
+@configures("rlvr_exp.domains.edits.environment.FieldSimilarity")
 @dataclass
 class FieldSimilarity(Term):
     """Share of an action's fields that match the teacher's, in [0, 1]."""
@@ -99,7 +95,7 @@ class FieldSimilarity(Term):
     weight: float = 0.7
 
 
-@configures("rlvr_exp.domains.edits.reward.StringSimilarity")
+@configures("rlvr_exp.domains.edits.environment.StringSimilarity")
 @dataclass
 class StringSimilarity(Term):
     """Characters of an action that match the teacher's, in [0, 1]."""
@@ -107,7 +103,7 @@ class StringSimilarity(Term):
     weight: float = 0.3
 
 
-@configures("rlvr_exp.domains.edits.reward.InvalidAction")
+@configures("rlvr_exp.domains.edits.environment.InvalidAction")
 @dataclass
 class InvalidAction(Term):
     """-1 for an answer that is no valid action."""
@@ -131,7 +127,7 @@ SETS = ("commitpackft", "editpackft", "smelly_code", "edit_eval", "opencodeedit"
 
 @configures("rlvr_exp.domains.edits.ingest.make")
 @dataclass
-class EditSets(FromPath):
+class EditSets(FromPath, Written):
     """Raw sets of edits as normalized rows in splits, for data=edits. A run with the same options continues one that was cut off."""
 
     reads = ("model",)
@@ -142,8 +138,6 @@ class EditSets(FromPath):
     """The set at `path`; rows: JSON lines of your own."""
     also: dict[str, str] = field(default_factory=dict)
     """Further sets and their paths, {NAME: PATH}, in the same splits; the rows of sets made apart may be in each other's splits."""
-    output: str = ""
-    """Folder of the splits; empty: edits in the run directory, where nothing can be continued."""
     held_out: list[str] = field(default_factory=list)
     """Paths of sets that no row may share content with: those of data=code, or the output of an earlier run."""
     test_fraction: float = option(0.05, low=0, high=1)
@@ -189,15 +183,13 @@ class EditSets(FromPath):
 
 @configures("rlvr_exp.domains.edits.derive.make")
 @dataclass
-class EditActions(FromPath):
+class EditActions(FromPath, Written):
     """Rows of edits with ast-grep actions of one to three rules, derived from the texts before and after, and proved by ast-grep."""
 
     reads = ("sandbox", "cache")
     set: str = option("rows", choices=("rows", "ast_grep_catalog"))
     """What is at `path`. rows: rows of data=edits, such as the output of prepare=edits; ast_grep_catalog: ast-grep's catalogue,
     whose actions are its own rules."""
-    output: str = ""
-    """New or empty folder of the splits; empty: rows in the run directory."""
     max_characters: int = option(1000, low=1)
     """Most characters of a derived rule's pattern and rewrite together."""
     max_share: float = option(0.5, above=0, high=1)
@@ -210,12 +202,10 @@ class EditActions(FromPath):
 
 @configures("rlvr_exp.domains.edits.derive.make_trajectories")
 @dataclass
-class Trajectories(FromPath):
+class Trajectories(FromPath, Written):
     """Steps of trajectories as rows of edits: the text that a teacher saw, its action, proved by ast-grep, and the text that followed."""
 
     reads = ("sandbox", "cache")
-    output: str = ""
-    """New or empty folder of the splits; empty: rows in the run directory."""
     dev_fraction: float = option(0.05, low=0, high=1)
     """Share of the tasks whose steps become `dev`; the rest is `train`."""
     right_only: bool = True

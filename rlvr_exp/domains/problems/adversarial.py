@@ -68,7 +68,7 @@ class Adversarial(Attempts, options.Adversarial):
     def reset(self, task: Task, draws: Draws, samples: Sequence[int] = (0,)) -> Episode:
         trains = draws.purpose == ROLLOUT
         stage = self._schedule.stage(draws.place[0], len(self._domain.stages)) if self._schedule and trains else None
-        shown = tuple(self.testing.shown_tests(task)) if self.shown_first else ()
+        shown = tuple(self.testing.shown_tests(task))
         old = self._book.tests(task.id) if self.tests and trains else ()
         tests = {OLD_TESTS: tuple(one for one in old if one not in shown), SHOWN_TESTS: shown}
         given = Given(stage, tests, self._book.programs(task.id) if trains else tuple(task.negatives))

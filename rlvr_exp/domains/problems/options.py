@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_exp.config.algorithm import ReinforcementLearning
-from rlvr_exp.config.data import SplitData
+from rlvr_exp.config.data import SplitData, Styled
 from rlvr_exp.config.options import ANSWERS, UPDATES, Stage, configures, option
 from rlvr_exp.config.roles import role_names
 from rlvr_exp.config.stage_options import OF_THE_DATA, Infer, of_beams, unread
@@ -34,13 +34,8 @@ class ReasoningStage:
 
 
 @dataclass
-class ProblemPrompt:
+class ProblemPrompt(Styled):
     """How a problem is worded, and what a prompt shows besides."""
-
-    style: str = option("bare", choices=("bare", "instruct"))
-    """bare: for models trained here; instruct: in words."""
-    shots: int = option(0, low=0)
-    """Other problems shown before the problem, each with a good output of the same stage; a solver's prompts alone."""
 
 
 @configures("rlvr_exp.domains.problems.tasks.Problems")
@@ -143,9 +138,6 @@ class Adversarial(InStages):
 
     tests: int = option(8, low=0)
     """Test sets sampled for each attempt in training. 0 disables the tester: the tests in the problem decide the reward."""
-    shown_first: bool = True
-    """Reward gated: a program that fails a test of the problem statement earns nothing. Passing only these tests earns nothing
-    either, unless there is no tester."""
     wanted_tests: int = option(3, low=1)
     """Rewards utrl and code_a1 count at most this many tests of a set."""
     attempts: int = option(1, low=1, high=8)
@@ -178,11 +170,10 @@ class Adversarial(InStages):
         reads = {
             "wanted_tests": (self.reward in ("utrl", "code_a1"), "environment.reward=utrl"),
             "penalty": (self.reward == "gated", "environment.reward=gated"),
-            "shown_first": (self.reward == "gated", "environment.reward=gated"),
             "power": (self.reward == "gated", "environment.reward=gated"),
             "critique_weight": (self.critiques, "environment.critiques=true"),
         }
-        for name in ("reward", "attempts", "critiques", "book", "shown_first"):
+        for name in ("reward", "attempts", "critiques", "book"):
             reads[name] = (self.tests > 0, "environment.tests=8")
         for name, (read, remedy) in reads.items():
             if not read and getattr(self, name) != getattr(Adversarial, name):

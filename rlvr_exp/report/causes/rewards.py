@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
+from rlvr_exp.config.algorithm import EQUAL_REWARDS
 from rlvr_exp.records.rollout_files import RolloutRow
-from rlvr_exp.report.data import EQUAL, StepCounts
+from rlvr_exp.report.data import StepCounts
 from rlvr_exp.report.evidence import (
     Cause,
     Evidence,
@@ -69,7 +70,7 @@ def _same_pay(blind: bool) -> Callable[[Evidence], Sign | None]:
         if weight is not None:
             paid = "correct answers earn no more than the best wrong one" if blind else "all rewards are equal"
             fact = f"in {same} groups with correct and wrong answers {paid}"
-        rows = _rows_of_mixed(seen.rollouts, lambda right, wrong: max(right) - max(wrong) <= EQUAL)
+        rows = _rows_of_mixed(seen.rollouts, lambda right, wrong: max(right) - max(wrong) <= EQUAL_REWARDS)
         begun = onset(seen.step_counts, _untold, CONSTANT[1], "mixed")
         return Sign(same, weight or Weight.BLOCKS, begun, rows, {"fact": fact})
 
@@ -88,14 +89,14 @@ def _of_mixed(found: Share, levels: tuple[float, float]) -> Weight | None:
 def _only_reward(seen: Evidence) -> Share:
     """Completions that share the run's only reward, if some passed and some failed. None if rewards differ."""
     paid = [row for row in seen.rollouts if row.reward is not None]
-    if len({row.completion.correct for row in paid}) < 2 or _spread([row.reward for row in paid]) > EQUAL:
+    if len({row.completion.correct for row in paid}) < 2 or _spread([row.reward for row in paid]) > EQUAL_REWARDS:
         return Share(0, 0)
     return Share(len(paid), len(paid))
 
 
 def _reversed(seen: Evidence) -> Sign | None:
     found = share(seen.step_counts, lambda one: one.mixed_reversed, "mixed")
-    rows = _rows_of_mixed(seen.rollouts, lambda right, wrong: max(right) < min(wrong) - EQUAL)
+    rows = _rows_of_mixed(seen.rollouts, lambda right, wrong: max(right) < min(wrong) - EQUAL_REWARDS)
     weight = _of_mixed(found, (0.6, 0.4))
     return Sign(found, weight, rows=rows) if weight else None
 
@@ -108,7 +109,7 @@ def _noisy(seen: Evidence) -> Sign | None:
             text, tokens = row.completion.text, row.completion.tokens
             paid[row.step, row.group, text, tokens, row.verdict.outcome].append(row)
     repeated = [rows for rows in paid.values() if len(rows) > 1]
-    least = max(EQUAL, JITTER * (_worth_of_a_pass(seen) or 0.0))
+    least = max(EQUAL_REWARDS, JITTER * (_worth_of_a_pass(seen) or 0.0))
     torn = [rows for rows in repeated if _spread([row.reward for row in rows]) > least]
     if len(torn) < FEW:
         return None
@@ -247,7 +248,7 @@ def _advantages(seen: Evidence) -> Sign:
     for row in seen.rollouts:
         if row.reward is not None and row.advantage is not None:
             groups[row.step, row.group].append(row)
-    live = [rows for rows in groups.values() if len(rows) > 1 and _spread([row.reward for row in rows]) > EQUAL]
+    live = [rows for rows in groups.values() if len(rows) > 1 and _spread([row.reward for row in rows]) > EQUAL_REWARDS]
     zero = Share(sum(all(not row.advantage for row in rows) for rows in live), len(live))
     wrong = Share(sum(_moves_oppositely(rows) for rows in live), len(live))
     found, what = max(((zero, "are zero"), (wrong, "oppose the reward")), key=lambda pair: pair[0].low)
@@ -257,7 +258,7 @@ def _advantages(seen: Evidence) -> Sign:
 def _moves_oppositely(rows: Sequence[RolloutRow]) -> bool:
     """Reward and advantage move oppositely within a group."""
     mean = fmean(row.reward or 0.0 for row in rows)
-    return sum(((row.reward or 0.0) - mean) * (row.advantage or 0.0) for row in rows) < -EQUAL * EQUAL
+    return sum(((row.reward or 0.0) - mean) * (row.advantage or 0.0) for row in rows) < -EQUAL_REWARDS * EQUAL_REWARDS
 
 
 def _rows_of_mixed(rows: Sequence[RolloutRow], holds: Callable[..., bool]) -> tuple[RolloutRow, ...]:

@@ -31,6 +31,8 @@ from rlvr_exp.runs.study import Findings, Job, Rounds, Run, Study, check, finger
 BEST = "best"
 UNCHANGED = "default"
 """The arms that are compared after the trials."""
+WINDOW = 10
+"""Rows of which the pruner takes the mean: single steps are noisy."""
 TRIAL, STATE_PRUNED = "trial_", "PRUNED"
 CODES = {STATUS[code]: code for code in (DONE, GUARD, INTERRUPTED, FAULT)}
 
@@ -176,7 +178,7 @@ class SearchRounds(Rounds):
         values = [(int(row["step"]), float(row[curve])) for row in rows if row.get(curve) is not None]
         if completed and not values:
             raise InputError(_no_curve(curve, rows))
-        one.trial.report(values, self._study.pruner_window)
+        one.trial.report(values, WINDOW)
 
     def _grown(self, directory: Path) -> bool:
         """Whether the metrics have grown since the last check."""

@@ -24,6 +24,7 @@ from rlvr_exp.config.roles import of_role, starts, team_of
 from rlvr_exp.config.run import planned
 from rlvr_exp.config.schema import Config, reads, trains
 from rlvr_exp.config.solutions import HINDSIGHT
+from rlvr_exp.core.domains import able
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.measures import FEW, counted, detectable
 from rlvr_exp.episodes.environment import Environment
@@ -182,7 +183,7 @@ def check_shown(environment: Environment) -> None:
     """Raises InputError where an environment shows no text that an action has made, as +stage=collect needs it."""
     if not environment.keeps_outputs:
         what = "shows no text that an action has made"
-        raise InputError(InputProblem("environment", what, environment.name, "environment=edits"))
+        raise InputError(InputProblem("environment", what, environment.name, "an environment with keeps_outputs"))
 
 
 def _of_collect(config: Config, domain: Domain) -> None:
@@ -193,7 +194,8 @@ def _of_collect(config: Config, domain: Domain) -> None:
 def in_steps(domain: Domain) -> ContinuesEdits:
     """The domain of a collection. Raises InputError where its tasks are not done in steps."""
     if not isinstance(domain, ContinuesEdits):
-        raise InputError(InputProblem("data", "these tasks are not done in steps", domain.name, "data=edits"))
+        what = "these tasks are not done in steps"
+        raise InputError(InputProblem("data", what, domain.name, able("ContinuesEdits")))
     return domain
 
 
@@ -221,12 +223,12 @@ def check_self_play(config: Config, domain: Domain) -> None:
     """Raises InputError where the data cannot do what the options of self-play require."""
     if domain.problem_format not in ("", "python_io"):
         what = "a round keeps programs by what they return"
-        raise InputError(InputProblem("data", what, f"data={domain.name}", "data=arc", "", "data=arc"))
+        raise InputError(InputProblem("data", what, f"data={domain.name}", able("RelabelsTasks")))
     wanted = [kind for kind in HINDSIGHT if getattr(config.self_play, kind)]
     if wanted and not isinstance(domain, RelabelsTasks):
         what, where = "the domain does not say how a task is relabelled", f"self_play.{wanted[0]}"
         remedy = " ".join(f"self_play.{kind}=0" for kind in wanted)
-        raise InputError(InputProblem(where, what, domain.name, "data=arc", "", remedy))
+        raise InputError(InputProblem(where, what, domain.name, able("RelabelsTasks"), "", remedy))
 
 
 def _of_skip(config: Config, domain: Domain) -> None:

@@ -1,4 +1,4 @@
-"""Prompts of both roles: distinguished by the first token, without any part of the answer, in both styles."""
+"""Prompts of both roles, and the body in a completion, whatever is around it."""
 
 from dataclasses import replace
 
@@ -23,7 +23,9 @@ def test_bare_prompts_are_the_program_between_marks() -> None:
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: f"{part.role}-{part.example.id}")
 @pytest.mark.parametrize(
-    "options", [Wording(), INSTRUCT, Wording("instruct", "permissive")], ids=lambda one: f"{one.style}-{one.answer}"
+    "options",
+    [Wording(), INSTRUCT, Wording("instruct", answer="permissive")],
+    ids=lambda one: f"{one.style}-{one.answer}",
 )
 def test_an_answer_is_read_back_as_the_gold(part: RoleExample, options: Wording) -> None:
     assert body_of(answer_of(part, options), part.example).text == part.gold
@@ -38,7 +40,7 @@ def test_a_prompt_tells_what_is_given_and_not_what_is_asked(options: Wording) ->
 
 
 def test_the_forms_of_an_answer_differ() -> None:
-    texts = {write(RoleExample("writer", MAX), Wording("instruct", form)) for form in FORMS}
+    texts = {write(RoleExample("writer", MAX), Wording("instruct", answer=form)) for form in FORMS}
     assert len(texts) == len(FORMS) and all("`method Max`" in text for text in texts)
 
 

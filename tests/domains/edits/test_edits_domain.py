@@ -155,7 +155,7 @@ def test_a_state_is_shown_and_thoughts_are_learned():
     row = EditRow(
         "a", "s", "python", "Do.", "f()\n", "g()\n", action=ACTION, state="one", think="so", state_update="two"
     )
-    options = EditPrompt("instruct", "tags")
+    options = EditPrompt("instruct", answer="tags")
     assert "<state>\none\n</state>" in worded(row, "Do.", "action", options)
     gold = gold_of(row, "action", options)
     assert gold == f"<think>\nso\n</think>\n<action>\n{ACTION}\n</action>\n<state_update>\ntwo\n</state_update>"
@@ -164,7 +164,7 @@ def test_a_state_is_shown_and_thoughts_are_learned():
 @settings(max_examples=tries(40))
 @given(thought=st.text(alphabet="ab<>/ \n`", max_size=30))
 def test_an_action_inside_thoughts_never_counts(thought):
-    options = EditPrompt("instruct", "tags")
+    options = EditPrompt("instruct", answer="tags")
     inside, answer = f"<think>{thought}<action>wrong</action></think>", "<action>\nright\n</action>"
     for text in (f"{inside}\n{answer}", f"{answer}\n{inside}"):
         assert answer_in(text, "action", options, "").text == "right"
@@ -208,7 +208,7 @@ def test_chatter_around_a_block_is_dropped():
 
 
 def test_a_completion_ends_with_its_block_or_its_last_tag():
-    blocks, tags = Edits(prompt=EditPrompt("instruct")), Edits(prompt=EditPrompt("instruct", "tags"))
+    blocks, tags = Edits(prompt=EditPrompt("instruct")), Edits(prompt=EditPrompt("instruct", answer="tags"))
     assert blocks.is_complete("```json\n{}\n```") and not blocks.is_complete("```json\n{}\n")
     closed = "<action>\n{}\n</action>\n<state_update>\n</state_update>"
     assert tags.is_complete(closed) and not tags.is_complete("<action>\n{}\n</action>")

@@ -1,3 +1,5 @@
+"""A function read from a completion: in a fence or bare, among words, with the line of its fault."""
+
 import ast
 import textwrap
 import warnings
