@@ -39,9 +39,13 @@ def options_page(words: Sequence[str], filters: Sequence[str], problems: Sequenc
     every = ALL in filters
     filters = [one for one in filters if one != ALL]
     if (filters or every) and not any(word.startswith("+stage=") for word in words):
-        words = [f"+stage={_stage_with(filters)}", *words]
+        tops = {one.split(".")[0] for one in filters}
+        stage = next((stage for stage in (COMMON_STAGE, *STAGES) if tops <= nodes(stage)), COMMON_STAGE)
+        words = [f"+stage={stage}", *words]
     checked = compose_lenient(words)
-    faults = [*problems, *_of_words(checked, words)]
+    named = {word.lstrip("+~").partition("=")[0] for word in words} | {*words}
+    known = checked.config.stage in STAGES  # What is still to be given is no obstacle.
+    faults = [*problems, *(one for one in checked.problems if one.where in named or not known)]
     lines = option_lines(checked) if checked.config.stage in STAGES else {}
     found = [line for line, rare in lines.items() if not rare or every or filters]
     if filters:
@@ -59,22 +63,6 @@ def options_page(words: Sequence[str], filters: Sequence[str], problems: Sequenc
         else f"\n{len(lines) - len(found)} more: --help {ALL}, or --help WORD for those with a word"
     )
     return "\n".join([head, "", *(f"  {line}" for line in found)]) + hidden
-
-
-def _stage_with(filters: Sequence[str]) -> str:
-    """A stage that has options of such a name: the common one where it has."""
-    tops = {one.split(".")[0] for one in filters}
-    return next((stage for stage in (COMMON_STAGE, *STAGES) if tops <= nodes(stage)), COMMON_STAGE)
-
-
-def _of_words(checked: Checked, words: Sequence[str]) -> list[InputProblem]:
-    """The problems that a word has, not those of options that no word names."""
-    named = {word.lstrip("+~").partition("=")[0] for word in words}
-    return [
-        problem
-        for problem in checked.problems
-        if problem.where in {*named, *words} or checked.config.stage not in STAGES
-    ]
 
 
 COMMAND = "python -m rlvr_exp"

@@ -108,9 +108,10 @@ def suit(tree: Tree, chosen: Collection[str]) -> tuple[Setting, ...]:
         if not at and not packaged:
             _drop_preset(tree)
         suiting = _Suiting(tree, stage, at)
+        named_as = _given(tree, (*at, "model", "path")) or _given(tree, (*at, "model", "name"))
         for setting in suiting.of_stage() if packaged else suiting.settings():
             if not tree.origin(setting.path):
-                tree.put(setting.path, setting.value, f"suits {_named(tree, at)}: {setting.why}")
+                tree.put(setting.path, setting.value, f"suits {named_as}: {setting.why}")
                 found.append(setting)
     return tuple(found)
 
@@ -143,10 +144,6 @@ def _own(tree: Tree, at: Path) -> bool:
         _given(tree, (*at, "model", key)) and not tree.origin((*at, "model", key)).startswith(PRESETS)
         for key in ("path", "name")
     )
-
-
-def _named(tree: Tree, at: Path) -> str:
-    return str(_given(tree, (*at, "model", "path")) or _given(tree, (*at, "model", "name")))
 
 
 def _drop_preset(tree: Tree) -> None:
@@ -276,13 +273,14 @@ class _Suiting:
             return "bfloat16", f"{size_in_words(size)} in 32 bits would pass {gib:.0f} GiB of this machine"
         if not self.device.bfloat16:
             return "float32", "this accelerator has no fast bfloat16"
-        if self.trains and not self.adapter and self._bits == "none" and 2 * UPDATED_32 * size <= self._memory:
+        if (
+            self.trains
+            and not self.adapter
+            and self._option(("model", "quantization"), "none") == "none"
+            and 2 * UPDATED_32 * size <= self._memory
+        ):
             return "float32", "small updates of all weights are lost in 16 bits, and 32 bits fit this accelerator"
         return "bfloat16", "fast on this accelerator, in half the memory"
-
-    @property
-    def _bits(self) -> str:
-        return str(self._option(("model", "quantization"), "none"))
 
     @cached_property
     def _template(self) -> tuple[str, str]:
@@ -443,10 +441,6 @@ def extremes(read: Callable[[str, str], Any]) -> Iterator[str]:
                 yield f"{option}={value:g} is meant by hardly anyone, {usual} is usual: {effect}"
 
 
-def _facts(config: Config) -> CheckpointFacts:
-    return facts_of(config.model)
-
-
 def _on_rate(config: Config) -> Iterator[str]:
     model, rate = config.model, config.optimizer.lr
     imitates, adapter = isinstance(config.algorithm, SFT), has_adapter(model)
@@ -459,7 +453,7 @@ def _on_rate(config: Config) -> Iterator[str]:
         return
     if isinstance(config.optimizer, SGD):  # Its rate has another unit.
         return
-    yield from far_rate(rate, _facts(config).parameters, imitates, adapter)
+    yield from far_rate(rate, facts_of(config.model).parameters, imitates, adapter)
 
 
 def far_rate(rate: float, size: int, imitates: bool, adapter: bool) -> Iterator[str]:
@@ -490,7 +484,7 @@ def _on_adapter(config: Config) -> Iterator[str]:
 def _on_wording(config: Config) -> Iterator[str]:
     """A chat template is a sign of a model that follows instructions."""
     prompt: Any = getattr(config.data, "prompt", None) if reads(config, "data") else None
-    facts = _facts(config)
+    facts = facts_of(config.model)
     if not facts.chat_template:
         return
     trained = facts.run.get("data.prompt.style")

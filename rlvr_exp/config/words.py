@@ -225,14 +225,7 @@ def no_effect(overrides: Sequence[Override], stage: Any, choice: Any = None) -> 
     unread = () if "optimizer" in read else OF_UPDATES
     allowed = f"options of {readable}" + f", but for {', '.join(unread)}" * bool(unread)
     return [
-        InputProblem(
-            override.input_line or "",
-            f"has no effect under +stage={stage}",
-            "",
-            allowed,
-            "",
-            "drop it",
-        )
+        InputProblem(override.input_line or "", f"has no effect under +stage={stage}", "", allowed, "", "drop it")
         for override in overrides
         if _node(override) not in read or override.key_or_group.startswith(unread)
     ]
