@@ -50,7 +50,7 @@ class Batched(Drawing):
 EQUAL_REWARDS = 1e-6
 """Rewards of a group with at most this difference are equal. Also added to standard deviations that divide advantages."""
 BASELINES = ("none", "batch", "group")
-"""What REINFORCE may subtract from a reward, the least first."""
+"""Values that REINFORCE may subtract from a reward, the least first."""
 
 
 @dataclass
@@ -490,7 +490,7 @@ def last_steps(steps: int) -> int:
 
 
 def schedule_problems(scheduler: Scheduler, steps: int) -> Iterator[InputProblem]:
-    """What a schedule cannot do in a run of that many steps."""
+    """Problems of a schedule in a run of that many steps."""
     if not (steps and isinstance(scheduler, WarmupStableDecay)):
         return
     decay = scheduler.decay_steps or last_steps(steps)

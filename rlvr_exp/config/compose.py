@@ -84,7 +84,7 @@ def give_way(
 
 
 def _written(group: str, node: str, chosen: Collection[str]) -> bool:
-    """Whether a value of a node is what a chosen group stands for, such as data.role under role=writer."""
+    """Whether a chosen group sets a value of a node, such as data.role under role=writer."""
     return group in chosen and (group == node or group not in field_types(schema.Config))
 
 
@@ -208,7 +208,7 @@ def near_option(words: Sequence[str], name: str) -> str:
 
 
 def _resume_alone(parsed: ParsedOverrides) -> bool:
-    """Whether a run is resumed without a stage, which is then the run's own and is put among the words."""
+    """Whether a run is resumed without a stage. The run's own stage is then put among the words."""
     given = {override.key_or_group for override in parsed.overrides}
     if "run.resume" not in given or given & {"stage", "experiment"}:
         return False
@@ -230,7 +230,7 @@ def _foreign_stage(stage: Any, choices: Sequence[Override]) -> InputProblem | No
 
 
 class Groups:
-    """The config groups on the search path: which there are, and the YAML that a set of choices makes."""
+    """The config groups on the search path, and the YAML that a set of choices makes."""
 
     def __init__(self, searchpath: Sequence[Folder] = ()):
         registry = SourcesRegistry.instance()
@@ -256,8 +256,7 @@ class Groups:
         return self._repository.get_group_options(group)
 
     def option(self, group: str, name: str) -> dict[str, Any] | None:
-        """The values of an option's file; None where there is none, or where it chooses options of other groups than
-        `parallel`, which is the run's."""
+        """The values of an option's file; None without a file, or if it chooses options of other groups than `parallel`."""
         found: Any = self._repository.load_config(f"{group}/{name}")
         if found is None:
             return None
@@ -287,7 +286,7 @@ class Groups:
         return found
 
     def separate(self, parsed: ParsedOverrides) -> tuple[list[Override], list[Override]]:
-        """Group choices that can be made, and value overrides; what can be neither becomes a problem."""
+        """Split overrides into group choices and values. All others become problems."""
         choices, values = [], []
         for override in parsed.overrides:
             name = override.key_or_group
@@ -355,7 +354,7 @@ class Groups:
         return tree
 
     def _defaults(self, choices: list[Override], words: set[str]) -> list[ResultDefault]:
-        """The files to merge, lowest first: the groups' own, the stage, what else was added, the experiment.
+        """The files to merge, lowest first: the groups' own, the stage, other additions, the experiment.
 
         Args:
             words: all keys and groups of the command line.

@@ -1,5 +1,4 @@
-"""Options of the groups `data`, `environment` and `curriculum`: which tasks there are, how many turns a task takes, and which
-task comes next."""
+"""Options of the groups `data`, `environment` and `curriculum`: tasks, turns, and the order of tasks."""
 
 import math
 from collections.abc import Iterator
@@ -199,7 +198,7 @@ class Decaying:
 @configures("rlvr_exp.curriculum.success_rate.Learnability")
 @dataclass
 class Learnability(Decaying):
-    """Tasks that are solved sometimes, by p(1 - p) of what was observed."""
+    """Tasks that are solved sometimes, by p(1 - p) of the observed success rate p."""
 
     unexplored: float = option(0.25, low=0, high=1)
     """Share of the tasks that have never been sampled before, while there are such tasks."""

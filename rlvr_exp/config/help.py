@@ -1,7 +1,5 @@
-"""Texts of --help: of the program, of a stage's options, and of the options that contain a word.
-
-What is still to be given, such as a path, is no obstacle; only what the words themselves have wrong is.
-"""
+"""Texts of --help: of the program, of a stage's options, and of the options that contain a word. Options that are still to
+be given, such as a path, are no obstacle; wrong words are."""
 
 import ast
 import dataclasses
@@ -23,7 +21,7 @@ from rlvr_exp.config.tree import Path, conf_directory, dotted
 from rlvr_exp.core.errors import InputError, InputProblem
 
 COMMON_STAGE = "grpo"
-"""Whose options are shown where no stage is given and it has them."""
+"""The stage that is shown if none is given and it has the options."""
 
 
 ALL = "all"
@@ -136,7 +134,7 @@ def group_options() -> dict[str, list[str]]:
 
 @cache
 def field_help(schema: type) -> dict[str, str]:
-    """The attribute docstrings of a schema and of what it derives from, by field."""
+    """The attribute docstrings of a schema and its bases, by field."""
     found: dict[str, str] = {}
     for cls in reversed(getattr(schema, "_describes_", schema).__mro__):
         if dataclasses.is_dataclass(cls):
@@ -159,7 +157,7 @@ def _own_help(cls: type) -> dict[str, str]:
 
 
 def option_lines(checked: Checked) -> dict[str, bool]:
-    """Every option that the stage reads (path, value, help, what is allowed), and whether few users set it."""
+    """Every option that the stage reads (path, value, help, allowed values), and whether few users set it."""
     lines = {}
     for path, value, schema, rare in _leaves(resolved(checked), checked.config, (), False):
         spec = {spec.name: spec for spec in dataclasses.fields(schema)}.get(path[-1])
@@ -208,8 +206,8 @@ UNTOLD = ("stage", "seed", "run")
 
 
 def differing(checked: Checked) -> list[str]:
-    """What differs from the stage alone, as words of a command line, without what was chosen for a checkpoint and a model's
-    shape, which the memory plan shows."""
+    """Differences from the stage alone, as words of a command line, without settings for a checkpoint and the shape of a
+    model (the memory plan shows it)."""
     ours, plain = resolved(checked), resolved(compose_lenient([f"+stage={checked.config.stage}"]))
     chosen = {setting.path for setting in checked.settings}
     found = []

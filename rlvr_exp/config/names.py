@@ -201,7 +201,7 @@ def framework_key(cls: str, name: str) -> str | None:
 
 
 def trl_problems(cls: str, given: Mapping[str, Any]) -> list[InputProblem]:
-    """What is wrong with a node's `trl` mapping."""
+    """Problems of a node's `trl` mapping."""
     return [problem for name, value in given.items() for problem in _problems(cls, name, value)]
 
 

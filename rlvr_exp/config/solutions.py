@@ -24,7 +24,7 @@ USED_BY = {
 }
 """Options by the actions that read them."""
 NEEDED = {"import": "input", "merge": "input", "add": "run", **dict.fromkeys(LOOKS, "path")}
-"""What an action cannot do without."""
+"""The option that an action requires."""
 
 
 @dataclass
@@ -187,7 +187,7 @@ class SelfPlay(Drawing):
 
     @property
     def without_golds(self) -> bool:
-        """There is something to imitate where the data have no golds."""
+        """There is something to imitate even if the data have no reference answers."""
         return self.relabelled > 0 or self.correct > 0
 
     @property

@@ -127,7 +127,7 @@ def _of_output(given: str, output: str) -> Iterator[InputProblem]:
 
 
 OF_THE_DATA = {"input": "", "max_attempts": 1, "vote": 0}
-"""Options without a meaning for tasks of the data in several turns, with what they are where they have none."""
+"""Options without a meaning for data in several turns, with their neutral values."""
 
 
 def of_answers(config: Any) -> Iterator[InputProblem]:
@@ -162,7 +162,7 @@ class Mutated:
 
 @dataclass
 class Prepare:
-    """What is made; nothing of it is trained or measured."""
+    """Options of every maker. It trains and measures nothing."""
 
     reads: ClassVar[tuple[str, ...]] = ()
     """Nodes of the configuration that its maker reads besides its own."""
@@ -192,7 +192,7 @@ class Corpus(Written):
 
 @dataclass
 class FromPath(Prepare):
-    """What is made of files that are there."""
+    """Makers that read existing files."""
 
     path: str = ""
     """Folder or file that is read."""

@@ -51,7 +51,7 @@ def usual_rate(parameters: int, imitates: bool, adapter: bool) -> float:
 
 
 def rate_in_words(parameters: int, imitates: bool, adapter: bool) -> str:
-    """What the rate follows from."""
+    """The reason of the rate."""
     what = "an adapter" if adapter else "all weights"
     how = "imitation" if imitates else "reinforcement learning"
     return f"usual for {how} that trains {what} of {size_in_words(parameters)}"
@@ -65,7 +65,7 @@ def size_in_words(parameters: int) -> str:
 
 
 PRESETS = "conf/model/"
-"""Where the origins of a preset's values begin."""
+"""Start of the origins of a preset's values."""
 LONGEST_PROMPT, LONGEST_COMPLETION, LEAST_PROMPT = 6144, 1024, 512
 LONGEST_THOUGHT = 8192
 """Tokens of a completion that opens with thinking."""
@@ -91,7 +91,7 @@ class Setting:
 
 
 def suit(tree: Tree, chosen: Collection[str]) -> tuple[Setting, ...]:
-    """Put the settings for a checkpoint of one's own into a tree; none where the embedded model or a preset is used.
+    """Put the settings for a checkpoint of the user into a tree. An embedded model or a preset needs none.
 
     Args:
         chosen: groups chosen on the command line.
@@ -178,7 +178,7 @@ class _Suiting:
             yield self._batch
 
     def of_stage(self) -> Iterator[Setting]:
-        """The settings that depend on the stage and the data too, which no preset can know."""
+        """The settings that depend on the stage and the data too, so that no preset can contain them."""
         if "model" not in self._reads:
             return
         if self.trains:
@@ -202,7 +202,7 @@ class _Suiting:
         return _given(self._tree, (*self._at, *path), top) if self._at else top
 
     def _number(self, path: Path) -> int:
-        """0 where it is not given, or is no number, which is reported when the tree is typed."""
+        """0 if it is not given or no number; the typing of the tree reports that."""
         value = _given(self._tree, (*self._at, *path), 0)
         return value if isinstance(value, int) and value > 0 else 0
 
@@ -393,7 +393,7 @@ LOWEST = {
     "optimizer.max_grad_norm": (1e-3, "0.1 to 10", "every update is scaled to almost nothing"),
     "evaluation.temperature": (0.2, "0.6 to 1.2", "pass@k of samples that are all alike is that of one"),
 }
-"""Option -> the last value that is not advised against, what is usual, what becomes of a run beyond it."""
+"""Option -> the last value without advice, the usual values, the effect beyond it."""
 
 
 def advice(config: Config) -> list[str]:
