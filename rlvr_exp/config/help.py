@@ -162,7 +162,7 @@ def option_lines(checked: Checked) -> dict[str, bool]:
     for path, value, schema, rare in _leaves(resolved(checked), checked.config, (), False):
         spec = {spec.name: spec for spec in dataclasses.fields(schema)}.get(path[-1])
         allowed = words(field_types(schema)[path[-1]], allowed_of(spec)) if spec else ""
-        help_text = field_help(schema).get(path[-1], "")
+        help_text = " ".join(field_help(schema).get(path[-1], "").split())
         lines[f"{dotted(path)}={inline(value)}\n      {help_text} ({allowed})"] = rare
     return lines
 
