@@ -92,7 +92,7 @@ def trainer(
     optimizer = torch.optim.SGD(who.model.parameters(), lr=1.0)
     args = GRPOConfig(**{**common, **more})
     return kind(
-        who, args, optimizer, control or EntropyControl(entropy_coef), NonFiniteGuard(), BatchLimits(tokens, PROMPT)
+        who, args, optimizer, NonFiniteGuard(), BatchLimits(tokens, PROMPT), control or EntropyControl(entropy_coef)
     )
 
 

@@ -1,10 +1,8 @@
-"""The contract of an algorithm: how verified completions become a loss. The interface that RL stages use.
+"""The contract of an algorithm, and the arguments of TRL's configurations.
 
-An algorithm is a small class that derives from its options (rlvr_exp.config.algorithm), whose defaults are the
-published method's. It owns advantages, loss weights and the settings of the trainer; it never samples, verifies or
-chooses tasks.
-
-Arguments common to TRL's configurations, from our nodes: optimizer, schedule, devices. The mapping of names.
+An algorithm turns verified completions into a loss. It is a small class that derives from its options
+(rlvr_exp.config.algorithm), whose defaults are the published method's. It owns advantages, loss weights and the settings of
+the trainer; it never samples, verifies or chooses tasks.
 """
 
 import copy
@@ -17,7 +15,6 @@ import torch
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.gradients import NonFiniteGuard
-from rlvr_exp.algorithms.loss import EntropyControl
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config import algorithm as options
@@ -96,7 +93,7 @@ class Algorithm(options.ReinforcementLearning, ABC):
         limits: BatchLimits,
     ) -> PolicyTrainer:
         """The trainer that updates `policy` on the batches of `experience`."""
-        return PolicyTrainer(policy, args, optimizer, EntropyControl(0.0), guard, limits)
+        return PolicyTrainer(policy, args, optimizer, guard, limits)
 
 
 def shared_arguments(config, scratch: Path, dtype: torch.dtype) -> Mapping[str, Any]:

@@ -1,16 +1,15 @@
-"""Skipped updates: where a loss, a gradient or a reward is not finite, weights and optimizer stay unchanged.
+"""Gradients of an update: skipped if not finite, clipped, and compared with the last one.
 
-The gradient is the signal for every parallel strategy. Where a loss or a reward is not finite on some rank, its gradient
-becomes NaN, and the sum over ranks carries that to all, so that all skip together without further communication.
-DeepSpeed skips such a step by itself; everywhere else the gradients are dropped, so that optimizers have nothing to do.
-The schedule stands still with the optimizer. Counts and stops; leaves every applied update bit for bit as it is.
+`NonFiniteGuard` skips an update if its loss, gradient or reward is not finite. Weights, optimizer and schedule stay
+unchanged. The gradient is the signal for every parallel strategy: if a loss or a reward is not finite on some rank, its
+gradient becomes NaN, and the sum over ranks carries that to all, so that all skip together without further communication.
+DeepSpeed skips such a step by itself; elsewhere the gradients are dropped. Applied updates stay as they are, bit for bit.
 
-Gradients: clipping with its effect (norms before and after, by layer, how often it acted), and the cosine between updates.
+`Clipping` is Pascanu et al. 2013 (arXiv 1211.5063), algorithm 1, by torch: the entire gradient is scaled, its direction is
+kept. It reports norms before and after, by layer, and how often it acted.
 
-Clipping is Pascanu et al. 2013 (arXiv 1211.5063), algorithm 1, by torch: the entire gradient is scaled, its direction is kept.
-
-How far the gradients of consecutive updates point the same way: near 0 they are mostly noise, below it steps undo each
-other, near 1 a higher rate, or a smaller batch, would get as far in less time.
+`GradientCosine` is the cosine between the gradients of consecutive updates. Near 0 they are mostly noise, below 0 steps undo
+each other, near 1 a higher rate or a smaller batch would get as far in less time.
 """
 
 import math
@@ -53,7 +52,7 @@ class NonFiniteGuard:
         self._rewards = tuple(nonfinite)
 
     def poisoned(self, loss: torch.Tensor) -> torch.Tensor:
-        """The loss of a pass; where it or a reward is not finite, its gradient is NaN."""
+        """The loss of a pass; if it or a reward is not finite, its gradient is NaN."""
         self._losses.append(loss.detach())
         sound = torch.isfinite(loss.detach()) & (not self._rewards)
         # A factor, not a sum or a branch: it reaches every gradient, and a factor of 1 leaves each unchanged.
@@ -70,7 +69,9 @@ class NonFiniteGuard:
         if finite:
             self._in_a_row = 0
         else:
-            self.skipped(step, self._broken_loss(), norm)
+            own = next((str(value) for one in self._losses if not math.isfinite(value := one.item())), "")
+            elsewhere = any_rank(bool(own))  # Collective: all ranks call it, even those with a non-finite loss.
+            self.skipped(step, own or ("no finite number on another process" if elsewhere else ""), norm)
         self._losses = []
         return finite
 
@@ -79,7 +80,7 @@ class NonFiniteGuard:
 
         Args:
             step: its number, counted from 1.
-            loss: the first loss that was not finite, as text; empty where all were finite, on every rank.
+            loss: the first loss that was not finite, as text; empty if all were finite, on every rank.
             norm: the gradient's norm.
         """
         cause = REWARD if self._rewards else LOSS if loss else GRADIENT
@@ -90,12 +91,6 @@ class NonFiniteGuard:
         self._in_a_row += 1
         self._skipped += 1
         self._row.update((cause, "skipped"))
-
-    def _broken_loss(self) -> str:
-        """The first loss of the update that is not finite, here or on another rank; empty where all are finite."""
-        own = next((str(value) for one in self._losses if not math.isfinite(value := one.item())), "")
-        somewhere = any_rank(bool(own))  # Collective: all ranks call it, even those with a non-finite loss.
-        return own or ("no finite number on another process" if somewhere else "")
 
     def check(self, steps: int, ended: bool = False) -> None:
         """Raises GuardStop after too many consecutive skipped updates, or at the end of a run that applied none.
@@ -137,7 +132,7 @@ class Clipping:
         self._layers: dict[str, list[float]] = {}
         """Norms before clipping, by `place_of`."""
         self.cosine: GradientCosine | None = None
-        """Between updates, where it is asked for."""
+        """Between updates, if it is asked for."""
 
     def clip(
         self, model: nn.Module, clip: Callable[[nn.Module], torch.Tensor], limit: float, under_deepspeed: bool
@@ -194,7 +189,7 @@ def grad_norm(model: nn.Module) -> torch.Tensor:
 
 
 def layer_norms(model: nn.Module) -> dict[str, float]:
-    """The current L2 norm of the gradients of each place of the model; of what ZeRO shards there are none here."""
+    """The current L2 norm of the gradients of each place of the model; parameters that ZeRO shards have none here."""
     places: dict[str, list[torch.Tensor]] = {}
     for name, value in model.named_parameters():
         if value.grad is not None:
@@ -217,7 +212,7 @@ class GradientCosine:
         self._cosines: dict[str, list[float]] = {}
 
     def update(self, model: nn.Module) -> None:
-        """Take the current gradients; those of what has none, or had none in the last update, do not count."""
+        """Take the current gradients; parameters without a gradient now or in the last update do not count."""
         own = {name: value.grad for name, value in model.named_parameters() if value.grad is not None}
         now = {name: gradient.detach().to("cpu", copy=True) for name, gradient in own.items()}
         products: dict[str, torch.Tensor] = {}
@@ -253,7 +248,7 @@ _OTHERS = (
 
 
 def place_of(name: str) -> str:
-    """Where a parameter is, from its name: `layer_003`, `embeddings`, `head` or `other`."""
+    """The place of a parameter, from its name: `layer_003`, `embeddings`, `head` or `other`."""
     if found := _LAYER.search(f".{name}"):
         return f"layer_{int(found[1]):03d}"
     return next((place for place, pattern in _OTHERS if pattern.search(f".{name}")), "other")

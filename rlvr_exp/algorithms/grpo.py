@@ -11,7 +11,7 @@ A_{i,t} = (r_i - mean(r)) / std(r). Defaults: kl_coef 0.04 and one update on eac
 range, which the paper does not state, is PPO's 0.2.
 
 Differences from the paper:
-- The sizes of a batch are the experiment's: 32 prompts of 8 completions, where the paper has 64 completions of a prompt.
+- The sizes of a batch are the experiment's: 32 prompts of 8 completions; the paper has 64 completions of a prompt.
 - `loss` and `advantage_scale` offer other aggregations and scales; the defaults are the paper's.
 - A member without a verdict leaves its group's baseline and the loss; the paper has no such case.
 
@@ -67,16 +67,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from trl import GRPOConfig
 
 from rlvr_exp.algorithms.advantages import group_advantages, rewards_at_k, unlikeliness, weighted
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.loss import EntropyControl, token_weights
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch, collate, completion_mask, members_of, rewards_of
 from rlvr_exp.config import algorithm as options
-from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
@@ -86,7 +83,7 @@ from rlvr_exp.rollouts.groups import Group, GroupFilter, Groups
 class GroupAlgorithm(Algorithm, options.GroupMethod):
     @abstractmethod
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        """(groups, G) rewards, NaN without a verdict -> (groups, G), 0 where there is no advantage."""
+        """(groups, G) rewards, NaN without a verdict -> (groups, G), 0 without an advantage."""
 
     @abstractmethod
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
@@ -151,16 +148,9 @@ class RatioAlgorithm(GroupAlgorithm, options.RatioMethod):
             **self.trl,
         }
 
-    def trainer(
-        self,
-        policy: Policy,
-        args: GRPOConfig,
-        optimizer: torch.optim.Optimizer,
-        guard: NonFiniteGuard,
-        limits: BatchLimits,
-    ) -> PolicyTrainer:
+    def trainer(self, policy: Policy, *common: Any) -> PolicyTrainer:
         control = EntropyControl(self.entropy_coef, self.entropy_target, self.entropy_step, self.entropy_unit)
-        return PolicyTrainer(policy, args, optimizer, control, guard, limits)
+        return PolicyTrainer(policy, *common, entropy=control)
 
 
 class GRPO(RatioAlgorithm, options.GRPO):

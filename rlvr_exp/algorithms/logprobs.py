@@ -1,19 +1,16 @@
-"""Log-probabilities of tokens from hidden states and the weights of a linear head, on CPU in float32.
+"""Log-probabilities of drawn tokens, under the distribution that they were drawn from.
 
-The logits of the predicted tokens are one product. In the same memory they become the exponentials of a softmax, and in the
-backward pass the gradient of the logits: a pass holds tokens x vocabulary numbers once. Beyond `FUSED_HELD` of them, rows are
-computed in parts that the backward pass computes again.
+Temperature divides the logits. If top-k, top-p or min-p left only some tokens, the probabilities of those are renormalised:
+log p(t) = z_t / tau - log sum over the kept k of exp(z_k / tau). Logits are computed only for positions that predict a token.
 
-Log-probabilities of drawn tokens under the distribution that they were drawn from.
-
-Temperature divides the logits; where top-k, top-p or min-p left only some tokens, the probabilities of those are
-renormalised: log p(t) = z_t / tau - log sum over the kept k of exp(z_k / tau). Logits are computed only for positions that
-predict a token. On CPUs a plain head is fused (above); elsewhere, if there are too many logits to hold at once, TRL's
-fused head computes them tile by tile.
+On CPUs a plain head in float32 is fused (`scoring`): the logits of the predicted tokens are one product. In the same memory
+they become the exponentials of a softmax, and in the backward pass the gradient of the logits: a pass holds tokens x
+vocabulary numbers once. Beyond `FUSED_HELD` of them, rows are computed in parts that the backward pass computes again.
+Elsewhere, if there are too many logits to hold at once, TRL's fused head computes them tile by tile.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,7 +157,7 @@ def _parts(count: int, vocabulary: int, most: int) -> Iterator[slice]:
 
 
 def _exponentiate(part: torch.Tensor, drawn: Drawn, rows: slice, found: torch.Tensor | None = None) -> None:
-    """Turn logits into the exponentials of their distance from the largest one, and note what is `found` of their rows."""
+    """Turn logits into the exponentials of their distance from the largest one, and note the sums of their rows in `found`."""
     if drawn.temperature != 1.0:
         part.div_(drawn.temperature)
     if drawn.kept_token_ids is not None:
@@ -226,9 +223,9 @@ class Scores:
     logprobs: torch.Tensor
     """(m,) float32"""
     entropies: torch.Tensor | None
-    """(m,) of the distributions that the tokens were drawn from; None where not requested"""
+    """(m,) of the distributions that the tokens were drawn from; None: not requested"""
     top: torch.Tensor | None
-    """(m,) booleans: the token is the most probable one; None where not requested"""
+    """(m,) booleans: the token is the most probable one; None: not requested"""
     output: Any
     """The model's own output with its other fields; positions are those of the rows."""
 
@@ -256,47 +253,29 @@ def score(
     inputs = {"input_ids": rows.input_ids, "position_ids": rows.position_ids, "use_cache": False, **options}
     if rows.layout is None:
         inputs["attention_mask"] = rows.attention_mask
-        return _headed(model, rows, inputs, temperature, kept_token_ids, entropy, top, fused)
-    with attending(model, implementation):
-        seen = _seen(rows, implementation)
-        return _headed(model, rows, {**inputs, **seen}, temperature, kept_token_ids, entropy, top, fused)
-
-
-def _seen(rows: ModelRows, implementation: str) -> dict[str, Any]:
-    """What tells a packed row's attention who sees what."""
-    if implementation != FLEX:
-        return {"packed_layout": rows.layout, "attention_mask": None}
-    # Rows of less than 128 tokens would go to FlexAttention's kernel for decoding, which takes no grouped queries of this
-    # length (torch 2.11: "No choices to select").
-    kernel = {"FORCE_USE_FLEX_ATTENTION": True}
-    return {"attention_mask": block_mask(rows.layout, rows.input_ids.device), "kernel_options": kernel}
-
-
-def _headed(
-    model: torch.nn.Module,
-    rows: ModelRows,
-    inputs: dict[str, Any],
-    temperature: float,
-    kept_token_ids: torch.Tensor | None,
-    entropy: bool,
-    top: bool,
-    fused: bool,
-) -> Scores:
+    elif implementation != FLEX:
+        inputs |= {"packed_layout": rows.layout, "attention_mask": None}
+    else:
+        # Rows of less than 128 tokens would go to FlexAttention's kernel for decoding, which takes no grouped queries of this
+        # length (torch 2.11: "No choices to select").
+        kernel = {"FORCE_USE_FLEX_ATTENTION": True}
+        inputs |= {"attention_mask": block_mask(rows.layout, rows.input_ids.device), "kernel_options": kernel}
     # One row: the model's head computes only the predictions. Several rows: the head cannot select positions per row.
     kept = {"logits_to_keep": rows.scored.cpu()} if len(rows.input_ids) == 1 else {}
     head = plain_head(model) if fused else None
-    if head is not None:
-        with scoring(head, Drawn(rows.scored, rows.labels, temperature, kept_token_ids, entropy, top)):
-            output = model(**inputs, **kept)
-        logprobs, *others = output.logits[0].unbind(-1)
-        entropies = others[0] if entropy else None
-        return Scores(logprobs, entropies, others[-1].bool() if top else None, output)
-    vocabulary = model_config(model).get_text_config().vocab_size
-    if kept_token_ids is None and len(rows.labels) * vocabulary > HELD:
-        output = model(**inputs, shift_labels=rows.shifted_labels(), fused_lm_head=True)
-        found = (output.log_probs, output.entropy if entropy else None, output.is_top1 if top else None)
-        return Scores(*(None if values is None else values.flatten()[rows.scored] for values in found), output)
-    output = model(**inputs, **kept)
+    with attending(model, implementation) if rows.layout is not None else nullcontext():
+        if head is not None:
+            with scoring(head, Drawn(rows.scored, rows.labels, temperature, kept_token_ids, entropy, top)):
+                output = model(**inputs, **kept)
+            logprobs, *others = output.logits[0].unbind(-1)
+            entropies = others[0] if entropy else None
+            return Scores(logprobs, entropies, others[-1].bool() if top else None, output)
+        vocabulary = model_config(model).get_text_config().vocab_size
+        if kept_token_ids is None and len(rows.labels) * vocabulary > HELD:
+            output = model(**inputs, shift_labels=rows.shifted_labels(), fused_lm_head=True)
+            found = (output.log_probs, output.entropy if entropy else None, output.is_top1 if top else None)
+            return Scores(*(None if values is None else values.flatten()[rows.scored] for values in found), output)
+        output = model(**inputs, **kept)
     logits = output.logits.flatten(0, 1)
     logits = logits if kept and len(logits) == len(rows.scored) else logits[rows.scored]
     best = logits.argmax(-1) == rows.labels if top else None

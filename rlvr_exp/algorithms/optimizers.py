@@ -1,11 +1,10 @@
-"""Optimizers by name: each builds a torch optimizer for a model. Schedules and gradient clipping are the trainer's.
+"""Optimizers and learning-rate schedules by name. Their options are documented in rlvr_exp.config.algorithm.
 
-All decay only matrices, never norms and biases. Their options are documented in rlvr_exp.config.algorithm.
-
-Schedules by name: the learning rate of each step, as arguments of Transformers' trainer, which steps them.
+Each optimizer builds a torch optimizer for a model. All decay only matrices, never norms and biases. Schedules are arguments
+of Transformers' trainer, which steps them; gradient clipping is the trainer's.
 
 Step s, counted from 1, is taken at the rate of position s - 1: the first step of a warm-up from 0 moves nothing. Every
-parameter group follows the same curve from its own highest rate. Options are documented in rlvr_exp.config.algorithm.
+parameter group follows the same curve from its own highest rate.
 """
 
 from abc import ABC, abstractmethod
@@ -68,7 +67,7 @@ class AdamW8bit(AdamW, options.AdamW8bit):
     """AdamW with block-wise quantized states (Dettmers et al. 2022, arXiv 2110.02861), by bitsandbytes."""
 
     def _made(self, groups: list[Mapping[str, Any]]) -> torch.optim.Optimizer:
-        """Raises InputError where bitsandbytes is not installed."""
+        """Raises InputError if bitsandbytes is not installed."""
         try:
             from bitsandbytes.optim import AdamW8bit as Made
         except ModuleNotFoundError as fault:
@@ -120,7 +119,7 @@ class Muon(AdamW, options.Muon):
 
 
 def parts_of(optimizer: Any) -> list[torch.optim.Optimizer]:
-    """The optimizers that hold the states, below what wraps them."""
+    """The optimizers that hold the states, below their wrappers."""
     inner = getattr(optimizer, "optimizer", optimizer)
     return getattr(inner, "parts", [inner])
 

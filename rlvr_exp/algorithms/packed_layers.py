@@ -1,17 +1,15 @@
-"""Decoder layers of plain models (Llama, Mistral, Qwen2, Qwen3) on packed rows, on CPU in float32.
+"""Whether and how a model trains on packed rows, and its decoder layers as functions with their own gradients on CPU.
 
-Each layer is one function with a gradient of its own. Products that read the same input are one product, whose weights contain
-the norm before it; residuals are added by the product that ends a branch; positions are turned as complex numbers in place.
-For each token the function keeps its input, the queries, keys and values, the attention's output, the input of the
+`choose` tries packed rows on a few tokens, against one row per completion. Models whose tokens influence each other in ways
+other than attention (recurrent or convolutional states), or whose attention ignores its arguments, give other
+log-probabilities when packed; they are trained row by row.
+
+`packed_layers` switches the decoder layers of plain models (Llama, Mistral, Qwen2, Qwen3), on CPU in float32, for the length
+of a pass; `differs` compares one with the plain layer. Products that read the same input are one product, whose weights
+contain the norm before it; residuals are added by the product that ends a branch; positions are turned as complex numbers in
+place. For each token the function keeps its input, the queries, keys and values, the attention's output, the input of the
 feed-forward part and the two factors of its gate: 2 + (heads + 2 key-value heads) d + heads d + 2 widths. Norms and the gated
 product are computed again in the backward pass, a few rows at a time, so that they stay in the processor's caches.
-
-`packed_layers` switches the layers of a model that qualify for the length of a pass; `differs` compares one with the plain layer.
-
-Whether a model supports packed rows: tried on a few tokens, against one row per completion.
-
-Models whose tokens influence each other in ways other than attention (recurrent or convolutional states), or whose
-attention ignores its arguments, give other log-probabilities when packed; they are then trained row by row.
 """
 
 from collections.abc import Iterator, Sequence
@@ -174,7 +172,7 @@ class _Shape:
 
 
 class _Weights(NamedTuple):
-    """Tensors of a layer, or whether each of them needs a gradient; None for what the layer lacks."""
+    """Tensors of a layer, or whether each of them needs a gradient; None for parts that the layer lacks."""
 
     norm: Any
     query: Any
@@ -427,60 +425,42 @@ def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: to
         model: as it is trained, wrapped or not.
         longest: tokens of the longest possible prompt with its completion.
     """
-    if window := _window(model, longest):
-        return Choice(None, (f"attention reaches back {window} tokens, and {longest} are allowed",))
-    if not _exchangeable(model):  # Its layers would see other examples, which a trial of small weights might not show.
+    config = model_config(model).get_text_config()
+    sliding = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
+    reaches = [reach for reach in (sliding, getattr(config, "attention_chunk_size", None)) if reach and reach < longest]
+    if reaches:  # A short trial would not show it.
+        return Choice(None, (f"attention reaches back {min(reaches)} tokens, and {longest} are allowed",))
+    inner = (one for one in model.modules() if isinstance(one, PreTrainedModel))
+    if not all(type(one)._supports_attention_backend for one in inner):
+        # Its layers would see other examples, which a trial of small weights might not show.
         return Choice(None, ("its attention is not exchangeable",))
     reasons = []
-    ways = WAYS if device.type == "cuda" and not _dropout(model) else (SDPA_PACKED,)
+    # FlexAttention has no dropout of attention weights; the trial runs without dropout.
+    ways = WAYS if device.type == "cuda" and not getattr(config, "attention_dropout", 0.0) else (SDPA_PACKED,)
     for implementation in ways:
         reason = _difference(model, implementation, device, TOLERANCE.get(dtype, COARSE))
         if not reason:
-            fused, why = _fused(model, implementation, device, dtype)
-            return Choice(implementation, (*reasons, *why), fused)
+            if device.type != "cpu" or dtype != torch.float32 or not (plain_layers(model) or plain_head(model)):
+                return Choice(implementation, tuple(reasons))
+            reason = differs(model) or _difference(model, implementation, device, TOLERANCE[dtype], fused=True)
+            if reason:
+                reasons.append(f"layers and head are computed by the library: {reason}")
+            return Choice(implementation, tuple(reasons), fused=not reason)
         reasons.append(f"{implementation}: {reason}")
     return Choice(None, tuple(reasons))
 
 
 def for_all(choices: Sequence[Choice]) -> Choice:
-    """What every process can take, of the choices of all: the last one tried. With different ones they would wait for each
+    """The choice that every process can take, of the choices of all: the last one tried. With different ones they would wait for each
     other, or round differently."""
     order: tuple[str | None, ...] = (*WAYS, None)
     return max(choices, key=lambda choice: (order.index(choice.implementation), not choice.fused))
 
 
-def _fused(
-    model: torch.nn.Module, implementation: str, device: torch.device, dtype: torch.dtype
-) -> tuple[bool, tuple[str, ...]]:
-    """Whether layers and head can be computed by functions of our own, and why not if they differ from the library's."""
-    if device.type != "cpu" or dtype != torch.float32 or not (plain_layers(model) or plain_head(model)):
-        return False, ()
-    reason = differs(model) or _difference(model, implementation, device, TOLERANCE[dtype], fused=True)
-    return not reason, (f"layers and head are computed by the library: {reason}",) if reason else ()
-
-
-def _window(model: torch.nn.Module, longest: int) -> int:
-    """The shortest reach of any layer, where it is too short; 0 otherwise. A short trial would not show it."""
-    config = model_config(model).get_text_config()
-    sliding = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
-    reaches = [reach for reach in (sliding, getattr(config, "attention_chunk_size", None)) if reach]
-    return min((reach for reach in reaches if reach < longest), default=0)
-
-
-def _exchangeable(model: torch.nn.Module) -> bool:
-    inner = (one for one in model.modules() if isinstance(one, PreTrainedModel))
-    return all(type(one)._supports_attention_backend for one in inner)
-
-
-def _dropout(model: torch.nn.Module) -> float:
-    """Dropout of attention weights, which FlexAttention does not have; the trial runs without dropout."""
-    return getattr(model_config(model).get_text_config(), "attention_dropout", 0.0)
-
-
 def _difference(
     model: torch.nn.Module, implementation: str, device: torch.device, tolerance: float, fused: bool = False
 ) -> str:
-    """The reason why an implementation cannot be used; empty where it agrees."""
+    """The reason why an implementation cannot be used; empty if it agrees."""
     vocabulary = model_config(model).get_text_config().vocab_size
     try:  # All of it on every process, since those that share a model's weights compute together.
         together = _scores(model, _rows(vocabulary), device, implementation, fused)
@@ -517,7 +497,7 @@ def _scores(
 
 
 def _rows(vocabulary: int, together: bool = True) -> ModelRows:
-    """Two groups of arbitrary tokens, all different where the vocabulary is large enough."""
+    """Two groups of arbitrary tokens, all different if the vocabulary is large enough."""
     prompts: list[Sequence[int]] = []
     completions: list[Sequence[int]] = []
     owners, drawn = [], iter(range(7, 10_000, 13))

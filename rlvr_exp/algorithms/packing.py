@@ -1,20 +1,17 @@
-"""Tokens of a micro-batch as the model's inputs: groups packed into one row, or one row per completion.
+"""Packed rows: the tokens of a micro-batch as the model's inputs, and the attention over them.
 
 A packed row is, group after group, `[prompt without its last token, then for each completion: the last prompt token,
 c1 .. c(T-1)]`: the prompt is computed once for all completions that share it, and nothing is padded. Position ids restart
-at the prompt's end in every segment and the attention (packing_attention) lets a segment see its group's prompt and
-itself, so each completion's log-probabilities equal those of its own row. Repeating the last prompt token gives every
-completion its own position to be predicted from. Knows nothing of models or losses.
+at the prompt's end in every segment, and the attention lets a segment see its group's prompt and itself, so each
+completion's log-probabilities equal those of its own row. Repeating the last prompt token gives every completion its own
+position to be predicted from. The alternative is one row per completion (`row_by_row`). Knows nothing of models or losses.
 
-Attention over packed rows: a completion sees its group's prompt and itself, and nothing beyond is computed.
-
-Two implementations behind the attention interface of Transformers: SDPA_PACKED, group by group through PyTorch's
+Two implementations are behind the attention interface of Transformers: SDPA_PACKED, group by group through PyTorch's
 scaled-dot-product attention on any device, and FlexAttention with a block mask (Dong et al. 2024, arXiv 2412.05496) on GPUs.
-On CPUs in float32 SDPA_PACKED calls PyTorch's flash kernel (`Grouped`): the first segment continues its prefix, and the others are a
-batch, each with a copy of the prefix, so that no score between two segments is computed. Short segments after
-a long prefix share it under a mask instead.
-`attending` switches a model to either for the length of a pass; the layout of the row is passed as an argument of the
-model, `packed_layout`, or as the block mask in place of the attention mask.
+On CPUs in float32 SDPA_PACKED calls PyTorch's flash kernel (`Grouped`): the first segment continues its prefix, and the
+others are a batch, each with a copy of the prefix, so that no score between two segments is computed. Short segments after
+a long prefix share it under a mask instead. `attending` switches a model to either for the length of a pass; the layout of
+the row is passed as an argument of the model, `packed_layout`, or as the block mask in place of the attention mask.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +35,7 @@ FILLING = 64
 
 @dataclass(frozen=True)
 class PackedLayout:
-    """Where the tokens of a packed row belong: for each group the length of its prefix, and of each of its segments."""
+    """The groups of the tokens of a packed row: for each group the length of its prefix, and of each of its segments."""
 
     prefixes: tuple[int, ...]
     segments: tuple[tuple[int, ...], ...]
@@ -62,7 +59,7 @@ class ModelRows:
     """(rows, width)"""
     position_ids: torch.Tensor
     attention_mask: torch.Tensor | None
-    """(rows, width), 1 for tokens; None where the layout decides what is visible."""
+    """(rows, width), 1 for tokens; None: the layout decides the visible tokens."""
     layout: PackedLayout | None
     """The layout of a packed row; None for one row per completion."""
     scored: torch.Tensor
@@ -70,7 +67,7 @@ class ModelRows:
     labels: torch.Tensor
     """(m,) the tokens predicted"""
     places: torch.Tensor
-    """(m,) where each of them stands in (samples, T), counted through all rows"""
+    """(m,) the place of each of them in (samples, T), counted through all rows"""
     shape: tuple[int, int]
     """(samples, T)"""
 
@@ -85,12 +82,12 @@ class ModelRows:
         return replace(self, places=row * width + self.places % width, shape=(count, width))
 
     def shifted_labels(self) -> torch.Tensor:
-        """(rows, width): the token that each position predicts, IGNORED where it predicts none."""
+        """(rows, width): the token that each position predicts, IGNORED if it predicts none."""
         labels = torch.full_like(self.input_ids, IGNORED).flatten()
         return labels.index_copy(0, self.scored, self.labels).view(self.input_ids.shape)
 
     def placed(self, values: torch.Tensor) -> torch.Tensor:
-        """(m,) values of the predictions -> (samples, T), zero where nothing is predicted."""
+        """(m,) values of the predictions -> (samples, T), zero if nothing is predicted."""
         return values.new_zeros(self.shape[0] * self.shape[1]).index_put((self.places,), values).view(self.shape)
 
     def unpacked(self, values: torch.Tensor) -> torch.Tensor:
@@ -152,7 +149,7 @@ def row_by_row(
     width: int,
     fed: Sequence[Sequence[int]] | None = None,
 ) -> ModelRows:
-    """One row per sample, padded on the right, where no causal model can see it. Arguments as of `packed`."""
+    """One row per sample, padded on the right, which no causal model can see. Arguments as of `packed`."""
     rows = [[*prompt, *given] for prompt, given in zip(prompts, completions if fed is None else fed, strict=True)]
     longest = max(len(row) for row in rows)
     starts = [index * longest + len(prompt) - 1 for index, prompt in enumerate(prompts)]
@@ -296,7 +293,7 @@ class _Batch:
     """The row of the first segment's first token."""
     lengths: tuple[int, ...]
     real: torch.Tensor | None
-    """(segments, longest) booleans: no padding; None where all segments are equally long."""
+    """(segments, longest) booleans: no padding; None if all segments are equally long."""
     mask: torch.Tensor | None
     """(longest, prefix + longest) additive; None: the prefix belongs to the queries, and all of it is causal. With a mask that
     keeps several segments apart they count as one."""
@@ -317,11 +314,11 @@ class _Batch:
         return torch.cat([prefix, self._apart(x)], 1).transpose(1, 2)
 
     def store(self, x: torch.Tensor, found: torch.Tensor) -> None:
-        """Write what was found of the queries to their rows of x."""
+        """Write the results of the queries to their rows of x."""
         x[self.rows] = self._together(found.transpose(1, 2))
 
     def add(self, x: torch.Tensor, found: torch.Tensor) -> None:
-        """Add what was found of the keys to their rows of x."""
+        """Add the results of the keys to their rows of x."""
         found = found.transpose(1, 2)
         if self.mask is not None:
             x[self.first : self.first + self.prefix] += found[:, : self.prefix].sum(0)

@@ -16,16 +16,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from trl import GRPOConfig
 
 from rlvr_exp.algorithms.advantages import reinforce_advantages
-from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.grpo import GroupAlgorithm
-from rlvr_exp.algorithms.loss import EntropyControl, token_weights
+from rlvr_exp.algorithms.loss import token_weights
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config import algorithm as options
-from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.models.policy import Policy
 
 
@@ -45,15 +42,8 @@ class RLOO(GroupAlgorithm, options.RLOO):
         # `beta` makes TRL keep the reference; RewardKLTrainer removes TRL's own penalty from the loss.
         return {**super().trl_arguments(), "beta": self.kl_coef, **self.trl}
 
-    def trainer(
-        self,
-        policy: Policy,
-        args: GRPOConfig,
-        optimizer: torch.optim.Optimizer,
-        guard: NonFiniteGuard,
-        limits: BatchLimits,
-    ) -> PolicyTrainer:
-        return RewardKLTrainer(self.kl_coef, self.baseline, policy, args, optimizer, EntropyControl(0.0), guard, limits)
+    def trainer(self, policy: Policy, *common: Any) -> PolicyTrainer:
+        return RewardKLTrainer(self.kl_coef, self.baseline, policy, *common)
 
 
 class RewardKLTrainer(PolicyTrainer):

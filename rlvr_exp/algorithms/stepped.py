@@ -1,24 +1,23 @@
-"""A pass at the longest lengths before step 1, so that memory runs out in the first minute or not at all.
+"""Trainers whose updates are requested one by one (rlvr_exp.training.learner).
 
-Only accelerators with their own memory are tried: a host that is short of memory slows down or ends any process, and a
-pass at the longest lengths costs a CPU as much as a step. Weights, optimizer state and random numbers stay unchanged: the
-gradient is exactly zero and discarded. The moments of an optimizer are allocated in step 1 and are not part of the trial.
-
-Trainers whose updates are requested one by one (rlvr_exp.training.learner): `Stepped` prepares a Transformers trainer and leaves
-every step to the caller, `PackedTrainer` packs its rows, and saved updates are part of a checkpoint.
+`Stepped` prepares a Transformers trainer and leaves every step to the caller. `PackedTrainer` packs its rows
+(algorithms.packing) if the model supports them. `as_plain` and `from_plain` save the passes of a batch in a checkpoint.
 
 Seams of the pinned Transformers: `train` prepares the model and calls `_inner_training_loop`, which is cut here after
 `_init_training_state` and `_prepare_for_training`; `training_step` is a forward and a backward pass; `create_optimizer`
 sets `self.optimizer`; `compute_loss` returns the loss of a pass.
 
-A trainer whose passes are packed rows (algorithms.packing) where the model supports them.
+`warm_up` tries a pass at the longest lengths before step 1, so that memory runs out in the first minute or not at all. Only
+accelerators with their own memory are tried: a host that is short of memory slows down or ends any process, and such a
+pass costs a CPU as much as a step. Weights, optimizer state and random numbers stay unchanged: the gradient is exactly
+zero and discarded. The moments of an optimizer are allocated in step 1 and are not part of the trial.
 """
 
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -37,39 +36,7 @@ from rlvr_exp.models.onednn_linear import onednn_training, padded_rows
 from rlvr_exp.models.parameters import register_engine
 from rlvr_exp.rollouts.distributed import all_gather_object
 
-
-def longest_part(
-    limits: BatchLimits, group: int, completion: int, shared: bool
-) -> tuple[list[list[int]], list[list[int]], list[int]]:
-    """Prompts, completions and groups of the samples of the largest possible pass.
-
-    Args:
-        group: completions of a prompt.
-        completion: tokens of the longest.
-        shared: whether completions share their prompt.
-    """
-    fitting = (limits.tokens - limits.prompt) // completion if shared else 1
-    together = min(max(fitting, 1), group if shared else 1)
-    passes = max(1, limits.tokens // (limits.prompt + together * completion))
-    owners = [number for number in range(passes) for _ in range(together)]
-    return [[0] * limits.prompt for _ in owners], [[0] * completion for _ in owners], owners
-
-
-def warm_up(model: torch.nn.Module, run: Callable[[], torch.Tensor], backward: Callable[[torch.Tensor], None]) -> None:
-    """Forward and backward through `run`, whose gradient is zero.
-
-    Args:
-        model: what `run` runs, training as it does in a step.
-        run: returns a number that depends on every trained weight.
-        backward: runs the backward pass of a loss.
-    """
-    was_training = model.training
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if torch.cuda.is_available() else []):
-        model.train()
-        with torch.enable_grad():  # Whoever comes first may only want to score.
-            backward(run() * 0.0)
-    model.zero_grad()
-    model.train(was_training)
+_LOG = logging.getLogger(__name__)
 
 
 class Stepped(ABC):
@@ -195,9 +162,6 @@ class Stepped(ABC):
             part.load_state_dict(torch.load(Path(checkpoint) / name, map_location="cpu", weights_only=True))
 
 
-_LOG = logging.getLogger(__name__)
-
-
 class PackedTrainer(Stepped):
     """Mixin before a Transformers trainer: how its rows are packed is tried on the model once, and kept in checkpoints.
 
@@ -215,7 +179,7 @@ class PackedTrainer(Stepped):
 
     @property
     def _way(self) -> str | None:
-        """How a packed row is attended to; None before the choice, or where rows are not packed."""
+        """How a packed row is attended to; None before the choice, or if rows are not packed."""
         return self._choice.implementation if self._choice else None
 
     @property
@@ -232,7 +196,7 @@ class PackedTrainer(Stepped):
             _LOG.warning("%s: %s", how, "; ".join(self._choice.reasons))
 
     def _chosen(self, model: torch.nn.Module) -> Choice:
-        """What all ranks can take. Each tries by itself: a wrapper for several would exchange what it holds, and the others
+        """The choice of all ranks. Each tries by itself: a wrapper for several would exchange what it holds, and the others
         wait for one that has failed."""
         tried = model.module if isinstance(model, DistributedDataParallel) else model
         own = choose(tried, self._longest, self.accelerator.device, self.model.dtype)
@@ -271,22 +235,53 @@ def filled_on_cpu(rows: ModelRows) -> ModelRows:
     return filled(rows, padded_rows(width)) if rows.input_ids.device.type == "cpu" else rows
 
 
+def longest_part(
+    limits: BatchLimits, group: int, completion: int, shared: bool
+) -> tuple[list[list[int]], list[list[int]], list[int]]:
+    """Prompts, completions and groups of the samples of the largest possible pass.
+
+    Args:
+        group: completions of a prompt.
+        completion: tokens of the longest.
+        shared: whether completions share their prompt.
+    """
+    fitting = (limits.tokens - limits.prompt) // completion if shared else 1
+    together = min(max(fitting, 1), group if shared else 1)
+    passes = max(1, limits.tokens // (limits.prompt + together * completion))
+    owners = [number for number in range(passes) for _ in range(together)]
+    return [[0] * limits.prompt for _ in owners], [[0] * completion for _ in owners], owners
+
+
+def warm_up(model: torch.nn.Module, run: Callable[[], torch.Tensor], backward: Callable[[torch.Tensor], None]) -> None:
+    """Forward and backward through `run`, whose gradient is zero.
+
+    Args:
+        model: the model of `run`, training as it does in a step.
+        run: returns a number that depends on every trained weight.
+        backward: runs the backward pass of a loss.
+    """
+    was_training = model.training
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if torch.cuda.is_available() else []):
+        model.train()
+        with torch.enable_grad():  # Whoever comes first may only want to score.
+            backward(run() * 0.0)
+    model.zero_grad()
+    model.train(was_training)
+
+
 Updates = list[list[dict[str, Any]]]
 """Micro-batches of each update, in order; each holds tensors by name, and its rows."""
 
 
 def as_plain(updates: Updates) -> list[list[dict[str, Any]]]:
-    return [[{**inputs, "rows": _plain_rows(inputs["rows"])} for inputs in passes] for passes in updates]
+    def plain(rows: ModelRows) -> dict[str, Any]:
+        return {**vars(rows), "layout": None if rows.layout is None else asdict(rows.layout)}
+
+    return [[{**inputs, "rows": plain(inputs["rows"])} for inputs in passes] for passes in updates]
 
 
 def from_plain(state: Sequence[Sequence[Mapping[str, Any]]]) -> Updates:
-    return [[{**inputs, "rows": _rows(inputs["rows"])} for inputs in passes] for passes in state]
+    def rows(plain: Mapping[str, Any]) -> ModelRows:
+        return ModelRows(**{**plain, "layout": None if plain["layout"] is None else PackedLayout(**plain["layout"])})
 
-
-def _plain_rows(rows: ModelRows) -> dict[str, Any]:
-    return {**vars(rows), "layout": None if rows.layout is None else asdict(rows.layout)}
-
-
-def _rows(state: Mapping[str, Any]) -> ModelRows:
-    made = ModelRows(**state)
-    return made if made.layout is None else replace(made, layout=PackedLayout(**state["layout"]))
+    return [[{**inputs, "rows": rows(inputs["rows"])} for inputs in passes] for passes in state]

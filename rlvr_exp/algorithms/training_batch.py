@@ -1,20 +1,19 @@
-"""The data of an update: one step's groups as tensors. Samples with the same prompt are neighbours, so that it is computed
-once for all of them; whose rewards have a common baseline is another question (`group_ids`).
+"""The data of an update: one step's groups as tensors, and turns that follow from each other joined in one row.
 
-Completions of several turns in one row, where a later turn's prompt goes on from an earlier turn.
+Samples with the same prompt are neighbours, so that it is computed once for all of them. `group_ids` says which samples share a
+baseline.
 
-A prompt that begins with an earlier prompt and its completion has been computed already. Such turns become one sample: the first
-prompt, then what was drawn in each turn with the text between the turns, which has weight zero. A token is predicted from what it was
-predicted from when it was drawn, and the loss is the same sum; only less is computed.
-
-The last token of a completion may be no part of the next prompt, as an end of text is none. It is predicted, and the next prompt's
-token at its place is what the model is fed there (`TrainingBatch.fed_ids`).
+A prompt that begins with an earlier prompt and its completion has been computed already (`joined`). Such turns become one
+sample: the first prompt, then the tokens drawn in each turn with the text between the turns, which has weight zero. A token is
+predicted from the same tokens as when it was drawn, and the loss is the same sum; only less is computed. The last token of a
+completion may be no part of the next prompt, as an end of text is none. It is predicted, and the model is fed the next
+prompt's token at its place (`TrainingBatch.fed_ids`).
 """
 
 import dataclasses
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import Any, Self, TypeVar
@@ -46,7 +45,7 @@ class TrainingBatch:
     sampling_logprobs: torch.Tensor
     """(N, T), as recorded by the sampler"""
     advantages: torch.Tensor
-    """(N, T), zero where there is no advantage"""
+    """(N, T), zero if there is no advantage"""
     weights: torch.Tensor
     """(N, T): the step's loss is the sum of weight * per-token loss"""
     sizes: tuple[int, ...]
@@ -56,7 +55,7 @@ class TrainingBatch:
     kept_token_ids: torch.Tensor | None = None
     """(N, T, K): ids that were kept when each token was drawn, padded with -1; None: the entire vocabulary"""
     fed_ids: torch.Tensor | None = None
-    """(N, T) what the model is given at the place of each token; None: the tokens of `completion_ids` (rlvr_exp.algorithms.training_batch)"""
+    """(N, T) the token that the model is fed at each place; None: the tokens of `completion_ids`"""
     off_policy: bool = False
     """Some samples were drawn before the last update, so that their ratio to the policy is not 1."""
 
@@ -143,7 +142,7 @@ def group_ids(groups: Sequence[Group]) -> torch.Tensor:
 
 
 def rewards_of(groups: Sequence[Group]) -> torch.Tensor:
-    """(groups, G), G the size of the largest group; NaN without a verdict, and where a group has fewer members."""
+    """(groups, G), G the size of the largest group; NaN without a verdict, and for missing members of a smaller group."""
     rows = [[math.nan if one is None else one for one in group.rewards] for group in groups]
     return torch.tensor([row + [math.nan] * (max(map(len, rows)) - len(row)) for row in rows])
 
@@ -214,14 +213,17 @@ BETWEEN = -1
 
 
 def joined(batch: Batch) -> Batch:
-    """The same samples, turns that follow from each other in one row; the batch itself where none does."""
+    """The same samples, turns that follow from each other in one row; the batch itself if none does."""
     prompts = _rows(batch.prompt_ids, batch.prompt_mask)
     completions = _rows(batch.completion_ids, batch.completion_mask)
     following = _following(prompts, completions)
     if not following:
         return batch
     later = set(following.values())
-    chains = [[*_chain(row, following)] for row in range(len(prompts)) if row not in later]
+    chains = [[row] for row in range(len(prompts)) if row not in later]
+    for chain in chains:
+        while chain[-1] in following:
+            chain.append(following[chain[-1]])
     lines = [_Line.of(chain, prompts, completions, batch.completion_ids.shape[1]) for chain in chains]
     firsts = [chain[0] for chain in chains]
     sources, _ = pad_right([line.sources for line in lines], BETWEEN)
@@ -252,16 +254,9 @@ def _following(prompts: Sequence[Tokens], completions: Sequence[Tokens]) -> dict
     return found
 
 
-def _chain(row: int, following: dict[int, int]) -> Iterator[int]:
-    yield row
-    while row in following:
-        row = following[row]
-        yield row
-
-
 @dataclasses.dataclass(frozen=True)
 class _Line:
-    """What follows the first prompt of a chain of rows."""
+    """The tokens after the first prompt of a chain of rows."""
 
     drawn: list[int]
     """The tokens to predict."""
@@ -287,7 +282,7 @@ class _Line:
 
 
 def _placed(values: torch.Tensor, sources: torch.Tensor, fill: float) -> torch.Tensor:
-    """(N, T, ...) values of the batch's tokens, where the tokens are now; `fill` between turns and after them."""
+    """(N, T, ...) values of the batch's tokens at their new places; `fill` between turns and after them."""
     found = values.flatten(0, 1)[sources.clamp(min=0)]
     found[sources == BETWEEN] = fill
     return found

@@ -1,10 +1,9 @@
-"""The interface of a curriculum, and the dealer of tasks that curricula with memory share.
+"""Curricula: their interface, the dealer of tasks that curricula with memory share, and curricula without memory.
 
 A curriculum chooses which tasks are prompted, and in what order. It is a function of its options, the run's seed and its
-observations: it draws from counter-based seeds alone, so that every rank makes the same choice, and a run that is resumed
-from its state makes the choice of one that never stopped. One without memory implements `pick` alone.
-
-Static curricula: the order of tasks is a function of the position in the run; `Mixed` gives sources fixed shares.
+observations: it draws from counter-based seeds alone, so that every rank makes the same choice, and a resumed run makes the
+choice of one that never stopped. One without memory implements `pick` alone: `Uniform` and `Ordered` depend on the position
+in the run; `Mixed` gives sources fixed shares.
 """
 
 import heapq

@@ -1,14 +1,15 @@
-"""Weights in fewer bits, by bitsandbytes: NF4 with doubly quantized scales (Dettmers et al. 2023, QLoRA, arXiv
-2305.14314) and LLM.int8() (Dettmers et al. 2022, arXiv 2208.07339). Embeddings, norms and the output head keep their type.
+"""Weights in fewer bits: quantization of a loaded model by bitsandbytes, and conversion of GGUF files.
 
-Quantized weights are never trained and never written: a checkpoint holds only the adapter.
+Quantization is NF4 with doubly quantized scales (Dettmers et al. 2023, QLoRA, arXiv 2305.14314) or LLM.int8() (Dettmers et al.
+2022, arXiv 2208.07339). Embeddings, norms and the output head keep their type. Quantized weights are never trained and never
+written: a checkpoint holds only the adapter.
 
-Conversion of a GGUF file to a folder that plain `from_pretrained` loads: weights, configuration, tokenizer, chat template.
+A GGUF file becomes a folder that plain `from_pretrained` loads: weights, configuration, tokenizer, chat template.
 
     +stage=prepare prepare=gguf prepare.path=FILE prepare.output=DIR      any file of a supported architecture
-    python -m rlvr_exp.models.quantization PACKAGE                                the file in a package, into the user's cache
+    python -m rlvr_exp.models.quantization PACKAGE                        the file in a package, into the user's cache
 
-Transformers dequantizes the weights. This file repairs what its conversion leaves wrong: the configuration still calls the
+Transformers dequantizes the weights. This file repairs the faults of its conversion: the configuration still calls the
 weights quantized, and the tokenizer does not know the file's own end, padding and begin tokens.
 """
 

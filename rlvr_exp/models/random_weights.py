@@ -1,17 +1,16 @@
-"""Tokenizers made from texts, as plain fast tokenizers: equal texts give an equal one, and any text without the names of
-special tokens comes back unchanged from its tokens.
+"""Models with random weights, and tokenizers made from texts.
 
-GRID makes every grid cell one token: digits are split from all other text, together with the newline that ends a grid's
-row, so that a grid of h x w cells is h * w tokens; all other text is merged freely, so that idioms become few tokens.
-CODE keeps a name, with the blank before it, apart from what stands around it, so that a name met in the prompt is the
-same token wherever it is used; digits stand alone, and blanks and signs between names are merged freely.
+Models have a known shape for measurements, or their own shape (`model.scratch`) to train from scratch. Nothing is loaded and
+nothing is downloaded. The models are Transformers' classes.
 
-Models with random weights: of a known shape for measurements, or of one's own shape (`model.scratch`) to train from scratch.
-
-Nothing is loaded and nothing is downloaded. The models are Transformers' classes.
+Tokenizers are plain fast tokenizers: equal texts give an equal one, and any text without the names of special tokens comes
+back unchanged from its tokens. GRID makes every grid cell one token: digits are split from all other text, together with the
+newline that ends a grid's row, so that a grid of h x w cells is h * w tokens; all other text is merged freely, so that idioms
+become few tokens. CODE keeps a name, with the blank before it, apart from the text around it, so that a name of the prompt is
+the same token wherever it is used; digits stand alone, and blanks and signs between names are merged freely.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -56,14 +55,23 @@ def training_texts(domain: Domain) -> Iterator[str]:
 def build_tokenizer(options: Scratch, texts: Iterable[str]) -> PreTrainedTokenizerFast:
     """The tokenizer that `model.scratch.tokenizer` names."""
     if options.tokenizer == "characters":
-        return _characters(texts)
+        # A token for each character of the texts. Any other character becomes its bytes.
+        names = [PAD, EOS, *BYTES, *sorted({character for text in texts for character in text})]
+        vocabulary = {name: number for number, name in enumerate(names)}
+        tokenizer = Tokenizer(models.BPE(vocabulary, [], byte_fallback=True))
+        tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+        return _fast(tokenizer)
     if options.tokenizer == "bytes":
-        return _bytes()
+        names = [PAD, EOS, *sorted(pre_tokenizers.ByteLevel.alphabet())]
+        tokenizer = Tokenizer(models.BPE({name: number for number, name in enumerate(names)}, []))
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        return _fast(tokenizer)
     return train_tokenizer(texts, CELLS if options.tokenizer == "grid" else GPT2_PIECES, options.vocabulary_size)
 
 
 def train_tokenizer(texts: Iterable[str], pieces: str, vocabulary: int = VOCABULARY) -> PreTrainedTokenizerFast:
-    """Byte-level BPE, whose merges cross no border of what `pieces` matches."""
+    """Byte-level BPE, whose merges cross no border of a match of `pieces`."""
     tokenizer = Tokenizer(models.BPE())
     spelled = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pieces), "isolated"), spelled])
@@ -75,23 +83,6 @@ def train_tokenizer(texts: Iterable[str], pieces: str, vocabulary: int = VOCABUL
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return _fast(tokenizer)
-
-
-def _bytes() -> PreTrainedTokenizerFast:
-    names = [PAD, EOS, *sorted(pre_tokenizers.ByteLevel.alphabet())]
-    tokenizer = Tokenizer(models.BPE({name: number for number, name in enumerate(names)}, []))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    return _fast(tokenizer)
-
-
-def _characters(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A token a character that the texts have; of any other its bytes."""
-    names = [PAD, EOS, *BYTES, *sorted({character for text in texts for character in text})]
-    vocabulary = {name: number for number, name in enumerate(names)}
-    tokenizer = Tokenizer(models.BPE(vocabulary, [], byte_fallback=True))
-    tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
     return _fast(tokenizer)
 
 
@@ -153,49 +144,27 @@ def quantized(network: PreTrainedModel, bits: str) -> PreTrainedModel:
     return network
 
 
-def _gpt2(shape: Shape) -> PreTrainedConfig:
-    without_dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}  # As the other classes.
-    widths = {"n_embd": shape.hidden, "n_inner": shape.intermediate, "n_positions": shape.context}
-    return GPT2Config(**widths, n_layer=shape.layers, n_head=shape.heads, **without_dropout)
-
-
-def _bloom(shape: Shape) -> PreTrainedConfig:
-    """ALiBi has no longest length; the context is kept, since it says how long a prompt may be."""
-    numbers = {"hidden_size": shape.hidden, "n_layer": shape.layers, "n_head": shape.heads}
-    return BloomConfig(**numbers, max_position_embeddings=shape.context)
-
-
-def _llama(shape: Shape) -> PreTrainedConfig:
-    return llama_family(LlamaConfig, shape, shape.context, rope_theta=10_000.0)
-
-
-def _qwen3(shape: Shape) -> PreTrainedConfig:
-    window = (
-        {"use_sliding_window": True, "sliding_window": shape.window, "max_window_layers": 0} if shape.window else {}
-    )
-    return llama_family(Qwen3Config, shape, shape.context, rope_theta=10_000.0, **window)
-
-
-def _smollm3(shape: Shape) -> PreTrainedConfig:
-    return llama_family(SmolLM3Config, shape, shape.context, no_rope_layers=[0] * shape.layers)
-
-
-BUILDERS: Mapping[str, Callable[[Shape], PreTrainedConfig]] = {
-    "qwen3": _qwen3,
-    "llama": _llama,
-    GPT2: _gpt2,
-    BLOOM: _bloom,
-    SMOLLM3: _smollm3,
-}
-
-
 def scratch_config(shape: Shape, vocabulary: int, pad_id: int, end_id: int) -> PreTrainedConfig:
     """Transformers' configuration of a shape without problems.
 
     Args:
         vocabulary: rows of the embedding.
     """
-    config = BUILDERS[shape.kind](shape)
+    if shape.kind == GPT2:
+        without_dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}  # As the other classes.
+        widths = {"n_embd": shape.hidden, "n_inner": shape.intermediate, "n_positions": shape.context}
+        config = GPT2Config(**widths, n_layer=shape.layers, n_head=shape.heads, **without_dropout)
+    elif (
+        shape.kind == BLOOM
+    ):  # ALiBi has no longest length; the context is kept, since it says how long a prompt may be.
+        numbers = {"hidden_size": shape.hidden, "n_layer": shape.layers, "n_head": shape.heads}
+        config = BloomConfig(**numbers, max_position_embeddings=shape.context)
+    elif shape.kind == SMOLLM3:
+        config = llama_family(SmolLM3Config, shape, shape.context, no_rope_layers=[0] * shape.layers)
+    else:
+        window = {"use_sliding_window": True, "sliding_window": shape.window, "max_window_layers": 0}
+        kind, more = (Qwen3Config, window if shape.window else {}) if shape.kind == "qwen3" else (LlamaConfig, {})
+        config = llama_family(kind, shape, shape.context, rope_theta=10_000.0, **more)
     config.vocab_size, config.tie_word_embeddings = vocabulary, shape.tied
     config.pad_token_id, config.eos_token_id, config.bos_token_id = pad_id, end_id, None
     return config

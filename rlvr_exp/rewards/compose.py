@@ -1,10 +1,10 @@
-"""Scaling of rewards across tasks, after the terms are summed. Affine with a positive slope: order is never changed.
+"""Rewards: a weighted sum of named terms, then a normaliser.
 
-The reward: a weighted sum of named terms, then a normaliser.
+If a reward is `ordered`, no wrong answer earns as much as a right answer. The ranges of the terms are checked at construction,
+before anything is trained. A missing verdict earns no reward, not even zero: it is None here and stays out of every baseline.
 
-Guarantees, where it is `ordered`, that no wrong answer earns as much as a right answer. This is checked at construction from the
-terms' ranges, before anything is trained. A missing verdict earns no reward, not even zero: it is None here and stays out of every
-baseline.
+Normalisers scale rewards across tasks, after the terms are summed. They are affine with a positive slope: order never
+changes.
 """
 
 import math
@@ -124,11 +124,29 @@ class Reward(options.Reward):
     """
 
     def __post_init__(self) -> None:
-        _check_declared(self.terms)
+        remedy = "derive the class from rlvr_exp.rewards.base.Term, and declare both ranges by ValueRange(low, high)"
+        problems = [
+            InputProblem(f"reward.terms.{name}", f"declares no {word}", type(term).__name__, kind.__name__, "", remedy)
+            for name, term in self.terms.items()
+            for word, kind in (("weight", float), ("when_correct", ValueRange), ("when_wrong", ValueRange))
+            if not isinstance(getattr(term, word, None), kind if kind is ValueRange else int | float)
+        ]
+        problems = problems or [
+            InputProblem(
+                f"reward.terms.{name}.weight", "is not a finite number", str(term.weight), "", "", "give a number"
+            )
+            for name, term in self.terms.items()
+            if not math.isfinite(term.weight)
+        ]
+        if not problems and not any(term.weight for term in self.terms.values()):
+            problems = [
+                InputProblem("reward.terms", "no term has a weight", remedy="give at least one a weight above 0")
+            ]
+        if problems:
+            raise InputError(*problems)
         self.terms = {name: term for name, term in self.terms.items() if term.weight != 0}
         self.normalizer = self.normalizer or Identity()
         self._nonfinite: list[str] = []
-        _check_weights(self.terms)
         if self.ordered:
             _check_order(self.terms)
 
@@ -165,32 +183,6 @@ class Reward(options.Reward):
 
     def metrics(self) -> dict[str, float]:
         return self.normalizer.metrics()
-
-
-def _check_declared(terms: Mapping[str, Term]) -> None:
-    remedy = "derive the class from rlvr_exp.rewards.base.Term, and declare both ranges by ValueRange(low, high)"
-    problems = [
-        InputProblem(f"reward.terms.{name}", f"declares no {declared}", type(term).__name__, kind.__name__, "", remedy)
-        for name, term in terms.items()
-        for declared, kind in (("weight", float), ("when_correct", ValueRange), ("when_wrong", ValueRange))
-        if not isinstance(getattr(term, declared, None), kind if kind is ValueRange else int | float)
-    ]
-    if problems:
-        raise InputError(*problems)
-
-
-def _check_weights(terms: Mapping[str, Term]) -> None:
-    if not terms:
-        raise InputError(
-            InputProblem("reward.terms", "no term has a weight", remedy="give at least one a weight above 0")
-        )
-    problems = [
-        InputProblem(f"reward.terms.{name}.weight", "is not a finite number", str(term.weight), remedy="give a number")
-        for name, term in terms.items()
-        if not math.isfinite(term.weight)
-    ]
-    if problems:
-        raise InputError(*problems)
 
 
 def _check_order(terms: Mapping[str, Term]) -> None:

@@ -1,15 +1,14 @@
 """Groups of verified completions whose rewards have a common baseline, and their fate in a step.
 
 A group keeps the id that it received when it was sampled, through filtering, waiting and training: two groups of the same
-task are two groups. Its members may have different prompts, as retries have; those with the same are neighbours.
-The filter of a step drops, keeps or resamples groups without a signal; groups that wait are part of a checkpoint. Nothing here samples
-or verifies.
+task are two groups. Its members may have different prompts, as retries have; those with the same prompt are neighbours.
+Groups that wait are part of a checkpoint. Nothing here samples or verifies.
 
-Zero variance is one rule for every algorithm. A group has zero variance when the largest and the smallest reward of all its verified members are no further apart than
-`eps`; a deviation, a leave-one-out mask or an exact comparison of floats would each miss cases. Such a group is `solved`
-(some member passed, so all did as well), `failed`, or `errored` (no member has a verdict). The filter sees all groups of
-a step, the same on every rank, so that ranks never differ in what they train on. Holds no state.
-
+The filter of a step drops, keeps or resamples groups of zero variance, by one rule for every algorithm: the largest and the
+smallest reward of all its verified members are no further apart than `eps`. A deviation, a leave-one-out mask or an exact
+comparison of floats would each miss cases. Such a group is `solved` (some member passed, so all did as well), `failed`, or
+`errored` (no member has a verdict). The filter sees all groups of a step, the same on every rank, so that ranks never differ
+in the groups that they train on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,10 +40,10 @@ class Group:
     rewards: tuple[float | None, ...]
     """Rewards that the algorithm learns from: each total after the algorithm's own shaping, None without a verdict."""
     about: tuple[Mapping[str, Any] | None, ...] = ()
-    """What the environment logs of each member besides its completion; empty: nothing."""
+    """Further log entries of the environment for each member; empty: none."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError where members are missing or belong to different tasks."""
+        """Raises ValueError if members are missing or belong to different tasks."""
         sizes = {len(each) for each in (self.prompts, self.prompt_ids, self.completions, self.rewarded, self.rewards)}
         if len(sizes) != 1 or not self.completions:
             raise ValueError(

@@ -52,7 +52,7 @@ class SyncProbe:
         trained: the trainer's current log-probabilities of the sequences, (completions, tokens).
         temperature: the temperature of both scores.
         tolerance: the largest allowed gap; 0 for a default that suits the dtype.
-        served: the engine's own scores of the sequences, where it samples with weights outside of `engine`.
+        served: the engine's own scores of the sequences, if it samples with weights outside of `engine`.
     """
 
     def __init__(
@@ -68,7 +68,12 @@ class SyncProbe:
         self._served = served
         self._engine, self._learner, self._sequences = engine, learner, sequences
         self._trained, self._temperature = trained, temperature
-        self.tolerance = tolerance or _suiting(causal_model(engine), causal_model(learner))
+        # Quantised layers round their inputs depending on the rest of the batch.
+        models: list[Any] = [causal_model(engine), causal_model(learner)]
+        fine = all(
+            one.dtype in (torch.float32, torch.float64) and not getattr(one, "is_quantized", False) for one in models
+        )
+        self.tolerance = tolerance or (FINE if fine else ROUGH)
         self._before: dict[int, torch.Tensor] = {}
         """The trainer's scores by step."""
 
@@ -151,14 +156,6 @@ def _gap(one: torch.Tensor, other: torch.Tensor) -> float:
 
 def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
-
-
-def _suiting(*models: Any) -> float:
-    """The default tolerance. Quantised layers round their inputs depending on the rest of the batch."""
-    fine = all(
-        model.dtype in (torch.float32, torch.float64) and not getattr(model, "is_quantized", False) for model in models
-    )
-    return FINE if fine else ROUGH
 
 
 @contextmanager

@@ -86,7 +86,7 @@ class Checkpoints:
 
     Args:
         settings: the `run.checkpoint` node.
-        about: what the manifest records about the run in addition to the step (rlvr_exp.records.manifest).
+        about: further records of the run in the manifest (rlvr_exp.records.manifest).
         ends_phase: whether a checkpoint is due after so many steps besides.
     """
 
@@ -175,7 +175,13 @@ class Checkpoints:
             for role, folder in contents.training(temporary).items():
                 contents.learners[role].save(folder)
         broadcast_object(True)  # Wait until every rank has written its part.
-        _by_rank_0(lambda: self._close(step, temporary, final))
+
+        def close() -> None:
+            with _or_nothing(temporary):
+                seal(temporary, {"step": step, **self._about})
+                os.replace(temporary, final)
+
+        _by_rank_0(close)
 
     def _write_weights(self, step: int, contents: Contents, temporary: Path) -> None:
         self._refuse_broken(step, contents)
@@ -188,11 +194,6 @@ class Checkpoints:
             for module in contents.modules:
                 module.save(temporary)
             write_json(temporary / STATE, {name: part.state_dict() for name, part in contents.stateful.items()})
-
-    def _close(self, step: int, temporary: Path, final: Path) -> None:
-        with _or_nothing(temporary):
-            seal(temporary, {"step": step, **self._about})
-            os.replace(temporary, final)
 
     def _models(self, contents: Contents) -> list[nn.Module]:
         return [*(policy.model for policy, _ in placed(contents.policies, self.root)), *contents.modules]
@@ -226,7 +227,7 @@ class Checkpoints:
 
 
 def _by_rank_0(work: Callable[[], None]) -> None:
-    """Run `work` on rank 0 while the others wait; where it fails, all ranks stop with the reason."""
+    """Run `work` on rank 0 while the others wait; if it fails, all ranks stop with the reason."""
     fault: Exception | None = None
     if rank() == 0:
         try:
@@ -272,7 +273,16 @@ def _write(policy: Policy, root: Path) -> None:
     policy.model.save_pretrained(root)
     for folder in adapter_folders(policy.model, root).values() or [root]:
         policy.tokenizer.save_pretrained(folder)
-    _describe_base(policy.model, root)
+    for folder in adapter_folders(policy.model, root).values():
+        write_json(folder / BASE, base_record(policy.model))  # A later load checks the base against it.
+        # PEFT keeps some options as sets, whose order differs between processes: sorted, equal runs write equal files.
+        config = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        for key, value in config.items():
+            if isinstance(value, list) and all(isinstance(part, str) for part in value):
+                config[key] = sorted(value)
+        write_json(folder / FILE, config)
+    if isinstance(policy.model, PeftModel):
+        (root / "README.md").unlink()  # PEFT's empty model card.
 
 
 def adapter_folders(model: nn.Module, root: Path) -> dict[str, Path]:
@@ -304,23 +314,3 @@ def _restore(policy: Policy, checkpoint: Path, trust_remote_code: bool) -> None:
                 checkpoint, dtype=policy.model.dtype, trust_remote_code=trust_remote_code
             )
         policy.model.load_state_dict(kept.state_dict())
-
-
-def _describe_base(model: nn.Module, root: Path) -> None:
-    """Write the record that a later load checks the base against, in place of PEFT's empty model card."""
-    for folder in adapter_folders(model, root).values():
-        write_json(folder / BASE, base_record(model))
-        _sort_sets(folder / FILE)
-    if isinstance(model, PeftModel):
-        (root / "README.md").unlink()
-
-
-def _sort_sets(path: Path) -> None:
-    """Sort the options that PEFT keeps as sets, whose order differs between processes, so that equal runs write equal
-    files."""
-    config = json.loads(path.read_text(encoding="utf-8"))
-    write_json(path, {key: sorted(value) if _names(value) else value for key, value in config.items()})
-
-
-def _names(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(part, str) for part in value)

@@ -1,9 +1,8 @@
-"""The log of a step of reinforcement learning: its metrics, its rows of rollouts, and its checked sample accounting.
+"""The log of a step: metrics, rows of rollouts and the checked sample accounting of reinforcement learning; the resources of a run.
 
-Rates of verdicts and rewards are those of the samples of the step; a step that trains only on groups sampled earlier
-has none.
-
-Resources that a run uses: memory, open files and disk with a forecast, seconds of each part of a step, and energy.
+Rates of verdicts and rewards are those of the samples of the step; a step that trains only on groups sampled earlier has
+none. `ResourceTrends`, `StepClock` and `EnergyMeter` measure memory, open files and disk with a forecast, the seconds of each
+part of a step, and energy.
 """
 
 import math
@@ -67,7 +66,9 @@ class StepLog:
         accounting = SampleAccounting.of(groups, trained, self._filtered(groups))
         accounting.check(groups.step + 1)
         self.steps_with_signal += trained > 0
-        row: dict[str, float] = {**accounting.metrics(), **_dead(groups), **_lengths(groups)}
+        kinds = Counter(groups.zero_variance.get(group.id) for group in groups.sampled)
+        dead = {f"dead/{kind}": kinds[kind] for kind in ZERO_VARIANCE_KINDS}
+        row: dict[str, float] = {**accounting.metrics(), **dead, **_lengths(groups)}
         if groups.sampled:
             row |= _rewards(groups.sampled) | _verdicts(groups.sampled) | _kinds(groups.sampled)
         row |= {f"time/{phase}": seconds for phase, seconds in groups.seconds.items()}
@@ -129,14 +130,10 @@ def _rewards(groups: Sequence[Group]) -> dict[str, float]:
     row = {"reward/mean": fmean(totals), "reward/std": pstdev(totals)}
     for name in dict.fromkeys(name for one in judged for name in one.terms):
         row[f"reward/{name}"] = fmean(one.terms[name] for one in judged if name in one.terms)
-    return row | _shaping(groups)
-
-
-def _shaping(groups: Sequence[Group]) -> dict[str, float]:
-    """What the algorithm itself added to the rewards, where it does."""
+    # The algorithm's own addition to the rewards.
     pairs = [pair for group in groups for pair in zip(group.rewards, group.rewarded, strict=True)]
     added = [seen - paid.total for seen, paid in pairs if seen is not None and paid.total is not None]
-    return {"reward/shaping": fmean(added)} if any(added) else {}
+    return row | ({"reward/shaping": fmean(added)} if any(added) else {})
 
 
 def _verdicts(groups: Sequence[Group]) -> dict[str, float]:
@@ -152,24 +149,12 @@ def _verdicts(groups: Sequence[Group]) -> dict[str, float]:
 
 def _kinds(groups: Sequence[Group]) -> dict[str, float]:
     """Groups by their outcomes: all passed, none passed, none verified, or mixed; and the difficulty of their tasks."""
-    kinds = Counter(_kind([answer.verdict.outcome for answer in group.completions]) for group in groups)
-    difficulty = fmean(group.completions[0].task.difficulty for group in groups)
-    return {f"groups/{kind}": kinds[kind] / len(groups) for kind in (SOLVED, FAILED, SILENT, MIXED)} | {
-        "tasks/difficulty": difficulty
-    }
-
-
-def _kind(outcomes: list[str]) -> str:
-    judged = [outcome == "passed" for outcome in outcomes if outcome != "no_verdict"]
-    if not judged:
-        return SILENT
-    return SOLVED if all(judged) else MIXED if any(judged) else FAILED
-
-
-def _dead(groups: Groups) -> dict[str, float]:
-    """How many of the step's sampled groups have equal rewards, and why."""
-    kinds = Counter(groups.zero_variance.get(group.id) for group in groups.sampled)
-    return {f"dead/{kind}": kinds[kind] for kind in ZERO_VARIANCE_KINDS}
+    kinds: Counter[str] = Counter()
+    for group in groups:
+        judged = [one.correct for one in group.completions if one.verdict.outcome != "no_verdict"]
+        kinds[SILENT if not judged else SOLVED if all(judged) else MIXED if any(judged) else FAILED] += 1
+    shares = {f"groups/{kind}": kinds[kind] / len(groups) for kind in (SOLVED, FAILED, SILENT, MIXED)}
+    return {**shares, "tasks/difficulty": fmean(group.completions[0].task.difficulty for group in groups)}
 
 
 def _lengths(groups: Groups) -> dict[str, float]:
@@ -183,7 +168,7 @@ def _lengths(groups: Groups) -> dict[str, float]:
 
 
 def _entropy(drawn: Sequence[TokenSample]) -> dict[str, float]:
-    """The mean entropy of a token, over all that was sampled and not only what is learned from: exact where the sampler has
+    """The mean entropy of a token, over all that was sampled and not only over trained samples: exact if the sampler has
     computed it, else an estimate under a name of its own, E[-log p]."""
     known = [one.entropy * len(one) for one in drawn if one.entropy is not None]
     if len(known) == len(drawn):
@@ -195,7 +180,7 @@ def rollout_rows(groups: Groups, learned: TrainingBatch | None, regularised: boo
     """One row per sample of the step: first samples carried in from earlier steps, then those sampled in it.
 
     Args:
-        learned: None where no policy is trained on them.
+        learned: None if no policy is trained on them.
     """
     advantages = {} if learned is None else _advantages(learned, regularised)
     waiting = {group.id for group in groups.carried_over}
@@ -270,7 +255,7 @@ class SampleAccounting:
         )
 
     def check(self, step: int) -> None:
-        """Raises GuardStop where the counts do not add up."""
+        """Raises GuardStop if the counts do not add up."""
         if self.sampled != self.trained + self.filtered + self.pending + self.no_verdict:
             parts = ", ".join(f"{name} {count}" for name, count in asdict(self).items())
             raise GuardStop(
@@ -295,7 +280,7 @@ class Use:
 
     used: float
     left: float
-    """What remains until it is used up."""
+    """The rest until it is used up."""
 
 
 class ResourceTrends:
@@ -307,7 +292,7 @@ class ResourceTrends:
 
     Args:
         directory: of the run; its disk is watched.
-        window: steps that a slope is taken over; nothing is forecast before there are so many, and never where it is 0.
+        window: steps that a slope is taken over; nothing is forecast before there are so many, and never if it is 0.
     """
 
     def __init__(self, directory: Path, window: int = 40):
@@ -336,7 +321,7 @@ class ResourceTrends:
         return warnings
 
     def metrics(self) -> dict[str, float]:
-        """Metrics of the last step: what is used, and the remaining steps of a resource that would run out."""
+        """Metrics of the last step: the use, and the remaining steps of a resource that would run out."""
         return self._row
 
 
@@ -456,7 +441,7 @@ class EnergyMeter:
         return found
 
     def _read(self) -> list[int] | None:
-        """Microjoules of each package; None where they cannot be read, as for anyone but root."""
+        """Microjoules of each package; None if they cannot be read, as for anyone but root."""
         try:
             return [int((zone / "energy_uj").read_text()) for zone in self._zones] or None
         except (OSError, ValueError):

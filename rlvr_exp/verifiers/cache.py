@@ -165,7 +165,9 @@ class Store:
             for suffix in ("-wal", "-shm", "-journal", ""):
                 with contextlib.suppress(FileNotFoundError):
                     os.replace(f"{self._path}{suffix}", f"{aside}{suffix}")
-            _warn(f"{self._path} was damaged or no cache of verdicts; it stands as {aside.name} and a new one is begun")
+            _warn(
+                f"{self._path} was damaged or no cache of verdicts. It was renamed to {aside.name}, and a new file is used"
+            )
 
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[None]:

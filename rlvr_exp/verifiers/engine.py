@@ -99,7 +99,7 @@ class CachedVerifier(Verifier):
             self._begin(key, prepared)
         return answer
 
-    def judge_anew(self, request: Request) -> Future[Verdict]:
+    def judge_uncached(self, request: Request) -> Future[Verdict]:
         """The verdict of a new run: no cache is looked up or written."""
         prepared = self.prepare(request)
         if isinstance(prepared, Verdict):

@@ -63,7 +63,7 @@ class PythonTests(Verifier, Executor, options.PythonTests):
     def execute(self, request: Request) -> Future[Execution]:
         problem, text = request.problem, request.candidate.text
         if isinstance(problem, PytestProblem):
-            anew = self._suites().judge_anew(_without_its_own(request))
+            anew = self._suites().judge_uncached(_without_its_own(request))
             return then(anew, lambda verdict: Execution(verdict, ()))
         if not isinstance(problem, CallsProblem):
             return self._programs.execute(request)

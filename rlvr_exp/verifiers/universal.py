@@ -65,7 +65,7 @@ Build = Callable[[Sequence[str]], str]
 
 
 def returning(value: str, head: str = "") -> Build:
-    """A module whose functions return `value`, an expression which may use `args`; `head` stands above them."""
+    """A module whose functions return `value`, an expression which may use `args`; `head` precedes them."""
     return doing(f"return {value}", head)
 
 

@@ -10,7 +10,6 @@ from trl import GRPOConfig
 from updating import updated
 
 from rlvr_exp.algorithms.gradients import NonFiniteGuard
-from rlvr_exp.algorithms.loss import EntropyControl
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.model import Adapter, Model
@@ -77,7 +76,7 @@ def trainer(folder: Path, who: Policy, **options) -> PolicyTrainer:
     }
     optimizer = torch.optim.SGD([value for value in who.model.parameters() if value.requires_grad], lr=1.0)
     args = GRPOConfig(**{**common, "learning_rate": 1.0, **options})
-    return PolicyTrainer(who, args, optimizer, EntropyControl(0.0), NonFiniteGuard(), BatchLimits(1000, PROMPT))
+    return PolicyTrainer(who, args, optimizer, NonFiniteGuard(), BatchLimits(1000, PROMPT))
 
 
 def log_probabilities(who: Policy) -> torch.Tensor:

@@ -136,7 +136,7 @@ class Cascade(Environment):
             [written] = yield [episode.ask(self._domain.writer.task_prompt(task), WRITER, pending=True)]
             for turn in written:
                 self._read(episode, turn)
-        yield [*(self._annotate(episode) if episode.samples else self._annotate_gold(episode))]
+        yield [*self._annotate(episode)]
         for body in self.bodies(episode):
             if body.turn is not None and body.fault is None and not body.chains:
                 completion = replace(body.turn.completion, verdict=TOO_LONG)
@@ -147,36 +147,32 @@ class Cascade(Environment):
 
     def _read(self, episode: Episode, turn: Turn) -> None:
         """Note the body of a writer's turn, and its fault as its verdict."""
-        completion = turn.completion
-        body = self._domain.body(completion.text, completion.task).text
-        fault = self._fault(completion, body)
-        if fault is not None:
-            completion = replace(completion, verdict=fault)
-        episode.change(turn.index, completion=completion, note=WrittenBody(body, fault is not None))
-
-    def _fault(self, written: Completion, body: str | None) -> Verdict | None:
-        """Why a body cannot be annotated: it was truncated, there is none, or it is not allowed."""
-        if written.truncated or body is None or too_long(written):
-            return written.verdict
-        violation = body_violation(self._domain.program(written.task, None), self._domain.program(written.task, body))
-        return None if violation is None else Verdict("rejected", rule=violation.rule, log=violation.log)
-
-    def _annotate_gold(self, episode: Episode) -> Iterator[Sample]:
-        keys = [episode.draws.key(episode.task, 0, number, label=GOLD) for number in range(self._widths.annotations)]
-        yield self._annotation(episode, self._domain.gold_body(episode.task), None, keys)
+        completion, task = turn.completion, turn.completion.task
+        body = self._domain.body(completion.text, task).text
+        faulty = completion.truncated or body is None or too_long(completion)
+        if not faulty and (
+            violation := body_violation(self._domain.program(task, None), self._domain.program(task, body))
+        ):
+            faulty = True
+            completion = replace(completion, verdict=Verdict("rejected", rule=violation.rule, log=violation.log))
+        episode.change(turn.index, completion=completion, note=WrittenBody(body, faulty))
 
     def _annotate(self, episode: Episode) -> Iterator[Sample]:
         draws, task, widths = episode.draws, episode.task, self._widths
+        if not episode.samples:
+            keys = [draws.key(task, 0, number, label=GOLD) for number in range(widths.annotations)]
+            yield self._annotation(episode, self._domain.gold_body(task), None, keys)
+            return
         for body in self.bodies(episode):
             if not body.own or body.fault is not None or body.turn is None:
                 continue
-            path = (episode.samples[body.turn.completion.sample],)
-            keys = [draws.key(task, *path, number, label=ANNOTATOR) for number in range(widths.annotations)]
+            index = episode.samples[body.turn.completion.sample]
+            keys = [draws.key(task, index, number, label=ANNOTATOR) for number in range(widths.annotations)]
             if widths.annotations == 1:  # A chain of single turns needs no number.
-                keys = [draws.key(task, *path, label=ANNOTATOR)]
+                keys = [draws.key(task, index, label=ANNOTATOR)]
             yield self._annotation(episode, body.text, body.turn, keys)
             if widths.resamples:
-                keys = [draws.key(task, *path, number, label="counterfactual") for number in range(widths.resamples)]
+                keys = [draws.key(task, index, number, label="counterfactual") for number in range(widths.resamples)]
                 yield self._annotation(episode, body.text, body.turn, keys, learn=False)
 
     def _annotation(
@@ -339,7 +335,7 @@ class Cascade(Environment):
         return {**found, "failure": failure(_result(episode, body, place))} | ({"again": again} if again else {})
 
     def metrics(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """Cascades proved, and which role failed and how."""
+        """Shares of cascades that are proved, and of failures by role and kind."""
         results = [
             (_result(episode, body, place), failed_by(episode, body, place))
             for episode in episodes
@@ -447,7 +443,8 @@ def cascade_sections(writer: Domain, results: Sequence[EvalSample]) -> dict[str,
     by_lines: dict[int, list[EvalSample]] = defaultdict(list)
     failures: Counter[str] = Counter()
     for row in results:
-        about = _about(row)
+        about = row.about
+        assert about is not None, "the cascade's environment describes each sample"
         by_lines[next((most for most in LENGTHS if about["lines"] <= most), 0)].append(row)
         if about.get("failed_by") is not None:
             failures[f"{about['failed_by']}/{about['failure']}"] += 1
@@ -459,19 +456,10 @@ def cascade_sections(writer: Domain, results: Sequence[EvalSample]) -> dict[str,
         if most in by_lines
     }
     bodies = [
-        replace(one, completion=replace(one.completion, text=_about(one)["written"]))
+        replace(one, completion=replace(one.completion, text=(one.about or {})["written"]))
         for one in of_role(results, "writer")
     ]
-    return {
-        "lengths": lengths,
-        "blame": dict(sorted(failures.items())),
-        "roles": metrics_by_role(writer, bodies),
-    }
-
-
-def _about(row: EvalSample) -> Mapping[str, Any]:
-    assert row.about is not None, "the cascade's environment describes each sample"
-    return row.about
+    return {"lengths": lengths, "blame": dict(sorted(failures.items())), "roles": metrics_by_role(writer, bodies)}
 
 
 class CascadePlay(Play):

@@ -1,4 +1,4 @@
-"""Bodies lose their annotations and nothing else."""
+"""Annotations: bodies lose them and nothing else; those of the gold with a place are grafted onto other bodies."""
 
 from dataclasses import replace
 

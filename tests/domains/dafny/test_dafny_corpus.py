@@ -1,4 +1,4 @@
-"""The frozen Dafny splits as shipped: complete, disjoint, balanced, within the tiny model's reach."""
+"""The frozen Dafny splits: complete, disjoint, balanced; a sample before the real Dafny."""
 
 import json
 import lzma

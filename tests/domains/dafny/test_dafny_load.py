@@ -10,11 +10,7 @@ import pytest
 from surface_programs import GHOSTS, MAX, SUM, TOTAL_BODY
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.dafny.load import (
-    load,
-    row_of,
-    survey,
-)
+from rlvr_exp.domains.dafny.load import load, row_of, survey
 
 NO_HINTS = """function Sum(s: seq<int>): int { if |s| == 0 then 0 else s[0] + Sum(s[1..]) }
 lemma Splits(s: seq<int>, i: nat)

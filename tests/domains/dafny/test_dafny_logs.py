@@ -45,12 +45,9 @@ def test_proved_with_names_as_declared() -> None:
     assert [procedure.name for procedure in report.procedures] == ["Abs", "M.Some_Class._ctor"]
 
 
-def test_zero_errors_without_verified_is_no_proof() -> None:
+def test_zero_errors_without_verified_another_exit_code_or_count_are_no_proof() -> None:
     report = logs.read_23(EXHAUSTED, 0)
     assert not report.proved and report.bucket == "verify"
-
-
-def test_another_exit_code_or_count_is_no_proof() -> None:
     assert not logs.read_23(PROVED, 4).proved
     assert not logs.read_23(PROVED.replace("finished with 2", "finished with 3"), 0).proved
     assert not logs.read_23(PROVED.replace("  [0.1 s, 1 proof obligation]  verified\n", ""), 0).proved

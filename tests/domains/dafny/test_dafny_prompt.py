@@ -1,4 +1,4 @@
-"""Prompts of both roles: distinguished by the first token, without any part of the answer, in both styles."""
+"""Prompts of both roles, and the body in a completion, whatever is around it."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Splits of Dafny examples: reproducible, stratified, and never with a near-duplicate on the other side."""
+"""Splits of Dafny examples: reproducible, stratified, and never with a near-duplicate, found by its definition, on the other side."""
 
 from dataclasses import replace
 from itertools import combinations

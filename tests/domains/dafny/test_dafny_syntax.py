@@ -1,4 +1,4 @@
-"""The declaration reader: heads, clauses and bodies are distinguished, whatever the expressions between them."""
+"""Declarations and methods of a program: heads, clauses and bodies are distinguished, and the parts of a method are the program."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Pairings of both roles, and the reason for everything that is left out of them."""
+"""Usable examples of both roles by their texts, the reasons against the others, and the check of Dafny data before a run."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +9,6 @@ from surface_programs import GHOSTS, MAX, PROGRAMS, SUM, TOTAL_BODY
 
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.domains.dafny import usable
-from rlvr_exp.domains.dafny import usable as check
 from rlvr_exp.domains.dafny.load import Program, examples, survey
 from rlvr_exp.domains.dafny.problem import ROLES, DafnyExample, RoleExample
 from rlvr_exp.domains.dafny.usable import pairs_of
@@ -111,13 +110,13 @@ def test_counts_programs_examples_pairs_and_reasons(folder: Path) -> None:
 
 def test_examples_that_are_not_their_program_are_told(folder: Path) -> None:
     found = survey(folder)
-    assert check.other_text(found) == [] == check.changed(found)
+    assert usable.other_text(found) == [] == usable.changed(found)
     found.examples[0] = replace(found.examples[0], after="")
-    assert check.other_text(found) == [found.examples[0].id]
+    assert usable.other_text(found) == [found.examples[0].id]
 
 
 def test_a_program_that_is_put_together_otherwise_stops_the_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "changed", lambda found: ["sum"])
+    monkeypatch.setattr(usable, "changed", lambda found: ["sum"])
     with pytest.raises(GuardStop, match="put together otherwise than given: 1\n    sum"):
         made(folder.parent, "dafny_check", f"prepare.path={folder}")
 

@@ -235,7 +235,7 @@ def _generators(words: frozenset[str]) -> list[tuple[Callable[[], Any], Callable
 
 
 def _leads_to(name: str, state: Any, other: Any) -> bool:
-    """Whether numbers drawn from a state of a Mersenne twister lead to another, whose words are made anew a block at a time."""
+    """Whether draws lead from one state of a Mersenne twister to another. It renews its words a block at a time."""
     try:
         if name == "numpy":
             twister = import_module("numpy").random.RandomState()
