@@ -87,7 +87,7 @@ class EditSteps:
             yield from unread(config.infer, {"input": "", "verify": True}, what, {})
 
 
-@configures("rlvr_exp.domains.edits.reward.FieldSimilarity")
+@configures("rlvr_exp.domains.edits.environment.FieldSimilarity")
 @dataclass
 class FieldSimilarity(Term):
     """Share of an action's fields that match the teacher's, in [0, 1]."""
@@ -95,7 +95,7 @@ class FieldSimilarity(Term):
     weight: float = 0.7
 
 
-@configures("rlvr_exp.domains.edits.reward.StringSimilarity")
+@configures("rlvr_exp.domains.edits.environment.StringSimilarity")
 @dataclass
 class StringSimilarity(Term):
     """Characters of an action that match the teacher's, in [0, 1]."""
@@ -103,7 +103,7 @@ class StringSimilarity(Term):
     weight: float = 0.3
 
 
-@configures("rlvr_exp.domains.edits.reward.InvalidAction")
+@configures("rlvr_exp.domains.edits.environment.InvalidAction")
 @dataclass
 class InvalidAction(Term):
     """-1 for an answer that is no valid action."""

@@ -78,11 +78,9 @@ def gold_of(row: EditRow, target: str, options: EditPrompt) -> str | None:
         return None if row.after is None else _shown(row.after.rstrip("\n"), row.language, options)
     if not row.action:
         return None
-    action = (
-        row.action
-        if options.form == "json" or is_done(row.action)
-        else yaml.safe_dump(json.loads(row.action), sort_keys=False).strip()
-    )
+    action = row.action
+    if options.form == "yaml" and not is_done(action):
+        action = yaml.safe_dump(json.loads(action), sort_keys=False).strip()
     if options.answer == "plain":
         return _shown(action, options.form, options)
     parts = {"think": row.think, "action": action, "state_update": row.state_update}
@@ -98,8 +96,10 @@ def answer_in(completion: str, target: str, options: EditPrompt, before: str, la
     """
     text = without_thoughts(completion)
     tags = ("json", "yaml", "yml") if target == "action" else (language,)
-    if target == "action" and (tagged := _last_action(text)) is not None:
-        return _found(answer_text(tagged, tags), target)
+    end = text.rfind(_ACTION[1])
+    start = text.rfind(_ACTION[0], 0, max(0, end))
+    if target == "action" and start >= 0:
+        return _found(answer_text(text[start + len(_ACTION[0]) : end], tags), target)
     if options.style == "bare" or (target == "action" and options.answer == "tags"):
         return _found(text, target, before)
     return _found(answer_text(text, tags), target, before)
@@ -107,12 +107,6 @@ def answer_in(completion: str, target: str, options: EditPrompt, before: str, la
 
 def _shown(text: str, language: str, options: EditPrompt) -> str:
     return text if options.style == "bare" else f"```{language}\n{text}\n```"
-
-
-def _last_action(text: str) -> str | None:
-    end = text.rfind(_ACTION[1])
-    start = text.rfind(_ACTION[0], 0, max(0, end))
-    return None if start < 0 else text[start + len(_ACTION[0]) : end]
 
 
 def _found(text: str, target: str, before: str = "") -> Candidate:
@@ -126,7 +120,7 @@ def _found(text: str, target: str, before: str = "") -> Candidate:
 
 @dataclass(frozen=True)
 class EditInputs:
-    """What a prompt is worded from."""
+    """The row and the instruction of a prompt."""
 
     row: EditRow
     instruction: str
@@ -171,8 +165,10 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
 
     def _why_not(self, row: EditRow) -> str:
         """The reason why a row is no task; empty if it is one."""
-        if why := _why_not(row):
-            return why
+        if row.after is None and not row.tests:
+            return NO_ANSWER
+        if row.after == row.before and not row.tests and not is_done(row.action):
+            return NO_EDIT
         gold = gold_of(row, self.target, self.prompt) if self.target == "text" else None
         read = gold and answer_in(gold, self.target, self.prompt, row.before, row.language).text
         return UNREAD if gold and read != row.after else ""
@@ -181,7 +177,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         return "" if self.set == EDIT_SETS[0] else evaluation_only(self._source, self.set)
 
     def strata(self, task: Task) -> Mapping[str, str]:
-        """The style of the instruction, where the rows have two."""
+        """The style of the instruction, if the rows have two."""
         if self.instruction != "both" or not task.inputs.row.lazy_instruction:
             return {}
         return {"instruction": task.id.rpartition("/")[2]}
@@ -244,8 +240,8 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         if self.target != "action" or not row.action:
             return ()
         rules = json.loads(row.action)
-        steps = [*map(_dumps, rules if isinstance(rules, list) else [rules]), DONE]
-        golds = (gold_of(replace(row, action=step), self.target, self.prompt) for step in steps)
+        steps = [json.dumps(rule, ensure_ascii=False) for rule in (rules if isinstance(rules, list) else [rules])]
+        golds = (gold_of(replace(row, action=step), self.target, self.prompt) for step in (*steps, DONE))
         return [gold for gold in golds if gold is not None]
 
     def is_last(self, completion: str, task: Task) -> bool:
@@ -253,7 +249,7 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
 
     def similarity_pair(self, completion: str, task: Task) -> tuple[str, str] | None:
         gold = self.gold_completion(task)
-        return None if gold is None else (_words(completion), _words(gold))
+        return None if gold is None else (" ".join(completion.split()), " ".join(gold.split()))
 
     def is_complete(self, text: str) -> bool:
         """In words: with the fence that closes a block, or the tag that closes the last part."""
@@ -281,19 +277,17 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         return self.in_folds({name: self._limited(name, rows) for name, rows in found.items()})
 
     def _limited(self, name: str, rows: Sequence[EditRow]) -> list[Task]:
-        tasks = [task for row in rows for task in self._tasks_of(row)]
+        tasks = []
+        for row in rows:
+            lazy = row.lazy_instruction or row.instruction
+            if self.instruction == "both" and row.lazy_instruction:
+                tasks.append(self._task(row, f"{row.id}/descriptive", row.instruction))
+                tasks.append(self._task(row, f"{row.id}/lazy", lazy))
+            else:
+                tasks.append(self._task(row, row.id, lazy if self.instruction == "lazy" else row.instruction))
         if not self.limit:
             return tasks
         return sorted(tasks, key=lambda task: uniform(self.seed, "limit", name, task.id))[: self.limit]
-
-    def _tasks_of(self, row: EditRow) -> list[Task]:
-        lazy = row.lazy_instruction or row.instruction
-        found = {"descriptive": row.instruction, "lazy": lazy}
-        if self.instruction != "both":
-            return [self._task(row, row.id, found[self.instruction])]
-        if not row.lazy_instruction:
-            return [self._task(row, row.id, row.instruction)]
-        return [self._task(row, f"{row.id}/{style}", words) for style, words in found.items()]
 
     def _task(self, row: EditRow, name: str, instruction: str) -> Task:
         proved = self._source == EMBEDDED
@@ -304,21 +298,6 @@ class Edits(ContinuesEdits, HasEditTests, options.Edits):
         wrong = tuple(one.text for one in row.wrong if one.is_action == (self.target == "action"))
         inputs = EditInputs(row, instruction)
         return Task(name, row.family, row.difficulty, inputs, problem, golds[self.target], wrong, row.source)
-
-
-def _why_not(row: EditRow) -> str:
-    """Why it is no task of any form."""
-    if row.after is None:
-        return "" if row.tests else NO_ANSWER
-    return NO_EDIT if row.after == row.before and not row.tests and not is_done(row.action) else ""
-
-
-def _dumps(rule: Any) -> str:
-    return json.dumps(rule, ensure_ascii=False)
-
-
-def _words(text: str) -> str:
-    return " ".join(text.split())
 
 
 def of_tiny() -> tuple[Edits, str]:
@@ -334,8 +313,6 @@ def teacher_problems(config: Config, domain: Domain) -> Iterator[InputProblem]:
     tasks = [task for name in TRAINED for task in domain.splits().get(name, ())]
     without = [task.id for task in tasks if not getattr(task.problem, "teacher", "")]
     if without:
-        what, remedy = (
-            f"{len(without)} of {len(tasks)} tasks have no action of a teacher",
-            "data=edits with rows that have an `action`",
-        )
+        what = f"{len(without)} of {len(tasks)} tasks have no action of a teacher"
+        remedy = "data=edits with rows that have an `action`"
         yield InputProblem("reward", what, without[0], "", "", remedy)

@@ -1,11 +1,13 @@
 """Every raw set in its own layout, through the maker: the records of its lines, and the reasons of dropped lines. No line raises
 anything else."""
 
+import csv
 import gzip
 import json
 import subprocess
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pytest
@@ -25,17 +27,68 @@ from rlvr_exp.domains.edits.tasks import Edits
 from rlvr_exp.tasks.edit_sets import CANITEDIT
 from rlvr_exp.tasks.rows import Row
 
+BEFORE, AFTER = "def f(x):\n    return x", "def f(x):\n    return x + 1"
+SMELLS = """\
+Language,Class,Code Smell #,Category,Code Smell,Method,Type
+Python,Shop,1,Bloaters,Large Class,Entire Class,"Too many, far too many"
+Python,Shop,2,Bloaters,Long Method,order,
+Language,Class,Code Smell #,Category,Code Smell,Method,Type
+C++,Tart,1,Bloaters,Long Method,bake,Long
+Java,Ghost,1,Bloaters,Long Method,boo,Long
+"""
 
-def test_commitpackft_by_language(tmp_path: Path) -> None:
+
+def text_file(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The output of one run over all sets, each in its own layout."""
+    place = tmp_path_factory.mktemp("every")
     go = {"old_contents": "func a() int { return 1 }\n", "new_contents": "func a() int { return 2 }\n"}
-    write_lines(tmp_path / "set/data/python/data.jsonl", [commit("one"), commit("two", license="apache-2.0")])
-    write_lines(tmp_path / "set/data/go/data.jsonl", [commit("three", lang="Go", **go)])
-    output = ingest(tmp_path, "commitpackft", tmp_path / "set")
-    found = records(output)
-    assert {row["language"] for row in found.values()} == {"python", "go"}
-    one = found["commitpackft/one1:one.py"]
-    del one["split"]
-    assert one == {
+    write_lines(place / "commitpackft/data/python/data.jsonl", [commit("one"), commit("two", license="apache-2.0")])
+    write_lines(place / "commitpackft/data/go/data.jsonl", [commit("three", lang="Go", **go)])
+    packed = [commit("five", instruction="In words", content="## Code Before:"), commit("six", instruction="More")]
+    packed[1].pop("lang")
+    (place / "editpackft").mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(packed), place / "editpackft/train-00000-of-00001.parquet")
+    text_file(place / "smelly_code/Analysis/GroundTruthLevel/GroundTruth.csv", SMELLS)
+    text_file(place / "smelly_code/Python/Shop.py", "class Shop:\n    pass\n")
+    text_file(place / "smelly_code/C++/Cake.h", "class Tart {};\n")
+    drawn = {"instruction": "Add one.", "context": "", "input": BEFORE, "output": AFTER}
+    test = {"task_id": "EditEval/0", "test": "def check():\n    assert f(1) == 2\n", **drawn}
+    write_lines(place / "edit_eval/edit_eval.jsonl", [test, {**test, "task_id": "EditEval/1", "test": "def check(:"}])
+    write_lines(place / "edit_eval/train.jsonl", [drawn | {"input": program("a"), "output": program("b")}])
+    triplet = {"commit": ["a"], "instr_type": "lazy", "code_before_purify": program("c"), "instruct_purify": "Do a"}
+    head = f"## Code Before:\n## Instruction:\nnot this\n{program('d')}"
+    request = f"{head}\n## Instruction:\nDo b\nand more\n## Code After:\n"
+    messages = [{"role": "system", "content": "s"}, {"role": "user", "content": request}]
+    chat = {"messages": messages, "old_code": program("d"), "new_code": program("e"), "commit": "x"}
+    lines = [triplet | {"code_after_purify": program("f")}, chat, chat | {"messages": []}]
+    write_lines(place / "opencodeedit/oce.jsonl", lines)
+    write_lines(place / "rows/validation.jsonl", [edit("seven", id="1", source="mine", licence="MIT")])
+    zipped = "".join(json.dumps(edit(word, split="test", after=None)) + "\n" for word in ("eight", "nine"))
+    (place / "rows/more.jsonl.gz").write_bytes(gzip.compress(zipped.encode()))
+    write_lines(place / "rows/other.jsonl", [edit("ten", split="later"), edit("eleven", metadata=[1])])
+    also = ", ".join(f"{name}: {place / name}" for name in READERS if name != "rows")
+    words = (f"prepare.also={{{also}}}", "prepare.test_fraction=0", "prepare.dev_fraction=0")
+    return ingest(place, "rows", place / "rows", *words)
+
+
+def of_set(output: Path, name: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """The rows of a set by id, and the reasons of its dropped lines."""
+    rows = [row for key, row in sorted(records(output).items()) if key.startswith(f"{name}/")]
+    with open(output / "dropped.csv", newline="") as file:
+        return rows, [line["reason"] for line in csv.DictReader(file) if line["set"] == name]
+
+
+def test_commitpackft_by_language(every: Path) -> None:
+    rows, _ = of_set(every, "commitpackft")
+    assert {row["language"] for row in rows} == {"python", "go"}
+    one = next(row for row in rows if row["id"] == "commitpackft/one1:one.py")
+    assert {key: value for key, value in one.items() if key != "split"} == {
         "id": "commitpackft/one1:one.py",
         "source": "commitpackft",
         "language": "python",
@@ -46,10 +99,52 @@ def test_commitpackft_by_language(tmp_path: Path) -> None:
         "licence": "MIT",
         "metadata": {"commit": "one1", "old_file": "one.py", "new_file": "one.py", "repos": "a/b"},
     }
-    metadata = json.loads((output / "metadata.json").read_text())
-    assert metadata["licences"] == {"MIT": 2, "Apache-2.0": 1} and metadata["counts"]["lines"] == 3
+    assert sorted(row["licence"] for row in rows) == ["Apache-2.0", "MIT", "MIT"]
+    metadata = json.loads((every / "metadata.json").read_text())
+    assert metadata["licences"] == {"MIT": 10, "": 4, "Apache-2.0": 1} and metadata["counts"]["lines"] == 21
     assert list(metadata["sources"]["commitpackft"]) == ["data/go/data.jsonl", "data/python/data.jsonl"]
-    assert not (output / ".ingest").exists()
+    assert not (every / ".ingest").exists()
+
+
+def test_editpackft_as_a_table(every: Path) -> None:
+    rows, _ = of_set(every, "editpackft")
+    assert {row["instruction"] for row in rows} == {"In words", "More"}
+    assert {row["source"] for row in rows} == {"editpackft"}
+
+
+def test_smelly_code_gives_tasks_without_an_answer(every: Path) -> None:
+    rows, why = of_set(every, "smelly_code")
+    assert [row["instruction"] for row in rows] == [
+        "Remove the code smell Long Method in `bake` of class Tart. Long",
+        "Remove the code smell Large Class in class Shop. Too many, far too many",
+        "Remove the code smell Long Method in `order` of class Shop.",
+    ]
+    assert [(row["after"], row["licence"], row["language"]) for row in rows] == [
+        (None, "MIT", "cpp"),
+        *[(None, "MIT", "python")] * 2,
+    ]
+    assert why == ["the table's header again", "no source of that class"]
+
+
+def test_edit_eval_stays_in_test_and_instruct_coder_is_drawn(every: Path) -> None:
+    rows, why = of_set(every, "edit_eval")
+    found = {row["split"]: row for row in rows}
+    assert found["test"]["after"] == AFTER + "\n" and "check()" in found["test"]["tests"]
+    assert found["train"]["before"] == program("a") and len(rows) == 2
+    assert why == ["its tests cannot be read as Python"]
+
+
+def test_opencodeedit_in_both_layouts(every: Path) -> None:
+    rows, why = of_set(every, "opencodeedit")
+    assert {row["instruction"] for row in rows} == {"Do a", "Do b\nand more"}
+    assert why == ["a field is missing or has another type"]
+
+
+def test_own_rows_with_splits_and_packed(every: Path) -> None:
+    rows, why = of_set(every, "rows")
+    assert [(row["split"], row["source"]) for row in rows if row["id"] == "rows/1"] == [("dev", "mine")]
+    assert [row["split"] for row in rows if row["id"] != "rows/1"] == ["test", "test"]
+    assert why == ["a field is missing or has another type"] * 2
 
 
 def test_the_domain_reads_what_is_written(tmp_path: Path) -> None:
@@ -106,84 +201,6 @@ def test_what_is_no_edit_is_dropped_and_named(tmp_path: Path) -> None:
 def test_edits_that_make_a_file_may_be_kept(tmp_path: Path) -> None:
     write_lines(tmp_path / "set/data.jsonl", [commit("new", old_contents="")])
     assert len(records(ingest(tmp_path, "commitpackft", tmp_path / "set", "prepare.keep_empty=true"))) == 1
-
-
-def test_editpackft_as_a_table(tmp_path: Path) -> None:
-    rows = [commit("one", instruction="In words", content="## Code Before:"), commit("two", instruction="More")]
-    rows[1].pop("lang")
-    (tmp_path / "set").mkdir()
-    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "set/train-00000-of-00001.parquet")
-    found = records(ingest(tmp_path, "editpackft", tmp_path / "set"))
-    assert {row["instruction"] for row in found.values()} == {"In words", "More"}
-    assert {row["source"] for row in found.values()} == {"editpackft"}
-
-
-def test_smelly_code_gives_tasks_without_an_answer(tmp_path: Path) -> None:
-    table = tmp_path / "set/Analysis/GroundTruthLevel/GroundTruth.csv"
-    head = "Language,Class,Code Smell #,Category,Code Smell,Method,Type\n"
-    labels = [
-        'Python,Shop,1,Bloaters,Large Class,Entire Class,"Too many, far too many"\n',
-        "Python,Shop,2,Bloaters,Long Method,order,\n",
-        head,
-        "C++,Tart,1,Bloaters,Long Method,bake,Long\n",
-        "Java,Ghost,1,Bloaters,Long Method,boo,Long\n",
-    ]
-    table.parent.mkdir(parents=True)
-    table.write_text(head + "".join(labels))
-    for name, text in (("Python/Shop.py", "class Shop:\n    pass\n"), ("C++/Cake.h", "class Tart {};\n")):
-        (tmp_path / "set" / name).parent.mkdir(exist_ok=True)
-        (tmp_path / "set" / name).write_text(text)
-    output = ingest(tmp_path, "smelly_code", tmp_path / "set")
-    found = sorted(records(output).values(), key=lambda row: row["id"])
-    assert [row["instruction"] for row in found] == [
-        "Remove the code smell Long Method in `bake` of class Tart. Long",
-        "Remove the code smell Large Class in class Shop. Too many, far too many",
-        "Remove the code smell Long Method in `order` of class Shop.",
-    ]
-    assert [(row["after"], row["licence"], row["language"]) for row in found] == [
-        (None, "MIT", "cpp"),
-        *[(None, "MIT", "python")] * 2,
-    ]
-    assert reasons(output) == ["the table's header again", "no source of that class"]
-
-
-def test_edit_eval_stays_in_test_and_instruct_coder_is_drawn(tmp_path: Path) -> None:
-    before, after = "def f(x):\n    return x", "def f(x):\n    return x + 1"
-    keys = {"instruction": "Add one.", "context": "", "input": before, "output": after}
-    test = {"task_id": "EditEval/0", "test": "def check():\n    assert f(1) == 2\n", **keys}
-    write_lines(tmp_path / "set/edit_eval.jsonl", [test, {**test, "task_id": "EditEval/1", "test": "def check(:"}])
-    write_lines(tmp_path / "set/train.jsonl", [keys | {"input": program("a"), "output": program("b")}])
-    output = ingest(tmp_path, "edit_eval", tmp_path / "set", "prepare.test_fraction=0", "prepare.dev_fraction=0")
-    found = {row["split"]: row for row in records(output).values()}
-    assert found["test"]["after"] == after + "\n" and "check()" in found["test"]["tests"]
-    assert found["train"]["before"] == program("a") and len(found) == 2
-    assert reasons(output) == ["its tests cannot be read as Python"]
-
-
-def test_opencodeedit_in_both_layouts(tmp_path: Path) -> None:
-    triplet = {"commit": ["a"], "instr_type": "lazy", "code_before_purify": program("a"), "instruct_purify": "Do a"}
-    request = (
-        f"## Code Before:\n## Instruction:\nnot this\n{program('b')}\n## Instruction:\nDo b\nand more\n## Code After:\n"
-    )
-    messages = [{"role": "system", "content": "s"}, {"role": "user", "content": request}]
-    chat = {"messages": messages, "old_code": program("b"), "new_code": program("c"), "commit": "x"}
-    lines = [triplet | {"code_after_purify": program("d")}, chat, chat | {"messages": []}]
-    write_lines(tmp_path / "set/oce.jsonl", lines)
-    output = ingest(tmp_path, "opencodeedit", tmp_path / "set")
-    assert {row["instruction"] for row in records(output).values()} == {"Do a", "Do b\nand more"}
-    assert reasons(output) == ["a field is missing or has another type"]
-
-
-def test_own_rows_with_splits_and_packed(tmp_path: Path) -> None:
-    write_lines(tmp_path / "set/validation.jsonl", [edit("one", id="1", source="mine", licence="MIT")])
-    packed = "".join(json.dumps(edit(word, split="test", after=None)) + "\n" for word in ("two", "three"))
-    (tmp_path / "set/more.jsonl.gz").write_bytes(gzip.compress(packed.encode()))
-    write_lines(tmp_path / "set/other.jsonl", [edit("four", split="later"), edit("five", metadata=[1])])
-    output = ingest(tmp_path, "rows", tmp_path / "set")
-    found = records(output)
-    assert found["rows/1"]["split"] == "dev" and found["rows/1"]["source"] == "mine"
-    assert [row["split"] for name, row in sorted(found.items()) if name != "rows/1"] == ["test", "test"]
-    assert reasons(output) == ["a field is missing or has another type"] * 2
 
 
 def test_a_file_that_ends_in_the_middle_is_counted(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from endpoint import Endpoint, serving
 from program import ENVIRONMENT, PROGRAM
-from thinning import thinned
 from told_episode import in_turn, told
 
 pytest.importorskip("ast_grep_py")
 
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.edits.environment import Edits as EditSteps
@@ -164,14 +164,13 @@ def test_the_embedded_policy_takes_as_many_steps_as_it_may(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("words", "told"),
-    thinned(
-        [
-            (["infer.max_attempts=2"], "infer.max_attempts: the environment decides about further turns"),
-            (["infer.verify=false"], "infer.verify: has no meaning"),
-            (["infer.decoding=beam"], "infer.decoding: episodes of several turns are sampled or greedy"),
-        ]
-    ),
+    [
+        (["infer.max_attempts=2"], "infer.max_attempts: the environment decides about further turns"),
+        (["infer.verify=false"], "infer.verify: has no meaning"),
+        (["infer.decoding=beam"], "infer.decoding: episodes of several turns are sampled or greedy"),
+    ],
 )
-def test_what_has_no_meaning_in_steps_is_refused(words: list[str], told: str, tmp_path: Path) -> None:
-    done = program(tmp_path, *words, "run.dir=run")
-    assert done.returncode == 2 and told in done.stdout + done.stderr, done.stdout + done.stderr
+def test_what_has_no_meaning_in_steps_is_refused(words: list[str], told: str) -> None:
+    with pytest.raises(InputError) as fault:
+        compose([*COMMAND[len(PROGRAM) :], *words])
+    assert told in str(fault.value)
