@@ -25,7 +25,7 @@ PLACES = """
     main memory readme/test_links.py readme/test_problems_page.py records report rewards
     rollouts/test_group_filter.py rollouts/test_replies.py
     runs self_play solutions
-    stages/shared/test_validation_candidates.py stages/test_rescored.py stages/test_rl_split.py stages/test_stage_compare.py
+    stages/test_validation_candidates.py stages/test_rescored.py stages/test_stage_compare.py
     tasks test_files.py test_unit_tier.py verifiers
 """.split()
 """Folders and files. A new file in one of the folders belongs to the tier."""

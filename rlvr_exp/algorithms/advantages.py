@@ -13,7 +13,9 @@ Shaped rewards pay a group for variety; the method's advantages follow from the 
 
 Completions without a verdict have the reward None: they belong to no subset, and keep None.
 
-GAE gives advantages of single tokens from a value estimate, (N, T) tensors. A completion is an episode: its state before token t is the prompt and the tokens drawn so far, its action is token t.
+GAE gives advantages of single tokens from a value estimate, (N, T) tensors. A completion is an episode: its state before
+token t is the prompt and the tokens drawn so far, its action is token t.
+
 Sources: Schulman et al. 2016 (GAE, arXiv 1506.02438), eq. 11, 12 and 16; the per-token reward with a KL penalty is
 Ouyang et al. 2022 (InstructGPT, arXiv 2203.02155), appendix C.4, and Ziegler et al. 2019, eq. 2.
 
@@ -32,7 +34,7 @@ SCALES = ("group", "batch", "none")
 
 
 def group_advantages(rewards: torch.Tensor, scale: str, eps: float = 1e-6) -> torch.Tensor:
-    """(groups, G) rewards, NaN where there is no verdict -> (groups, G) advantages.
+    """(groups, G) rewards, NaN if there is no verdict -> (groups, G) advantages.
 
     Args:
         scale: "group" divides by the group's standard deviation (DeepSeekMath, section 4.1.2: A_i = (r_i - mean(r)) /
@@ -82,7 +84,7 @@ def weighted(advantages: torch.Tensor, positive: float) -> torch.Tensor:
 
 
 def spread(rewards: torch.Tensor) -> torch.Tensor:
-    """(groups,) max - min over each full group; zero where no member has a verdict."""
+    """(groups,) max - min over each full group; zero if no member has a verdict."""
     high = rewards.nan_to_num(-torch.inf).amax(1)
     low = rewards.nan_to_num(torch.inf).amin(1)
     return torch.where(high >= low, high - low, torch.zeros_like(high))
@@ -109,7 +111,7 @@ def rewards_at_k(rewards: Sequence[float | None], k: int, weight: float = 1.0) -
 
     Less its mean over the n verified members it is (1 - k/n) times PKPO's estimator with the leave-one-out baseline ("sloo"),
     as r - mean(r) is (1 - 1/n) times RLOO's: unbiased for the gradient of the expected maximum of k draws, up to a factor.
-    Where n is at most k all members get the largest reward: the group has no advantages.
+    If n is at most k, all members get the largest reward: the group has no advantages.
 
     Args:
         weight: share of the changed reward; the rest is the reward as it is.
@@ -131,7 +133,7 @@ def _mean_maximum(ranked: Sequence[float], rank: int, k: int) -> float:
 
 
 def unlikeliness(rewards: Sequence[float | None], completions: Sequence[Completion], beta: float) -> Rewards:
-    """A correct completion's reward r becomes r * (1 - beta * (G - rank) / G), where rank counts the G verified members
+    """A correct completion's reward r becomes r * (1 - beta * (G - rank) / G), with rank the number of the G verified members
     that were more probable when they were drawn. Equal completions share a rank, whatever rounding did to their
     log-probabilities; a completion that is not correct keeps its reward."""
     logprobs: dict[tuple[int, ...], float] = {}
@@ -202,7 +204,7 @@ def whiten(advantages: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 def explained_variance(values: torch.Tensor, returns: torch.Tensor, mask: torch.Tensor) -> float:
     """1 - Var(returns - values) / Var(returns) over the tokens of the mask: 1 for a perfect value, 0 for a constant.
 
-    NaN where returns do not vary, or the mask is empty.
+    NaN if returns do not vary, or the mask is empty.
     """
     chosen = mask > 0
     if not chosen.any():

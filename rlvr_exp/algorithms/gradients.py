@@ -52,7 +52,7 @@ class NonFiniteGuard:
         self._rewards = tuple(nonfinite)
 
     def poisoned(self, loss: torch.Tensor) -> torch.Tensor:
-        """The loss of a pass; where it or a reward is not finite, its gradient is NaN."""
+        """The loss of a pass; if it or a reward is not finite, its gradient is NaN."""
         self._losses.append(loss.detach())
         sound = torch.isfinite(loss.detach()) & (not self._rewards)
         # A factor, not a sum or a branch: it reaches every gradient, and a factor of 1 leaves each unchanged.
@@ -80,7 +80,7 @@ class NonFiniteGuard:
 
         Args:
             step: its number, counted from 1.
-            loss: the first loss that was not finite, as text; empty where all were finite, on every rank.
+            loss: the first loss that was not finite, as text; empty if all were finite, on every rank.
             norm: the gradient's norm.
         """
         cause = REWARD if self._rewards else LOSS if loss else GRADIENT
@@ -132,7 +132,7 @@ class Clipping:
         self._layers: dict[str, list[float]] = {}
         """Norms before clipping, by `place_of`."""
         self.cosine: GradientCosine | None = None
-        """Between updates, where it is asked for."""
+        """Between updates, if it is asked for."""
 
     def clip(
         self, model: nn.Module, clip: Callable[[nn.Module], torch.Tensor], limit: float, under_deepspeed: bool
@@ -189,7 +189,7 @@ def grad_norm(model: nn.Module) -> torch.Tensor:
 
 
 def layer_norms(model: nn.Module) -> dict[str, float]:
-    """The current L2 norm of the gradients of each place of the model; of what ZeRO shards there are none here."""
+    """The current L2 norm of the gradients of each place of the model; parameters that ZeRO shards have none here."""
     places: dict[str, list[torch.Tensor]] = {}
     for name, value in model.named_parameters():
         if value.grad is not None:
@@ -212,7 +212,7 @@ class GradientCosine:
         self._cosines: dict[str, list[float]] = {}
 
     def update(self, model: nn.Module) -> None:
-        """Take the current gradients; those of what has none, or had none in the last update, do not count."""
+        """Take the current gradients; parameters without a gradient now or in the last update do not count."""
         own = {name: value.grad for name, value in model.named_parameters() if value.grad is not None}
         now = {name: gradient.detach().to("cpu", copy=True) for name, gradient in own.items()}
         products: dict[str, torch.Tensor] = {}
@@ -248,7 +248,7 @@ _OTHERS = (
 
 
 def place_of(name: str) -> str:
-    """Where a parameter is, from its name: `layer_003`, `embeddings`, `head` or `other`."""
+    """The place of a parameter, from its name: `layer_003`, `embeddings`, `head` or `other`."""
     if found := _LAYER.search(f".{name}"):
         return f"layer_{int(found[1]):03d}"
     return next((place for place, pattern in _OTHERS if pattern.search(f".{name}")), "other")

@@ -11,7 +11,7 @@ A_{i,t} = (r_i - mean(r)) / std(r). Defaults: kl_coef 0.04 and one update on eac
 range, which the paper does not state, is PPO's 0.2.
 
 Differences from the paper:
-- The sizes of a batch are the experiment's: 32 prompts of 8 completions, where the paper has 64 completions of a prompt.
+- The sizes of a batch are the experiment's: 32 prompts of 8 completions; the paper has 64 completions of a prompt.
 - `loss` and `advantage_scale` offer other aggregations and scales; the defaults are the paper's.
 - A member without a verdict leaves its group's baseline and the loss; the paper has no such case.
 
@@ -83,7 +83,7 @@ from rlvr_exp.rollouts.groups import Group, GroupFilter, Groups
 class GroupAlgorithm(Algorithm, options.GroupMethod):
     @abstractmethod
     def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
-        """(groups, G) rewards, NaN without a verdict -> (groups, G), 0 where there is no advantage."""
+        """(groups, G) rewards, NaN without a verdict -> (groups, G), 0 without an advantage."""
 
     @abstractmethod
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:

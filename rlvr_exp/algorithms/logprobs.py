@@ -157,7 +157,7 @@ def _parts(count: int, vocabulary: int, most: int) -> Iterator[slice]:
 
 
 def _exponentiate(part: torch.Tensor, drawn: Drawn, rows: slice, found: torch.Tensor | None = None) -> None:
-    """Turn logits into the exponentials of their distance from the largest one, and note what is `found` of their rows."""
+    """Turn logits into the exponentials of their distance from the largest one, and note the sums of their rows in `found`."""
     if drawn.temperature != 1.0:
         part.div_(drawn.temperature)
     if drawn.kept_token_ids is not None:
@@ -223,9 +223,9 @@ class Scores:
     logprobs: torch.Tensor
     """(m,) float32"""
     entropies: torch.Tensor | None
-    """(m,) of the distributions that the tokens were drawn from; None where not requested"""
+    """(m,) of the distributions that the tokens were drawn from; None: not requested"""
     top: torch.Tensor | None
-    """(m,) booleans: the token is the most probable one; None where not requested"""
+    """(m,) booleans: the token is the most probable one; None: not requested"""
     output: Any
     """The model's own output with its other fields; positions are those of the rows."""
 

@@ -41,13 +41,13 @@ def surrogate_loss(
 def clipped(
     logprobs: torch.Tensor, old: torch.Tensor, advantages: torch.Tensor, clip_low: float, clip_high: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where the clip removes the gradient: (below, above), as booleans."""
+    """Whether the clip removes the gradient: (below, above), as booleans."""
     ratio = (logprobs - old).exp()
     return (ratio < 1 - clip_low) & (advantages < 0), (ratio > 1 + clip_high) & (advantages > 0)
 
 
 def value_loss(values: torch.Tensor, old: torch.Tensor, returns: torch.Tensor, clip: float) -> torch.Tensor:
-    """max((V - R)^2, (clip(V, old - clip, old + clip) - R)^2) / 2; without a clip where `clip` is 0."""
+    """max((V - R)^2, (clip(V, old - clip, old + clip) - R)^2) / 2; without a clip if `clip` is 0."""
     plain = (values - returns).square()
     if clip:
         near = old + (values - old).clamp(-clip, clip)
@@ -78,7 +78,7 @@ def policy_loss(
 
     Args:
         entropies: of each token; None: no bonus.
-        reference: log-probabilities of the reference where the penalty is part of the loss.
+        reference: log-probabilities of the reference if the penalty is part of the loss.
         given: `old_logprobs`, `advantages` and `importance` of the same tokens.
     """
     at = (logprobs, given["old_logprobs"], given["advantages"], settings.clip_low, settings.clip_high)
@@ -95,7 +95,7 @@ def token_metrics(
     given: Mapping[str, torch.Tensor],
     settings: PPO,
 ) -> dict[str, torch.Tensor]:
-    """Metrics of each token: where the clips act, and the distances from the old policy and the reference."""
+    """Metrics of each token: whether the clips act, and the distances from the old policy and the reference."""
     old = given["old_logprobs"]
     low, high = clipped(logprobs, old, given["advantages"], settings.clip_low, settings.clip_high)
     far = (values - given["old_values"]).abs() > (settings.value_clip or torch.inf)
@@ -151,14 +151,14 @@ class TokenMeans:
         self._weight: torch.Tensor | float = 0.0
 
     def add(self, weights: torch.Tensor, figures: Mapping[str, torch.Tensor]) -> None:
-        """Add a pass: (N, T) weights, zero where a token does not count, and (N, T) metrics by name."""
+        """Add a pass: (N, T) weights, zero if a token does not count, and (N, T) metrics by name."""
         for name, values in figures.items():
             counted = values.detach().masked_fill(weights == 0, 0)  # What does not count may be infinite.
             self._sums[name] = self._sums.get(name, 0.0) + (weights * counted).sum()
         self._weight = self._weight + weights.sum()
 
     def means(self, accelerator: Accelerator) -> dict[str, float]:
-        """The mean of each metric over all processes, NaN where nothing counted; resets the sums. All processes call it."""
+        """The mean of each metric over all processes, NaN if nothing counted; resets the sums. All processes call it."""
         names, sums = list(self._sums), torch.stack([*self._sums.values(), self._weight])
         self._sums, self._weight = {}, 0.0
         *totals, weight = accelerator.reduce(sums, "sum").tolist()

@@ -67,7 +67,7 @@ class AdamW8bit(AdamW, options.AdamW8bit):
     """AdamW with block-wise quantized states (Dettmers et al. 2022, arXiv 2110.02861), by bitsandbytes."""
 
     def _made(self, groups: list[Mapping[str, Any]]) -> torch.optim.Optimizer:
-        """Raises InputError where bitsandbytes is not installed."""
+        """Raises InputError if bitsandbytes is not installed."""
         try:
             from bitsandbytes.optim import AdamW8bit as Made
         except ModuleNotFoundError as fault:
@@ -119,7 +119,7 @@ class Muon(AdamW, options.Muon):
 
 
 def parts_of(optimizer: Any) -> list[torch.optim.Optimizer]:
-    """The optimizers that hold the states, below what wraps them."""
+    """The optimizers that hold the states, below their wrappers."""
     inner = getattr(optimizer, "optimizer", optimizer)
     return getattr(inner, "parts", [inner])
 

@@ -172,7 +172,7 @@ class _Shape:
 
 
 class _Weights(NamedTuple):
-    """Tensors of a layer, or whether each of them needs a gradient; None for what the layer lacks."""
+    """Tensors of a layer, or whether each of them needs a gradient; None for parts that the layer lacks."""
 
     norm: Any
     query: Any
@@ -451,7 +451,7 @@ def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: to
 
 
 def for_all(choices: Sequence[Choice]) -> Choice:
-    """What every process can take, of the choices of all: the last one tried. With different ones they would wait for each
+    """The choice that every process can take, of the choices of all: the last one tried. With different ones they would wait for each
     other, or round differently."""
     order: tuple[str | None, ...] = (*WAYS, None)
     return max(choices, key=lambda choice: (order.index(choice.implementation), not choice.fused))
@@ -460,7 +460,7 @@ def for_all(choices: Sequence[Choice]) -> Choice:
 def _difference(
     model: torch.nn.Module, implementation: str, device: torch.device, tolerance: float, fused: bool = False
 ) -> str:
-    """The reason why an implementation cannot be used; empty where it agrees."""
+    """The reason why an implementation cannot be used; empty if it agrees."""
     vocabulary = model_config(model).get_text_config().vocab_size
     try:  # All of it on every process, since those that share a model's weights compute together.
         together = _scores(model, _rows(vocabulary), device, implementation, fused)
@@ -497,7 +497,7 @@ def _scores(
 
 
 def _rows(vocabulary: int, together: bool = True) -> ModelRows:
-    """Two groups of arbitrary tokens, all different where the vocabulary is large enough."""
+    """Two groups of arbitrary tokens, all different if the vocabulary is large enough."""
     prompts: list[Sequence[int]] = []
     completions: list[Sequence[int]] = []
     owners, drawn = [], iter(range(7, 10_000, 13))

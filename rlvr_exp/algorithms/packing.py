@@ -35,7 +35,7 @@ FILLING = 64
 
 @dataclass(frozen=True)
 class PackedLayout:
-    """Where the tokens of a packed row belong: for each group the length of its prefix, and of each of its segments."""
+    """The groups of the tokens of a packed row: for each group the length of its prefix, and of each of its segments."""
 
     prefixes: tuple[int, ...]
     segments: tuple[tuple[int, ...], ...]
@@ -59,7 +59,7 @@ class ModelRows:
     """(rows, width)"""
     position_ids: torch.Tensor
     attention_mask: torch.Tensor | None
-    """(rows, width), 1 for tokens; None where the layout decides what is visible."""
+    """(rows, width), 1 for tokens; None: the layout decides the visible tokens."""
     layout: PackedLayout | None
     """The layout of a packed row; None for one row per completion."""
     scored: torch.Tensor
@@ -67,7 +67,7 @@ class ModelRows:
     labels: torch.Tensor
     """(m,) the tokens predicted"""
     places: torch.Tensor
-    """(m,) where each of them stands in (samples, T), counted through all rows"""
+    """(m,) the place of each of them in (samples, T), counted through all rows"""
     shape: tuple[int, int]
     """(samples, T)"""
 
@@ -82,12 +82,12 @@ class ModelRows:
         return replace(self, places=row * width + self.places % width, shape=(count, width))
 
     def shifted_labels(self) -> torch.Tensor:
-        """(rows, width): the token that each position predicts, IGNORED where it predicts none."""
+        """(rows, width): the token that each position predicts, IGNORED if it predicts none."""
         labels = torch.full_like(self.input_ids, IGNORED).flatten()
         return labels.index_copy(0, self.scored, self.labels).view(self.input_ids.shape)
 
     def placed(self, values: torch.Tensor) -> torch.Tensor:
-        """(m,) values of the predictions -> (samples, T), zero where nothing is predicted."""
+        """(m,) values of the predictions -> (samples, T), zero if nothing is predicted."""
         return values.new_zeros(self.shape[0] * self.shape[1]).index_put((self.places,), values).view(self.shape)
 
     def unpacked(self, values: torch.Tensor) -> torch.Tensor:
@@ -149,7 +149,7 @@ def row_by_row(
     width: int,
     fed: Sequence[Sequence[int]] | None = None,
 ) -> ModelRows:
-    """One row per sample, padded on the right, where no causal model can see it. Arguments as of `packed`."""
+    """One row per sample, padded on the right, which no causal model can see. Arguments as of `packed`."""
     rows = [[*prompt, *given] for prompt, given in zip(prompts, completions if fed is None else fed, strict=True)]
     longest = max(len(row) for row in rows)
     starts = [index * longest + len(prompt) - 1 for index, prompt in enumerate(prompts)]
@@ -293,7 +293,7 @@ class _Batch:
     """The row of the first segment's first token."""
     lengths: tuple[int, ...]
     real: torch.Tensor | None
-    """(segments, longest) booleans: no padding; None where all segments are equally long."""
+    """(segments, longest) booleans: no padding; None if all segments are equally long."""
     mask: torch.Tensor | None
     """(longest, prefix + longest) additive; None: the prefix belongs to the queries, and all of it is causal. With a mask that
     keeps several segments apart they count as one."""
@@ -314,11 +314,11 @@ class _Batch:
         return torch.cat([prefix, self._apart(x)], 1).transpose(1, 2)
 
     def store(self, x: torch.Tensor, found: torch.Tensor) -> None:
-        """Write what was found of the queries to their rows of x."""
+        """Write the results of the queries to their rows of x."""
         x[self.rows] = self._together(found.transpose(1, 2))
 
     def add(self, x: torch.Tensor, found: torch.Tensor) -> None:
-        """Add what was found of the keys to their rows of x."""
+        """Add the results of the keys to their rows of x."""
         found = found.transpose(1, 2)
         if self.mask is not None:
             x[self.first : self.first + self.prefix] += found[:, : self.prefix].sum(0)

@@ -23,8 +23,8 @@ Differences from PPO (Schulman et al. 2017):
 Differences from GAE (Schulman et al. 2016):
 - Episodes are never cut off: an episode that reaches the token limit ends there, with V = 0 after it, and keeps its reward.
 Differences from token-level PPO (Ziegler et al. 2019; Ouyang et al. 2022, InstructGPT):
-- The KL coefficient is constant, where Ziegler et al. adapt it; `kl_in=loss` makes it a term of the loss ("k3" estimate).
-- Rewards are not whitened. The value starts at zero on the policy's trunk (`value_trunk=own`: on a copy of it), where
+- The KL coefficient is constant; Ziegler et al. adapt it; `kl_in=loss` makes it a term of the loss ("k3" estimate).
+- Rewards are not whitened. The value starts at zero on the policy's trunk (`value_trunk=own`: on a copy of it);
   InstructGPT starts it from a reward model.
 - No pretraining gradients are mixed in.
 Beyond the papers: recent groups may be replayed, each token weighted by min(c, pi_old / pi_then) (decoupled PPO, Hilton et
@@ -119,7 +119,7 @@ def estimated(
     Args:
         logprobs: (N, T) under the policy before this batch's updates.
         values: (N, T) by the value before this batch's updates.
-        reference: (N, T) log-probabilities of the reference where the KL penalty is part of the reward; None: no penalty.
+        reference: (N, T) log-probabilities of the reference if the KL penalty is part of the reward; None: no penalty.
     """
     mask = given.completion_mask
     penalty = torch.zeros_like(values) if reference is None else settings.kl_coef * (logprobs - reference)
@@ -233,7 +233,7 @@ class PPOTrainer(PolicyTrainer):
         return given
 
     def _now(self, inputs: dict) -> list[torch.Tensor]:
-        """(samples, T) each: log-probabilities, values and, where it is part of the reward, the reference."""
+        """(samples, T) each: log-probabilities, values and, if it is part of the reward, the reference."""
         rows = inputs["rows"]
         scores = self._score(self.model, rows, inputs.get("support"))
         found = [rows.placed(scores.logprobs), rows.unpacked(scores.output["value"])]
@@ -345,7 +345,7 @@ class PPO(Algorithm, options.PPO):
 
 
 def add_value_weights(optimizer: torch.optim.Optimizer, critic: ActorCritic, lr: float) -> None:
-    """Give the optimizer the value's own weights, at their own rate where `lr` is not 0. Matrices of a trunk decay as the
+    """Give the optimizer the value's own weights, at their own rate if `lr` is not 0. Matrices of a trunk decay as the
     policy's do; biases, norms and the output do not."""
     own = [value for value in critic.value.parameters() if value.requires_grad]
     output = {id(value) for value in critic.value.output.parameters()}

@@ -71,7 +71,7 @@ class Examples:
 
     @property
     def characters(self) -> int:
-        """Of all golds together, without what ends them."""
+        """Of all reference answers together, without their end tokens."""
         return sum(len(gold) for _, gold, _ in self._kept)
 
     @property
@@ -79,7 +79,7 @@ class Examples:
         return Dataset.from_list([one for _, _, one in self._kept])
 
     def variant(self, index: int, rng: Random) -> Example:
-        """An example in another form of its task (`Domain.variant`); as it is where the other form is too long."""
+        """An example in another form of its task (`Domain.variant`); as it is if the other form is too long."""
         task, gold, one = self._kept[index]
         changed = self._domain.variant(task, rng)
         if changed is task:
@@ -103,7 +103,7 @@ class Examples:
 
 class SFT(options.SFT):
     def examples(self, policy: Policy, domain: Domain, tasks: Sequence[Task], required: bool = True) -> Examples:
-        """Raises InputError where no task can be imitated and some are required."""
+        """Raises InputError if no task can be imitated and some are required."""
         found = Examples(policy, domain, tasks, self.max_sequence_tokens)
         if required and not len(found):
             remedy = "data with gold answers, or a higher limit"
@@ -167,7 +167,7 @@ class ImitationTrainer(PackedTrainer, SFTTrainer):
         return inputs, items
 
     def compute_loss(self, model: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-        """TRL's loss, of packed examples where the model supports them."""
+        """TRL's loss, of packed examples if the model supports them."""
         if self._choice is None:  # A resumed run may measure before its first update.
             self._begin(model)
         fast = nullcontext() if torch.is_grad_enabled() else self.computing(model)

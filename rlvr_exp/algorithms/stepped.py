@@ -179,7 +179,7 @@ class PackedTrainer(Stepped):
 
     @property
     def _way(self) -> str | None:
-        """How a packed row is attended to; None before the choice, or where rows are not packed."""
+        """How a packed row is attended to; None before the choice, or if rows are not packed."""
         return self._choice.implementation if self._choice else None
 
     @property
@@ -196,7 +196,7 @@ class PackedTrainer(Stepped):
             _LOG.warning("%s: %s", how, "; ".join(self._choice.reasons))
 
     def _chosen(self, model: torch.nn.Module) -> Choice:
-        """What all ranks can take. Each tries by itself: a wrapper for several would exchange what it holds, and the others
+        """The choice of all ranks. Each tries by itself: a wrapper for several would exchange what it holds, and the others
         wait for one that has failed."""
         tried = model.module if isinstance(model, DistributedDataParallel) else model
         own = choose(tried, self._longest, self.accelerator.device, self.model.dtype)
@@ -256,7 +256,7 @@ def warm_up(model: torch.nn.Module, run: Callable[[], torch.Tensor], backward: C
     """Forward and backward through `run`, whose gradient is zero.
 
     Args:
-        model: what `run` runs, training as it does in a step.
+        model: the model of `run`, training as it does in a step.
         run: returns a number that depends on every trained weight.
         backward: runs the backward pass of a loss.
     """

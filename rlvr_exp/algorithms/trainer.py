@@ -160,7 +160,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
 
     @property
     def _joins(self) -> bool:
-        """Whether turns that follow from each other may be one row: not where a row is a unit of the loss."""
+        """Whether turns that follow from each other may be one row: not if a row is a unit of the loss."""
         return self.importance_sampling_level == "token"
 
     @property
@@ -192,7 +192,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         return micro_batches(pieces(prompts, completions, limit, self._shared), limit, processes)
 
     def _of_all(self, experience: TrainingBatch, read: Callable[[dict], Sequence[torch.Tensor]]) -> list[torch.Tensor]:
-        """(N, T) each, on the host, where the batch is: the results of `read`, (samples, T), on the inputs of passes over every
+        """(N, T) each, on the host with the batch: the results of `read`, (samples, T), on the inputs of passes over every
         sample, without gradient."""
         everything, home = [True] * len(experience.prompt_ids), experience.completion_ids
         found: list[torch.Tensor] = []
@@ -321,7 +321,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         return loss
 
     def _token_metrics(self, inputs: dict) -> dict[str, torch.Tensor]:
-        """(samples, T) each: where the clip takes the gradient, the entropy, and the distances from the policy that sampled (on
+        """(samples, T) each: whether the clip takes the gradient, the entropy, and the distances from the policy that sampled (on
         fresh samples: the gap between sampler and trainer) and from the reference."""
         logprobs, drawn = inputs["rows"].placed(self._scores.logprobs.detach()), inputs["sampling_logps"]
         old, weights = inputs.get("old_per_token_logps", logprobs), inputs["tool_mask"] * inputs["completion_mask"]
@@ -390,7 +390,7 @@ class Reference(nn.Module):
 
     @torch.no_grad()
     def load(self, folder: Path) -> None:
-        """Raises KeyError where the file belongs to another model."""
+        """Raises KeyError if the file belongs to another model."""
         kept = load_file(folder / FILE)
         for name, value in self.named_parameters():
             value.copy_(kept[name])

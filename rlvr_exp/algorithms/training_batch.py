@@ -45,7 +45,7 @@ class TrainingBatch:
     sampling_logprobs: torch.Tensor
     """(N, T), as recorded by the sampler"""
     advantages: torch.Tensor
-    """(N, T), zero where there is no advantage"""
+    """(N, T), zero if there is no advantage"""
     weights: torch.Tensor
     """(N, T): the step's loss is the sum of weight * per-token loss"""
     sizes: tuple[int, ...]
@@ -55,7 +55,7 @@ class TrainingBatch:
     kept_token_ids: torch.Tensor | None = None
     """(N, T, K): ids that were kept when each token was drawn, padded with -1; None: the entire vocabulary"""
     fed_ids: torch.Tensor | None = None
-    """(N, T) what the model is given at the place of each token; None: the tokens of `completion_ids` (rlvr_exp.algorithms.training_batch)"""
+    """(N, T) the token that the model is fed at each place; None: the tokens of `completion_ids`"""
     off_policy: bool = False
     """Some samples were drawn before the last update, so that their ratio to the policy is not 1."""
 
@@ -142,7 +142,7 @@ def group_ids(groups: Sequence[Group]) -> torch.Tensor:
 
 
 def rewards_of(groups: Sequence[Group]) -> torch.Tensor:
-    """(groups, G), G the size of the largest group; NaN without a verdict, and where a group has fewer members."""
+    """(groups, G), G the size of the largest group; NaN without a verdict, and for missing members of a smaller group."""
     rows = [[math.nan if one is None else one for one in group.rewards] for group in groups]
     return torch.tensor([row + [math.nan] * (max(map(len, rows)) - len(row)) for row in rows])
 
@@ -213,7 +213,7 @@ BETWEEN = -1
 
 
 def joined(batch: Batch) -> Batch:
-    """The same samples, turns that follow from each other in one row; the batch itself where none does."""
+    """The same samples, turns that follow from each other in one row; the batch itself if none does."""
     prompts = _rows(batch.prompt_ids, batch.prompt_mask)
     completions = _rows(batch.completion_ids, batch.completion_mask)
     following = _following(prompts, completions)
@@ -256,7 +256,7 @@ def _following(prompts: Sequence[Tokens], completions: Sequence[Tokens]) -> dict
 
 @dataclasses.dataclass(frozen=True)
 class _Line:
-    """What follows the first prompt of a chain of rows."""
+    """The tokens after the first prompt of a chain of rows."""
 
     drawn: list[int]
     """The tokens to predict."""
@@ -282,7 +282,7 @@ class _Line:
 
 
 def _placed(values: torch.Tensor, sources: torch.Tensor, fill: float) -> torch.Tensor:
-    """(N, T, ...) values of the batch's tokens, where the tokens are now; `fill` between turns and after them."""
+    """(N, T, ...) values of the batch's tokens at their new places; `fill` between turns and after them."""
     found = values.flatten(0, 1)[sources.clamp(min=0)]
     found[sources == BETWEEN] = fill
     return found

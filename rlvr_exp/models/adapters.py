@@ -2,7 +2,7 @@
 
 A policy's model is then a `PeftModel`: one frozen base with one or more adapters by name, of which one is active. The
 base alone, with adapters off, is the reference of such a policy. A policy with one role has the adapter `default`.
-Weights of adapters stay float32, also where the base has fewer bits: an update is often smaller than bfloat16 resolves.
+Weights of adapters stay float32, also if the base has fewer bits: an update is often smaller than bfloat16 resolves.
 Only DeepSpeed holds them in the base's type, with a float32 copy of its own.
 """
 
@@ -114,7 +114,7 @@ def kept_precise(model: nn.Module) -> Iterator[None]:
 
 
 def base_record(model: PeftModel) -> dict[str, str]:
-    """What an adapter's checkpoint records of its base: location, type, quantization and fingerprint."""
+    """The record of the base in an adapter's checkpoint: location, type, quantization and fingerprint."""
     base = model.get_base_model()
     return {
         "place": base.name_or_path,
@@ -135,7 +135,7 @@ def fingerprint(base: PreTrainedModel) -> str:
 
 
 def _check_base(base: PreTrainedModel, folder: str) -> None:
-    """Raises InputError where the adapter's checkpoint names another base; a foreign folder may name none."""
+    """Raises InputError if the adapter's checkpoint names another base; a foreign folder may name none."""
     record = recorded(folder)
     if record and record["fingerprint"] != fingerprint(base):
         what = f"the adapter at {folder} was trained on another base"

@@ -2,11 +2,11 @@
 
 PyTorch multiplies float32 matrices by MKL, which uses half of what AMD's cores can do; oneDNN uses all of it. The result
 is float32 all the same and differs by rounding alone. The op is the one that torch.compile puts in a frozen graph's
-linear layers; where a build lacks it nothing changes. Equal inputs on equally many threads give equal bits.
+linear layers; if a build lacks it, nothing changes. Equal inputs on equally many threads give equal bits.
 
 oneDNN compiles a kernel of some 0.3 MB for every number of rows that a layer ever meets, and keeps it for as long as the
 process lives: a run whose batches differ in length grows by gigabytes. So rows of zeros are added up to one of a few
-numbers; what is computed of the others stays what it was.
+numbers; the results of the other rows stay the same.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ def onednn_training(model: nn.Module) -> Iterator[None]:
     """Inside the block oneDNN computes the float32 linear layers on CPU, and their gradients, from their own weights.
 
     Holds for a backward pass as well, where gradient checkpointing recomputes layers. Layers whose weights are sharded
-    over ranks (ZeRO-3) are left out: which of those are present depends on what was computed before, and a resumed run
+    over ranks (ZeRO-3) are left out: their presence depends on earlier computations, and a resumed run
     has computed nothing yet.
     """
     with _replaced(model, _trained, lambda module: not hasattr(module.weight, "ds_id")):
@@ -162,7 +162,7 @@ class _Linear(torch.autograd.Function):
 
 
 def outer(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """left^T right, of many rows and few columns; oneDNN is up to twice as fast where the result is wide, not tall. Without
+    """left^T right, of many rows and few columns; oneDNN is up to twice as fast if the result is wide, not tall. Without
     AVX-512 MKL is faster than either."""
     if not _AVX512:
         return left.t() @ right

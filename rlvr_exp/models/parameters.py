@@ -22,9 +22,9 @@ from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.models.quantization import quantization_of, weight_bytes
 
 _trainers: dict[nn.Module, Any] = {}
-"""They outlive training: what a trainer's engine has done to its model lasts as well."""
+"""They outlive training, as the changes of a trainer's engine to its model do."""
 _gathered: dict[nn.Module, bool] = {}
-"""Models whose weights are gathered now, and whether what is written into them is kept."""
+"""Models whose weights are gathered now, and whether writes into them are kept."""
 
 
 def register_engine(model: nn.Module, trainer: Any) -> None:
@@ -41,7 +41,7 @@ def gathered_weights(model: nn.Module, write: bool = False) -> Iterator[None]:
     """Gather every parameter of `model` for the block. Collective: all ranks enter it.
 
     Args:
-        write: what rank 0 writes into the parameters inside the block is what all ranks hold after it.
+        write: after the block all ranks hold the values that rank 0 wrote inside it.
 
     Raises:
         ValueError: `write` inside a block that only reads.
@@ -100,7 +100,7 @@ def _no_new_step(engine: Any) -> Iterator[None]:
 
 @contextmanager
 def gathered_parameters(values: Sequence[nn.Parameter]) -> Iterator[None]:
-    """Gather some parameters for the block, to read them. Collective; nothing to do where they are not sharded."""
+    """Gather some parameters for the block, to read them. Collective; nothing to do if they are not sharded."""
     if not any(hasattr(value, "ds_id") for value in values):
         yield
         return

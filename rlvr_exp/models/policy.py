@@ -82,7 +82,7 @@ class Policy:
 
     @property
     def notes(self) -> Iterator[str]:
-        """What differs from the tokenizer's own settings, in one line each."""
+        """Differences from the tokenizer's own settings, in one line each."""
         if self.appends_eos and not self.chat:
             yield f"the tokenizer appends {self.tokenizer.eos_token} to every text; prompts are sent without it"
         if self.eos_ids[0] != self.tokenizer.eos_token_id:
@@ -91,7 +91,7 @@ class Policy:
 
     @cached_property
     def _markup_tokens(self) -> int | None:
-        """Tokens of an empty prompt, where no other token is shorter than a byte; None where some may be."""
+        """Tokens of an empty prompt, if no other token is shorter than a byte; None if some may be."""
         backend = getattr(self.tokenizer, "backend_tokenizer", None)
         return len(self.encode_prompt("")) if backend is not None and backend.normalizer is None else None
 
@@ -146,7 +146,7 @@ def plain_prompt(system: str, text: str) -> str:
 
 
 def source(model: Model) -> str:
-    """Where the weights of a `model` configuration node are, below any adapter: a folder or a name on the hub.
+    """The place of the weights of a `model` configuration node, below any adapter: a folder or a name on the hub.
 
     Weights in a package are converted if they are not yet; a run's parent process has already done so.
     """
@@ -159,7 +159,7 @@ def source(model: Model) -> str:
 
 
 def load_policy(model: Model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None = None) -> Policy:
-    """Load what a `model` configuration node names, on its device, ready to sample and to train.
+    """Load the policy of a `model` configuration node on its device, ready to sample and to train.
 
     `seed` sets the initial weights of a new adapter, and all weights under `model.from_scratch`; `own_tokenizer` is that of
     `model.scratch.tokenizer`, built from the run's data.
@@ -195,7 +195,7 @@ def load_base(model: Model, seed: int, own_tokenizer: PreTrainedTokenizerBase | 
 
 
 def load_network(model: Model, seed: int, own_tokenizer: PreTrainedTokenizerBase | None = None) -> PreTrainedModel:
-    """The model alone, below any adapter, on its device. Raises InputError where it cannot be loaded."""
+    """The model alone, below any adapter, on its device. Raises InputError if it cannot be loaded."""
     if model.random_weights:
         return _random(model, seed)
     origin = source(model)
@@ -214,7 +214,7 @@ def add_adapter(policy: Policy, name: str, settings: Adapter, seed: int) -> Poli
 
 
 def load_tokenizer(model: Model) -> PreTrainedTokenizerBase:
-    """That of `model.tokenizer`; else the adapter's own where its folder has one, which training may have changed; else the
+    """That of `model.tokenizer`; else the adapter's own if its folder has one, which training may have changed; else the
     base's."""
     own = model.tokenizer or continued(model)
     place = str(tokenizer_folder(model, Path(source(model)))) if own else source(model)
@@ -249,7 +249,7 @@ def _pretrained(model: Model, origin: str) -> PreTrainedModel:
 
 @contextmanager
 def _loading(origin: str) -> Iterator[None]:
-    """Raises InputError where the library cannot load what is at `origin`; a device without enough memory is no fault of
+    """Raises InputError if the library cannot load `origin`; a device without enough memory is no fault of
     the folder."""
     try:
         yield
@@ -262,14 +262,14 @@ def _loading(origin: str) -> Iterator[None]:
 
 
 def _check_system(policy: Policy) -> None:
-    """Raises InputError where a system message would reach no prompt."""
+    """Raises InputError if a system message would reach no prompt."""
     if policy.system and (fault := _system_fault(policy)):
         other = "plain prompts: model.chat_template=never" if policy.chat else "another tokenizer: model.tokenizer=DIR"
         raise InputError(no_system(fault, other))
 
 
 def _system_fault(policy: Policy) -> str:
-    """What keeps the message out of prompts; empty where nothing does."""
+    """The reason that keeps the message out of prompts; empty if nothing does."""
     try:
         ids = policy.encode_prompt("")
     except TemplateError as fault:

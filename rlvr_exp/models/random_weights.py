@@ -71,7 +71,7 @@ def build_tokenizer(options: Scratch, texts: Iterable[str]) -> PreTrainedTokeniz
 
 
 def train_tokenizer(texts: Iterable[str], pieces: str, vocabulary: int = VOCABULARY) -> PreTrainedTokenizerFast:
-    """Byte-level BPE, whose merges cross no border of what `pieces` matches."""
+    """Byte-level BPE, whose merges cross no border of a match of `pieces`."""
     tokenizer = Tokenizer(models.BPE())
     spelled = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pieces), "isolated"), spelled])

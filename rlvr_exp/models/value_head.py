@@ -1,6 +1,6 @@
-"""A policy with a value estimate, both in one module: what PPO trains.
+"""A policy with a value estimate in one module, for PPO.
 
-`ActorCritic` takes what its causal language model takes and returns what that returns, with `value` added: V of the
+`ActorCritic` takes the inputs of its causal language model and returns its output with `value` added: V of the
 state that each position's prediction is made from. The policy within stays a plain language model: the sampler uses it
 and `save_pretrained` writes it without a trace of the value, which is kept in a folder
 of its own: engines such as vLLM load every .safetensors file in a model's folder.
@@ -47,16 +47,16 @@ class ValueHead(nn.Module):
         return self.output(hidden.to(self.output.weight.dtype)).squeeze(-1).float()
 
     def save(self, folder: Path) -> None:
-        """Write what it learns, as `value/value.safetensors`; a trunk's frozen weights are the policy's and are left out."""
+        """Write the learned weights as `value/value.safetensors`; a trunk's frozen weights are the policy's and are left out."""
         learned = {name: value.detach().contiguous() for name, value in self.named_parameters() if value.requires_grad}
         (folder / FILE).parent.mkdir(exist_ok=True)
         save_file(learned, folder / FILE)
 
     def load(self, folder: Path) -> bool:
-        """Read what `save` wrote; False where the folder has none.
+        """Read the weights that `save` wrote; False if the folder has none.
 
         Raises:
-            InputError: what is there belongs to a value of another shape.
+            InputError: the file belongs to a value of another shape.
         """
         file = folder / FILE
         if not file.is_file():
@@ -81,7 +81,7 @@ class ActorCritic(nn.Module):
         self.policy = policy
         self.value = value
         self.value_alone = False
-        """The value's loss stops at its own weights, also where it reads the policy's hidden states."""
+        """The value's loss stops at its own weights, also if it reads the policy's hidden states."""
 
     def forward(self, **inputs: Any) -> Any:
         """The policy's output with `value`, (rows, positions)."""
@@ -115,7 +115,7 @@ def with_value(policy: PreTrainedModel, trunk: str) -> ActorCritic:
 
     Args:
         trunk: "shared": the value reads the policy's last hidden states, and its loss trains the trunk as well;
-            "own": a copy of the policy's decoder as it is now, trained where the policy's is.
+            "own": a copy of the policy's decoder as it is now, trained if the policy's is.
     """
     own = copy.deepcopy(policy.get_decoder()) if trunk == OWN else None
     value = ValueHead(policy.config.get_text_config().hidden_size, own)

@@ -1,6 +1,6 @@
 """The rollouts of one step: tasks chosen, episodes run, completions rewarded, groups formed and filtered.
 
-Groups wait in a queue between being sampled and being trained on: a batch may serve several steps, and where groups of
+Groups wait in a queue between being sampled and being trained on: a batch may serve several steps, and if groups of
 zero variance are resampled a step may find more useful groups than it needs. No accepted group is thrown away. Every
 decision is taken on all groups of a step, from values that every rank holds.
 """
@@ -45,7 +45,7 @@ class BatchPlan:
 
 @dataclass(frozen=True)
 class RoleRules:
-    """What a role's algorithm says about its groups."""
+    """The rules of a role's algorithm for its groups."""
 
     filter: GroupFilter
     shape: RewardShaping
@@ -53,7 +53,7 @@ class RoleRules:
 
 @dataclass(frozen=True)
 class Rollouts:
-    """What a step collected."""
+    """The rollouts of a step."""
 
     step: int
     """Counted from 0."""
@@ -64,12 +64,12 @@ class Rollouts:
     nonfinite: Sequence[str] = ()
     """Descriptions of rewards that are not finite: no update on the step's groups is applied."""
     observations: Sequence[Observation] = ()
-    """What the curriculum was shown of the groups sampled in the step."""
+    """The curriculum's observations of the groups sampled in the step."""
 
 
 @dataclass
 class _Fresh:
-    """What a step has sampled so far."""
+    """The episodes and groups of a step so far."""
 
     episodes: list[Episode] = field(default_factory=list)
     groups: dict[str, list[Group]] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class Collector:
         return Rollouts(step, groups, fresh.episodes, nonfinite, observations)
 
     def _observations(self, fresh: _Fresh) -> list[Observation]:
-        """What the sampled groups earned, of the first role that has any: its groups are those of the tasks."""
+        """Observations of the sampled groups of the first role that has any: its groups are those of the tasks."""
         role = next((role for role in self.environment.roles if fresh.groups.get(role)), None)
         if role is None:
             return []
@@ -168,7 +168,7 @@ class Collector:
         )
 
     def _fill(self, step: int, role: str, n_carried_in: int, fresh: _Fresh) -> None:
-        """Sample a batch; where groups of zero variance are resampled, continue until enough useful groups are found or the
+        """Sample a batch; if groups of zero variance are resampled, continue until enough useful groups are found or the
         budget is spent."""
         rule = self._rules[role].filter
         wanted = self.plan.groups_needed(step) - n_carried_in
@@ -188,7 +188,7 @@ class Collector:
     def _chosen(
         self, role: str, carried_in: Sequence[Group], fresh: Sequence[Group]
     ) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
-        """(groups of this step's batch, groups carried over). Where useful groups are too few, groups of zero variance fill
+        """(groups of this step's batch, groups carried over). If useful groups are too few, groups of zero variance fill
         the batch: they are masked, and the batch keeps its size."""
         rule, size = self._rules[role].filter, self.plan.prompts_per_step
         pool = [*carried_in, *fresh]
@@ -247,15 +247,15 @@ class Collector:
 
     @property
     def rewards(self) -> dict[str, Reward]:
-        """Each reward once: `reward`, or `ROLE/reward` where there are several."""
+        """Each reward once: `reward`, or `ROLE/reward` if there are several."""
         found = {id(reward): (role, reward) for role, reward in reversed([*self._reward_of.items()])}
         named = sorted(found.values(), key=lambda one: list(self._reward_of).index(one[0]))
         return {("reward" if len(named) == 1 else f"{role}/reward"): reward for role, reward in named}
 
     @property
     def parts(self) -> dict[str, Any]:
-        """Objects whose state belongs to a checkpoint, by name: this collector, its rewards, its curriculum where it
-        remembers anything, and what its environment remembers."""
+        """Objects whose state belongs to a checkpoint, by name: this collector, its rewards, its curriculum if it
+        has a state, and the memory of its environment."""
         stateful = {name: part for name, part in self.rewards.items() if hasattr(part, "state_dict")}
         remembers = {"curriculum": self.curriculum} if self.curriculum.state_dict() else {}
         return {"collector": self, **stateful, **remembers, **self.environment.parts}
@@ -265,7 +265,7 @@ class Collector:
         return {"asked": self._n_requested, "waiting": [group_state(group) for group in self._carried_over]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume where the state was saved.
+        """Continue from a saved state.
 
         Raises:
             InputError: unknown or missing keys, or a task that is no longer in the data.

@@ -40,10 +40,10 @@ class Group:
     rewards: tuple[float | None, ...]
     """Rewards that the algorithm learns from: each total after the algorithm's own shaping, None without a verdict."""
     about: tuple[Mapping[str, Any] | None, ...] = ()
-    """What the environment logs of each member besides its completion; empty: nothing."""
+    """Further log entries of the environment for each member; empty: none."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError where members are missing or belong to different tasks."""
+        """Raises ValueError if members are missing or belong to different tasks."""
         sizes = {len(each) for each in (self.prompts, self.prompt_ids, self.completions, self.rewarded, self.rewards)}
         if len(sizes) != 1 or not self.completions:
             raise ValueError(

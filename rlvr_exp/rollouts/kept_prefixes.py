@@ -1,7 +1,7 @@
-"""Keys and values of turns that later turns go on from, so that a prompt is computed only behind what it shares with them.
+"""Keys and values of turns that later turns go on from, so that only the rest of a prompt is computed.
 
 They hold for the weights that they were computed with: those of one run of episodes. A turn is looked up for the turn that it is the
-parent of, and for no other, so that what a chain computes depends on nothing beside it.
+parent of, and for no other, so that the numbers of a chain depend on no other chain.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ import torch
 Tokens = tuple[int, ...]
 Layers = Sequence[tuple[torch.Tensor, torch.Tensor]]
 ROOM = 2**31
-"""Bytes of a wave beyond which no more is kept; what is not is computed anew."""
+"""Bytes of a wave beyond which no more is kept; the rest is computed again."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class KeptPrefix:
 
 @dataclass(frozen=True)
 class Turns:
-    """What a batch of prompts has of the turns before, and keeps for those that follow."""
+    """Keys and values of the turns before a batch of prompts, and the store for the turns that follow."""
 
     kept: "KeptPrefixes | None" = None
     begun: Sequence[KeptPrefix] = ()
@@ -49,18 +49,18 @@ class KeptPrefixes:
         self._last: dict[Tokens, KeptPrefix] = {}
 
     def next_wave(self) -> None:
-        """What is kept from now on are the turns of a new wave; those of the last one are still found."""
+        """Begin a new wave of turns; those of the last one are still found."""
         self._last, self._kept, self._size = self._kept, {}, 0
 
     def keep(self, tokens: Tokens, layers: Callable[[], Layers]) -> None:
-        """`layers`: called where nothing is kept of these tokens yet."""
+        """`layers`: called if nothing is kept of these tokens yet."""
         if tokens in self._kept or self._size > ROOM:
             return
         prefix = self._kept[tokens] = KeptPrefix(tokens, layers())
         self._size += sum(part.numel() * part.element_size() for layer in prefix.layers for part in layer)
 
     def of(self, prompt: Tokens, follows: Tokens) -> KeptPrefix | None:
-        """What a prompt shares with the turn that it follows, short of its last token, which has to be computed.
+        """The shared beginning of a prompt and the turn that it follows, short of its last token, which has to be computed.
 
         Args:
             follows: the tokens of that turn, as it was kept; empty: there is none.

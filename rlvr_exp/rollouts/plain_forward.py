@@ -2,7 +2,7 @@
 
 A small model's decoding step is mostly Python and small operations between products. Here projections that read the same
 input are one product with the norm's weights in it, residuals are added by oneDNN, and positions are turned as complex
-numbers; what is computed is the model's own function up to rounding, which rlvr_exp.rollouts.shared_prefix_decoder tries.
+numbers; the result is the model's own up to rounding, which rlvr_exp.rollouts.shared_prefix_decoder tries.
 Every operation acts on single tokens but for the attention, which is the cache's. The weights are copied when a batch
 begins: they change with every update. LoRA adapters are added to these copies, so that they cost nothing for each token.
 """
@@ -26,7 +26,7 @@ ROPES = ("default", "linear", "llama3", "yarn")
 
 
 def plain_forward(model: PreTrainedModel, cache: SharedPrefixCache) -> "PlainForward | None":
-    """None where the model is not plain, or where something is attached to its modules that has to be called."""
+    """None if the model is not plain, or if something is attached to its modules that has to be called."""
     return PlainForward(model, cache) if is_plain(model) else None
 
 

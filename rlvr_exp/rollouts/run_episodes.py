@@ -57,7 +57,7 @@ def generate_and_verify(
     engine: SamplingEngine | None = None,
 ) -> RolloutResult:
     """Sample the completions of every request and verify them; a `DeferredVerifier` leaves them pending.
-    `engine`: what samples; None: our own sampler."""
+    `engine`: samples the completions; None: our own sampler."""
     loop = _RolloutLoop(policy, domain, requests, sampling, engine or LocalEngine())
     with phase(GENERATE):
         for index, verdict in verifier.as_ready(loop.verifier_requests()):
@@ -134,7 +134,7 @@ class _RolloutLoop:
 
 TOO_LONG = Verdict("failed", bucket=PROMPT_TOO_LONG, log="the prompt is longer than the policy takes; it is never cut")
 Asked = tuple[int, Request]
-"""The index of an episode, and what it asks for."""
+"""The index of an episode, and one of its requests."""
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ def _next(play: Run, answers: list[Answer] | None) -> Sequence[Request]:
 
 
 def _followed(episode: Episode, one: Sample) -> tuple[int, ...]:
-    """The tokens of the turn that a request builds on, without the last one drawn; none of another role's, or where tokens are not
+    """The tokens of the turn that a request builds on, without the last one drawn; none of another role's, or if tokens are not
     known."""
     turn = None if one.parent is None else episode.turns[one.parent]
     if turn is None or turn.role != one.role or not isinstance(turn.completion.sampled, TokenSample):

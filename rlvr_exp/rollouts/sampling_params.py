@@ -57,7 +57,7 @@ class TokenDraw:
     logprobs: torch.Tensor
     """(tokens,) float32"""
     kept: torch.Tensor | None
-    """(tokens, vocabulary) what could be drawn; None: all."""
+    """(tokens, vocabulary) whether a token could be drawn; None: all."""
     entropies: torch.Tensor
     """(tokens,) float32, of the distributions, in nats"""
 
@@ -120,7 +120,7 @@ def _parts(x: torch.Tensor) -> torch.Tensor:
 
 
 def _search(weights: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """(rows,) the first column up to which weights (rows, columns) add up to more than the row's target, and what is left of the
+    """(rows,) the first column up to which weights (rows, columns) add up to more than the row's target, and the rest of the
     target before that column. Columns without weight are never found."""
     cumulative = weights.cumsum(-1, dtype=torch.float64)
     total = cumulative[:, -1]
@@ -199,7 +199,7 @@ class StopStringMatcher:
 @dataclass(frozen=True)
 class CompletionCheck:
     """A domain's check that a completion is complete, called only after tokens that can complete it: once or twice in a
-    completion, where stop strings are searched after each token."""
+    completion, whereas stop strings are searched after each token."""
 
     finished: Callable[[str], bool]
     tokens: tuple[int, ...]
@@ -207,7 +207,7 @@ class CompletionCheck:
 
     @classmethod
     def of(cls, domain: Domain | None, policy: Policy) -> "CompletionCheck | None":
-        """None where the domain has no stop text, or an endpoint has the tokenizer."""
+        """None if the domain has no stop text, or an endpoint has the tokenizer."""
         if domain is None or not domain.stop_text or policy.tokenizer is None:
             return None
         vocabulary = policy.tokenizer.get_vocab()

@@ -35,7 +35,7 @@ ROWS = 4
 
 
 class Places:
-    """Where tokens stand among owners with room for `many` each; a place that holds none stands for the first token.
+    """Positions of tokens among owners with room for `many` each; a place that holds none stands for the first token.
 
     Args:
         place: (tokens,) of each, owner by owner.
@@ -134,7 +134,7 @@ class _Prefill:
 @dataclass(frozen=True)
 class _Pass:
     """The tokens of one forward pass, row by row or in any other order. The rows' own products take them in slots (rows,
-    tokens of each), the prompts' in places (groups, tokens of each); what holds no token holds the first."""
+    tokens of each), the prompts' in places (groups, tokens of each); a place without a token holds the first."""
 
     rows: int
     width: int
@@ -215,7 +215,7 @@ class PrefixBlock:
     def step(self, source: np.ndarray, counts: np.ndarray, used: np.ndarray) -> np.ndarray:
         """The next pass holds `counts[i]` further tokens of each row i, which continues the first `used[i]` tokens of row
         `source[i]` of the pass before. Several rows may continue one row; a row that none continues has ended. Returns
-        where the rows are from now on."""
+        the places of the rows from now on."""
         place = self._continue(source, int((used + counts).max()))
         width, most = width_of(int((used + counts).max())), int(counts.max())
         offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -305,7 +305,7 @@ class PrefixBlock:
         return weighed(of_prompt, now.groups, held.values) + weighed(of_row, now.slots, own_values)
 
     def _write(self, heads: int) -> torch.Tensor:
-        """(tokens * heads,) where the keys of the pass go among rows * heads * room."""
+        """(tokens * heads,) places of the keys of the pass among rows * heads * room."""
         found = self._write_indices.get(heads)
         if found is None:
             assert isinstance(self._now, _Pass)
@@ -422,7 +422,7 @@ AttentionInterface.register(NAME, attend)
 class SharedPrefixCache:
     """Groups decoded together. Completion i belongs to group `owner[i]`; `owner` ascends.
 
-    Completions of a group that are alike so far are one row; it parts where they do.
+    Completions of a group that are alike so far are one row; the row parts when they differ.
 
     Args:
         lengths: tokens of each group's prompt.

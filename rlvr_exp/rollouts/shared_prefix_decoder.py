@@ -62,7 +62,7 @@ class SharedPrefixDecoder:
         return Logits(torch.cat([self._prefill(first, last) for first, last in self._chunks()]), self._owner)
 
     def step(self, live: np.ndarray, fed: np.ndarray, counts: np.ndarray | None = None) -> Logits:
-        """After more tokens of each completion in `live`, ascending: the first `counts[i]` of `fed[i]`, all of them where no
+        """After more tokens of each completion in `live`, ascending: the first `counts[i]` of `fed[i]`, all of them if no
         counts are given."""
         counts = np.full(len(live), fed.shape[1]) if counts is None else counts
         tokens, positions, begins = self.cache.step(live, fed, counts)
@@ -75,7 +75,7 @@ class SharedPrefixDecoder:
         return self.cache.kept(completion)
 
     def _go_on(self) -> Logits:
-        """Behind the prompts, of which only what was not begun is computed: it is fed as a completion's tokens are."""
+        """Behind the prompts. Only the tokens that were not begun are computed, fed like the tokens of a completion."""
         self.cache.load(self._begun)
         rests = [prompt[length:] for prompt, length in zip(self._prompts, self._lengths, strict=True)]
         counts = np.array([len(rest) for rest in rests])[self._owner]
@@ -158,7 +158,7 @@ def _window(model: PreTrainedModel, longest: int) -> int:
 
 
 def _reason(model: PreTrainedModel, longest: int) -> str:
-    """Why the model is not supported; empty where it is."""
+    """Why the model is not supported; empty if it is."""
     config = model.config
     if not type(model)._supports_attention_backend or config.get_text_config() is not config:
         return "its attention is not exchangeable"

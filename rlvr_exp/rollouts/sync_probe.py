@@ -52,7 +52,7 @@ class SyncProbe:
         trained: the trainer's current log-probabilities of the sequences, (completions, tokens).
         temperature: the temperature of both scores.
         tolerance: the largest allowed gap; 0 for a default that suits the dtype.
-        served: the engine's own scores of the sequences, where it samples with weights outside of `engine`.
+        served: the engine's own scores of the sequences, if it samples with weights outside of `engine`.
     """
 
     def __init__(

@@ -35,13 +35,13 @@ class Found:
     solution: Solution
     host: Task
     outputs: tuple[Any, ...] = ()
-    """What it returned on the host's cases."""
+    """Its results on the host's cases."""
     relabelled: Task | None = None
     """The task that it solves in hindsight, without a gold; None: it is imitated on its host."""
     text: str = ""
     """The completion that it was read from; empty: it was not sampled."""
     kind: str = ""
-    """What it teaches, one of rlvr_exp.config.solutions.KINDS; empty: nothing."""
+    """The kind of its lesson, one of rlvr_exp.config.solutions.KINDS; empty: nothing."""
     previous: str = ""
     """Of a refined answer the completion before it."""
     feedback: str = ""
@@ -94,14 +94,14 @@ def solving(one: Found, task: Task, kind: str) -> Found:
 
 
 def to_line(one: Found) -> dict[str, Any]:
-    """As JSON: what a later round and a resumed run need of it."""
+    """As JSON, for a later round and a resumed run."""
     words = {"kind": one.kind, "previous": one.previous, "feedback": one.feedback}
     outputs = [] if one.relabelled is None else list(one.outputs)
     return {"host": one.host.id, "outputs": outputs, **words, "solution": to_row(one.solution)}
 
 
 def from_line(line: Mapping[str, Any], tasks: Mapping[str, Task], domain: Domain) -> Found:
-    """From JSON. Raises KeyError where the host is none of the tasks, ValueError where it holds no solution."""
+    """From JSON. Raises KeyError if the host is none of the tasks, ValueError if it holds no solution."""
     words = {name: line[name] for name in ("kind", "previous", "feedback")}
     host, outputs = tasks[line["host"]], tuple(line["outputs"])
     task = domain.relabelled(host, outputs) if outputs and isinstance(domain, RelabelsTasks) else None
@@ -197,7 +197,7 @@ UNSTABLE = "unstable"
 
 
 def relabelled(failed: Iterable[Found], hindsight: Hindsight, kind: str) -> list[Found]:
-    """Of each failed program the task that it solves, where there is one."""
+    """Of each failed program the task that it solves, if there is one."""
     pairs = ((one, hindsight.task(one.host, one.outputs)) for one in failed)
     return [solving(one, task, kind) for one, task in pairs if task is not None]
 

@@ -41,7 +41,7 @@ KINDRED = 2
 
 @dataclass(frozen=True)
 class RoundSampler:
-    """Samples and verifies the prompts of a round; verdicts carry what each program returned.
+    """Samples and verifies the prompts of a round; verdicts carry the outputs of each program.
 
     Args:
         verifier: keeps outputs (rlvr_exp.verifiers.base.KeepsOutputs).
@@ -59,7 +59,7 @@ class RoundSampler:
         return RolloutRequest(task, tuple(self.policy.encode_prompt(prompt)), keys, prompt)
 
     def generate(self, requests: Sequence[RolloutRequest], progress: Progress) -> list[tuple[Completion, ...]]:
-        """The completions of each request, in order; none where the prompt is too long. All ranks call this together."""
+        """The completions of each request, in order; none if the prompt is too long. All ranks call this together."""
         lengths = [len(one.prompt) for one in requests]
         fits = [place for place, length in enumerate(lengths) if length <= self.max_prompt_tokens]
         fits.sort(key=lengths.__getitem__)  # Prompts of similar length are sampled together.
@@ -84,7 +84,7 @@ def metrics_of(
     rows: Mapping[str, Sequence[Found]],
     refused: Mapping[str, int],
 ) -> dict[str, float]:
-    """Success of first and of refined answers, how different programs are, rows by kind, what made no task by reason."""
+    """Success of first and of refined answers, how different programs are, rows by kind, refused outputs by reason."""
     row = {
         **_success("success", sampled),
         **_success("refined_success", refined),
@@ -111,14 +111,14 @@ class Sampled:
 
     prompt: str
     completions: tuple[Completion, ...]
-    """None where the prompt is too long."""
+    """None if the prompt is too long."""
     parent: str = ""
     """Of a refinement the key of the solution that it refines."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """What a round made."""
+    """The results of a round."""
 
     number: int
     """Counted from 0."""
@@ -127,7 +127,7 @@ class Round:
     found: tuple[Found, ...]
     """Every program that was run."""
     rows: Mapping[str, Sequence[Found]]
-    """What is imitated, by kind."""
+    """The imitated rows, by kind."""
     sampled: tuple[Sampled, ...] = field(default=(), repr=False)
     observations: tuple[Observation, ...] = field(default=(), repr=False)
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -254,7 +254,7 @@ class RoundMaker:
         ]
 
     def _rows(self, number: int, step: int, tasks: Sequence[Task], seen: Sequence[Found]) -> dict[str, Sequence[Found]]:
-        """What is imitated, by kind."""
+        """The imitated rows, by kind."""
         options, made = self.options, dict[str, Sequence[Found]]()
         if options.correct:
             new = [one for one in seen if one.correct and one.solution.key not in self._answered]
@@ -289,7 +289,7 @@ class RoundMaker:
         return {"requested": self._n_requested, "refined": dict(self._refined)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Raises InputError where the keys are other ones."""
+        """Raises InputError for other keys."""
         check_state(self, state, self.state_dict())
         self._n_requested, self._refined = state["requested"], Counter(state["refined"])
 

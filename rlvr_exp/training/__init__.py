@@ -1,1 +1,1 @@
-"""What training adds to a trainer: checkpoints, selection of the best one, guards, and the log of its steps."""
+"""Training: checkpoints, selection of the best one, guards, and the log of its steps."""

@@ -86,7 +86,7 @@ class Checkpoints:
 
     Args:
         settings: the `run.checkpoint` node.
-        about: what the manifest records about the run in addition to the step (rlvr_exp.records.manifest).
+        about: further records of the run in the manifest (rlvr_exp.records.manifest).
         ends_phase: whether a checkpoint is due after so many steps besides.
     """
 
@@ -227,7 +227,7 @@ class Checkpoints:
 
 
 def _by_rank_0(work: Callable[[], None]) -> None:
-    """Run `work` on rank 0 while the others wait; where it fails, all ranks stop with the reason."""
+    """Run `work` on rank 0 while the others wait; if it fails, all ranks stop with the reason."""
     fault: Exception | None = None
     if rank() == 0:
         try:

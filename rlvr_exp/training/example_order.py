@@ -16,7 +16,7 @@ class Order(Protocol):
         """(index, pass) at the places from `first` up to before `last`."""
 
     def sources(self, count: int) -> Mapping[str, int]:
-        """How many of the first `count` examples come from each source; empty where sources have no shares."""
+        """How many of the first `count` examples come from each source; empty if sources have no shares."""
 
 
 class Passes:
@@ -76,7 +76,7 @@ class Mixture:
     """
     Args:
         pools: by kind, none empty.
-        shares: of all examples, by kind; `rest` has what is left.
+        shares: of all examples, by kind; `rest` has the remainder.
         rest: a kind of the pools.
         alone: the step, counted from 0, from which on `rest` has every example; None: no step.
         orders: of the kinds that are not seen in plain passes.
@@ -115,7 +115,7 @@ class Mixture:
         return self._counts[step]
 
     def sources(self, kind: str, step: int) -> Mapping[str, int]:
-        """Examples of a kind before a step by their source, where sources have shares of it."""
+        """Examples of a kind before a step by their source, if sources have shares of it."""
         return self._orders[kind].sources(self.counts(step)[kind]) if kind in self._orders else {}
 
     def example(self, kind: str, index: int, number: int) -> Example:

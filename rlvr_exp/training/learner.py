@@ -163,14 +163,14 @@ class Learner:
         schedule.step()
 
     def end(self) -> None:
-        """After the last update. Raises GuardStop where none was applied."""
+        """After the last update. Raises GuardStop if none was applied."""
         self.guard.check(self.steps, ended=True)
         # Transformers sums up losses that its own loop would have noted; nobody reads the sum.
         self.trainer._tr_loss, self.trainer._total_loss_scalar = torch.tensor(0.0), 0.0
         self.trainer._finalize_training(None, 0, self._began)
 
     def row(self) -> dict[str, float]:
-        """Metrics since the last row; empty where there was no update."""
+        """Metrics since the last row; empty if there was no update."""
         if not self._updates[1]:
             return {}
         applied, trainer = self._updates[0], self.trainer
@@ -278,7 +278,7 @@ class PeriodicProbe:
         self._gap = state["gap"]
 
     def metrics(self) -> Mapping[str, float]:
-        """The gap, where one was measured since the last call."""
+        """The gap, if one was measured since the last call."""
         gap, self._gap = self._gap, None
         return {} if gap is None else {"sync/probe_gap": gap}
 
@@ -321,7 +321,7 @@ class RLLearner(Learner):
         self.policy, self.algorithm = policy, algorithm
         self.log = StepLog(algorithm.regularised, algorithm.group_filter().mode != "keep")
         self.learned: TrainingBatch | None = None
-        """The batch of the current step; None where the role takes none in it."""
+        """The batch of the current step; None if the role takes none in it."""
         trainer = algorithm.trainer(
             policy,
             trainer_arguments(policy, config, algorithm, scratch),
@@ -337,7 +337,7 @@ class RLLearner(Learner):
         self._probe.begin(self.steps)
 
     def take(self, rollouts: Rollouts) -> None:
-        """Raises GuardStop where the step's sample accounting does not add up."""
+        """Raises GuardStop if the step's sample accounting does not add up."""
         self.activate()
         self.ready = self.role in rollouts.groups
         if not self.ready:

@@ -1,4 +1,4 @@
-"""The training loop of every stage that trains: what a step is can be read here, from top to bottom.
+"""The training loop of every stage that trains: a step, from top to bottom.
 
 A step is one optimizer update of each role that learns in it. One batch of rollouts may serve several updates, and a
 checkpoint may fall between them.
@@ -22,22 +22,22 @@ from rlvr_exp.training.step_log import MEASURING, SAVING, UPDATING, ResourceTren
 
 
 class Feed(Protocol):
-    """What the roles learn from."""
+    """The data that the roles learn from."""
 
     def collect(self, step: int) -> Any:
         """The rollouts of a step, counted from 0, for every role; for imitation the gold answers."""
 
     def write(self, learners: Mapping[str, Learner]) -> None:
-        """Log what was collected, once the learners have taken it."""
+        """Log the collected rollouts, once the learners have taken them."""
 
     @property
     def rows(self) -> Sequence[RolloutRow]:
-        """Rollouts of the last collected step; empty where none are logged."""
+        """Rollouts of the last collected step; empty if none are logged."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Something measured between steps. It joins the row of its step, where one is due, else it has a row of its own."""
+    """Something measured between steps. It joins the row of its step, if one is due, else it has a row of its own."""
 
     due: Callable[[int], bool]
     """Whether it is measured after a step, counted from 1."""
@@ -65,7 +65,7 @@ class Loop:
     clock: StepClock = field(default_factory=StepClock)
 
     def run(self, done: int, steps: int) -> int:
-        """Train from step `done` to step `steps`, or to where the selection or a trial's clock stops; returns the steps
+        """Train from step `done` to step `steps`, or until the selection or a trial's clock stops it; returns the steps
         done.
 
         Raises:
@@ -94,7 +94,7 @@ class Loop:
         return done
 
     def _update(self, step: int) -> None:
-        """Collect rollouts where a role has used up its last, and update every role that learns in the step."""
+        """Collect rollouts if a role has used up its last, and update every role that learns in the step."""
         self.context.heartbeat()
         go_over(UPDATE)
         learning = {role: self.learners[role] for role in self.learning(step)}
@@ -103,13 +103,13 @@ class Loop:
             rollouts = self.feed.collect(step)
             for learner in taking.values():
                 learner.take(rollouts)
-            self.feed.write(taking)  # Before the updates: should they fail, what they learned from can be read.
+            self.feed.write(taking)  # Before the updates: should they fail, their rollouts can be read.
         for learner in learning.values():
             if learner.ready:
                 learner.update()
 
     def _save(self, step: int, steps: int, ended: bool) -> None:
-        """Write a checkpoint where one is due, where the step is the best, where a stop was requested, and at the end."""
+        """Write a checkpoint if one is due, if the step is the best, if a stop was requested, and at the end."""
         self.context.steps = step  # Rows of metrics may be rarer than steps.
         # All ranks stop at the same step, whenever each received the request; after the last step the evaluation stops.
         stopping = any_rank(self.context.interrupted) and not ended

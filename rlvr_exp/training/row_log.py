@@ -1,6 +1,6 @@
 """The row of metrics of a step: those of each role, those of the rollouts, those of the process.
 
-With one role its metrics have no prefix; with several they are `ROLE/...`, or `time/ROLE/...` where they depend on the
+With one role its metrics have no prefix; with several they are `ROLE/...`, or `time/ROLE/...` if they depend on the
 machine.
 """
 

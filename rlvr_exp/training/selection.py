@@ -1,4 +1,4 @@
-"""Which step is the best one, by a metric of its row, and when training stops because none follows."""
+"""Selection of the best step by a metric of its row, and early stopping."""
 
 import logging
 import math
@@ -40,14 +40,14 @@ class Selection:
 
     @property
     def best_path(self) -> Path | None:
-        """The best checkpoint, where the selection is active and found any."""
+        """The best checkpoint, if the selection is active and found any."""
         return self._checkpoints.best if self._settings.active and self.value is not None else None
 
     def is_best(self, step: int) -> bool:
         return self.value is not None and self.step == step
 
     def consider(self, step: int) -> None:
-        """Compare the row of a step with the best; nothing where it has no row, or its row has not the metric."""
+        """Compare the row of a step with the best; nothing if it has no row, or its row has not the metric."""
         found = self._settings.value(self._tracker.last) if self._tracker.last_step == step else None
         value = broadcast_object(found)
         if value is None or step == self._seen:
@@ -63,7 +63,7 @@ class Selection:
         return {} if self.value is None else {"best/value": self.value, "best/step": self.step}
 
     def check(self) -> None:
-        """Raises GuardStop where no row ever had the metric."""
+        """Raises GuardStop if no row ever had the metric."""
         if self._settings.active and not self._seen:
             names = ", ".join(sorted(self._tracker.last))
             raise GuardStop(
@@ -75,7 +75,7 @@ class Selection:
         return {"by": self._by(), "value": self.value, "step": self.step, "waited": self._waited, "seen": self._seen}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state, and link `best` to the same checkpoint; where that checkpoint is lost, a warning is logged
+        """Restore the state, and link `best` to the same checkpoint; if that checkpoint is lost, a warning is logged
         and the search starts over. It also starts over for another metric or other
         tasks."""
         if state["by"] != self._by():
@@ -91,7 +91,7 @@ class Selection:
             _LOG.warning("the best checkpoint is lost, the best from here on takes its place: %s", fault)
 
     def _by(self) -> list[Any]:
-        """What makes values comparable."""
+        """The settings under which values are comparable."""
         wanted = self._settings
         part = any(name in MEASURED for name in wanted.weights)
         measured = [wanted.split, wanted.tasks, wanted.samples] if part else []

@@ -168,7 +168,7 @@ def _lengths(groups: Groups) -> dict[str, float]:
 
 
 def _entropy(drawn: Sequence[TokenSample]) -> dict[str, float]:
-    """The mean entropy of a token, over all that was sampled and not only what is learned from: exact where the sampler has
+    """The mean entropy of a token, over all that was sampled and not only over trained samples: exact if the sampler has
     computed it, else an estimate under a name of its own, E[-log p]."""
     known = [one.entropy * len(one) for one in drawn if one.entropy is not None]
     if len(known) == len(drawn):
@@ -180,7 +180,7 @@ def rollout_rows(groups: Groups, learned: TrainingBatch | None, regularised: boo
     """One row per sample of the step: first samples carried in from earlier steps, then those sampled in it.
 
     Args:
-        learned: None where no policy is trained on them.
+        learned: None if no policy is trained on them.
     """
     advantages = {} if learned is None else _advantages(learned, regularised)
     waiting = {group.id for group in groups.carried_over}
@@ -255,7 +255,7 @@ class SampleAccounting:
         )
 
     def check(self, step: int) -> None:
-        """Raises GuardStop where the counts do not add up."""
+        """Raises GuardStop if the counts do not add up."""
         if self.sampled != self.trained + self.filtered + self.pending + self.no_verdict:
             parts = ", ".join(f"{name} {count}" for name, count in asdict(self).items())
             raise GuardStop(
@@ -280,7 +280,7 @@ class Use:
 
     used: float
     left: float
-    """What remains until it is used up."""
+    """The rest until it is used up."""
 
 
 class ResourceTrends:
@@ -292,7 +292,7 @@ class ResourceTrends:
 
     Args:
         directory: of the run; its disk is watched.
-        window: steps that a slope is taken over; nothing is forecast before there are so many, and never where it is 0.
+        window: steps that a slope is taken over; nothing is forecast before there are so many, and never if it is 0.
     """
 
     def __init__(self, directory: Path, window: int = 40):
@@ -321,7 +321,7 @@ class ResourceTrends:
         return warnings
 
     def metrics(self) -> dict[str, float]:
-        """Metrics of the last step: what is used, and the remaining steps of a resource that would run out."""
+        """Metrics of the last step: the use, and the remaining steps of a resource that would run out."""
         return self._row
 
 
@@ -441,7 +441,7 @@ class EnergyMeter:
         return found
 
     def _read(self) -> list[int] | None:
-        """Microjoules of each package; None where they cannot be read, as for anyone but root."""
+        """Microjoules of each package; None if they cannot be read, as for anyone but root."""
         try:
             return [int((zone / "energy_uj").read_text()) for zone in self._zones] or None
         except (OSError, ValueError):

@@ -10,7 +10,7 @@ from rlvr_exp.records.tracking import COLUMNS, configuration, paths, require_pac
 
 @dataclass
 class TensorBoard(options.TensorBoard):
-    """Scalars and texts in `tensorboard/`; a resumed run hides what was logged past the step it resumes from.
+    """Scalars and texts in `tensorboard/`; a resumed run hides the rows past the step it resumes from.
 
     Raises:
         InputError: the package is not installed.

@@ -1,4 +1,4 @@
-"""The process group of the ranks that train together: torch's, and DeepSpeed's where it shards. Imports both late: a run
+"""The process group of the ranks that train together: torch's, and DeepSpeed's if it shards. Imports both late: a run
 that trains alone needs neither."""
 
 import os
@@ -32,7 +32,7 @@ def joined(parallel: Parallel) -> Iterator[None]:
 
 
 def _backend(share: bool) -> str:
-    """Select this rank's device. Objects are sent by gloo also where tensors are sent by NCCL, which takes one process a
+    """Select this rank's device. Objects are sent by gloo also if tensors are sent by NCCL, which takes one process a
     device."""
     import torch
 

@@ -18,7 +18,7 @@ class RolloutRequest:
 
     task: Task
     prompt: tuple[int, ...]
-    """Token ids; never truncated. Empty where an endpoint tokenizes."""
+    """Token ids; never truncated. Empty if an endpoint tokenizes."""
     keys: tuple[SampleKey, ...]
     """The random key of each completion, e.g. (run seed, "rollout", step, index, task id, sample); None: greedy."""
     text: str = ""
@@ -26,7 +26,7 @@ class RolloutRequest:
     follows: tuple[int, ...] = ()
     """The tokens of the turn that it goes on from, without the last one drawn; empty: of none."""
     kept: KeptPrefixes | None = None
-    """Where keys and values of such turns are kept; None: no turns follow from each other."""
+    """The store of keys and values of such turns; None: no turns follow from each other."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class SamplingEngine(Protocol):
     """Draws each requested completion exactly once, in whatever order they end."""
 
     def begin(self, note: Callable[[str], None]) -> Mapping[str, Any]:
-        """Get ready; returns what the manifest records. All ranks call this together.
+        """Get ready; returns entries for the manifest. All ranks call this together.
 
         Args:
             note: tells a person something, once.
@@ -59,7 +59,7 @@ class SamplingEngine(Protocol):
     def draw(
         self, policy: Policy, domain: Domain, requests: Sequence[RolloutRequest], sampling: SamplingParams
     ) -> Iterator[Drawn]:
-        """Raises GuardStop where it can sample no longer, Interrupted where a stop is requested while it waits."""
+        """Raises GuardStop if it can sample no longer, Interrupted if a stop is requested while it waits."""
 
     def metrics(self) -> Mapping[str, float]:
         """Counters of the run so far, named `system/engine_...`."""

@@ -28,7 +28,7 @@ SHOWN = 200
 
 
 class Nonsense(Exception):
-    """A body that is no answer: not JSON, cut off, or without choices; says what is wrong."""
+    """A body that is no answer: not JSON, cut off, or without choices. The message names the fault."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Choice:
     truncated: bool
     """Its token limit ended it."""
     logprobs: tuple[float, ...] | None
-    """Of each token, where they were reported."""
+    """Of each token, if they were reported."""
     stop: str
-    """The stop string that ended it, where the server says which (vLLM does); empty: not known."""
+    """The stop string that ended it, if the server says which (vLLM does); empty: not known."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _choice(one: Any, chat: bool, content: bytes) -> Choice:
 
 
 def _logprobs(given: Any, chat: bool) -> tuple[float, ...] | None:
-    """None where they are not there for every token."""
+    """None unless every token has one."""
     values = given.get("content" if chat else "token_logprobs") if isinstance(given, Mapping) else None
     if not isinstance(values, list):
         return None
@@ -150,7 +150,7 @@ class Client:
     """To be entered, once or several times in turn, by the coroutine that asks.
 
     Args:
-        counts: what is counted is added here: `requests`, `retries_REASON`.
+        counts: receives the counts `requests`, `retries_REASON`.
     """
 
     def __init__(self, options: Server, counts: Counter[str]):
@@ -214,7 +214,7 @@ class Client:
             raise Unanswered(f"asked {self._options.retries + 1} times, the last time {last}")
 
     def _check_refused(self, fault: openai.APIStatusError) -> None:
-        """Raises what a later try would meet again."""
+        """Raises the fault of a refusal that a later try would meet again."""
         if fault.status_code in AGAIN or fault.status_code >= 500:
             return
         text = self._clean(fault.message)
@@ -223,7 +223,7 @@ class Client:
         raise Refused(fault.status_code, text) from fault
 
     def _wait(self, attempt: int, asked: float, label: tuple[str | int, ...]) -> float:
-        """Seconds before the next try: doubled each time and spread, at least what the server asked for."""
+        """Seconds before the next try: doubled each time and spread, at least the server's Retry-After."""
         own = min(self._options.backoff_s * 2**attempt, LONGEST_WAIT_S) * (0.5 + uniform("engine", *label, attempt))
         return max(own, min(asked, self._options.timeout_s))
 
@@ -234,7 +234,7 @@ class Client:
 
 
 def _retry_after(fault: openai.APIStatusError) -> float:
-    """Seconds, from a number or a date; 0 where there is none."""
+    """Seconds, from a number or a date; 0 without one."""
     given = fault.response.headers.get("retry-after", "")
     try:
         return max(0.0, float(given))

@@ -33,7 +33,7 @@ EVERY_S = 0.2
 class Journaled:
     """
     Args:
-        engine: what samples.
+        engine: samples the completions.
         planned: first completions of all episodes; later turns add to them as they are asked for.
     """
 
@@ -116,7 +116,7 @@ class Journaled:
             self._seconds, self._began = self._sampled_s, None
 
     def _keys(self, request: RolloutRequest, sampling: SamplingParams) -> list[str]:
-        """What tells each completion of a request from all others of the batch."""
+        """A key for each completion of a request, unique in the batch."""
         about = (sampling.filters, sampling.max_new_tokens, sampling.eos_ids, sampling.stop)
         prompt = content_hash([request.task.id, list(request.prompt) or request.text, about])
         found = []
@@ -151,7 +151,7 @@ class Journaled:
 
 
 class _Batch:
-    """One call of `draw`: what is sampled, and what has ended of it.
+    """One call of `draw`: its completions to sample, and those that have ended.
 
     Args:
         keys: of each request's completions.
@@ -174,7 +174,7 @@ class _Batch:
         self._engine._show()
 
     def ended(self, one: Drawn) -> None:
-        """Keep it, unless that was done when it arrived. What an engine did not answer is asked for again."""
+        """Keep it, unless that was done when it arrived. A later run requests unanswered completions again."""
         at = self.placed(one)
         key = self._keys[at.request][at.sample]
         with self._lock:

@@ -32,7 +32,7 @@ def own_stream(*given: Any) -> Iterator[FinishedSample]:
 class LocalEngine(options.Local):
     """
     Args:
-        stream: what samples a batch.
+        stream: samples a batch.
     """
 
     def __init__(self, stream: Stream = own_stream, **given: Any):
@@ -94,5 +94,5 @@ def batches(
 
 
 def _on_cpu(model: nn.Module) -> bool:
-    """Where memory is the machine's: an accelerator's is planned for (rlvr_exp/docs/memory.md), and has no room left."""
+    """An accelerator's memory is planned for (rlvr_exp/docs/memory.md), and has no room left."""
     return next(model.parameters()).device.type == "cpu"

@@ -1,4 +1,4 @@
-"""What an endpoint does and what it silently ignores, found by a dozen requests of a few tokens.
+"""A self-test of an endpoint: a dozen requests of a few tokens find the options that it silently ignores.
 
 Servers take options that they do not know without a word: one returns a single choice for n=2, another takes the largest
 logit at any temperature. Nothing is assumed: each option is tried, and its effect looked for.
@@ -18,7 +18,7 @@ PROMPT = "Write a line about a river, and another about the sea."
 FEW = 16
 """Tokens of a probe's completion."""
 HOT = 2.0
-"""The highest temperature of the API: two draws of so many tokens are equal only where nothing is drawn."""
+"""The highest temperature of the API: two draws of so many tokens are equal only if nothing is drawn."""
 AT_ONCE = 4
 """Draws under way together: a seed that holds for one request at a time holds for none of several."""
 WORD = re.compile(r"[A-Za-z0-9]{2,4}")
@@ -28,14 +28,14 @@ KEPT, REMOVED = "honoured, the text is kept", "honoured, the text is removed"
 
 @dataclass(frozen=True)
 class Features:
-    """What the server was found to do."""
+    """The features of a server."""
 
     model: str
     """Its name there."""
     chat: bool
     """Prompts go as messages; otherwise as text."""
     why_text: str = ""
-    """Why not as messages, where that was tried."""
+    """The reason for text, if messages were tried."""
     limit: str = "max_tokens"
     """The name of the parameter that limits a completion's tokens."""
     max_tokens: str = UNKNOWN
@@ -53,7 +53,7 @@ class Features:
         return asdict(self) | {"api": "chat" if self.chat else "completions"}
 
     def limitations(self) -> Iterator[str]:
-        """What of it a person should know, each a clause."""
+        """Limitations that a person should know, each a clause."""
         if self.why_text:
             yield f"prompts go as plain text, since it does not chat ({self.why_text})"
         if self.greedy == IGNORED:
@@ -155,7 +155,7 @@ class _Probe:
         return reply
 
     async def _api(self, found: Features, either: bool) -> tuple[Features, Reply]:
-        """The first answer, and what it took to get it."""
+        """The first answer, and the features that it needed."""
         try:
             return found, await self._ask(found)
         except Refused as fault:
@@ -189,7 +189,7 @@ class _Probe:
         return IGNORED if reply.choices[0].logprobs is None else HONOURED
 
     async def _stop(self, found: Features, text: str) -> str:
-        """By a word from the middle of what the server answers without it."""
+        """Stop at a word from the middle of the answer without a stop."""
         words = WORD.findall(text)
         if not words:
             return UNKNOWN
@@ -203,7 +203,7 @@ class _Probe:
         return KEPT if part in stopped else REMOVED
 
     async def _draws(self, found: Features) -> tuple[str, str]:
-        """What becomes of the temperature and of a seed."""
+        """Whether the server honours the temperature, and a seed."""
         seeds = [number % 2 for number in range(AT_ONCE)]
         try:
             replies = await asyncio.gather(*(self._ask(found, HOT, seed=seed) for seed in seeds))

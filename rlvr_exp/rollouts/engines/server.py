@@ -42,11 +42,11 @@ _END = object()
 def results_of(
     work: Callable[[Callable[[Result], None]], Coroutine[Any, Any, None]], interrupted: Callable[[], bool]
 ) -> Iterator[Result]:
-    """Yield what the coroutine emits, as it comes. Where the iterator is left early, the coroutine is cancelled and has
+    """Yield the results of the coroutine as they come. If the iterator is left early, the coroutine is cancelled and has
     ended before that returns.
 
     Args:
-        work: given what it emits a result with, the coroutine.
+        work: takes a function that emits a result; returns the coroutine.
 
     Raises:
         Interrupted: a stop was requested. Whatever the coroutine raises, after all that it had emitted.
@@ -112,7 +112,7 @@ def ended_at(text: str, stops: Sequence[str], domain: Domain) -> int | None:
 SEEDS = 2**31
 """Seeds that every server takes."""
 COUNTED = ("requests", "completions", "unanswered", "prompt_tokens", "completion_tokens")
-"""What is reported though it is 0."""
+"""Counts that are reported even if they are 0."""
 COST = "system/engine_cost"
 Emit = Callable[[Drawn], None]
 
@@ -129,7 +129,7 @@ class _Ask:
 
 @dataclass(frozen=True)
 class _Draw:
-    """What one call of `draw` is about."""
+    """The arguments of one call of `draw`."""
 
     policy: Policy
     domain: Domain
@@ -141,7 +141,7 @@ class ServerEngine(options.Server):
     """
     Args:
         system: the system message before each prompt.
-        wants_logprobs: ask for log-probabilities, where the server has them.
+        wants_logprobs: ask for log-probabilities, if the server has them.
         interrupted: whether a stop is requested.
     """
 
@@ -160,7 +160,7 @@ class ServerEngine(options.Server):
         """Of the server, once `begin` has returned."""
 
     def begin(self, note: Callable[[str], None]) -> Mapping[str, Any]:
-        """Ask the server what it does; see rlvr_exp.rollouts.engines.probe. Raises InputError."""
+        """Test the features of the server; see rlvr_exp.rollouts.engines.probe. Raises InputError."""
 
         async def work(emit: Callable[[Features], None]) -> None:
             async with self._client as client:
@@ -201,7 +201,7 @@ class ServerEngine(options.Server):
             raise several.exceptions[0] from several
 
     def _asks(self, requests: Sequence[RolloutRequest]) -> Iterator[_Ask]:
-        """Each completion by itself where it has a seed of its own; otherwise those of a prompt together, where the server
+        """Each completion by itself if it has its own seed; otherwise those of a prompt together, if the server
         takes a number of them."""
         together = self.features.seed != HONOURED and self.features.n == HONOURED
         for place, request in enumerate(requests):
@@ -275,7 +275,7 @@ class ServerEngine(options.Server):
             )
 
     def metrics(self) -> Mapping[str, float]:
-        """What was asked, answered and retried; the cost where the engine has prices."""
+        """Counts of requests, answers and retries; the cost if the engine has prices."""
         found = {f"system/engine_{name}": float(count) for name, count in sorted(self._counts.items())}
         if self.prompt_price or self.completion_price:
             prompts = self._counts["prompt_tokens"] * self.prompt_price
@@ -284,7 +284,7 @@ class ServerEngine(options.Server):
 
 
 def _tokens(reply: Reply, policy: Policy) -> list[int]:
-    """Tokens of each choice: as reported, else by the tokenizer, else an equal part of what all of them have."""
+    """Tokens of each choice: as reported, else by the tokenizer, else an equal part of the total."""
     count = len(reply.choices)
     if count == 1 and reply.completion_tokens is not None:
         return [reply.completion_tokens]

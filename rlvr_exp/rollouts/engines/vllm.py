@@ -1,7 +1,7 @@
 """vLLM on the devices that train, built and given its weights by TRL's own class.
 
 Weights are handed over before each call of `draw`, whatever was trained since: they are never those of an earlier step. An
-adapter that vLLM can hold stays beside its base; any other is merged into what is handed over. Each completion has the
+adapter that vLLM can hold stays beside its base; any other is merged into the weights that are handed over. Each completion has the
 seed of its key. The sync probe compares `scored` with the trainer. Checked here by plans and refusals alone: no test runs it.
 """
 
@@ -48,7 +48,7 @@ class VLLMEngine(options.VLLM):
         self._held: Handover | None = None
 
     def begin(self, note: Callable[[str], None]) -> Mapping[str, Any]:
-        """Raises InputError where there is no vLLM or no CUDA device."""
+        """Raises InputError if there is no vLLM or no CUDA device."""
         if not torch.cuda.is_available() or not hasattr(vllm_generation, "LLM"):
             what, remedy = "needs a CUDA device and the package vllm", "pip install 'vllm>=0.31,<0.32', or engine=local"
             raise InputError(InputProblem("engine", what, "vllm", remedy=remedy))
@@ -167,7 +167,7 @@ def _parameters(key: SampleKey, sampling: SamplingParams) -> Any:
 
 
 def sample_of(output: Any, sampling: SamplingParams) -> TokenSample:
-    """One of vLLM's completions, up to where its domain calls it complete.
+    """One of vLLM's completions, up to the token at which its domain calls it complete.
 
     Raises:
         GuardStop: a log-probability is no number.
@@ -184,7 +184,7 @@ def sample_of(output: Any, sampling: SamplingParams) -> TokenSample:
 
 
 def _processes() -> SimpleNamespace:
-    """What TRL's class reads of an Accelerator: a real one would fix settings before the trainer makes its own."""
+    """The fields of an Accelerator that TRL's class reads: a real one would fix settings before the trainer makes its own."""
     return SimpleNamespace(
         state=SimpleNamespace(deepspeed_plugin=None, fsdp_plugin=None),
         num_processes=ranks(),
