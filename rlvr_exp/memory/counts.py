@@ -1,5 +1,5 @@
-"""Bytes on a device, counted from the shape of a model: what stays (weights, adapter, gradients, optimizer states) and what is
-temporary (the activations that a layer keeps for its gradient, the tiles of the head, the cache and the logits of the sampler).
+"""Bytes on a device, counted from the shape of a model: lasting bytes (weights, adapter, gradients, optimizer states) and
+temporary bytes (the activations that a layer keeps for its gradient, the tiles of the head, the cache and the logits of the sampler).
 
 Sources: NF4 and double quantisation, Dettmers et al. 2023 (QLoRA, arXiv 2305.14314) section 3; LLM.int8(), Dettmers et
 al. 2022 (arXiv 2208.07339); partitioning, Rajbhandari et al. 2020 (ZeRO, arXiv 1910.02054) section 5.
@@ -205,7 +205,7 @@ def layer(workload: Workload) -> float:
 
 
 def _norm(size: int, b: int, trained: bool) -> float:
-    """RMSNorm: the float32 input and its scale; the normalised value only where the norm's weight is trained."""
+    """RMSNorm: the float32 input and its scale; the normalised value only if the norm's weight is trained."""
     return 4 * size + 4 + (b * size if trained else 0)
 
 

@@ -1,4 +1,4 @@
-"""The memory estimate: what each phase of a step holds on a device, in bytes per line, and the table of it.
+"""The memory estimate: the bytes that each phase of a step holds on a device, line by line, and their table.
 
 Counts the allocations of this package's trainer and sampler: one packed row per group, attention through SDPA with an
 additive mask, log-probabilities in tiles (TRL's fused head), a cache that holds each prompt once.

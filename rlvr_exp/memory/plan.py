@@ -1,4 +1,4 @@
-"""The text of run.dry=true: what a run would do, how its policies learn and answer, what it holds in memory, reads and writes.
+"""The text of run.dry=true: the steps of a run, how its policies learn and answer, its memory, and the files that it reads and writes.
 
 Starts nothing.
 """

@@ -149,7 +149,7 @@ def _past_braces(walk: Walker, index: int) -> int | None:
 
 
 def _past_call(walk: Walker, index: int) -> int | None:
-    """The index after `name.name(arguments);`, which inside a function can only call a lemma."""
+    """The index after `name.name(arguments);`. Inside a function it can only call a lemma."""
     while is_name(walk.at(index)) and walk.at(index + 1) == ".":
         index += 2
     if not is_name(walk.at(index)) or walk.at(index + 1) != "(":

@@ -335,7 +335,7 @@ class Cascade(Environment):
         return {**found, "failure": failure(_result(episode, body, place))} | ({"again": again} if again else {})
 
     def metrics(self, episodes: Sequence[Episode]) -> dict[str, float]:
-        """Cascades proved, and which role failed and how."""
+        """Shares of cascades that are proved, and of failures by role and kind."""
         results = [
             (_result(episode, body, place), failed_by(episode, body, place))
             for episode in episodes

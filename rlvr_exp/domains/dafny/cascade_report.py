@@ -1,4 +1,4 @@
-"""The section of a cascade: which role was trained, the credit of each role, and which role's fault its failures were.
+"""The report section of a cascade: the trained roles, the credit of each role, and the failures by role.
 
 Every number is read from the rows of metrics and from the evaluation's files.
 """

@@ -48,12 +48,12 @@ def _proofs(options: Verifiers, count: int) -> list[str]:
 
 
 def candidates(turn: int, count: int) -> list[str]:
-    """Dafny programs with a loop, each second of which cannot be proved."""
+    """Dafny programs with a loop. Every second program cannot be proved."""
     return [_proof(f"{turn}_{index}", "i <= n" if index % 2 == 0 else "i <= n + 1") for index in range(count)]
 
 
 def unreadable(turn: int, count: int) -> list[str]:
-    """Dafny programs of which each second does not parse, and each other one does not resolve."""
+    """Dafny programs that do not parse and programs that do not resolve, in turn."""
     broken = [("invariant 0 <=", "invariant 0 <= <="), ("s := s + i", "s := s + missing")]
     return [_proof(f"{turn}_{index}", "i <= n").replace(*broken[index % 2]) for index in range(count)]
 
@@ -100,7 +100,7 @@ class DafnyProcess:
 
 
 def _output(command: list[str], folder: str, wall_s: float, table: process_tree.Processes) -> tuple[bytes, int]:
-    """What the command wrote, and its status. Raises TimeoutExpired once it has ended with all that it started: its prover
+    """The output of the command and its status. Raises TimeoutExpired once it has ended with all that it started: its prover
     does not notice its end."""
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         try:

@@ -372,7 +372,7 @@ class _Comparison:
         return annotations.method_body(body, self._facts.proofs, self._facts.runs)
 
     def _filled(self, given: Declaration, one: Declaration) -> None:
-        """A body where the given program has none."""
+        """A body for a declaration that has none in the given program."""
         if given.kind == "function":
             promises = any(clause.word == "ensures" for clause in given.clauses)
             others = (other for other in every(self._given.declarations) if other is not given)

@@ -35,7 +35,7 @@ _TABLE = [(kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _KINDS
 
 
 def kind_of(text: str, related: str = "") -> str:
-    """The kind. `related`: the message below it, which in 2.3 is sometimes the decisive message."""
+    """The kind. `related`: the message below it; in 2.3 it is sometimes the decisive message."""
     for kind, pattern in _TABLE:
         if pattern.search(text) or (related and pattern.search(related)):
             return kind
@@ -90,7 +90,7 @@ class Report:
     verified: int
     """The count of the last line; -1 if there is no last line, or if the exit code is not that of success."""
     bodyless: int
-    """Number of loops and forall statements without a body, which the tool assumes to be right."""
+    """Number of loops and forall statements without a body; the tool assumes that they are right."""
 
     @property
     def proved(self) -> bool:
@@ -100,7 +100,7 @@ class Report:
 
     @property
     def careless(self) -> bool:
-        """Only promises without a body are wrong, which the tool's options say not to assume."""
+        """Only promises without a body are wrong: the tool's options forbid to assume them."""
         return bool(self.faults) and all("must have a body" in fault.text for fault in self.faults)
 
     def summary(self, most: int = 6) -> str:
@@ -123,7 +123,7 @@ class Report:
 
 
 def read_23(output: str, code: int) -> Report:
-    """Parse an output of /trace; `code` is the exit code, which does not count where the text reports less."""
+    """Parse an output of /trace; `code` is the exit code. It does not count if the text reports less."""
     counted, finished = _COUNTED_23.search(output), _FINISHED_23.search(output)
     stage = "verify" if counted is None else "parse" if counted[2] == "parse errors" else "resolve"
     lines = output.split("\n")  # a string of the program may hold other ends of lines

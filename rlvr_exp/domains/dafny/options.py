@@ -1,5 +1,5 @@
-"""Options of the Dafny domain: `data=dafny`, `verifier=dafny`, what +stage=prepare and +stage=benchmark make of Dafny programs, and
-the node `cascade`."""
+"""Options of the Dafny domain: `data=dafny`, `verifier=dafny`, the preparations and benchmarks of Dafny programs, and the node
+`cascade`."""
 
 import shlex
 import shutil
@@ -39,15 +39,15 @@ class DafnyVerifierOptions(OwnLimits):
     image: str = ""
     """An image of podman or docker that holds Dafny, in place of a path."""
     warm: bool = True
-    """Verify many programs in one process where this Dafny can (2.3, with the mono compiler installed)."""
+    """Verify many programs in one process if this Dafny can (2.3, with the mono compiler installed)."""
     rlimit: int = option(20_000_000, low=0)
-    """What the prover may use for one procedure, in its own count, the same on every machine; 0: no limit."""
+    """Resource limit of the prover for one procedure, in its own count, the same on every machine; 0: no limit."""
     protect: str = option("specification", choices=("specification", "program"))
-    """What a candidate must keep: the specification, its code being free; or all but annotations."""
+    """The part that a candidate must keep: the specification, with free code; or everything without the annotations."""
     holes: bool = True
     """A given method or lemma without a body, that promises something and that no other body calls, must get one."""
     vacuity: bool = True
-    """Reject what also proves `assert false` where its bodies are left; once for each new program that is proved."""
+    """Reject a program that also proves `assert false` at the ends of its bodies. Checked once for each new program that is proved."""
 
     def missing(self) -> Iterator[tuple[InputProblem, str]]:
         """Dafny itself, or the image that holds it, if it is not on this machine, and the command that installs it."""
@@ -123,7 +123,7 @@ class DafnyDataOptions(SplitData):
 @configures("rlvr_exp.domains.dafny.usable.make_check")
 @dataclass
 class DafnyCheck(FromPath):
-    """Dafny data checked before a run: programs are cut and reassembled, pairs counted with what is left out."""
+    """Dafny data checked before a run: programs are cut and reassembled, pairs and left-out examples are counted."""
 
 
 @configures("rlvr_exp.domains.dafny.prepare.make_backport")
@@ -177,7 +177,7 @@ class DafnyUniversal(Benchmark):
     tasks: int = option(0, low=0)
     """Tasks of each role, drawn by a fixed seed; 0: all."""
     proved: int = option(0, low=0)
-    """Tasks of each answer that Dafny judges where the guards do not refuse it; 0: all."""
+    """Tasks of each answer that Dafny judges if the guards do not refuse it; 0: all."""
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
         yield from proves_no_dafny(config.verifier)
@@ -198,7 +198,7 @@ class Cascade:
     every_steps: int = option(10, low=1)
     """Mode alternating: steps of a role in a row."""
     credit: str = option("shared", choices=CREDITS)
-    """What the writer is credited with: nothing, so that the annotator alone learns; the reward of the cascades that its
+    """The writer's credit: nothing, so that the annotator alone learns; the reward of the cascades that its
     body is part of; or the difference that its body makes under another annotator."""
     counterfactual: str = option("gold", choices=("gold", "resampled"))
     """Credit counterfactual: the other annotator is the gold's annotations, grafted onto the body; or annotations of the
@@ -206,7 +206,7 @@ class Cascade:
     resamples: int = option(4, low=1)
     """Credit counterfactual by resampling: annotations drawn afresh for each body."""
     bodies: str = option("written", choices=("written", "gold"))
-    """Mode annotator_only: what is annotated, bodies of the writer or those of the data."""
+    """Mode annotator_only: annotate bodies of the writer or those of the data."""
     annotations: int = option(4, low=2)
     """Annotations sampled of each body in training; `algorithm.group_size` is the bodies sampled of each task."""
     attempts: int = option(1, low=1, high=8)
@@ -234,7 +234,7 @@ class Cascade:
             yield InputProblem("cascade.every_steps", what, got, "fewer than algorithm.max_steps", "", remedy)
 
     def of_learner(self, algorithm: Any) -> Iterator[InputProblem]:
-        """What waits for later steps, which roles that learn from the same cascades cannot."""
+        """Options that let groups wait for later steps: roles that learn from the same cascades cannot wait."""
         if queues(algorithm):
             what, remedy = (
                 "groups of a cascade do not wait: both roles learn from one step's",

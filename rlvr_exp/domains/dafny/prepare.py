@@ -8,7 +8,7 @@ Rows for `+stage=verify verifier=dafny`, by `prepare.variant`:
     wrong            CloverBench: wrong variants as answers to the right programs
     tests            MBPP-DFY: programs with their tests as answers
 
-The folder is the data set's, which holds DafnyBench/dataset, CloverBench or MBPP-DFY-153. Only pairs leave out
+The folder is that of the data set: it holds DafnyBench/dataset, CloverBench or MBPP-DFY-153. Only pairs leave out
 programs without a version without hints. A row of `tests` passes if the program's specification proves what its tests
 assert: then so does every body that is proved against it. Tests that `expect`, or only print, are left out: they would
 have to be run, and nothing is run here.

@@ -56,7 +56,7 @@ class SoundnessRisk:
 
 
 def attribute_of(tokens: Sequence[str]) -> SoundnessRisk | None:
-    """The risk of one attribute, braces included; None where it is harmless."""
+    """The risk of one attribute, braces included; None if it is harmless."""
     name = tokens[2] if len(tokens) > 3 else ""
     if name in HARMLESS or list(tokens[1:]) == [":", "verify", "true", "}"]:
         return None
@@ -350,7 +350,7 @@ def _reach(mentions: Mapping[str, set[str]], start: set[str]) -> set[str]:
 def _is_subset_of_sequences(
     one: Declaration, mentions: Mapping[str, set[str]], tokens: Mapping[str, Sequence[str]]
 ) -> bool:
-    """Whether it is `type T = x: S | ...` where S is a sequence, or is omitted and may be a sequence."""
+    """Whether it is `type T = x: S | ...` and S is a sequence, or is omitted and may be a sequence."""
     head = list(one.head)
     if "newtype" in head or "=" not in head or "|" not in head[head.index("=") :]:
         return False

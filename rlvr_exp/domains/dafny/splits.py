@@ -21,7 +21,7 @@ from rlvr_exp.domains.dafny.tokens import CLAUSES, DECLARES, MODIFIERS, STATEMEN
 from rlvr_exp.tasks.splits import Item, split, tied
 
 WIDTH, BOUND = 6, 0.7
-"""Tokens of a shingle, and the similarity from which on two methods are near-duplicates."""
+"""Tokens of a shingle, and the least similarity of near-duplicates."""
 EPSILON = 1e-9
 Shingles = frozenset[tuple[str, ...]]
 _TYPES = ("bool", "char", "int", "nat", "real", "string", "object", "array", "array2", "seq", "set", "iset", "multiset")

@@ -62,7 +62,7 @@ class Where:
     start: int
     """The first modifier, or its keyword."""
     clauses: int
-    """The first clause; where there is none, the token after the head."""
+    """The first clause, or the token after the head."""
     opens: int
     """The brace that opens the compiled or proved body: a function's `by method` body, else its only body."""
     closes: int

@@ -34,7 +34,7 @@ from rlvr_exp.tasks.splits import FOLDED, folds_of
 EMBEDDED = Path(__file__).parents[2] / "assets" / "dafny"
 SPLITS = ("train", "practice", "dev", "test", "test_unseen")
 HARDEST = 200
-"""Tokens of the wanted body, beyond those in the prompt, from which on a task counts as hardest."""
+"""A task with as many tokens of the wanted body, beyond those in the prompt, counts as hardest."""
 
 
 Check = Callable[[Sequence[RoleExample]], Sequence[str]]

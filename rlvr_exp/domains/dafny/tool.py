@@ -424,7 +424,7 @@ PROBE_CPU_S = 20.0
 
 
 def command_words(tool: Tool, rlimit: int) -> list[str]:
-    """All words but the file's name, which follows."""
+    """All words before the name of the file."""
     if tool.family == "2.3":
         return ["/compile:0", "/nologo", "/vcsCores:1", "/trace"] + ([f"/rlimit:{rlimit}"] if rlimit else [])
     limit = [f"--resource-limit={rlimit}"] if rlimit else []
@@ -492,7 +492,7 @@ class Resolver:
         self._runner = Warm(tool, command_words(tool, 0)) if self._warm else Cold(tool, front_words(tool))
 
     def fault(self, text: str) -> str:
-        """The first error that the tool reports on a program; empty where it resolves."""
+        """The first error that the tool reports on a program; empty if it resolves."""
         if has_directive(plain(text)):
             return "a line begins with #"
         run = self._runner.run(printed(plain(text)), (), self._limits, lambda: not self._warm)

@@ -71,7 +71,7 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
     """Judges `DafnyProblem`s.
 
     Args:
-        sandbox: `workers`, `require`, and the limits where this verifier's own are 0; `level=strict` gives every
+        sandbox: `workers`, `require`, and the limits if this verifier's own are 0; `level=strict` gives every
             candidate its own process.
 
     `protect` is used if the problem does not set it. `vacuity` is checked once for each content, with the cached verdict.

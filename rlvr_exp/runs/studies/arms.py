@@ -73,7 +73,7 @@ class Optimizers(options.Optimizers, ArmStudy):
         return with_curves(found, runs, "curve", self.curve, self.curve)
 
     def _courses(self, runs: Sequence[Run]) -> list[_Course]:
-        """Raises InputError where no run has the curve."""
+        """Raises InputError if no run has the curve."""
         metrics = {run.job: read_metrics(run.directory) for run in runs if run.completed}
         found = [
             _Course(job.arm, job.seed, curve, _clipped(rows))
