@@ -25,7 +25,7 @@ PLACES = """
     main memory readme/test_links.py readme/test_problems_page.py records report rewards
     rollouts/test_group_filter.py rollouts/test_replies.py
     runs self_play solutions
-    stages/shared/test_validation_candidates.py stages/test_rescored.py stages/test_rl_split.py stages/test_stage_compare.py
+    stages/test_validation_candidates.py stages/test_rescored.py stages/test_stage_compare.py
     tasks test_files.py test_unit_tier.py verifiers
 """.split()
 """Folders and files. A new file in one of the folders belongs to the tier."""
@@ -35,7 +35,7 @@ EXCEPT = """
     domains/code/test_agreement.py domains/code/test_evalplus.py domains/problems/test_adversarial.py
     domains/problems/test_adversarial_attacks.py domains/problems/test_problems_corpus_assets.py
     domains/problems/test_solution.py domains/problems/test_problems_engine.py
-    domains/problems/test_problems_loading.py domains/problems/test_reasoning.py domains/problems/test_solving.py
+    domains/problems/test_problems_loading.py domains/problems/test_reasoning.py
     domains/problems/test_stage_infer_problems.py domains/problems/test_stage_problems.py
     domains/problems/test_stage_reasoning.py episodes/test_retry.py domains/dafny/attacks
     domains/dafny/test_cascade.py domains/dafny/test_dafny_corpus.py domains/dafny/test_dafny_prepare.py

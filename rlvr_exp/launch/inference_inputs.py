@@ -35,7 +35,7 @@ from rlvr_exp.tasks.rows import lines, opened
 
 OPTION = "infer.input"
 SHOWN = 20
-"""Faults printed before the rest is only counted."""
+"""Number of faults in a message."""
 LONGEST = 64 << 20
 """Bytes of a row."""
 DOMAINS: Mapping[str, RowDomain] = {name: RowDomain(name) for name in FORMATS}
@@ -134,8 +134,7 @@ def _entries(path: Path, shown: str) -> Iterator[tuple[str, dict[str, Any] | byt
 
 
 def input_problems(config: Config) -> Iterator[InputProblem]:
-    """What keeps the rows of `infer.input` from being solved, for a file that is there. Standard input is read once the run
-    has begun."""
+    """Problems of the rows of `infer.input` if it is an existing file. Standard input is read after the start."""
     options = config.infer
     if options is None or options.input in ("", STDIN) or not Path(options.input).is_file():
         return
@@ -156,7 +155,7 @@ def input_problems(config: Config) -> Iterator[InputProblem]:
 
 
 def answered_tasks(config: Config) -> int:
-    """Number of tasks that a stage without training answers; 0 if it is not known before the start, or if the stage trains."""
+    """Number of tasks that a stage without training answers; 0 if it is unknown before the start, or if the stage trains."""
     options: Any = config.infer or config.collect or (config.evaluation if config.evaluate is not None else None)
     if options is None:
         return 0
@@ -174,13 +173,13 @@ def tasks_of_domain(tasks: Iterable[Task], domain: Domain) -> list[InferenceTask
 
 
 def check_vote(items: Iterable[InferenceTask]) -> None:
-    """Raises InputError where a task holds nothing back to vote on; names the first."""
+    """Raise InputError for the first task without held-back cases to vote on."""
     for item in items:
         voting_domain(item)
 
 
 def voting_domain(item: InferenceTask) -> HoldsBackCases:
-    """The domain of a task as one that holds cases back. Raises InputError."""
+    """The domain of a task with held-back cases. Raises InputError for another domain."""
     if isinstance(item.domain, HoldsBackCases):
         return item.domain
     found = no_vote(item.domain, "infer.vote")
@@ -188,7 +187,7 @@ def voting_domain(item: InferenceTask) -> HoldsBackCases:
 
 
 def select_tasks(items: Sequence[InferenceTask], ids: Sequence[str], count: int) -> list[InferenceTask]:
-    """The tasks with these ids, or all where `ids` is empty; of those the first `count`, or all where it is 0.
+    """The first `count` tasks (0: all) with these ids (empty: all).
 
     Raises:
         InputError: an id that no task has.

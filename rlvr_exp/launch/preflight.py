@@ -33,10 +33,10 @@ from rlvr_exp.tasks.sources import by_source
 from rlvr_exp.verifiers.line_coverage import not_installed
 
 SHOWN = 3
-"""Reasons that are named."""
+"""Number of reasons in a message."""
 PRACTICE = "practice"
 BOTH = ("python_tests",)
-"""What judges problems with test files and with cases."""
+"""Verifiers of problems with test files and with cases."""
 TRAINED = ("train", PRACTICE)
 """Splits that stages train on."""
 HELD_OUT = ("dev", "test", "test_unseen")
@@ -49,20 +49,20 @@ def not_for_training(reason: str) -> InputProblem:
 
 
 def rl_split(domain: Domain) -> str:
-    """The split for reinforcement learning: `practice`, whose gold answers no policy was shown, where the data has it;
-    else `train`. Gains on tasks that were imitated transfer less to others (docs/dafny.md)."""
+    """The split for reinforcement learning: `practice` if the data have it, else `train`. No policy has seen the reference
+    answers of `practice`, and gains on imitated tasks transfer less to other tasks (docs/dafny.md)."""
     return PRACTICE if domain.splits().get(PRACTICE) else "train"
 
 
 def no_vote(domain: Domain, option: str) -> InputProblem:
-    """The problem of a vote on tasks that hold nothing back."""
+    """The problem of a vote on tasks without held-back cases."""
     what = "programs vote on the outputs of held-back inputs, which these tasks do not have"
     return InputProblem(option, what, f"data={domain.name}", able("HoldsBackCases"), "", f"{option}=0")
 
 
 def data_problems(config: Config) -> Iterator[InputProblem]:
-    """What keeps a stage from working with its data, as far as their files show: faults of theirs, splits that are not
-    there, problems that the verifier does not judge, no golds to imitate, a set that must not be trained on."""
+    """Problems of a stage with its data, judged by their files: faults, missing splits, a verifier that does not judge them, no
+    reference answers to imitate, or a set that must not be trained on."""
     domain = domain_of(config)
     if domain is None:
         return
@@ -74,7 +74,12 @@ def data_problems(config: Config) -> Iterator[InputProblem]:
         yield from splits.problems
         if not splits.problems:
             yield from _of_verifier(config, domain)
-            yield from _of_golds(config, domain)
+            imitates = reads(config, "optimizer") and isinstance(config.algorithm, SFT)
+            own_golds = config.self_play is not None and config.self_play.without_golds
+            golds = config.data.path and imitates and not own_golds
+            if golds and not any(map(domain.gold_completion, domain.splits()["train"])):
+                what, remedy = "no task of split 'train' has a gold to imitate", "+stage=grpo, which needs none"
+                yield InputProblem("data", what, config.data.path, "", "", f"{remedy}, or data with gold answers")
             yield from _of_mix(config, domain)
             for check in (path for one in domains().values() for path in one.checks):
                 yield from load_object(check)(config, domain)
@@ -98,27 +103,18 @@ def _of_verifier(config: Config, domain: Domain) -> Iterator[InputProblem]:
 
 
 def problem_formats(tasks: Iterable[Task]) -> set[str]:
-    """The row formats of tasks' problems; those of a user's own kind have none."""
+    """The row formats of the tasks' problems. A user's own problems have none."""
     return {form.name for task in tasks if (form := format_of(task.problem))}
 
 
 def verifier_mismatch(name: str, needed: Collection[str], further: Collection[str] = ()) -> InputProblem | None:
-    """The problem of a verifier that judges rows of this name and of further ones, with data whose problems have the needed
-    forms; a user's own may take any."""
+    """The problem of a verifier that judges rows of the given names, with data of the needed formats. A user's own verifier may
+    judge any."""
     if name not in FORMATS or {*needed} <= {name, *further}:
         return None
     fitting = BOTH if {*needed} == {"pytest", "python_io"} else sorted(needed)
     allowed = " or ".join(f"verifier={other}" for other in fitting)
     return InputProblem("verifier", "does not judge the problems of this data", name, allowed, "", allowed)
-
-
-def _of_golds(config: Config, domain: Domain) -> Iterator[InputProblem]:
-    imitates = reads(config, "optimizer") and isinstance(config.algorithm, SFT)
-    if config.self_play is not None and config.self_play.without_golds:
-        return
-    if imitates and config.data.path and not any(map(domain.gold_completion, domain.splits()["train"])):
-        remedy = "+stage=grpo, which needs none, or data with gold answers"
-        yield InputProblem("data", "no task of split 'train' has a gold to imitate", config.data.path, "", "", remedy)
 
 
 def _of_mix(config: Config, domain: Domain) -> Iterator[InputProblem]:
@@ -208,7 +204,7 @@ def _read_once(key: str, make: Callable[[], Domain]) -> Domain:
 
 @dataclass(frozen=True)
 class Splits:
-    """How many tasks each split has, and how many tasks are in none, by reason."""
+    """Number of tasks in each split, and number of tasks in no split by reason."""
 
     sizes: Mapping[str, int]
     left_out: Mapping[str, int]
@@ -218,10 +214,10 @@ class Splits:
 
 
 def splits_of(config: Config) -> Splits | None:
-    """The splits of the data; None where they cannot be read here.
+    """The splits of the data; None if they cannot be read on this machine.
 
     Raises:
-        InputError: the data are faulty, or a split that the stage needs is not there.
+        InputError: the data are faulty, or a split that the stage needs is missing.
     """
     domain = domain_of(config)
     if domain is None:
@@ -233,14 +229,14 @@ def splits_of(config: Config) -> Splits | None:
 
 
 def measured_tasks(config: Config, sizes: Mapping[str, int]) -> int:
-    """How many tasks an evaluation measures, of splits of these sizes."""
+    """Number of tasks that an evaluation measures, by the sizes of the splits."""
     wanted = config.evaluation
     there = max(0, sizes.get(wanted.split, 0) - wanted.skip)
     return min(there, wanted.tasks or there)
 
 
 def splits_in(domain: Domain, config: Config) -> Splits:
-    """The splits of a domain, for the stage of the configuration. Raises InputError where the data are faulty."""
+    """The splits of a domain for the stage of the configuration. Raises InputError if the data are faulty."""
     sizes = domain.sizes()
     left_out = reasons(domain) if config.data.path else {}
     missing = [name for name in _needed(config) if not sizes.get(name)]
@@ -249,7 +245,7 @@ def splits_in(domain: Domain, config: Config) -> Splits:
 
 
 def reasons(domain: Domain) -> dict[str, int]:
-    """How many tasks of the data are in no split, by reason."""
+    """Number of tasks of the data that are in no split, by reason."""
     return dict(Counter(domain.left_out().values()).most_common())
 
 
@@ -312,7 +308,7 @@ CHECKED_BY_BUILDING = ("reward", "tracking")
 
 
 def preflight_problems(config: Config, fetchable: bool) -> Iterator[InputProblem]:
-    """Every problem that prevents the start. `fetchable`: what a command can fetch is no problem yet, as in a plan."""
+    """Every problem that prevents the start. `fetchable`: artifacts that a command can fetch are no problem, as in a plan."""
     yield from missing_problems(config, fetchable)
     if reads(config, "engine") and is_server(config.engine) and not config.engine.url:
         allowed, remedy = "http:// or https://, HOST, up to /v1", "engine.url=http://localhost:8000/v1"
@@ -330,7 +326,7 @@ def preflight_problems(config: Config, fetchable: bool) -> Iterator[InputProblem
 
 
 def missing_problems(config: Config, fetchable: bool) -> Iterator[InputProblem]:
-    """What is missing on this machine."""
+    """Missing artifacts."""
     return (need.problem for need in missing_artifacts(config) if not (fetchable and need.command))
 
 
@@ -348,13 +344,12 @@ NEUTRAL = (
     *("evaluation.vote", "evaluation.excess_code", "evaluation.bits"),
     *("data.mix", "data.reorder", "data.resample"),
 )
-"""Options that change no result that both runs have: how fast an evaluation is, what else is counted of the same answers,
-what was trained on."""
+"""Options that change no common result: speed, further measures of the same answers, and training data."""
 
 
 def baseline_problems(config: Config) -> Iterator[InputProblem]:
-    """Why the baseline was measured in another way, so that a difference would not be the policy's; nothing where its run is
-    not there."""
+    """Differences in the measurement of the baseline, which would not be differences of the policies. Empty if its run is
+    missing."""
     directory = Path(config.evaluate.baseline) if config.evaluate is not None and config.evaluate.baseline else None
     if directory is None or not (directory / "config.yaml").is_file():
         return
@@ -374,7 +369,7 @@ def _baseline_files(directory: Path, config: Config) -> Iterator[InputProblem]:
     if not evaluation_path(directory, "after").is_file():
         yield InputProblem(BASELINE, "it was not evaluated", str(directory), "a run that has evaluation/after.jsonl.gz")
     if starts(config) or getattr(config.data, "usable", "trust") == "check":
-        return  # Which of the tasks are its own is known once golds are proved.
+        return  # Its tasks are known only after reference answers have been proved.
     split, domain = config.evaluation.split, domain_of(config)
     recorded = manifest.section(directory, "data") if (directory / manifest.NAME).is_file() else {}
     known = recorded.get(split, {}).get("fingerprint")
@@ -393,7 +388,7 @@ def _conditions(config: Config) -> Mapping[str, Any]:
 
 
 def store_problems(config: Config) -> Iterator[InputProblem]:
-    """Files that are no stores, of another version, or made to keep otherwise; nothing of what is not there."""
+    """Existing files that are no stores, have another version, or keep solutions differently."""
     options = config.solutions
     if options is None:
         return

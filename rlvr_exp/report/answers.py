@@ -137,7 +137,7 @@ class Text:
 def answer_lists(run: RunData, known: Mapping[str, TaskInfo]) -> Markup:
     """All answers to a few tasks that are sometimes, never or always solved, best first, with differences from the reference.
 
-    The answers are those of an evaluation, or those of the last training step, which have rewards and advantages.
+    The answers are those of an evaluation, or those of the last training step with rewards and advantages.
     """
     rows, source = run.last_rollouts, "Answers of the last training step"
     if measured := next((when for when in reversed(WHENS) if run.answers.get(when)), None):
@@ -191,7 +191,7 @@ def difference(reference: str, answer: str) -> Markup:
 
 
 def answers_section(run: RunData) -> Markup:
-    """The answers of +stage=infer: a line for each task, which opens to the program and the verifier's log.
+    """The answers of +stage=infer: a line for each task that opens to the program and the verifier's log.
 
     An answer in stages of reasoning shows its outputs with the tester's critiques, and its tests against all programs. Empty for
     another stage, or without the file of answers.

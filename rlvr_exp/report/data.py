@@ -63,27 +63,26 @@ class StepCounts:
     group_success: Sequence[float]
     """Share of passes in each group that has a verdict."""
     group_reward: Sequence[float]
-    """Mean reward of each group that has one, before the normaliser, which removes the level."""
+    """Mean reward of each group with a reward, before the normaliser removes the level."""
     group_tokens: Sequence[float]
     """Mean length of each group's completions."""
     groups: int
     one_text: int
-    """Groups of two and more whose completions are all the same text, except truncated texts, which are alike if they are
-    short."""
+    """Groups of two and more whose completions are all the same text. Truncated texts do not count: short texts are alike."""
     dead_solved: int
-    """Groups whose rewards are all equal, some member of which passed."""
+    """Groups with equal rewards and a passed member."""
     dead_failed: int
-    """Groups whose rewards are all equal, none of which passed."""
+    """Groups with equal rewards and no passed member."""
     mixed: int
     """Groups with a reward for a passed and for a failed member."""
     mixed_equal: int
     """Mixed groups with equal rewards."""
     mixed_blind: int
-    """Mixed groups in which each passed member has the reward of the best failed member, but not all are equal."""
+    """Mixed groups with unequal rewards. Each passed member has the reward of the best failed member."""
     mixed_inverted: int
-    """Mixed groups in which the mean reward of failed members is at least that of passed ones, but not all are equal."""
+    """Mixed groups with unequal rewards. The mean reward of failed members is at least that of passed ones."""
     mixed_reversed: int
-    """Of these, groups in which every failed member has a higher reward than every passed member."""
+    """The inverted groups with a higher reward for every failed member than for every passed member."""
 
     def met(self, *verdicts: str) -> int:
         """Completions with one of these verdicts."""
@@ -221,7 +220,7 @@ def is_cheat(row: RolloutRow) -> bool:
 
 
 def count_step(step: int, rows: Iterable[RolloutRow]) -> StepCounts:
-    """Count a step's rows, except those sampled in an earlier step, which counted them."""
+    """Count the rows of a step. Rows of earlier steps were counted there."""
     own = [row for row in rows if not row.waited]
     groups: dict[int, list[RolloutRow]] = defaultdict(list)
     for row in own:

@@ -20,12 +20,12 @@ from rlvr_exp.records.tracking import Row
 from rlvr_exp.report.data import WHENS, RunData, StepCounts, as_rollouts, count_step
 
 OFF = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "stop": []}
-"""Options of the sampling, by the values at which they change nothing."""
+"""Neutral values of the sampling options."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """A count of trials with Wilson's 95% interval (1927), which is valid at none and all too."""
+    """A count of trials with Wilson's 95% interval (1927). It is valid for 0 and for all trials too."""
 
     count: int
     of: int
@@ -63,7 +63,7 @@ class Evidence:
     changed: Share = Share(0, 0)
     """Answers whose text differs before and after, of those generated both times."""
     change: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Paired differences of held-out rates from before to after, by metric; of those of which more is better."""
+    """Paired differences of held-out rates from before to after by metric, if more is better."""
     golds: Mapping[str, str] = field(default_factory=dict)
     """The known reference answers, by task."""
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class Evidence:
         return str(self.option(f"{node}._target_", "")).rsplit(".", 1)[-1]
 
     def of_model(self, name: str) -> Any:
-        """What the manifest counts of the model."""
+        """A count of the model in the manifest."""
         return (self.manifest.get("model") or {}).get(name)
 
     @property
@@ -155,8 +155,7 @@ class Evidence:
 
     @property
     def losses(self) -> list[str]:
-        """Held-out rates that fell with their full interval, and success in training that did, at the end or halfway, in
-        words."""
+        """In words: held-out rates whose interval is below 0, and success in training that fell by the end or halfway."""
         fell = [f"{name} changed by {in_points(change)}" for name, change in self.change.items() if change["high"] < 0]
         for steps, when in ((self.series, ""), (self.series[: 2 * len(self.series) // 3], " halfway")):
             # Each step has other tasks, so a few groups say nothing.
@@ -167,12 +166,12 @@ class Evidence:
 
     @property
     def entropies(self) -> str:
-        """Where the entropy went, in words; empty without any."""
+        """First and last entropy in words; empty without entropies."""
         first, last = self.ends("entropy")
         return "" if math.isnan(last) else f"Entropy of a token: {first:.3g} nats at first, {last:.3g} at last."
 
     def ends(self, name: str) -> tuple[float, float]:
-        """A metric's first value and the median of its last third; not numbers without any."""
+        """The first value of a metric and the median of its last third; NaN without values."""
         points = self.column(name)
         return middle(points[:1]), middle(late(points))
 
@@ -183,7 +182,7 @@ class Evidence:
 
     @property
     def drawn_otherwise(self) -> list[str]:
-        """Options of the sampling in which training and evaluation differ."""
+        """Sampling options that differ between training and evaluation."""
         return [
             name for name, off in OFF.items()
             if self.option(f"algorithm.{name}", off) != self.option(f"evaluation.{name}", off)
@@ -200,8 +199,9 @@ def evidence(run: RunData, golds: Mapping[str, str]) -> Evidence:
     """The evidence for the diagnosis. `golds`: the known reference answers by task."""
     last = int(run.metrics[-1]["step"] or 0) if run.metrics else 0
     rows = {when: as_rollouts(0 if when == "before" else last, answers) for when, answers in run.answers.items()}
-    taught = imitates(str(run.config.get("stage")))  # Its rollouts are no groups that a reward compares.
+    taught = imitates(str(run.config.get("stage")))  # No reward compares the rollouts of a group.
     measured = {when: count_step(found[0].step, found) for when, found in rows.items() if found}
+    changes: Mapping[str, Mapping[str, float]] = run.numbers.get("after", {}).get("change", {})
     return Evidence(
         metrics=[_of_last_role(row) for row in run.metrics],
         step_counts=() if taught else run.step_counts,
@@ -210,17 +210,12 @@ def evidence(run: RunData, golds: Mapping[str, str]) -> Evidence:
         after=measured.get("after"),
         measured=[row for found in rows.values() for row in found],
         changed=_changed(run),
-        change=_of_success(run.numbers.get("after", {}).get("change", {})),
+        change={name: one for name, one in changes.items() if not scale_of(name).less_is_better},
         golds=golds,
         config=run.config,
         summary=run.summary,
         manifest=run.manifest,
     )
-
-
-def _of_success(changes: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
-    """Of rates that should rise."""
-    return {name: change for name, change in changes.items() if not scale_of(name).less_is_better}
 
 
 def _of_last_role(row: Row) -> Row:
@@ -287,7 +282,7 @@ def beginning(step_counts: Sequence[StepCounts], of: str = "samples") -> Sequenc
 def onset(
     step_counts: Sequence[StepCounts], count: Callable[[StepCounts], int], least: float, of: str = "samples"
 ) -> int:
-    """The first step in which the share reaches `least`; 0: from the start."""
+    """The first step with a share of at least `least`; 0: from the start."""
     if share(beginning(step_counts), count, of).value >= least:
         return 0
     reached = (one.step for one in step_counts if getattr(one, of) and count(one) / getattr(one, of) >= least)
@@ -359,7 +354,7 @@ def some(rows: Iterator[RolloutRow] | Sequence[RolloutRow], count: int = 3) -> t
 
 
 BY_ITSELF = 9
-"""Rank of a cause that the others of its time may have brought about."""
+"""Rank of a cause that may be an effect of other causes of the same time."""
 
 
 class Weight(IntEnum):
@@ -385,18 +380,18 @@ class Finding:
     remedy: str
     weight: Weight
     onset: int = 0
-    """The step in which it was first observed; 0: from the start."""
+    """The step of the first observation; 0: from the start."""
     samples: tuple[RolloutRow, ...] = ()
 
 
 @dataclass(frozen=True)
 class Sign:
-    """What was measured of a cause."""
+    """The measurement of a cause."""
 
     share: Share = Share(0, 0)
     """Its frequency. The low end of its interval is compared with the thresholds, so that few samples raise no alarm."""
     weight: Weight | None = None
-    """Where no share decides."""
+    """The weight if no share decides."""
     onset: int | Callable[[float], int] = 0
     """The step, or how to find it from the threshold that holds back."""
     rows: Sequence[RolloutRow] = ()
@@ -415,13 +410,13 @@ class Cause:
     why: str
     remedy: str
     levels: tuple[float, float] = (2.0, 2.0)
-    """Shares from which it blocks learning, and holds it back; a share is below 2."""
+    """Least shares that block learning, and that slow it. 2 is never reached."""
     explains: tuple[str, ...] = ()
     """Causes that this one replaces: its effects, or the same numbers in other evidence."""
     alone: bool = False
     """Reported only if no other cause from the start, or of the updates, was found."""
     later: int = BY_ITSELF
-    """Rank among causes that began during a run: the updates first, then what fools them, then what they do."""
+    """Rank among causes that began during a run: updates first, then their inputs, then their effects."""
 
     def find(self, seen: Evidence) -> Finding | None:
         sign = self.measure(seen)
@@ -435,7 +430,7 @@ class Cause:
 
 
 def weigh(sign: Sign, blocks: float, holds_back: float) -> Weight | None:
-    """The weight of what was measured; None below both thresholds."""
+    """The weight of a measurement; None below both thresholds."""
     if sign.weight is not None or not sign.share.of:
         return sign.weight
     if sign.share.low >= blocks:
@@ -450,7 +445,7 @@ class Counted:
     Args:
         count: of a step.
         shows: the completions that show it.
-        of: what is counted: samples or groups; groups are those of training alone.
+        of: the counted items: samples, or groups of the training.
     """
 
     count: Callable[[StepCounts], int]

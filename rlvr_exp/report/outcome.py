@@ -31,7 +31,7 @@ LESS_TITLES = {
     **dict(zip(EXCESS_CODE, ("excess code, lines of the diff", "excess code, added statements"), strict=True)),
     BITS: "bits per character of the reference answers",
 }
-"""Metrics of which less is better."""
+"""Titles of metrics for which less is better."""
 MEASURE_TITLES = {
     "exact_match": "exact match",
     "bleu": "BLEU",

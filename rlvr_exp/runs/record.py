@@ -38,7 +38,7 @@ OTHERS = ("median", "iqm", "ratio")
 def write_record(
     root: Path, kind: str, command: Sequence[str], runs: Sequence[Run], findings: Findings | None = None
 ) -> str:
-    """Write the files into `root`; returns the answer, and the arms as text where seeds are pooled.
+    """Write the files into `root`; returns the answer, and the arms as text if seeds are pooled.
 
     Args:
         kind: what it is of, such as sweep.

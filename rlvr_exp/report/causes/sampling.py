@@ -16,12 +16,12 @@ from rlvr_exp.report.evidence import LEAST, OFF, Cause, Counted, Evidence, Share
 SHORTEST = 20
 """Characters of a reference answer that a prompt does not contain by chance."""
 PAIR = 2
-"""Prompts in both splits that are no chance; tasks below which training knows hardly one thing."""
+"""Least number of prompts in both splits that is not chance, and least number of training tasks."""
 APART, EASY, NEVER = 0.5, 0.3, 0.02
-"""Success in training as a part of the held-out tasks', at the same weights, below which the tasks differ in kind; success
-in training beside next to none held out, likewise; next to none."""
+"""The tasks differ in kind if success in training is below this part of held-out success at the same weights, or above EASY with
+held-out success below NEVER."""
 FEW = 8
-"""Groups below which success is chance."""
+"""Least number of groups for a success rate."""
 TWICE = re.compile(r"(<\|\w+\|>|\[INST\]|<s>|<start_of_turn>)(\w*\s*)\1\2")
 """A mark of a chat template, and the role after it, twice in a row."""
 TOO_LONG = (
@@ -159,12 +159,11 @@ OTHER_TASKS = Cause("other_tasks", _other_tasks,
 ONE_TEXT = (0.85, 0.7)
 """(blocks, holds back): share of groups whose completions are one text."""
 SURE, FALLEN = 0.02, 0.1
-"""Entropy of a token, in nats, below which little is left to choose; the part of its first value that it must have fallen
-to."""
+"""A collapse has an entropy per token below SURE nats, and below this part of the first value."""
 OPEN = 1.5
-"""Entropy of a completion, in nats, above which groups of equal samples are no chance."""
+"""With a higher entropy per completion, in nats, groups of equal samples are not chance."""
 WORSE = 0.5
-"""Success drawn in one way as a part of that drawn in the other, at the same weights, below which sampling is the cause."""
+"""Sampling is the cause if success under one setting is below this part of the other at the same weights."""
 HOT = 1.5
 """A temperature above those in common use."""
 RANDOM = 5.0

@@ -26,15 +26,14 @@ from rlvr_exp.report.evidence import (
 )
 
 UNREADABLE, RANDOM, SUNK = 0.3, 2.0, 0.1
-"""Gain of the share of answers that cannot be read, at which a policy is broken; growth of entropy, or what is left of it,
-that tells broken answers from long ones."""
+"""A policy is broken if the share of unreadable answers grew by UNREADABLE. Growth of the entropy, or its remaining part, that
+distinguishes broken answers from long ones."""
 JUMP, LARGE_NORM = 30.0, 10.0
-"""Growth of the gradient norm from a run's first step to its end that is no drift, and how large it must be then."""
+"""Growth of the gradient norm that is no drift, and its least size at the end."""
 LARGE_DECAY, TAKEN = 0.2, 0.1
-"""Weight decay past any in use, and the part of all matrices that it must have taken."""
+"""Least unusual weight decay, and the part of the matrices that it must have removed."""
 DROWNS, RISEN = 0.5, 1.2
-"""A penalty or bonus, weight times size, past which it outweighs what an answer can be paid, as a part of that; the growth of
-entropy that is the bonus's work."""
+"""A penalty or bonus, weight times size, outweighs the reward above this part of it. Growth of entropy by a bonus."""
 LARGE_KL, HUGE_KL = 1.0, 10.0
 """Nats a token from the reference: a factor of e on every token; and text of another kind."""
 DECOUPLED = ("AdamW", "AdamW8bit", "Adafactor", "Muon")
@@ -42,14 +41,14 @@ DECOUPLED = ("AdamW", "AdamW8bit", "Adafactor", "Muon")
 
 @dataclass(frozen=True)
 class Break:
-    """What shows that a policy broke."""
+    """Signs that a policy broke."""
 
     step: int
     facts: str
     unsound: bool = False
-    """A loss or gradient was no number."""
+    """A loss or gradient was not finite."""
     large: bool = False
-    """The learning rate was past any in use."""
+    """The learning rate was unusually large."""
 
 
 def broken(seen: Evidence) -> Break | None:
@@ -106,7 +105,7 @@ def _by_penalty(seen: Evidence) -> Sign | None:
 
 
 def _by_bonus(seen: Evidence) -> Sign | None:
-    """The bonus, weight times entropy, is a good part of what rewards can differ by; entropy rose, and success did not."""
+    """The bonus, weight times entropy, is large compared with differences of rewards. Entropy rose, and success did not."""
     found, bonus, (first, last) = broken(seen), seen.number("algorithm.entropy_coef"), seen.ends("entropy")
     # Advantages that are divided by their deviation are of size 1, whatever the reward's.
     paid = middle(seen.column("reward/std")) if seen.option("algorithm.advantage_scale") == "none" else 1.0
@@ -149,8 +148,8 @@ def _not_finite(seen: Evidence) -> tuple[int, str] | None:
 
 
 def _counts(seen: Evidence) -> list[Callable[[StepCounts], int]]:
-    """Ways to count completions without a program, each of which must have grown. Truncated ones count only if tokens have
-    become random, or nearly certain: long answers are not broken; but answers that were truncated before did not break."""
+    """Counts of completions without a program. All of them must have grown. Truncated completions count only if tokens have
+    become random or nearly certain, since long answers are not broken."""
     first, last = seen.ends("entropy")
     other = last > RANDOM * first or last < SUNK * first or _rate_in_words(seen)[1]
     return [methodcaller("unread", "parse", "truncated"), *([] if other else [methodcaller("unread", "parse")])]
@@ -242,21 +241,20 @@ OF_BREAKING = (
 NOTHING = 1e-8
 """A learning rate below it changes no weight that float32 can tell."""
 IDLE_STEPS, MOVED = 10, 0.06
-"""Steps after which a policy should have moved, and the share of answers that change when it does; by the high end."""
+"""Steps after which a policy should have changed, and the least share of changed answers, by the high end."""
 HELD_KL, NEAR_KL, WORTHLESS = 1e-3, 0.05, 0.1
-"""The distance, in nats a token, of a policy that does not leave its reference; of one that is still near it; the rise of
-success that a penalty may allow without being in the way."""
+"""Distances, in nats per token, of a policy at its reference and near it, and the rise of success that a harmless penalty
+allows."""
 STRONG_KL = 0.5
 """Weight of the KL penalty past any in use."""
 FRESH, STALE = 0.01, 0.2
 """KL to the policy that drew the samples, nats a token: more than rounding for fresh samples; too far for reused ones."""
 CLIPPED, NARROW = 0.4, 0.3
-"""Share of tokens with a clipped ratio past which most of an update is thrown away; past which a range that is narrower than
-rounding throws it away."""
+"""Least shares of clipped tokens: most of an update is lost, and a clipping range is narrower than rounding."""
 SCALED = 0.01
-"""The part of a gradient left by clipping, below which little of the update is left."""
+"""Clipping leaves little of an update below this part of the gradient."""
 FEW_ADAPTED, FEW_TRAINED = 1e-5, 1e-3
-"""Shares of the parameters, with an adapter and without, below which hardly anything is trained."""
+"""Least shares of trained parameters, with an adapter and without."""
 SCALE_FREE = {"Adam": 1e-8, "AdamW": 1e-8, "AdamW8bit": 1e-8, "Adafactor": 1e-30, "Muon": 1e-8}
 """Optimizers that divide a gradient by its own size, with the default of the epsilon in the denominator."""
 
@@ -321,7 +319,7 @@ def _clipped(seen: Evidence) -> Sign | None:
 
 
 def _undone(seen: Evidence, norm: float, clipped: float) -> float:
-    """The factor by which the optimizer undoes the clipping."""
+    """The factor of the optimizer that undoes the clipping."""
     kind = seen.class_of("optimizer")
     count = seen.of_model("trained")
     if kind not in SCALE_FREE or not count:

@@ -28,10 +28,9 @@ SILENT, ALIKE = (0.3, 0.03), (0.8, 0.5)
 FEW = 3
 """Contradictions that a busy machine's clock may cause."""
 MANY = 200
-"""Completions hardly one of which passes that are no bad luck."""
+"""Least number of completions. If almost none of them passes, it is not chance."""
 SOLVES, HARDLY = 0.05, 0.01
-"""Share of passes, by the high end, below which a policy cannot do what is asked; and below which it learns nothing
-from the passes."""
+"""Shares of passes, by the high end. Below SOLVES the policy cannot solve the tasks; below HARDLY it learns nothing from passes."""
 LIMITS = {
     "timeout": "sandbox.cpu_s and sandbox.wall_s",
     "memory": "sandbox.memory_mb",
@@ -110,7 +109,7 @@ def is_program(text: str) -> bool:
 
 
 def _never_valid(seen: Evidence) -> Sign | None:
-    """No program in the first answers, and no pass since: what updates have made of them since is no better."""
+    """No program in the first answers, and hardly a pass since: updates have not improved them."""
     first = [one for one in (seen.before, *beginning(seen.step_counts)) if one is not None]
     unread = share(first, methodcaller("unread", "parse", "resolve", "truncated"))
     formless = share(first, methodcaller("met", "parse", "resolve"))
@@ -175,7 +174,7 @@ def _contradicted(seen: Evidence) -> Sign | None:
 
 
 def _verdict_key(row: RolloutRow) -> tuple[str, str]:
-    """What a verdict belongs to: a text for a task; in a cascade also the annotated body, which its prompt contains."""
+    """The key of a verdict: the task and the text. The prompt contains the annotated body of a cascade."""
     return row.completion.task.id, row.prompt + row.completion.text
 
 

@@ -97,8 +97,8 @@ class Proof(NamedTuple):
 
 
 def refuse_before(training: Config, target: Config) -> None:
-    """Raises InputError where configurations alone show that something of the target would be in training, or that the
-    initial policy would not be measured on it."""
+    """Raise InputError if the configurations show that the target shares content with the training, or that another policy than the
+    initial one is measured."""
     if initial_weights(training) != initial_weights(target):
         raise InputError(_other_start("the training"))
     domain = domain_of(target)

@@ -8,7 +8,10 @@ import pytest
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import to_yaml
+from rlvr_exp.domains.arc.tasks import Arc
+from rlvr_exp.domains.dafny.tasks import DafnyDomain
 from rlvr_exp.launch.execute import Outcome
+from rlvr_exp.launch.preflight import rl_split
 from rlvr_exp.main import main
 from rlvr_exp.records import manifest
 from rlvr_exp.stages.shared.start import sample_size
@@ -110,3 +113,20 @@ def test_no_best_step_is_promised_without_tasks_to_choose_it_on(
         capsys, *words, "run.select.metric=train/loss", "run.select.mode=min"
     )
     assert "of 'dev'" in said(capsys, *words[:2], own(tmp_path), *words[3:])
+
+
+BODY = "{\n  r := a + a;\n}"
+ROW = {"header": "method Twice(a: int) returns (r: int)\n", "spec": "  ensures r == 2 * a\n", "body": BODY}
+
+
+@pytest.mark.parametrize(("files", "asked"), [(("train", "practice"), "practice"), (("train",), "train")])
+def test_those_of_practice_where_the_data_has_some(tmp_path: Path, files: tuple[str, ...], asked: str) -> None:
+    for name in files:
+        row = {"id": name, "annotated_body": BODY, **ROW}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+    domain = DafnyDomain(str(tmp_path), dev_fraction=0, test_fraction=0)
+    assert list(domain.splits()) == list(files) and rl_split(domain) == asked
+
+
+def test_a_domain_without_such_a_split_asks_what_it_imitates() -> None:
+    assert rl_split(Arc(limit=2)) == "train"
