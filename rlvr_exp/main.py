@@ -178,8 +178,8 @@ def _checked(line: CommandLine, to_run: bool = False) -> "Checked":
 
 
 def _machine_problems(checked: "Checked") -> Iterator[InputProblem]:
-    """What would keep a faulty configuration from starting besides its faults: in nodes that have none, since a default
-    stands in for what is refused."""
+    """Further problems of a faulty configuration on this machine. Nodes with a fault are left out, since a default replaces
+    the refused value."""
     from rlvr_exp.config.schema import STAGES
     from rlvr_exp.stages.shared.start import start_problems
 

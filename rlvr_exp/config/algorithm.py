@@ -50,7 +50,7 @@ class Batched(Drawing):
 EQUAL_REWARDS = 1e-6
 """Rewards of a group with at most this difference are equal. Also added to standard deviations that divide advantages."""
 BASELINES = ("none", "batch", "group")
-"""What REINFORCE may subtract from a reward, the least first."""
+"""Values that REINFORCE may subtract from a reward, the least first."""
 
 
 @dataclass
@@ -284,12 +284,7 @@ def without_queues(algorithm: Any) -> str:
     return " ".join(words)
 
 
-OF_GROUP_LOSS = (
-    "delta",
-    "importance_sampling_level",
-    "off_policy_mask_threshold",
-    "use_bias_correction_kl",
-)
+OF_GROUP_LOSS = {"delta", "importance_sampling_level", "off_policy_mask_threshold", "use_bias_correction_kl"}
 """Fields of GRPOConfig that only the group methods' loss reads."""
 
 
@@ -332,39 +327,28 @@ class PPO(Clipped, Regularized, ReinforcementLearning, TRL):
     """Largest importance weight of a replayed token."""
 
     def problems(self) -> list[InputProblem]:
-        found = [*super().problems(), *trl_problems("GRPOConfig", self.trl)]
-        return [*found, *self._of_group_loss(), *self._reference(), *self._replay(), *self._size()]
+        return [*super().problems(), *trl_problems("GRPOConfig", self.trl), *self._faults()]
 
-    def _of_group_loss(self) -> Iterator[InputProblem]:
-        for name in self.trl:
-            if name in OF_GROUP_LOSS:
-                yield InputProblem(
-                    f"trl.{name}", "read by the loss of the group methods alone", str(self.trl[name]), remedy="drop it"
-                )
-
-    def _size(self) -> Iterator[InputProblem]:
-        if self.group_size < 2:
-            what = "completions of a prompt are computed together, two or more"
-            yield InputProblem("group_size", what, str(self.group_size), "2 or more", "", "algorithm.group_size=2")
-
-    def _reference(self) -> Iterator[InputProblem]:
+    def _faults(self) -> Iterator[InputProblem]:
         yield from self.reference_problems()
+        for name in OF_GROUP_LOSS & self.trl.keys():
+            what = "read by the loss of the group methods alone"
+            yield InputProblem(f"trl.{name}", what, str(self.trl[name]), remedy="drop it")
         if not self.kl_coef and self.kl_in != "reward":
             what, remedy = "without a KL penalty it acts nowhere", "set algorithm.kl_coef above 0, or drop it"
             yield InputProblem("kl_in", what, self.kl_in, "reward while algorithm.kl_coef=0", "", remedy)
-
-    def _replay(self) -> Iterator[InputProblem]:
+        if self.group_size < 2:
+            what = "completions of a prompt are computed together, two or more"
+            yield InputProblem("group_size", what, str(self.group_size), "2 or more", "", "algorithm.group_size=2")
         if self.replay_steps and self.replay_prompts:
             return
-        given = {"replay_steps": self.replay_steps, "replay_prompts": self.replay_prompts}
         remedy = "set algorithm.replay_steps and algorithm.replay_prompts both, or neither"
-        for name, value in given.items():
-            if value:
+        for name in ("replay_steps", "replay_prompts"):
+            if value := getattr(self, name):
                 yield InputProblem(name, "nothing is replayed without the other", str(value), "0", "", remedy)
         if self.replay_max_weight != 1.0:
-            yield InputProblem(
-                "replay_max_weight", "nothing is replayed", str(self.replay_max_weight), "1.0", "", remedy
-            )
+            got = str(self.replay_max_weight)
+            yield InputProblem("replay_max_weight", "nothing is replayed", got, "1.0", "", remedy)
 
 
 @dataclass
@@ -506,7 +490,7 @@ def last_steps(steps: int) -> int:
 
 
 def schedule_problems(scheduler: Scheduler, steps: int) -> Iterator[InputProblem]:
-    """What a schedule cannot do in a run of that many steps."""
+    """Problems of a schedule in a run of that many steps."""
     if not (steps and isinstance(scheduler, WarmupStableDecay)):
         return
     decay = scheduler.decay_steps or last_steps(steps)

@@ -126,7 +126,8 @@ class Architecture:
 
 
 def read_architecture(folder: Path) -> tuple[Architecture, str]:
-    """The shape and the stored dtype ("" where it is not recorded) of a checkpoint folder.
+    """The shape and the stored dtype ("" if it is not recorded) of a checkpoint folder. The shape is unknown if there is no
+    config.json or it is of another family.
 
     Unknown where there is no config.json or it is of another family.
 
@@ -170,14 +171,14 @@ SQUARE = (GPT2, BLOOM)
 LEARNED = ("bpe", "grid")
 """Tokenizers that learn merges, up to a vocabulary."""
 VOCABULARY = 1024
-"""Tokens of the embedded tokenizers, and of those that learn merges where nothing else is said."""
+"""Tokens of the embedded tokenizers, and the default of tokenizers that learn merges."""
 LEAST = 258
 """The bytes, and the tokens that pad and that end."""
 
 
 @dataclass(frozen=True)
 class Scratch:
-    """Under from_scratch: what is built; 0 and "" mean as in the embedded model."""
+    """The model that from_scratch builds; 0 and "" mean as in the embedded model."""
 
     family: str = option("", choices=("", "qwen3", "llama"))
     """Of rotary positions: qwen3 normalises queries and keys in each head, llama does not."""
@@ -203,8 +204,9 @@ class Scratch:
     embeddings: str = option("", choices=("", "tied", "untied"))
     """Whether the head is the embedding."""
     tokenizer: str = option("", choices=("", "characters", "bytes", *LEARNED))
-    """Made from the train split at the start of a run: a token a character (a byte where the split lacks it), a token a byte,
-    byte-level BPE as GPT-2's, or BPE that keeps each grid cell a token; empty: the embedded model's."""
+    """Tokenizer made from the train split at the start of a run. characters: a token for each character (bytes if the split
+    lacks it). bytes: a token for each byte. bpe: byte-level BPE as in GPT-2. grid: BPE that keeps each grid cell one token.
+    Empty: the embedded model's tokenizer."""
     vocabulary: int = option(0, low=0)
     """Tokens of bpe and grid; 0: 1024."""
 
@@ -273,7 +275,7 @@ def scratch_shape(options: Scratch, embedded: Mapping[str, Any]) -> Shape:
 
 
 def shape_problems(options: Scratch, embedded: Mapping[str, Any]) -> Iterator[InputProblem]:
-    """What the class that it chooses cannot do; with paths below the node."""
+    """Limits of the class that the options choose, with paths below the node."""
     shape = scratch_shape(options, embedded)
     if options.family and options.positions in CLASSES:
         what, got = "only rotary positions come in families", f"{options.family} with positions={options.positions}"

@@ -1,4 +1,4 @@
-"""Options of the `benchmark` group: what +stage=benchmark measures, and how long."""
+"""Options of the `benchmark` group: measurements, and their lengths."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ CONTESTS = (
 
 @dataclass
 class Benchmark:
-    """What is measured."""
+    """Options of every measurement."""
 
     reads: ClassVar[tuple[str, ...]] = ()
     """Nodes of the configuration that it reads besides its own: the benchmark of training runs a training."""
@@ -26,7 +26,7 @@ class Benchmark:
 
 @dataclass
 class Paired(Benchmark):
-    """What is measured in pairs with what people use today."""
+    """Measurements in pairs with common alternatives."""
 
     rounds: int = option(5, low=2)
     """Interleaved pairs of measurements. The interval is over them."""
@@ -130,7 +130,7 @@ class Theory(Benchmark):
 
 @dataclass
 class OfShape(Benchmark):
-    """What is measured with random weights of the configured model's shape, which are not loaded."""
+    """Measurements with random weights of the configured model's shape. No weights are loaded."""
 
     reads = LEARNS
 
@@ -173,7 +173,7 @@ class Quantization(Benchmark):
 
 @dataclass
 class OfPrompts(Benchmark):
-    """What a policy's network makes of prompts."""
+    """Measurements of a policy's network on prompts."""
 
     reads = ("model", "data")
     split: str = "test"
@@ -186,7 +186,7 @@ class OfPrompts(Benchmark):
 @dataclass
 @defaults(tasks=64)
 class Attention(OfPrompts):
-    """What each attention head of the policy looks at: the token before, the same grid cell, repeated tokens."""
+    """Attention of each head of the policy: to the token before, the same grid cell, repeated tokens."""
 
     sequences: int = option(32, low=2)
     """Sequences of random tokens, each repeated once."""
@@ -198,7 +198,7 @@ class Attention(OfPrompts):
 @dataclass
 @defaults(split="train")
 class Embedding(OfPrompts):
-    """Where the policy's network puts the tasks of the data: the mean hidden state at the end of their prompts."""
+    """Positions of the data's tasks in the policy's network: the mean hidden state at the end of their prompts."""
 
 
 @configures("rlvr_exp.benchmarks.solutions.measure")
@@ -212,7 +212,7 @@ class SolutionStore(Benchmark):
 
 @dataclass
 class FromPath(Benchmark):
-    """What is measured on files that are there."""
+    """Measurements on existing files."""
 
     path: str = ""
     """Folder or file that is read."""

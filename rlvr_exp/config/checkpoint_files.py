@@ -81,7 +81,7 @@ def _of_system(template: str, folder: Path, model: Model) -> Iterator[InputProbl
 
 
 def no_system(fault: str, other: str) -> InputProblem:
-    """The problem of a system message that no prompt contains. `other`: what else helps."""
+    """The problem of a system message that no prompt contains. `other`: another remedy."""
     return InputProblem("model.system", "would reach no prompt", fault, "", "", f"drop it, or {other}")
 
 
@@ -113,7 +113,7 @@ def _compiled(template: str) -> Any:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Generation(Extension):
-        """The block that marks an assistant's words; it renders as what it contains."""
+        """The block that marks an assistant's words. It renders as its content."""
 
         tags = {"generation"}  # noqa: RUF012 As jinja2 declares it.
 
@@ -159,7 +159,7 @@ TABLE = "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES"
 
 
 def checkpoint_problems(model: Model, folder: Path) -> Iterator[InputProblem]:
-    """What keeps a folder with weights, named by a `model` node, from being loaded. `folder`: below any adapter."""
+    """Reasons why a folder with weights, named by a `model` node, cannot be loaded. `folder`: below any adapter."""
     where = next((f"model.{name}" for name in ("path", "package", "name") if getattr(model, name)), "model")
     for name, what in _faults(folder, [] if model.from_scratch else [*_weights(folder)]):
         remedy = "name another checkpoint, or copy this one here a second time"
@@ -262,8 +262,8 @@ def no_layer(target: str, ends: Sequence[str]) -> InputProblem:
 
 
 def tokenizer_folder(model: Model, weights: Path) -> Path:
-    """Where the tokenizer is: where `model.tokenizer` says; with the adapter where its folder has one, which training may
-    have changed; else with the weights."""
+    """The folder of the tokenizer: `model.tokenizer` if given; else the adapter's folder if it has a tokenizer, because
+    training may have changed it; else the folder of the weights."""
     if model.tokenizer:
         return Path(model.tokenizer)
     own = continued(model)
@@ -290,7 +290,7 @@ def _weights(folder: Path) -> Iterator[Path]:
 
 
 def _fault_of_weights(path: Path) -> str:
-    """What is wrong with a file of weights by its header and its length; empty where nothing is."""
+    """Fault of a file of weights by its header and its length; empty if there is none."""
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -328,7 +328,7 @@ def no_template(folder: Path | str) -> InputProblem:
 
 
 def _last_id(folder: Path) -> int | None:
-    """The largest id of the vocabulary in tokenizer.json; None where another file holds it."""
+    """The largest id of the vocabulary in tokenizer.json; None if another file holds it."""
     values = json_of(folder / "tokenizer.json") if (folder / "tokenizer.json").is_file() else None
     if values is None:
         return None

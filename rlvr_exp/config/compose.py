@@ -84,7 +84,7 @@ def give_way(
 
 
 def _written(group: str, node: str, chosen: Collection[str]) -> bool:
-    """Whether a value of a node is what a chosen group stands for, such as data.role under role=writer."""
+    """Whether a chosen group sets a value of a node, such as data.role under role=writer."""
     return group in chosen and (group == node or group not in field_types(schema.Config))
 
 
@@ -167,7 +167,7 @@ def compose_lenient(words: Sequence[str]) -> Checked:
     choices, values = groups.separate(parsed)
     tree = groups.load(choices, parsed)
     if tree is None:
-        return Checked(schema.Config(), Tree(), {}, _distinct(parsed.problems))
+        return Checked(schema.Config(), Tree(), {}, tuple(dict.fromkeys(parsed.problems)))
     files = set(tree.origins.values())
     share_model(tree, {override.key_or_group for override in parsed.overrides})
     inherit = inherit_resumed if resumed else inherit_run_config
@@ -176,7 +176,7 @@ def compose_lenient(words: Sequence[str]) -> Checked:
     if parsed.searchpath:
         tree.put(("run", "searchpath"), [str(folder) for folder in parsed.searchpath], "command line")
     if problem := _foreign_stage(tree.values.get("stage"), choices):
-        return Checked(schema.Config(), tree, {}, _distinct([*parsed.problems, problem]))
+        return Checked(schema.Config(), tree, {}, tuple(dict.fromkeys([*parsed.problems, problem])))
     spread_roles(tree)
     keep_shapes(tree, groups.shapes)
     named = {choice.key_or_group for choice in choices}
@@ -188,7 +188,7 @@ def compose_lenient(words: Sequence[str]) -> Checked:
     while lines := give_way(tree, files, given, checked.problems, lambda: compose_lenient(fewer).problems):
         checked, left_out = _complete(tree, named), [*left_out, *lines]
     effects = no_effect([*choices, *values], tree.values.get("stage"), given_choice(tree))
-    problems = _distinct([*parsed.problems, *effects, *checked.problems])
+    problems = tuple(dict.fromkeys([*parsed.problems, *effects, *checked.problems]))
     return replace(checked, problems=problems, left_out=tuple(left_out))
 
 
@@ -208,7 +208,7 @@ def near_option(words: Sequence[str], name: str) -> str:
 
 
 def _resume_alone(parsed: ParsedOverrides) -> bool:
-    """Whether a run is resumed without a stage, which is then the run's own and is put among the words."""
+    """Whether a run is resumed without a stage. The run's own stage is then put among the words."""
     given = {override.key_or_group for override in parsed.overrides}
     if "run.resume" not in given or given & {"stage", "experiment"}:
         return False
@@ -229,22 +229,16 @@ def _foreign_stage(stage: Any, choices: Sequence[Override]) -> InputProblem | No
     return InputProblem("stage", what, str(stage), ", ".join(STAGES), suggest(str(stage), STAGES), remedy)
 
 
-def _distinct(problems: list[InputProblem]) -> tuple[InputProblem, ...]:
-    return tuple(dict.fromkeys(problems))
-
-
-def _register_sources() -> None:
-    """Only the kinds of source that are used; Hydra's scan for plugins imports its launchers and sweepers too."""
-    registry = SourcesRegistry.instance()
-    for source in (FileConfigSource, StructuredConfigSource):
-        registry.register(source)
-
-
 class Groups:
-    """The config groups on the search path: which there are, and the YAML that a set of choices makes."""
+    """The config groups on the search path, and the YAML that a set of choices makes."""
 
     def __init__(self, searchpath: Sequence[Folder] = ()):
-        _register_sources()
+        registry = SourcesRegistry.instance()
+        for source in (
+            FileConfigSource,
+            StructuredConfigSource,
+        ):  # Hydra's scan for plugins imports launchers and sweepers too.
+            registry.register(source)
         path = ConfigSearchPathImpl()
         path.append("main", f"file://{conf_directory()}")
         for folder in searchpath:
@@ -262,8 +256,7 @@ class Groups:
         return self._repository.get_group_options(group)
 
     def option(self, group: str, name: str) -> dict[str, Any] | None:
-        """The values of an option's file; None where there is none, or where it chooses options of other groups than
-        `parallel`, which is the run's."""
+        """The values of an option's file; None without a file, or if it chooses options of other groups than `parallel`."""
         found: Any = self._repository.load_config(f"{group}/{name}")
         if found is None:
             return None
@@ -293,7 +286,7 @@ class Groups:
         return found
 
     def separate(self, parsed: ParsedOverrides) -> tuple[list[Override], list[Override]]:
-        """Group choices that can be made, and value overrides; what can be neither becomes a problem."""
+        """Split overrides into group choices and values. All others become problems."""
         choices, values = [], []
         for override in parsed.overrides:
             name = override.key_or_group
@@ -353,14 +346,15 @@ class Groups:
             for entry in self._defaults(choices, {override.key_or_group for override in parsed.overrides}):
                 loaded = self._loader._load_single_config(entry, self._repository)
                 content: Any = OmegaConf.to_container(loaded.config, resolve=False)
-                tree.merge(content, self._file(loaded.provider, entry.config_path))
+                folder = Folder(self._sources.get(loaded.provider, "conf"))
+                tree.merge(content, f"{folder.name}/{entry.config_path}.yaml")
         except (HydraException, OmegaConfBaseException, YAMLError) as fault:
             parsed.problems.append(InputProblem("configuration files", "; ".join(str(fault).strip().splitlines())))
             return None
         return tree
 
     def _defaults(self, choices: list[Override], words: set[str]) -> list[ResultDefault]:
-        """The files to merge, lowest first: the groups' own, the stage, what else was added, the experiment.
+        """The files to merge, lowest first: the groups' own, the stage, other additions, the experiment.
 
         Args:
             words: all keys and groups of the command line.
@@ -405,7 +399,3 @@ class Groups:
             elif choice.key_or_group == "model":
                 found = str(choice.value())
         return found
-
-    def _file(self, provider: str, config_path: str | None) -> str:
-        folder = Folder(self._sources.get(provider, "conf"))
-        return f"{folder.name}/{config_path}.yaml"

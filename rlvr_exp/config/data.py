@@ -1,7 +1,7 @@
-"""Options of the groups `data`, `environment` and `curriculum`: which tasks there are, how many turns a task takes, and which
-task comes next."""
+"""Options of the groups `data`, `environment` and `curriculum`: tasks, turns, and the order of tasks."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -41,30 +41,23 @@ class Data:
         return not (self.folds or self.families or self.unseen_families or self.resample)
 
     def problems(self) -> list[InputProblem]:
-        return [*self._of_mix(), *self._of_folds(), *self._of_families()]
+        return list(self._problems())
 
-    def _of_families(self) -> list[InputProblem]:
-        both = ", ".join(sorted({*self.families} & {*self.unseen_families}))
-        what = "these families are to be kept and to be held out"
-        return [InputProblem("unseen_families", what, both, remedy="name them in one of the two")] if both else []
-
-    def _of_folds(self) -> list[InputProblem]:
-        if self.folds == 1:
-            return [
-                InputProblem(
-                    "folds", "one fold leaves nothing to train on", "1", "0, or 2 and more", "", "data.folds=5"
-                )
-            ]
-        if not self.folds and (self.fold or self.folds_of):
-            got = f"fold={self.fold}, folds_of={self.folds_of}"
-            return [InputProblem("folds", "there are no folds", got, "2 and more", "", "data.folds=5, or drop it")]
-        if self.folds and self.fold >= self.folds:
-            return [InputProblem("fold", f"there are {self.folds} folds", str(self.fold), f"0 to {self.folds - 1}")]
-        return []
-
-    def _of_mix(self) -> list[InputProblem]:
+    def _problems(self) -> Iterator[InputProblem]:
         wrong = [f"{source}: {share}" for source, share in self.mix.items() if not (math.isfinite(share) and share > 0)]
-        return [InputProblem("mix", "no share", ", ".join(wrong), "numbers above 0")] if wrong else []
+        if wrong:
+            yield InputProblem("mix", "no share", ", ".join(wrong), "numbers above 0")
+        if self.folds == 1:
+            what, allowed = "one fold leaves nothing to train on", "0, or 2 and more"
+            yield InputProblem("folds", what, "1", allowed, "", "data.folds=5")
+        elif not self.folds and (self.fold or self.folds_of):
+            got = f"fold={self.fold}, folds_of={self.folds_of}"
+            yield InputProblem("folds", "there are no folds", got, "2 and more", "", "data.folds=5, or drop it")
+        elif self.folds and self.fold >= self.folds:
+            yield InputProblem("fold", f"there are {self.folds} folds", str(self.fold), f"0 to {self.folds - 1}")
+        if both := ", ".join(sorted({*self.families} & {*self.unseen_families})):
+            what = "these families are to be kept and to be held out"
+            yield InputProblem("unseen_families", what, both, remedy="name them in one of the two")
 
 
 @dataclass
@@ -205,7 +198,7 @@ class Decaying:
 @configures("rlvr_exp.curriculum.success_rate.Learnability")
 @dataclass
 class Learnability(Decaying):
-    """Tasks that are solved sometimes, by p(1 - p) of what was observed."""
+    """Tasks that are solved sometimes, by p(1 - p) of the observed success rate p."""
 
     unexplored: float = option(0.25, low=0, high=1)
     """Share of the tasks that have never been sampled before, while there are such tasks."""

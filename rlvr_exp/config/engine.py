@@ -1,5 +1,5 @@
-"""Options of the `engine` group: what samples completions. Which stages and options an engine works with is checked in
-rlvr_exp.config.cross_checks."""
+"""Options of the `engine` group: the sampler of completions. rlvr_exp.config.cross_checks checks which stages and options
+an engine supports."""
 
 import re
 from dataclasses import dataclass

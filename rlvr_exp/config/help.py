@@ -1,7 +1,5 @@
-"""Texts of --help: of the program, of a stage's options, and of the options that contain a word.
-
-What is still to be given, such as a path, is no obstacle; only what the words themselves have wrong is.
-"""
+"""Texts of --help: of the program, of a stage's options, and of the options that contain a word. Options that are still to
+be given, such as a path, are no obstacle; wrong words are."""
 
 import ast
 import dataclasses
@@ -23,7 +21,7 @@ from rlvr_exp.config.tree import Path, conf_directory, dotted
 from rlvr_exp.core.errors import InputError, InputProblem
 
 COMMON_STAGE = "grpo"
-"""Whose options are shown where no stage is given and it has them."""
+"""The stage that is shown if none is given and it has the options."""
 
 
 ALL = "all"
@@ -39,9 +37,13 @@ def options_page(words: Sequence[str], filters: Sequence[str], problems: Sequenc
     every = ALL in filters
     filters = [one for one in filters if one != ALL]
     if (filters or every) and not any(word.startswith("+stage=") for word in words):
-        words = [f"+stage={_stage_with(filters)}", *words]
+        tops = {one.split(".")[0] for one in filters}
+        stage = next((stage for stage in (COMMON_STAGE, *STAGES) if tops <= nodes(stage)), COMMON_STAGE)
+        words = [f"+stage={stage}", *words]
     checked = compose_lenient(words)
-    faults = [*problems, *_of_words(checked, words)]
+    named = {word.lstrip("+~").partition("=")[0] for word in words} | {*words}
+    known = checked.config.stage in STAGES  # What is still to be given is no obstacle.
+    faults = [*problems, *(one for one in checked.problems if one.where in named or not known)]
     lines = option_lines(checked) if checked.config.stage in STAGES else {}
     found = [line for line, rare in lines.items() if not rare or every or filters]
     if filters:
@@ -59,22 +61,6 @@ def options_page(words: Sequence[str], filters: Sequence[str], problems: Sequenc
         else f"\n{len(lines) - len(found)} more: --help {ALL}, or --help WORD for those with a word"
     )
     return "\n".join([head, "", *(f"  {line}" for line in found)]) + hidden
-
-
-def _stage_with(filters: Sequence[str]) -> str:
-    """A stage that has options of such a name: the common one where it has."""
-    tops = {one.split(".")[0] for one in filters}
-    return next((stage for stage in (COMMON_STAGE, *STAGES) if tops <= nodes(stage)), COMMON_STAGE)
-
-
-def _of_words(checked: Checked, words: Sequence[str]) -> list[InputProblem]:
-    """The problems that a word has, not those of options that no word names."""
-    named = {word.lstrip("+~").partition("=")[0] for word in words}
-    return [
-        problem
-        for problem in checked.problems
-        if problem.where in {*named, *words} or checked.config.stage not in STAGES
-    ]
 
 
 COMMAND = "python -m rlvr_exp"
@@ -148,7 +134,7 @@ def group_options() -> dict[str, list[str]]:
 
 @cache
 def field_help(schema: type) -> dict[str, str]:
-    """The attribute docstrings of a schema and of what it derives from, by field."""
+    """The attribute docstrings of a schema and its bases, by field."""
     found: dict[str, str] = {}
     for cls in reversed(getattr(schema, "_describes_", schema).__mro__):
         if dataclasses.is_dataclass(cls):
@@ -171,12 +157,12 @@ def _own_help(cls: type) -> dict[str, str]:
 
 
 def option_lines(checked: Checked) -> dict[str, bool]:
-    """Every option that the stage reads (path, value, help, what is allowed), and whether few users set it."""
+    """Every option that the stage reads (path, value, help, allowed values), and whether few users set it."""
     lines = {}
     for path, value, schema, rare in _leaves(resolved(checked), checked.config, (), False):
         spec = {spec.name: spec for spec in dataclasses.fields(schema)}.get(path[-1])
         allowed = words(field_types(schema)[path[-1]], allowed_of(spec)) if spec else ""
-        help_text = field_help(schema).get(path[-1], "")
+        help_text = " ".join(field_help(schema).get(path[-1], "").split())
         lines[f"{dotted(path)}={inline(value)}\n      {help_text} ({allowed})"] = rare
     return lines
 
@@ -220,8 +206,8 @@ UNTOLD = ("stage", "seed", "run")
 
 
 def differing(checked: Checked) -> list[str]:
-    """What differs from the stage alone, as words of a command line, without what was chosen for a checkpoint and a model's
-    shape, which the memory plan shows."""
+    """Differences from the stage alone, as words of a command line, without settings for a checkpoint and the shape of a
+    model (the memory plan shows it)."""
     ours, plain = resolved(checked), resolved(compose_lenient([f"+stage={checked.config.stage}"]))
     chosen = {setting.path for setting in checked.settings}
     found = []

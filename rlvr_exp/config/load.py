@@ -50,7 +50,7 @@ def load(path: Path) -> Config:
 
 
 def resolved(checked: Checked) -> dict[str, Any]:
-    """What the stage reads, as nested plain values with every interpolation followed except those of secrets."""
+    """The nodes that the stage reads, as nested plain values. Interpolations are followed, except those of secrets."""
     present = present_nodes(checked.config.stage, choice(checked.config))
     values = {name: _plain(node) for name, node in asdict(checked.config).items() if name in present}
     if "roles" in values:
@@ -96,7 +96,7 @@ def _built(value: Any) -> Any:
 
 
 def inherit_run_config(tree: Tree, choices: Collection[Override], values: Sequence[Override]) -> list[Path]:
-    """Put the run's nodes in the place of the groups' first options; nothing where there is no such run.
+    """Put the nodes of the named run in the place of the groups' first options, if there is such a run.
 
     Args:
         choices: groups chosen on the command line; they stay.
@@ -112,8 +112,8 @@ def inherit_run_config(tree: Tree, choices: Collection[Override], values: Sequen
 
 
 def resumed_run(values: Sequence[Override]) -> tuple[str, list[InputProblem]]:
-    """The stage of the run that `run.resume`, or `run.dir` with run.resume=auto, names; or that no run is there, which
-    run.resume=auto may find."""
+    """The stage of the run that `run.resume` names, or `run.dir` with run.resume=auto; or a problem if no run is there,
+    which run.resume=auto allows."""
     directory = _resumed(values)
     stage = _read(directory / "config.yaml").get("stage") if directory else None
     if isinstance(stage, str) and stage in STAGES:
@@ -158,7 +158,7 @@ def _lay(tree: Tree, run: Path, names: Collection[str], choices: Collection[Over
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    """Empty where it cannot be read, which rlvr_exp.config.needs reports."""
+    """Empty if it cannot be read; rlvr_exp.config.needs reports that."""
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):

@@ -169,7 +169,7 @@ def package_problem(package: str) -> InputProblem | None:
 
 
 OF_PROMPTS = ("chat_template", "system", "thinking", "tokenizer", "max_prompt_tokens", "max_completion_tokens")
-"""Options of a model that decide what it is asked and how far it may answer."""
+"""Options of a model that decide its prompts and the length of its answers."""
 EMBEDDED_MODELS = PACKAGE / "assets" / "models"
 EMBEDDED = ("tiny", *sorted({place.name for place in EMBEDDED_MODELS.glob("*")} - {"tiny"}))
 """The models that come with the package."""
@@ -286,7 +286,7 @@ def has_adapter(model: Model) -> bool:
 
 
 def base(model: Model) -> str:
-    """Where the weights below any adapter are: a folder or a hub name; empty: the embedded model."""
+    """The place of the weights below any adapter: a folder or a hub name; empty: the embedded model."""
     if model.random_weights:
         return ""
     if is_adapter(model.path):

@@ -201,7 +201,7 @@ def framework_key(cls: str, name: str) -> str | None:
 
 
 def trl_problems(cls: str, given: Mapping[str, Any]) -> list[InputProblem]:
-    """What is wrong with a node's `trl` mapping."""
+    """Problems of a node's `trl` mapping."""
     return [problem for name, value in given.items() for problem in _problems(cls, name, value)]
 
 
@@ -255,16 +255,12 @@ def trl_fields(cls: str) -> Mapping[str, str]:
     """
     found: dict[str, str] = {}
     for package, file, name in (*BASES, ("trl", FILES[cls], cls)):
-        module = ast.parse((_folder(package) / file).read_text(encoding="utf-8"))
+        spec = importlib.util.find_spec(package)
+        if spec is None or not spec.submodule_search_locations:
+            raise ModuleNotFoundError(f"{package} is not installed: pip install {package}")
+        module = ast.parse((Path(spec.submodule_search_locations[0]) / file).read_text(encoding="utf-8"))
         body = next(node for node in module.body if isinstance(node, ast.ClassDef) and node.name == name).body
         for node in body:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 found[node.target.id] = ast.unparse(node.annotation)
     return found
-
-
-def _folder(package: str) -> Path:
-    spec = importlib.util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError(f"{package} is not installed: pip install {package}")
-    return Path(spec.submodule_search_locations[0])

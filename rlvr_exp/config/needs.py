@@ -42,7 +42,7 @@ class MissingArtifact:
 
     problem: InputProblem
     command: str = ""
-    """What supplies it, so that a plan can be made without it: a command, or another machine. Empty: only the user can."""
+    """Command or machine that supplies it, so that a plan can be made without it. Empty: only the user can."""
 
 
 def missing_artifacts(config: Config) -> list[MissingArtifact]:
@@ -267,7 +267,7 @@ def weights_missing(model: Model) -> Iterator[MissingArtifact]:
 
 
 def weights_folder(model: Model) -> Path | None:
-    """The folder on this machine that holds the weights, below any adapter; None where there is none."""
+    """The folder on this machine that holds the weights, below any adapter; None if there is none."""
     return next((folder for folder in _folders(model) if _is_checkpoint(folder, model.from_scratch)), None)
 
 
@@ -279,7 +279,7 @@ def config_folder(model: Model) -> Path | None:
 
 
 def _folders(model: Model) -> list[Path]:
-    """Where the model below any adapter may be."""
+    """Possible folders of the model below any adapter."""
     if model.is_embedded:
         return [EMBEDDED_MODELS / model.embedded]
     return [Path(named), *snapshots(named)] if (named := base(model)) else []

@@ -28,7 +28,7 @@ SCHEMAS: dict[str, type] = {}
 
 @dataclass(frozen=True)
 class Allowed:
-    """The values that a field takes; for a list, what each item takes."""
+    """The allowed values of a field; for a list, of each item."""
 
     choices: tuple[Any, ...] = ()
     low: float | None = None
@@ -40,7 +40,7 @@ class Allowed:
     node: bool = False
     """The field is a node with `_target_`; its schema is found by that path."""
     base: type | None = None
-    """What the node's schema derives from; a user's own that does not gets these fields added."""
+    """Base of the node's schema. A user's schema without it gets its fields added."""
     optional: bool = False
     """The node may be absent."""
     rare: bool = False
@@ -144,13 +144,13 @@ LEARNS = (*ANSWERS, *UPDATES, "reward", "curriculum")
 
 @dataclass(frozen=True)
 class Stage:
-    """All that is special about a stage. Its own options, where it has any, are the node of its name."""
+    """Properties of a stage. Its own options are the node of its name."""
 
     about: str
     reads: tuple[str, ...] = ()
     """Nodes that it reads besides its own."""
     algorithm: type | None = None
-    """What the schema of its `algorithm` node derives from, for a stage that trains."""
+    """Base of the schema of its `algorithm` node, for a stage that trains."""
     module: str = ""
     """Module that runs it: below rlvr_exp.stages, or an import path with a dot; empty: the one of its name."""
     shared: bool = False
@@ -200,7 +200,7 @@ def _of_group(schema: type, target: str, base: type | None) -> type:
 
 
 def _user_schema(target: str, base: type | None) -> type:
-    """The options of a user's class, without what it does: nothing of it runs while a command line is checked."""
+    """The options of a user's class, without its behaviour: none of its code runs while a command line is checked."""
     cls = _import(target)
     if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
         what, remedy = (
@@ -238,7 +238,7 @@ def _options(cls: type, target: str) -> list[tuple[str, Any, dataclasses.Field]]
 
 
 def _declared_types(cls: type) -> dict[str, Any]:
-    """Types of a class's fields where they are declared: a class between may annotate a name without declaring a field."""
+    """Types of a class's fields as declared: a class between may annotate a name without declaring a field."""
     hints: dict[str, Any] = {}
     for part in reversed(cls.__mro__):
         if "__dataclass_fields__" in vars(part):

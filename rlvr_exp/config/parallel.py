@@ -93,8 +93,8 @@ def device() -> Device:
 
 
 def first_alone(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variable that leaves a process the first of several NVIDIA devices, since trainers take all that they see; nothing
-    where there are not several."""
+    """The variable that leaves a process the first of several NVIDIA devices, since trainers take all visible ones; empty
+    without several devices."""
     several = DRIVER.is_dir() and len(list(DRIVER.iterdir())) > 1
     visible = environment.get("CUDA_VISIBLE_DEVICES", "0" if several else "")
     return {"CUDA_VISIBLE_DEVICES": visible.split(",")[0]} if visible else {}
@@ -160,7 +160,7 @@ class Piece:
 
     group: int
     samples: tuple[int, ...]
-    """Which of the group's completions."""
+    """Index of the completion in its group."""
     tokens: int
     """Of the row: the prompt once, and each completion; of several rows: the prompt with each completion."""
 
@@ -325,7 +325,7 @@ class Parallel:
 
 
 def _at(tree: Mapping[str, Any], dotted: str) -> Any:
-    """The value below a dotted key; None where there is none."""
+    """The value below a dotted key; None if there is none."""
     for name in dotted.split("."):
         tree = tree.get(name) if isinstance(tree, Mapping) else None  # type: ignore[assignment]
     return tree

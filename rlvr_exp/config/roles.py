@@ -30,21 +30,21 @@ OF_THE_RUN = {"max_steps": 0, "prompts_per_step": 0, "group_size": 0, "rollout_b
 """Options of an algorithm that are the run's, since its roles learn from the same episodes in the same steps; what an
 algorithm without the option does."""
 OF_A_ROLE = ("adapter", "chat_template", "thinking", "max_prompt_tokens", "max_completion_tokens")
-"""Options of a model in which roles may differ that share a base."""
+"""Options of a model in which roles with a shared base may differ."""
 
 
 @dataclass
 class Role:
-    """What differs for a role."""
+    """Options of one role."""
 
     model: Model | None = None
     """Its policy."""
     algorithm: Any = node(optional=True)
     """How it learns."""
     reward: Any = node(optional=True)
-    """What its completions are paid."""
+    """Reward of its completions."""
     optimizer: Any = node(base=Optimizer, optional=True)
-    """What updates its weights."""
+    """Optimizer of its weights."""
 
 
 TARGET = "_target_"
@@ -112,8 +112,8 @@ def _is_checkpoint(folder: Folder) -> bool:
 
 
 def complete_roles(tree: Tree) -> None:
-    """Lay the top's nodes below what is given for roles. A node that names its class is whole, but for what is the
-    run's."""
+    """Lay the top's nodes below the given options of roles. A node that names its class is complete, except for options of
+    the run."""
     roles = tree.values.get("roles")
     for role, given in roles.items() if isinstance(roles, dict) else ():
         for name in NODES if isinstance(given, dict) else ():
@@ -134,8 +134,8 @@ def _lay_below(tree: Tree, path: Path, at: Path, given: dict[str, Any], top: dic
 
 
 def differing(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The resolved `roles` of a configuration as `complete_roles` takes them: what differs from the top's nodes, and whole
-    nodes of another class."""
+    """The resolved `roles` of a configuration as `complete_roles` takes them: differences from the top's nodes, and
+    complete nodes of another class."""
     found: dict[str, Any] = {}
     for role, nodes in values["roles"].items():
         given = {name: own for name, own in nodes.items() if own is not None and own != values.get(name)}
@@ -150,7 +150,7 @@ def _written(own: dict[str, Any], top: Any) -> dict[str, Any]:
 
 
 def _within(top: Any, own: Any) -> bool:
-    """Whether a node has all keys of the top's, with the same class: then what differs describes it."""
+    """Whether a node has all keys of the top's, with the same class, so that differences describe it."""
     if not (isinstance(top, dict) and isinstance(own, dict)):
         return isinstance(top, dict) is isinstance(own, dict)
     same = own.get(TARGET) == top.get(TARGET)
@@ -226,7 +226,7 @@ OF_MODEL = "model"
 
 @dataclass(frozen=True)
 class Team:
-    """What the core must know of a team."""
+    """A team, as the core sees it."""
 
     name: str
     roles: tuple[str, ...]

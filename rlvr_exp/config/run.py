@@ -71,7 +71,7 @@ class Select:
         return all(name in MEASURED for name in self.weights)
 
     def value(self, row: Mapping[str, float | None]) -> float | None:
-        """What decides, by a row of metrics; None where it has not all of it, or not as a finite number."""
+        """The deciding value of a row of metrics; None if one of its metrics is missing or not finite."""
         parts = [(weight, row.get(name)) for name, weight in self.weights.items()]
         values = [weight * value for weight, value in parts if value is not None]
         return sum(values) if len(values) == len(parts) else None
@@ -174,7 +174,7 @@ class Probe:
 
 
 AUTO = "auto"
-"""The value of `run.resume` that resumes where there is a checkpoint."""
+"""The value of `run.resume` that resumes if there is a checkpoint."""
 
 
 @dataclass
@@ -211,11 +211,11 @@ class Run:
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     """When the state of training is written."""
     select: Select = field(default_factory=Select)
-    """Which checkpoint is the best one, and when training stops early."""
+    """Best checkpoint and early stopping."""
     probe: Probe = option(Probe, rare=True)
     """When the sampling engine is compared with the trainer."""
     guards: Guards = option(Guards, rare=True)
-    """What stops a run, or warns."""
+    """Limits that stop a run."""
     searchpath: list[str] = option([], rare=True)
     """Folders with your own YAML, classes and domains. hydra.searchpath=[DIR,...] writes it."""
 
@@ -266,7 +266,7 @@ class Evaluation(Drawing):
         return voted_metrics(self.samples, self.vote) + excess + bits
 
     def lacks(self, metric: str) -> str:
-        """The word by which a rate would be measured that these options leave out; '' where they do not."""
+        """The word that would measure a rate which these options leave out; '' if they do not."""
         name = metric.rpartition("/")[2]  # Of a role it stands behind the role's name.
         if name in self.further:
             return ""

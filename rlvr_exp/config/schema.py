@@ -31,7 +31,7 @@ class CoreConfig:
     """Everything that decides a run, but for the nodes of domains."""
 
     stage: str = MISSING
-    """What the run does."""
+    """Name of the stage."""
     seed: int = option(0, low=0, high=4_000_000_000)
     """The one seed of the run; libraries take 32 bits."""
     model: Model = field(default_factory=Model)
@@ -46,7 +46,7 @@ class CoreConfig:
     engine: Any = node()
     optimizer: Any = node(base=Optimizer)
     roles: dict[str, Role] = field(default_factory=dict)
-    """What differs for a role of an environment with several, by its name."""
+    """Options of single roles of an environment with several roles, by role."""
     scheduler: Any = node(base=Scheduler)
     parallel: Parallel = field(default_factory=Parallel)
     tracking: Any = node()
@@ -213,7 +213,7 @@ def resumable(stage: str) -> bool:
 
 
 def repeatable(stage: str) -> bool:
-    """Whether the options, data and initial weights of a run of the stage decide what it finds."""
+    """Whether options, data and initial weights determine the result of a run of the stage."""
     return trains(stage) or stage in ("evaluate", "benchmark")
 
 
@@ -228,7 +228,7 @@ def imitates(stage: str) -> bool:
 
 
 def nodes(stage: str, choice: Any = None) -> frozenset[str]:
-    """The nodes that a stage reads; `choice` is the target of its own group, whose schema says what it reads besides."""
+    """The nodes that a stage reads. `choice`: the target of its own group, whose schema lists further nodes."""
     chosen = getattr(SCHEMAS.get(str(choice)), "reads", ())
     return frozenset((*ALWAYS, stage, *STAGES[stage].reads, *chosen))
 

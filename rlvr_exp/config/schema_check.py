@@ -48,7 +48,7 @@ class SchemaNode:
     """Below a field: a node, nodes by name, or None for a node that is not there."""
 
     def plain(self) -> dict[str, Any]:
-        """Nested dicts with defaults laid below what was given; interpolations as they are."""
+        """Nested dicts of given values over defaults; interpolations stay as they are."""
         values: dict[str, Any] = {}
         for spec in dataclasses.fields(self.schema):
             if spec.name in self.nodes:
@@ -170,8 +170,8 @@ class SchemaMatcher:
 
 
 def near_option_below(path: Path, names: Sequence[str], root: SchemaNode) -> str:
-    """What an unknown key of a node may mean: one of the node's by nearly its name, another trainer's name, a similar one of the
-    node, one of another node; empty where none is near."""
+    """The option that an unknown key of a node may mean: a very similar name of the node, another trainer's name, a similar
+    name of the node, or of another node; empty if none is similar."""
     sure, other = suggest(path[-1], names, SURE), foreign(path[-1], root)
     if sure or not other:
         near = sure or suggest(path[-1], names)
@@ -180,7 +180,7 @@ def near_option_below(path: Path, names: Sequence[str], root: SchemaNode) -> str
 
 
 def foreign(name: str, root: SchemaNode) -> str:
-    """The full path of the option that another trainer calls so; empty where there is none in this run."""
+    """The full path of the option with this name in another trainer; empty if this run has none."""
     known = OTHER_TRAINERS.get(name.lower(), "")
     if not known and name.lower() in trl_fields("GRPOConfig"):
         known = framework_key("GRPOConfig", name.lower()) or ""
@@ -190,8 +190,8 @@ def foreign(name: str, root: SchemaNode) -> str:
 
 
 def option_named(name: str, root: SchemaNode) -> str:
-    """The full paths of the options that a name without its node may mean: of that very name in any node, else the nearest;
-    empty where none is near."""
+    """The full paths of the options that a name without its node may mean: of the same name in any node, else the most
+    similar; empty if none is similar."""
     paths, nodes = _paths_by_name(root), [spec.name for spec in dataclasses.fields(schema.Config)]
     if exact := paths.get(name):
         return name if name in exact else " or ".join(exact)
@@ -222,7 +222,7 @@ WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "
 
 @dataclass(frozen=True)
 class Checked:
-    """A configuration with where each of its values came from. Usable when there are no problems."""
+    """A configuration with the origin of each value. Usable if there are no problems."""
 
     config: Config
     tree: Tree
@@ -230,7 +230,7 @@ class Checked:
     """Interpolations of a secret."""
     problems: tuple[InputProblem, ...] = ()
     settings: tuple[Setting, ...] = ()
-    """What was chosen for a checkpoint that no preset names."""
+    """Settings that were chosen for a checkpoint without a preset."""
     left_out: tuple[str, ...] = ()
     """Values of YAML files that do not fit the groups chosen on the command line."""
 
@@ -256,7 +256,7 @@ def given_choice(tree: Tree) -> Any:
 
 
 def present_nodes(stage: Any, choice: Any = None) -> set[str]:
-    """Nodes that a configuration of the stage has: those it reads; all that are common where the stage is unknown.
+    """Nodes that a configuration of the stage has: those it reads, or all common nodes if the stage is unknown.
 
     Args:
         choice: the target of the stage's own group.
@@ -429,7 +429,7 @@ def _no_bool(number: core_schema.CoreSchema) -> core_schema.CoreSchema:
 
 
 def words(hint: Any, allowed: Allowed) -> str:
-    """What a field takes, in words."""
+    """The allowed values of a field, in words."""
     kinds = [kind for kind in typing.get_args(hint) or (hint,) if kind is not type(None)]
     kind = " or ".join(WORDS.get(part, str(part)) for part in kinds)
     if typing.get_origin(hint) in (list, dict):

@@ -24,7 +24,7 @@ USED_BY = {
 }
 """Options by the actions that read them."""
 NEEDED = {"import": "input", "merge": "input", "add": "run", **dict.fromkeys(LOOKS, "path")}
-"""What an action cannot do without."""
+"""The option that an action requires."""
 
 
 @dataclass
@@ -57,22 +57,15 @@ class Solutions:
     """Most solutions of a task in a new store: half of them the best, half the most different. 0: 50."""
 
     def problems(self) -> list[InputProblem]:
-        return [*self._unused(), *self._contradictions()]
-
-    def _unused(self) -> list[InputProblem]:
-        empty = Solutions()
-        return [
-            InputProblem(name, f"has no effect with action={self.action}", str(value), "", "", "drop it")
-            for name, actions in USED_BY.items()
-            if (value := getattr(self, name)) != getattr(empty, name) and self.action not in actions
-        ]
-
-    def _contradictions(self) -> list[InputProblem]:
-        found = []
+        found, empty = [], Solutions()
+        for name, actions in USED_BY.items():
+            if (value := getattr(self, name)) != getattr(empty, name) and self.action not in actions:
+                what = f"has no effect with action={self.action}"
+                found.append(InputProblem(name, what, str(value), "", "", "drop it"))
         if self.action == "merge" and self.path and Path(self.path).resolve() == Path(self.input).resolve():
             found.append(InputProblem("input", "is the store itself", self.input, "another store"))
         if self.form == "sft" and self.correct == "no":
-            found.append(InputProblem("correct", "golds have to pass", "no", "any, yes", "", "drop it"))
+            found.append(InputProblem("correct", "reference answers have to pass", "no", "any, yes", "", "drop it"))
         if self.output.endswith(".gz"):
             found.append(InputProblem("output", "is written as plain text", self.output, "a name without .gz"))
         return found
@@ -177,7 +170,10 @@ class SelfPlay(Drawing):
         if sum(shares.values()) > 1:
             got = " + ".join(f"{kind} {share:g}" for kind, share in shares.items())
             found.append(InputProblem("relabelled", "shares of rows add up to more than 1", got, "a sum of at most 1"))
-        return [*found, *self._unread()]
+        if not self.per_task and self.choose != SelfPlay.choose:
+            remedy = "self_play.per_task=4, or drop it"
+            found.append(InputProblem("choose", "has no effect here", self.choose, "its default", "", remedy))
+        return found
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
         steps = getattr(config.algorithm, "max_steps", self.rounds)
@@ -189,15 +185,9 @@ class SelfPlay(Drawing):
             what = "DeepSpeed holds weights of its own, which no round can go back from"
             yield InputProblem("self_play.weights", what, "base", "last under ZeRO", "", "self_play.weights=last")
 
-    def _unread(self) -> Iterator[InputProblem]:
-        """Options that have no effect next to the others."""
-        if not self.per_task and self.choose != SelfPlay.choose:
-            what, remedy = "has no effect here", "self_play.per_task=4, or drop it"
-            yield InputProblem("choose", what, self.choose, "its default", "", remedy)
-
     @property
     def without_golds(self) -> bool:
-        """There is something to imitate where the data have no golds."""
+        """There is something to imitate even if the data have no reference answers."""
         return self.relabelled > 0 or self.correct > 0
 
     @property

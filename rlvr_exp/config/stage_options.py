@@ -65,84 +65,69 @@ class Infer(Batched):
         """Tasks of a batch."""
         return max(1, self.batch_size // self.samples)
 
-    def problems(self) -> list[InputProblem]:
-        return [
-            *self.drawing_problems(),
-            *self._of_decoding(),
-            *self._of_judging(),
-            *self._of_vote(),
-            *self._of_files(),
-        ]
-
-    def _of_decoding(self) -> list[InputProblem]:
-        found = []
-        filters = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
-        given = [name for name, neutral in filters.items() if getattr(self, name) != neutral]
-        if given and self.decoding != "sample":
-            what = f"draws nothing, so that {', '.join(given)} would have no effect"
-            found.append(InputProblem("decoding", what, self.decoding, "sample", "", "infer.decoding=sample"))
-        if self.beams and self.decoding != "beam":
-            remedy = "infer.decoding=beam, or drop it"
-            found.append(InputProblem("beams", "only a beam search keeps beams", str(self.beams), "0", "", remedy))
-        if self.decoding == "beam" and self.width == 1:
-            found.append(
-                InputProblem("beams", "one beam is greedy decoding", "1", "at least 2", "", "infer.decoding=greedy")
-            )
-        if self.decoding == "beam" and self.stop:
-            what = "a beam search ends completions by their end token alone"
-            found.append(
-                InputProblem("stop", what, str(self.stop), remedy="infer.decoding=sample or greedy, or drop it")
-            )
-        if self.samples > 1 and self.decoding == "greedy":
-            what = "greedy completions of one prompt are all the same"
-            found.append(InputProblem("samples", what, str(self.samples), "1", "", "infer.decoding=sample"))
-        if self.decoding == "beam" and self.samples > self.width:
-            what = f"a search with {self.width} beams finds no more completions"
-            found.append(
-                InputProblem("samples", what, str(self.samples), f"1 to {self.width}", "", "a larger infer.beams")
-            )
-        return found
-
     @property
     def voted(self) -> tuple[str, ...]:
         """Names of the rates of the vote; none without one."""
         return voted_metrics(self.samples, self.vote)
 
-    def _of_vote(self) -> list[InputProblem]:
-        if not self.vote:
-            return []
-        found, given = [], str(self.vote)
-        if not self.verify:
-            what = "programs vote by what they return, and without a verifier none is run"
-            found.append(InputProblem("vote", what, given, "0", "", "infer.verify=true"))
-        if self.max_attempts > 1:
-            what = "a retry has seen what was expected, which a vote must not"
-            found.append(InputProblem("vote", what, given, "0", "", "infer.max_attempts=1"))
-        return found
-
-    def _of_judging(self) -> list[InputProblem]:
-        if self.verify:
-            return []
-        pointless = {"samples": "nothing would choose among them", "max_attempts": "nothing decides what to retry"}
+    def problems(self) -> list[InputProblem]:
         return [
-            InputProblem(name, f"without a verifier {why}", str(getattr(self, name)), "1", "", "infer.verify=true")
-            for name, why in pointless.items()
-            if getattr(self, name) > 1
+            *self.drawing_problems(),
+            *self._of_decoding(),
+            *self._of_judging(),
+            *_of_output(self.input, self.output),
         ]
 
-    def _of_files(self) -> list[InputProblem]:
-        if self.output.endswith(".gz"):
-            return [InputProblem("output", "is written as plain text, so that it can be resumed", self.output)]
-        if self.output == STDIN:
-            remedy = "leave it out: answers go to standard output where it is a pipe"
-            return [InputProblem("output", "has to be a file", self.output, remedy=remedy)]
-        if self.output and self.input and Path(self.input).resolve() == Path(self.output).resolve():
-            return [InputProblem("output", "is the input", self.output, "another file")]
-        return []
+    def _of_decoding(self) -> Iterator[InputProblem]:
+        filters = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
+        given = [name for name, neutral in filters.items() if getattr(self, name) != neutral]
+        if given and self.decoding != "sample":
+            what = f"draws nothing, so that {', '.join(given)} would have no effect"
+            yield InputProblem("decoding", what, self.decoding, "sample", "", "infer.decoding=sample")
+        if self.samples > 1 and self.decoding == "greedy":
+            what = "greedy completions of one prompt are all the same"
+            yield InputProblem("samples", what, str(self.samples), "1", "", "infer.decoding=sample")
+        if self.decoding != "beam":
+            if self.beams:
+                remedy = "infer.decoding=beam, or drop it"
+                yield InputProblem("beams", "only a beam search keeps beams", str(self.beams), "0", "", remedy)
+            return
+        if self.width == 1:
+            yield InputProblem("beams", "one beam is greedy decoding", "1", "at least 2", "", "infer.decoding=greedy")
+        if self.stop:
+            what = "a beam search ends completions by their end token alone"
+            yield InputProblem("stop", what, str(self.stop), remedy="infer.decoding=sample or greedy, or drop it")
+        if self.samples > self.width:
+            what, allowed = f"a search with {self.width} beams finds no more completions", f"1 to {self.width}"
+            yield InputProblem("samples", what, str(self.samples), allowed, "", "a larger infer.beams")
+
+    def _of_judging(self) -> Iterator[InputProblem]:
+        vote = str(self.vote)
+        if self.vote and not self.verify:
+            what = "programs vote by what they return, and without a verifier none is run"
+            yield InputProblem("vote", what, vote, "0", "", "infer.verify=true")
+        if self.vote and self.max_attempts > 1:
+            what = "a retry has seen what was expected, which a vote must not"
+            yield InputProblem("vote", what, vote, "0", "", "infer.max_attempts=1")
+        pointless = {"samples": "nothing would choose among them", "max_attempts": "nothing decides what to retry"}
+        for name, why in pointless.items() if not self.verify else ():
+            if (given := getattr(self, name)) > 1:
+                yield InputProblem(name, f"without a verifier {why}", str(given), "1", "", "infer.verify=true")
+
+
+def _of_output(given: str, output: str) -> Iterator[InputProblem]:
+    """Problems of a file that a run writes line by line, from a file of rows."""
+    if output.endswith(".gz"):
+        yield InputProblem("output", "is written as plain text, so that it can be resumed", output)
+    elif output == STDIN:
+        remedy = "leave it out: answers go to standard output where it is a pipe"
+        yield InputProblem("output", "has to be a file", output, remedy=remedy)
+    elif output and given and Path(given).resolve() == Path(output).resolve():
+        yield InputProblem("output", "is the input", output, "another file")
 
 
 OF_THE_DATA = {"input": "", "max_attempts": 1, "vote": 0}
-"""Options without a meaning for tasks of the data in several turns, with what they are where they have none."""
+"""Options without a meaning for data in several turns, with their neutral values."""
 
 
 def of_answers(config: Any) -> Iterator[InputProblem]:
@@ -177,7 +162,7 @@ class Mutated:
 
 @dataclass
 class Prepare:
-    """What is made; nothing of it is trained or measured."""
+    """Options of every maker. It trains and measures nothing."""
 
     reads: ClassVar[tuple[str, ...]] = ()
     """Nodes of the configuration that its maker reads besides its own."""
@@ -207,7 +192,7 @@ class Corpus(Written):
 
 @dataclass
 class FromPath(Prepare):
-    """What is made of files that are there."""
+    """Makers that read existing files."""
 
     path: str = ""
     """Folder or file that is read."""
@@ -325,11 +310,7 @@ class Verify:
     """Longest line of the input in MB. A longer line is no_verdict."""
 
     def problems(self) -> list[InputProblem]:
-        if self.output.endswith(".gz"):
-            return [InputProblem("output", "is written as plain text, so that it can be resumed", self.output)]
-        if self.output and Path(self.input).resolve() == Path(self.output).resolve():
-            return [InputProblem("output", "is the input", self.output, "another file")]
-        return []
+        return list(_of_output(self.input, self.output))
 
 
 @dataclass
@@ -353,6 +334,4 @@ class Rescore:
     run's directory."""
 
     def problems(self) -> list[InputProblem]:
-        if self.output.endswith(".gz"):
-            return [InputProblem("output", "is written as plain text, so that it can be resumed", self.output)]
-        return []
+        return list(_of_output("", self.output))

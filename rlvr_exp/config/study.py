@@ -26,7 +26,7 @@ BUDGETS = ("rollouts", "tokens", "seconds")
 
 @dataclass
 class Study:
-    """What every study has."""
+    """Options of every study."""
 
     reads: ClassVar[tuple[str, ...]] = ()
     """Nodes of the configuration that it reads besides its own."""
@@ -41,7 +41,7 @@ class Study:
 
     @property
     def rate(self) -> str:
-        """The rate of evaluations that the answer is about; '' where it is about none."""
+        """The rate of evaluations that the answer is about; '' if there is none."""
         return ""
 
     def problems(self) -> list[InputProblem]:
@@ -88,7 +88,7 @@ class Rated(Study):
 
 @dataclass
 class Budgeted(Rated):
-    """Studies that say first where their arms did not use up equally much."""
+    """Studies that warn if their arms used unequal budgets."""
 
     equal: str = option("rollouts", choices=("none", *BUDGETS))
     """Budget that all arms should have used equally. If they did not, the answer begins with a warning."""
@@ -136,7 +136,7 @@ class Directed(Curved):
 
 
 OTHER_WEIGHTS = ("model.from_scratch", "model.random_weights", "model.adapter.path")
-"""Options that say where weights come from in another way than model.path."""
+"""Options that name the source of weights in another way than model.path."""
 
 
 @dataclass
@@ -165,19 +165,19 @@ class Measured(Study):
 @configures("rlvr_exp.runs.studies.arms.Ablation")
 @dataclass
 class Ablation(Budgeted, Arms):
-    """What each component is worth: every arm removes or replaces one."""
+    """Ablation: every arm removes or replaces one component."""
 
 
 @configures("rlvr_exp.runs.studies.arms.Algorithms")
 @dataclass
 class Algorithms(Budgeted, Arms):
-    """Which algorithm learns most from an equal budget: every arm names one, the first is the reference."""
+    """Comparison of algorithms at an equal budget: every arm names one, the first is the reference."""
 
 
 @configures("rlvr_exp.runs.studies.amounts.LearningCurve")
 @dataclass
 class LearningCurve(Rated):
-    """How success grows with what a policy learns from."""
+    """Learning curve: success against the amount of training data or steps."""
 
     of_success = True
     sizes: list[int] = option([], low=1)
@@ -246,7 +246,7 @@ class FewShot(Rated):
 @configures("rlvr_exp.runs.studies.zero_shot.ZeroShot")
 @dataclass
 class ZeroShot(Rated, Measured):
-    """What a training gains on tasks of which nothing was in it: no task, no family, no program."""
+    """Zero-shot transfer: the gain of a training on tasks without any overlap in tasks, families or programs."""
 
     of_success = True
     target: list[str] = field(default_factory=lambda: ["evaluation.split=test_unseen"])
@@ -289,8 +289,8 @@ class Transfer(Rated, Measured, Arms):
 @dataclass
 @defaults(metric=GREEDY)
 class BiasVariance(Rated):
-    """Which share of the failures is the training's bias and which its variance, and whether the training tasks or the seed
-    make it vary: every arm trains on another bootstrap sample of the tasks, with each seed."""
+    """Bias and variance of the failures of a training, and the sources of the variance (training tasks or seed): every arm
+    trains on another bootstrap sample of the tasks, with each seed."""
 
     of_success = True
     resamples: int = option(3, low=2)
@@ -328,19 +328,19 @@ class Capacity(Budgeted):
 @configures("rlvr_exp.runs.studies.models.ArchitectureStudy")
 @dataclass
 class ArchitectureStudy(Budgeted, Arms):
-    """What attention, positions and embeddings are worth at equal parameters and tokens: the first arm is the reference."""
+    """Comparison of attention, positions and embeddings at equal parameters and tokens: the first arm is the reference."""
 
 
 @configures("rlvr_exp.runs.studies.models.Tokenization")
 @dataclass
 class Tokenization(Budgeted, Arms):
-    """What a tokenizer is worth at equal texts, and at equal tokens: the first arm is the reference."""
+    """Comparison of tokenizers at equal texts and at equal tokens: the first arm is the reference."""
 
 
 @configures("rlvr_exp.runs.studies.arms.Optimizers")
 @dataclass
 class Optimizers(Budgeted, Directed, Arms):
-    """Which optimizer, schedule or clipping learns most from equally many rollouts; the first arm is the reference."""
+    """Comparison of optimizers, schedules and clipping at equally many rollouts: the first arm is the reference."""
 
     window: int = option(10, low=1)
     """Latest rows over which the curve is smoothed."""
@@ -349,7 +349,7 @@ class Optimizers(Budgeted, Directed, Arms):
 @configures("rlvr_exp.runs.studies.landscape.Landscape")
 @dataclass
 class Landscape(Measured):
-    """What the loss looks like around a policy before and after its training, and on the way between the two."""
+    """The loss landscape around a policy before and after its training, and between the two."""
 
     def _faults(self) -> Iterator[InputProblem]:
         yield from super()._faults()
@@ -360,7 +360,7 @@ class Landscape(Measured):
 
 @dataclass
 class Executor:
-    """Where runs run."""
+    """Place of the runs."""
 
     jobs: int = option(1, low=1)
     """Runs at the same time."""
@@ -369,7 +369,7 @@ class Executor:
 @configures("rlvr_exp.runs.executors.Local")
 @dataclass
 class Local(Executor):
-    """On this machine: each run has its share of the cores to itself, where there are as many cores as runs."""
+    """This machine. Each run has its own share of the cores, if there are as many cores as runs."""
 
 
 @configures("rlvr_exp.runs.executors.Slurm")
@@ -441,7 +441,7 @@ def _only(given: Mapping[str, Any]) -> tuple[str, tuple[Any, ...]]:
 
 
 def _leaves(space: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """What is given for each key: keys with dots may be written as nodes below each other, as a command line does."""
+    """The given value of each key. Keys with dots may be written as nested nodes."""
     for name, given in space.items():
         if isinstance(given, dict) and given and all(isinstance(part, dict) for part in given.values()):
             yield from _leaves(given, f"{above}{name}.")
@@ -495,7 +495,7 @@ def _number(value: Any) -> bool:
 @configures("rlvr_exp.runs.studies.search.Search")
 @dataclass
 class Search(Budgeted, Directed):
-    """Which values of some options do best: Optuna asks for trials, each of which is run with every seed."""
+    """Search for good values of options: Optuna chooses trials, and each is run with every seed."""
 
     space: dict[str, Any] = field(default_factory=dict)
     """Distribution of each key: uniform, log_uniform, int or log_int with [LOW, HIGH], or choice with its values."""
@@ -548,7 +548,7 @@ SAID = ("run.dir=", "run.resume=")
 
 @dataclass
 class Chain:
-    """What follows what."""
+    """Options of every chain."""
 
     reads: ClassVar[tuple[str, ...]] = ()
     """Nodes of the configuration that it reads besides its own."""

@@ -51,7 +51,7 @@ def usual_rate(parameters: int, imitates: bool, adapter: bool) -> float:
 
 
 def rate_in_words(parameters: int, imitates: bool, adapter: bool) -> str:
-    """What the rate follows from."""
+    """The reason of the rate."""
     what = "an adapter" if adapter else "all weights"
     how = "imitation" if imitates else "reinforcement learning"
     return f"usual for {how} that trains {what} of {size_in_words(parameters)}"
@@ -65,7 +65,7 @@ def size_in_words(parameters: int) -> str:
 
 
 PRESETS = "conf/model/"
-"""Where the origins of a preset's values begin."""
+"""Start of the origins of a preset's values."""
 LONGEST_PROMPT, LONGEST_COMPLETION, LEAST_PROMPT = 6144, 1024, 512
 LONGEST_THOUGHT = 8192
 """Tokens of a completion that opens with thinking."""
@@ -91,7 +91,7 @@ class Setting:
 
 
 def suit(tree: Tree, chosen: Collection[str]) -> tuple[Setting, ...]:
-    """Put the settings for a checkpoint of one's own into a tree; none where the embedded model or a preset is used.
+    """Put the settings for a checkpoint of the user into a tree. An embedded model or a preset needs none.
 
     Args:
         chosen: groups chosen on the command line.
@@ -108,9 +108,10 @@ def suit(tree: Tree, chosen: Collection[str]) -> tuple[Setting, ...]:
         if not at and not packaged:
             _drop_preset(tree)
         suiting = _Suiting(tree, stage, at)
+        named_as = _given(tree, (*at, "model", "path")) or _given(tree, (*at, "model", "name"))
         for setting in suiting.of_stage() if packaged else suiting.settings():
             if not tree.origin(setting.path):
-                tree.put(setting.path, setting.value, f"suits {_named(tree, at)}: {setting.why}")
+                tree.put(setting.path, setting.value, f"suits {named_as}: {setting.why}")
                 found.append(setting)
     return tuple(found)
 
@@ -145,10 +146,6 @@ def _own(tree: Tree, at: Path) -> bool:
     )
 
 
-def _named(tree: Tree, at: Path) -> str:
-    return str(_given(tree, (*at, "model", "path")) or _given(tree, (*at, "model", "name")))
-
-
 def _drop_preset(tree: Tree) -> None:
     """Without the embedded model its preset's options of the model, and its rate, are nobody's."""
     for path, origin in list(tree.origins.items()):
@@ -181,7 +178,7 @@ class _Suiting:
             yield self._batch
 
     def of_stage(self) -> Iterator[Setting]:
-        """The settings that depend on the stage and the data too, which no preset can know."""
+        """The settings that depend on the stage and the data too, so that no preset can contain them."""
         if "model" not in self._reads:
             return
         if self.trains:
@@ -205,7 +202,7 @@ class _Suiting:
         return _given(self._tree, (*self._at, *path), top) if self._at else top
 
     def _number(self, path: Path) -> int:
-        """0 where it is not given, or is no number, which is reported when the tree is typed."""
+        """0 if it is not given or no number; the typing of the tree reports that."""
         value = _given(self._tree, (*self._at, *path), 0)
         return value if isinstance(value, int) and value > 0 else 0
 
@@ -276,13 +273,14 @@ class _Suiting:
             return "bfloat16", f"{size_in_words(size)} in 32 bits would pass {gib:.0f} GiB of this machine"
         if not self.device.bfloat16:
             return "float32", "this accelerator has no fast bfloat16"
-        if self.trains and not self.adapter and self._bits == "none" and 2 * UPDATED_32 * size <= self._memory:
+        if (
+            self.trains
+            and not self.adapter
+            and self._option(("model", "quantization"), "none") == "none"
+            and 2 * UPDATED_32 * size <= self._memory
+        ):
             return "float32", "small updates of all weights are lost in 16 bits, and 32 bits fit this accelerator"
         return "bfloat16", "fast on this accelerator, in half the memory"
-
-    @property
-    def _bits(self) -> str:
-        return str(self._option(("model", "quantization"), "none"))
 
     @cached_property
     def _template(self) -> tuple[str, str]:
@@ -395,7 +393,7 @@ LOWEST = {
     "optimizer.max_grad_norm": (1e-3, "0.1 to 10", "every update is scaled to almost nothing"),
     "evaluation.temperature": (0.2, "0.6 to 1.2", "pass@k of samples that are all alike is that of one"),
 }
-"""Option -> the last value that is not advised against, what is usual, what becomes of a run beyond it."""
+"""Option -> the last value without advice, the usual values, the effect beyond it."""
 
 
 def advice(config: Config) -> list[str]:
@@ -443,10 +441,6 @@ def extremes(read: Callable[[str, str], Any]) -> Iterator[str]:
                 yield f"{option}={value:g} is meant by hardly anyone, {usual} is usual: {effect}"
 
 
-def _facts(config: Config) -> CheckpointFacts:
-    return facts_of(config.model)
-
-
 def _on_rate(config: Config) -> Iterator[str]:
     model, rate = config.model, config.optimizer.lr
     imitates, adapter = isinstance(config.algorithm, SFT), has_adapter(model)
@@ -459,7 +453,7 @@ def _on_rate(config: Config) -> Iterator[str]:
         return
     if isinstance(config.optimizer, SGD):  # Its rate has another unit.
         return
-    yield from far_rate(rate, _facts(config).parameters, imitates, adapter)
+    yield from far_rate(rate, facts_of(config.model).parameters, imitates, adapter)
 
 
 def far_rate(rate: float, size: int, imitates: bool, adapter: bool) -> Iterator[str]:
@@ -490,7 +484,7 @@ def _on_adapter(config: Config) -> Iterator[str]:
 def _on_wording(config: Config) -> Iterator[str]:
     """A chat template is a sign of a model that follows instructions."""
     prompt: Any = getattr(config.data, "prompt", None) if reads(config, "data") else None
-    facts = _facts(config)
+    facts = facts_of(config.model)
     if not facts.chat_template:
         return
     trained = facts.run.get("data.prompt.style")

@@ -72,7 +72,7 @@ class Tree:
         self._forget(path)
 
     def origin(self, path: Path) -> str:
-        """Where a value came from, or the list or node around it; empty: the schema's default."""
+        """The origin of a value, or of the list or node around it; empty: the schema's default."""
         while path:
             if path in self.origins:
                 return self.origins[path]
@@ -80,7 +80,7 @@ class Tree:
         return ""
 
     def shown(self, path: Path, value: Any = None) -> str:
-        """A value, and where it came from, for a message."""
+        """A value and its origin, for a message."""
         try:
             value = self.get(path) if value is None else value
         except KeyError:

@@ -1,5 +1,5 @@
-"""Options of the groups `verifier` and `reward` and of the nodes `sandbox` and `cache`: how candidates are judged, within which
-limits, where verdicts are cached, and how a verdict becomes a reward."""
+"""Options of the groups `verifier` and `reward` and of the nodes `sandbox` and `cache`: judgement of candidates, limits,
+cached verdicts, and rewards."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -36,14 +36,14 @@ class Calls(Verifier):
 @configures("rlvr_exp.verifiers.python_io.PythonIO")
 @dataclass
 class PythonIO(Calls):
-    """Calls a Python candidate on cases and compares what it returns."""
+    """Calls a Python candidate on cases and compares the returned values."""
 
 
 @configures("rlvr_exp.verifiers.python_tests.PythonTests")
 @dataclass
 class PythonTests(Calls):
-    """Judges tests that are calls: whether a reference passes them, and which programs they catch; and all that python_io and
-    pytest judge."""
+    """Judges tests that are calls: whether a reference passes them, and the programs that they catch. It also judges the
+    problems of python_io and pytest."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ class PytestSuite(OwnLimits):
 
 @dataclass
 class Sandbox:
-    """Where untrusted code runs."""
+    """Limits and isolation of untrusted code."""
 
     workers: int = option(0, low=0)
     """Worker processes. 0: as many as the machine can run."""

@@ -68,7 +68,7 @@ def unreadable(word: str, fault: Exception, before: str) -> InputProblem:
 
 
 def quoted(word: str) -> str:
-    """A `key=value` as it is typed where its value is one text: quoted for the grammar, and the whole for the shell."""
+    """A `key=value` as it is typed if its value is one text: quoted for the grammar and for the shell."""
     key, _, value = word.partition("=")
     opens, closes = ("[", "]") if value[:1] == "[" and value[-1:] == "]" else ("", "")
     inner = value.strip("[]") if opens else value
@@ -77,7 +77,7 @@ def quoted(word: str) -> str:
 
 
 def nothing_given(word: str) -> InputProblem | None:
-    """The problem of `key=` without a value, as a shell leaves it where a variable is not set."""
+    """The problem of `key=` without a value, for example from a shell variable that is not set."""
     if not word.endswith("=") or word.count("=") > 1:
         return None
     remedy = f"give a value, or set the shell's variable; {word}{EMPTY} where an empty text is meant"
@@ -170,7 +170,7 @@ def _shape_problem(path: Path, word: str, override: Override) -> InputProblem | 
 
 
 def _open_problem(tree: Tree, path: Path, word: str, override: Override) -> InputProblem | None:
-    """Entries are added and deleted only where the schema has a mapping; elsewhere every key exists already."""
+    """Entries are added and deleted only in mappings; elsewhere every key exists already."""
     if override.type in (OverrideType.CHANGE, OverrideType.FORCE_ADD):
         return None
     parents = _parents(tree, path)
@@ -184,7 +184,7 @@ def _open_problem(tree: Tree, path: Path, word: str, override: Override) -> Inpu
 
 
 def _parents(tree: Tree, path: Path) -> list[Any]:
-    """What each node on the way to a path is: a schema, MAPPING, or None where nothing is known."""
+    """The kind of each node on the way to a path: a schema, MAPPING, or None if nothing is known."""
     kinds: list[Any] = [schema.Config]
     for depth, part in enumerate(path[:-1]):
         kinds.append(_below(kinds[-1], part, tree, path[: depth + 1]))
@@ -213,11 +213,11 @@ def _by_target(tree: Tree, at: Path) -> type | None:
 
 
 OF_UPDATES = ("run.checkpoint", "run.log_every_steps", "run.probe", "run.select")
-"""Options of the node `run`, which every stage reads, that are read where weights are updated."""
+"""Options of the node `run` that only stages with updates of weights read."""
 
 
 def no_effect(overrides: Sequence[Override], stage: Any, choice: Any = None) -> list[InputProblem]:
-    """Explicit words about what the stage, with the choice of this target in its own group, does not read."""
+    """Words about options that the stage, with this choice in its own group, does not read."""
     if stage not in STAGES:
         return []
     read = nodes(stage, choice)
@@ -225,20 +225,13 @@ def no_effect(overrides: Sequence[Override], stage: Any, choice: Any = None) -> 
     unread = () if "optimizer" in read else OF_UPDATES
     allowed = f"options of {readable}" + f", but for {', '.join(unread)}" * bool(unread)
     return [
-        InputProblem(
-            override.input_line or "",
-            f"has no effect under +stage={stage}",
-            "",
-            allowed,
-            "",
-            "drop it",
-        )
+        InputProblem(override.input_line or "", f"has no effect under +stage={stage}", "", allowed, "", "drop it")
         for override in overrides
         if _node(override) not in read or override.key_or_group.startswith(unread)
     ]
 
 
 def _node(override: Override) -> str:
-    """The node that a word is about; that of every stage where there is none, or it exists under one stage alone."""
+    """The node of a word; that of every stage if there is none, or it exists under one stage only."""
     node = override.key_or_group.split(".")[0].split("/")[0]
     return node if node in field_types(schema.Config) and node not in stage_nodes() else "run"

@@ -56,10 +56,7 @@ def declares(part: type, name: str) -> bool:
 def declared() -> set[tuple[str, str]]:
     """(schema, name) of every option, once for the class that declares it last."""
     return {
-        (
-            next(part for part in schema.__mro__ if declares(part, spec.name)).__qualname__,
-            spec.name,
-        )
+        (next(part for part in schema.__mro__ if declares(part, spec.name)).__qualname__, spec.name)
         for schema in all_schemas().values()
         for spec in dataclasses.fields(schema)
         if spec.name != "_target_" and not is_schema(field_types(schema)[spec.name]) and not allowed_of(spec).node

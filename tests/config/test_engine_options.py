@@ -85,10 +85,7 @@ def test_without_the_library_one_message_says_what_to_install(monkeypatch):
         (["+stage=grpo", "algorithm.temperature=0.8"], "algorithm.temperature"),
         (["+stage=grpo", "parallel=zero3"], "parallel"),
         (["+stage=grpo", "model=tiny_lora", "model.quantization=8bit"], "model.quantization"),
-        (
-            ["+stage=grpo", "model=tiny_lora", "model.quantization=4bit", "model.adapter.kind=dora"],
-            "model.adapter",
-        ),
+        (["+stage=grpo", "model=tiny_lora", "model.quantization=4bit", "model.adapter.kind=dora"], "model.adapter"),
         (["+stage=grpo", "model=tiny_lora", "model.quantization=4bit", "model.adapter.rank=7"], "model.adapter"),
     ],
 )

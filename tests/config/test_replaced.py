@@ -147,10 +147,7 @@ def test_a_plan_for_gpus_needs_no_deepspeed(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr(needs, "find_spec", lambda name: None if name == "deepspeed" else name)
     config = compose(["+stage=grpo", "model=qwen_coder_7b"]).config
     fetched = {need.problem.where: need.command for need in needs.missing_artifacts(config) if need.command}
-    assert fetched == {
-        "model.name": f"hf download {CODER}",
-        "parallel.strategy": "pip install 'rlvr_exp[deepspeed]'",
-    }
+    assert fetched == {"model.name": f"hf download {CODER}", "parallel.strategy": "pip install 'rlvr_exp[deepspeed]'"}
 
 
 def test_a_folder_without_weights_is_planned_with_one_size_and_its_context(tmp_path: Path) -> None:

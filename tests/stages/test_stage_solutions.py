@@ -236,7 +236,7 @@ def test_data_that_are_not_the_runs_are_refused(tmp_path: Path, finished: Path) 
         (["solutions.action=import", "solutions.input={text}", "solutions.path={store}", "solutions.per_task=3"], "to keep otherwise"),
         (["solutions.action=export", "solutions.path={store}", "solutions.output=x.gz"], "is written as plain text"),
         (["solutions.action=export", "solutions.path={store}", "solutions.form=sft", "solutions.output={folder}"], "holds something"),
-        (["solutions.action=export", "solutions.path={store}", "solutions.form=sft", "solutions.correct=no"], "golds have to pass"),
+        (["solutions.action=export", "solutions.path={store}", "solutions.form=sft", "solutions.correct=no"], "reference answers have to pass"),
         (["solutions.path={store}", "verifier=pytest"], "has no effect under +stage=solutions"),
     ],
 )  # fmt: skip
