@@ -101,7 +101,7 @@ def run(config: Config, context: RunContext) -> StageResult:
 
 
 def inference_inputs(config: Config, directory: Path, domain: Domain) -> InferenceInputs:
-    """The configured tasks. Raises InputError where there are none, or a task cannot be read."""
+    """The configured tasks. Raises InputError if there are none, or a task cannot be read."""
     options = config.infer
     if not options.input:
         tasks = held_out_order(split_tasks(domain, options.split))

@@ -117,7 +117,7 @@ class RunComponents:
 
     @property
     def checkpointed(self) -> Policies:
-        """The policies in the form that checkpoints have: folders of roles where there are several."""
+        """The policies in the form that checkpoints have: folders of roles if there are several."""
         return self.policies if len(self.policies) > 1 else self.policy
 
 
@@ -181,7 +181,7 @@ def start_engine(config, context: RunContext) -> SamplingEngine:
 
 
 def check_vote(domain: Domain, verifier: Verifier, split: str) -> None:
-    """Raises InputError where no vote can be held or measured: the data, known before a run starts, may be a user's own."""
+    """Raises InputError if no vote can be held or measured: the data, known before a run starts, may be a user's own."""
     if problems := tuple(vote_problems(domain, split)):
         raise InputError(*problems)
     executor_of(verifier, "evaluation.vote")
@@ -217,7 +217,7 @@ def load_policies(config, engine: SamplingEngine, domain: Domain, context: RunCo
 
 
 def model_section(policies: Mapping[str, Policy], engine: SamplingEngine) -> dict[str, object]:
-    """The policies' parameters, for the manifest; by role where there are several."""
+    """The policies' parameters, for the manifest; by role if there are several."""
     if is_server(engine):
         return {"served": engine.features.model}
     counted = {role: parameters(policy.model).to_dict() for role, policy in policies.items()}
@@ -267,7 +267,7 @@ def held_out_order(tasks: Sequence[Task]) -> list[Task]:
 
 
 def split_tasks(domain: Domain, name: str) -> Sequence[Task]:
-    """The tasks of a split. Raises InputError where there are none, naming the existing splits."""
+    """The tasks of a split. Raises InputError if there are none, naming the existing splits."""
     splits = domain.splits()
     if not splits.get(name):
         raise InputError(no_split([name], domain.sizes(), reasons(domain), domain.no_split_remedy))
