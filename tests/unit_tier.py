@@ -35,7 +35,7 @@ EXCEPT = """
     domains/code/test_agreement.py domains/code/test_evalplus.py domains/problems/test_adversarial.py
     domains/problems/test_adversarial_attacks.py domains/problems/test_problems_corpus_assets.py
     domains/problems/test_solution.py domains/problems/test_problems_engine.py
-    domains/problems/test_problems_loading.py domains/problems/test_reasoning.py domains/problems/test_solving.py
+    domains/problems/test_problems_loading.py domains/problems/test_reasoning.py
     domains/problems/test_stage_infer_problems.py domains/problems/test_stage_problems.py
     domains/problems/test_stage_reasoning.py episodes/test_retry.py domains/dafny/attacks
     domains/dafny/test_cascade.py domains/dafny/test_dafny_corpus.py domains/dafny/test_dafny_prepare.py

@@ -165,10 +165,12 @@ def start_engine(config, context: RunContext) -> SamplingEngine:
         return LocalEngine()
     if is_server(config.engine):
         context.progress(kind="wait", name="ask the server what it does")
+    infer = config.infer  # An answer's row has log-probabilities at temperature 1 without filters.
+    exact = infer is not None and (infer.decoding == "greedy" or (infer.temperature == 1 and infer.top_p == 1))
     engine = build(
         config.engine,
         system=config.model.system,
-        wants_logprobs=_wants_logprobs(config),
+        wants_logprobs=exact,
         interrupted=lambda: context.interrupted,
         config=config,
     )
@@ -176,12 +178,6 @@ def start_engine(config, context: RunContext) -> SamplingEngine:
     if section:
         manifest.update(context.directory, engine=dict(section))
     return engine
-
-
-def _wants_logprobs(config) -> bool:
-    """Only where those of the draws are those at temperature 1 without filters, which an answer's row holds."""
-    infer = config.infer
-    return infer is not None and (infer.decoding == "greedy" or (infer.temperature == 1 and infer.top_p == 1))
 
 
 def check_vote(domain: Domain, verifier: Verifier, split: str) -> None:
@@ -205,21 +201,19 @@ def _model_section(
 def load_policies(config, engine: SamplingEngine, domain: Domain, context: RunContext) -> dict[str, Policy]:
     """The policy of each role: the only one, or one for each role of the environment. Of the domain's train split a
     tokenizer is made where `model.scratch` says so."""
-    found = _load_policies(config, engine, domain)
+    roles = role_names(config)
+    if is_server(engine):
+        found = {POLICY: served_policy(config.model, engine.features.chat)}
+    elif roles in ((), (POLICY,)):
+        scratch, texts = config.model.scratch, training_texts(domain)
+        tokenizer = build_tokenizer(scratch, texts) if scratch.tokenizer else None
+        found = {POLICY: load_policy(config.model, config.seed, tokenizer)}
+    else:
+        own = starts(config) or dict.fromkeys(roles, "")
+        found = load_roles({role: of_role(config, role).model for role in own}, own, config.seed)
     for note in dict.fromkeys(note for policy in found.values() for note in policy.notes):
         context.progress(kind="note", text=note)
     return found
-
-
-def _load_policies(config, engine: SamplingEngine, domain: Domain) -> dict[str, Policy]:
-    if is_server(engine):
-        return {POLICY: served_policy(config.model, engine.features.chat)}
-    roles = role_names(config)
-    if roles in ((), (POLICY,)):
-        own, texts = config.model.scratch, training_texts(domain)
-        return {POLICY: load_policy(config.model, config.seed, build_tokenizer(own, texts) if own.tokenizer else None)}
-    own = starts(config) or dict.fromkeys(roles, "")
-    return load_roles({role: of_role(config, role).model for role in own}, own, config.seed)
 
 
 def model_section(policies: Mapping[str, Policy], engine: SamplingEngine) -> dict[str, object]:

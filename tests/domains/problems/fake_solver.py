@@ -5,26 +5,20 @@ from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
+from adversarial_episode import RIGHT, STAGES
 from torch import nn
 
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.domains.problems import options
 from rlvr_exp.domains.problems.engine import environment_of
-from rlvr_exp.domains.problems.options import ReasoningStage
 from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.episodes.types import TokenCount
 from rlvr_exp.inference.engine import Engine
 from rlvr_exp.rollouts.engines.base import Drawn
 
-RIGHT, NEGATIVE, ZERO = (
-    "def size(x):\n    return abs(x)",
-    "def size(x):\n    return x",
-    "def size(x):\n    return abs(x) or 1",
-)
 BARE = {"id": "t", "text": "Write size(x). It returns x without its sign.", "entry_point": "size"}
 ROW = {**BARE, "solution": RIGHT, "tests": [{"args": [3], "expected": 3}, {"args": [-3], "expected": 3}]}
-STAGES = {"plan": ReasoningStage(), "code": ReasoningStage(form="code")}
 CUT = "..."
 """An output that is cut."""
 

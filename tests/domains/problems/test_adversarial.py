@@ -10,6 +10,7 @@ from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.domains.problems.adversarial import Adversarial
+from rlvr_exp.domains.problems.engine import Solving
 from rlvr_exp.domains.problems.options import SOLVER, TESTER, Schedule
 from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.domains.problems.tested import OLD_TESTS, Given, coherence
@@ -304,8 +305,6 @@ def test_a_program_that_fails_a_shown_test_earns_nothing_and_passing_them_alone_
     environment, done = played(verifier, domain, [NEGATIVE, RIGHT, ZERO], tests)
     assert credits_of(environment, done, SOLVER) == [0.0, 1.0, 0.5]
     assert credits_of(environment, done, TESTER) == [0.0, 0.5], "that the first is wrong is known by the shown test"
-    blind, again = played(verifier, domain, [NEGATIVE, RIGHT, ZERO], tests, shown_first=False)
-    assert credits_of(blind, again, SOLVER) == [1.0, 1.0, 0.5]
     unknown, invalid = played(verifier, domain, [NEGATIVE, RIGHT], ["size(1) == 2", "size(0) == 1"])
     assert credits_of(unknown, invalid, SOLVER) == [0.0, None], "no test of the tester is valid"
 
@@ -348,3 +347,22 @@ def test_a_penalty_lies_on_lines_that_do_nothing(verifier, domain) -> None:
     sets = ["size(-2) == 2", "size(-2) == 2\nsize(1) == 1", "size(-2) == 2\nsize(-2) == 2"]
     environment, done = played(verifier, domain, [NEGATIVE, RIGHT], sets, penalty=0.2)
     assert credits_of(environment, done, TESTER) == [1.0, pytest.approx(0.9), pytest.approx(0.4)]
+
+
+def test_critiques_come_last_and_are_of_the_chosen_chain_alone(verifier, domain) -> None:
+    environment = Solving(domain, tests=2)
+    codes, tests = [NEGATIVE, ZERO, RIGHT], ["size(-2) == 2", "size(0) == 0"]
+    _, done = played(verifier, domain, codes, tests, environment=environment)
+    assert environment.chosen(done) == environment.in_order(done)[2]
+    critiques = environment.critiques_in(done)
+    assert critiques == [len(done.turns) - 2, len(done.turns) - 1] and done.turns[critiques[0]].role == TESTER
+    assert {environment.criticised(done, index) for index in critiques} == {2, environment.chosen(done)}
+
+
+def test_chains_are_in_the_order_of_sampling_whenever_they_ended(verifier, domain) -> None:
+    environment = Solving(domain, tests=2, critiques=False)
+    _, done = played(verifier, domain, ["...", NEGATIVE, "..."], ["size(3) == 3"] * 2, environment=environment)
+    order = environment.in_order(done)
+    assert [done.turns[index].completion.text for index in order] == ["...", NEGATIVE, "..."]
+    assert environment.chosen(done) == order[1], "among chains that pass nothing, one with a program"
+    assert not environment.critiques_in(done)

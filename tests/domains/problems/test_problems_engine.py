@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from fake_solver import BARE, CUT, NEGATIVE, RIGHT, ROW, ZERO, engine_in
+from adversarial_episode import NEGATIVE, RIGHT, ZERO
+from fake_solver import BARE, CUT, ROW, engine_in
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError

@@ -79,16 +79,14 @@ BESIDE = {
 
 
 @pytest.mark.parametrize("name", BESIDE)
-def test_what_the_edit_leaves_as_it_is_has_to_stay(verifier: AstGrep, of_wanted: AstGrep, name: str) -> None:
+def test_what_the_edit_leaves_as_it_is_has_to_stay_unless_tests_alone_decide(
+    verifier: AstGrep, of_wanted: AstGrep, of_none: AstGrep, name: str
+) -> None:
     for one, proved in ((verifier, True), (of_wanted, False)):
         verdict = judged(one, BESIDE[name], proved)
         assert (verdict.outcome, verdict.bucket, verdict.score) == ("failed", "wrong_answer", 0.0), verdict
         assert "the tests hold" in verdict.log and 0 <= verdict.measures["untouched"] < 1
-
-
-@pytest.mark.parametrize("name", BESIDE)
-def test_where_tests_alone_are_asked_for_they_decide(verifier: AstGrep, of_none: AstGrep, name: str) -> None:
-    assert judged(verifier, BESIDE[name], proved=False).outcome == "passed"
+    assert judged(verifier, BESIDE[name], proved=False).outcome == "passed", "tests alone are asked for"
     assert judged(of_none, BESIDE[name], proved=True).outcome == "passed"
 
 
