@@ -296,7 +296,7 @@ def test_a_full_disk_stops_with_what_to_do_and_leaves_what_is_there(tmp_path):
     with VerdictFile(tmp_path / "out.jsonl", {"input": 1}) as file:
         file.write(ANSWER)
         kept, file._file = file._file, open("/dev/full", "wb", buffering=0)
-        with pytest.raises(GuardStop, match="No space left on device.* after the 1 rows"):
+        with pytest.raises(GuardStop, match="No space left on device.* after the 1 existing rows"):
             file.write(ANSWER)
         kept.close()
     assert len(out(tmp_path)) == 1
