@@ -92,7 +92,12 @@ def trainer(
     optimizer = torch.optim.SGD(who.model.parameters(), lr=1.0)
     args = GRPOConfig(**{**common, **more})
     return kind(
-        who, args, optimizer, NonFiniteGuard(), BatchLimits(tokens, PROMPT), control or EntropyControl(entropy_coef)
+        who,
+        args,
+        optimizer,
+        NonFiniteGuard(),
+        BatchLimits(tokens, PROMPT),
+        entropy=control or EntropyControl(entropy_coef),
     )
 
 

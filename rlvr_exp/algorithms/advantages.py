@@ -24,6 +24,7 @@ Completions are right-padded: a mask is 1 on a prefix of each row. Values off th
 
 from collections.abc import Sequence
 from math import comb
+from typing import Any
 
 import torch
 
@@ -137,15 +138,17 @@ def unlikeliness(rewards: Sequence[float | None], completions: Sequence[Completi
     that were more probable when they were drawn. Equal completions share a rank, whatever rounding did to their
     log-probabilities; a completion that is not correct keeps its reward."""
     logprobs: dict[tuple[int, ...], float] = {}
-    for one in completions:
-        logprobs.setdefault(one.sampled.ids, sum(one.sampled.logprobs))
-    own = [logprobs[one.sampled.ids] for one in completions]
+    samples: list[Any] = [one.sampled for one in completions]
+    for one in samples:
+        logprobs.setdefault(one.ids, sum(one.logprobs))
+    own = [logprobs[one.ids] for one in samples]
     judged = [logprob for logprob, reward in zip(own, rewards, strict=True) if reward is not None]
     found: list[float | None] = []
-    for reward, logprob, one in zip(rewards, own, completions, strict=True):
+    for reward, logprob, completion in zip(rewards, own, completions, strict=True):
         rank = sum(other > logprob for other in judged)
-        paid = reward is not None and one.correct
-        found.append(reward * (1 - beta * (len(judged) - rank) / len(judged)) if paid else reward)
+        if reward is not None and completion.correct:
+            reward = reward * (1 - beta * (len(judged) - rank) / len(judged))
+        found.append(reward)
     return tuple(found)
 
 

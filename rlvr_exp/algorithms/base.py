@@ -34,7 +34,7 @@ class Algorithm(options.ReinforcementLearning, ABC):
         given: the options.
     """
 
-    trl: Mapping[str, Any]
+    trl: dict[str, Any]
 
     def __init__(self, max_completion_tokens: int, checkpoint: str = "", **given: Any):
         super().__init__(**given)
@@ -96,7 +96,7 @@ class Algorithm(options.ReinforcementLearning, ABC):
         return PolicyTrainer(policy, args, optimizer, guard, limits)
 
 
-def shared_arguments(config, scratch: Path, dtype: torch.dtype) -> Mapping[str, Any]:
+def shared_arguments(config: Any, scratch: Path, dtype: torch.dtype) -> Mapping[str, Any]:
     """Fields common to GRPOConfig and SFTConfig.
 
     Args:

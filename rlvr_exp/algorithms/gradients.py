@@ -132,7 +132,7 @@ class Clipping:
         self._layers: dict[str, list[float]] = {}
         """Norms before clipping, by `place_of`."""
         self.cosine: GradientCosine | None = None
-        """Between updates, if it is asked for."""
+        """Between updates; None: not measured."""
 
     def clip(
         self, model: nn.Module, clip: Callable[[nn.Module], torch.Tensor], limit: float, under_deepspeed: bool

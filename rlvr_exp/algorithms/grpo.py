@@ -119,6 +119,9 @@ class GroupAlgorithm(Algorithm, options.GroupMethod):
 
 
 class RatioAlgorithm(GroupAlgorithm, options.RatioMethod):
+    clip_low: float
+    clip_high: float
+
     @property
     def regularised(self) -> bool:
         return self.kl_coef > 0 or self.entropy_coef > 0 or self.entropy_target > 0

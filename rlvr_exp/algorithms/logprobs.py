@@ -53,8 +53,10 @@ class Drawn:
 def plain_head(model: nn.Module) -> nn.Linear | None:
     """The head of a model whose logits are its linear product with hidden states on CPU in float32; None for others."""
     inner = next((part for part in model.modules() if isinstance(part, PreTrainedModel)), None)
-    head = None if inner is None else inner.get_output_embeddings()
-    if type(head) is not nn.Linear or torch.is_autocast_enabled("cpu"):
+    if inner is None or torch.is_autocast_enabled("cpu"):
+        return None
+    head = inner.get_output_embeddings()
+    if type(head) is not nn.Linear:
         return None
     changed = any(getattr(inner.config.get_text_config(), name, None) is not None for name in CHANGED)
     weight = head.weight
@@ -78,13 +80,13 @@ def scoring(head: nn.Linear, drawn: Drawn) -> Iterator[None]:
         wanted = [logprobs, *[entropies] * drawn.entropy, *[top] * drawn.top]
         return torch.stack(wanted, -1)[None]
 
-    head.forward = forward  # type: ignore[method-assign]
+    head.forward = forward
     try:
         yield
     finally:
         del head.forward
         if own is not None:
-            head.forward = own  # type: ignore[method-assign]
+            head.forward = own
 
 
 class _LogProbabilities(torch.autograd.Function):
@@ -273,8 +275,11 @@ def score(
         vocabulary = model_config(model).get_text_config().vocab_size
         if kept_token_ids is None and len(rows.labels) * vocabulary > HELD:
             output = model(**inputs, shift_labels=rows.shifted_labels(), fused_lm_head=True)
-            found = (output.log_probs, output.entropy if entropy else None, output.is_top1 if top else None)
-            return Scores(*(None if values is None else values.flatten()[rows.scored] for values in found), output)
+            logprobs, entropies, best = (
+                values.flatten()[rows.scored] if wanted else None
+                for values, wanted in ((output.log_probs, True), (output.entropy, entropy), (output.is_top1, top))
+            )
+            return Scores(logprobs, entropies, best, output)
         output = model(**inputs, **kept)
     logits = output.logits.flatten(0, 1)
     logits = logits if kept and len(logits) == len(rows.scored) else logits[rows.scored]

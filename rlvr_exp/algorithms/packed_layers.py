@@ -162,7 +162,7 @@ class _Shape:
         pairs = rows.flatten()
         normed = hasattr(attention, "q_norm")
         norms = layer.input_layernorm, layer.post_attention_layernorm, attention.q_norm if normed else None
-        eps = tuple(0.0 if norm is None else norm.variance_epsilon for norm in norms)
+        eps: Any = tuple(0.0 if norm is None else norm.variance_epsilon for norm in norms)
         return cls(heads, shared, size, attention.scaling, eps, normed, pairs, pairs.argsort())
 
     @property
@@ -208,7 +208,7 @@ class _Weights(NamedTuple):
             layer.post_attention_layernorm.weight,
             *gated,
             *down,
-        )
+        )  # type: ignore[call-arg]
 
     @property
     def inputs(self) -> torch.Tensor:
@@ -434,7 +434,7 @@ def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: to
     if not all(type(one)._supports_attention_backend for one in inner):
         # Its layers would see other examples, which a trial of small weights might not show.
         return Choice(None, ("its attention is not exchangeable",))
-    reasons = []
+    reasons: list[str] = []
     # FlexAttention has no dropout of attention weights; the trial runs without dropout.
     ways = WAYS if device.type == "cuda" and not getattr(config, "attention_dropout", 0.0) else (SDPA_PACKED,)
     for implementation in ways:

@@ -118,7 +118,7 @@ def packed(
         ValueError: samples of a group differ in their prompt.
     """
     fed = completions if fed is None else fed
-    ids, positions, scored, labels, places = [], [], [], [], []
+    ids, positions, scored, labels, places = (list[int]() for _ in range(5))
     prefixes, segments = [], []
     for _, members in groupby(range(len(owners)), key=owners.__getitem__):
         rows = list(members)
@@ -139,8 +139,8 @@ def packed(
         prefixes.append(len(prompt) - 1)
         segments.append(tuple(len(completions[row]) for row in rows))
     layout = PackedLayout(tuple(prefixes), tuple(segments))
-    tensors = (torch.tensor(values) for values in (scored, labels, places))
-    return ModelRows(torch.tensor([ids]), torch.tensor([positions]), None, layout, *tensors, (len(owners), width))
+    inputs, tensors = (torch.tensor([ids]), torch.tensor([positions])), map(torch.tensor, (scored, labels, places))
+    return ModelRows(*inputs, None, layout, *tensors, (len(owners), width))  # type: ignore[call-arg]
 
 
 def row_by_row(
@@ -175,7 +175,7 @@ def packed_examples(examples: Sequence[tuple[Sequence[int], Sequence[int]]]) -> 
 
     A label is the token at its own place, or IGNORED; the last token of an example predicts nothing and is left out.
     """
-    ids, positions, scored, targets = [], [], [], []
+    ids, positions, scored, targets = (list[int]() for _ in range(4))
     for tokens, labels in examples:
         start = len(ids)
         ids += tokens[:-1]
@@ -186,7 +186,7 @@ def packed_examples(examples: Sequence[tuple[Sequence[int], Sequence[int]]]) -> 
     lengths = tuple((len(tokens) - 1,) for tokens, _ in examples)
     tensors = (torch.tensor(values, dtype=torch.long) for values in (scored, targets, range(len(targets))))
     layout = PackedLayout((0,) * len(lengths), lengths)
-    return ModelRows(torch.tensor([ids]), torch.tensor([positions]), None, layout, *tensors, (1, len(targets)))
+    return ModelRows(torch.tensor([ids]), torch.tensor([positions]), None, layout, *tensors, (1, len(targets)))  # type: ignore[call-arg]
 
 
 def filled(rows: ModelRows, width: int) -> ModelRows:
@@ -269,15 +269,16 @@ def sdpa_packed(
     widths = packed_layout.widths
     parts = zip(query.split(widths, 2), key.split(widths, 2), value.split(widths, 2), strict=True)
     outputs = []
+    attend: Any = scaled_dot_product_attention
     for (queries, *held), prefix, mask in zip(parts, packed_layout.prefixes, masks, strict=True):
         own = [part.repeat_interleave(repeats, 1) for part in held]
         if mask is None:
-            outputs.append(scaled_dot_product_attention(queries, *own, None, dropout, True, scale=scaling))
+            outputs.append(attend(queries, *own, None, dropout, True, scale=scaling))
             continue
         if prefix:
             seen = [part[:, :, :prefix] for part in (queries, *own)]
-            outputs.append(scaled_dot_product_attention(*seen, None, dropout, True, scale=scaling))
-        outputs.append(scaled_dot_product_attention(queries[:, :, prefix:], *own, mask, dropout, scale=scaling))
+            outputs.append(attend(*seen, None, dropout, True, scale=scaling))
+        outputs.append(attend(queries[:, :, prefix:], *own, mask, dropout, scale=scaling))
     return torch.cat(outputs, dim=2).transpose(1, 2), None
 
 
@@ -455,7 +456,7 @@ def block_mask(layout: PackedLayout, device: torch.device) -> BlockMask:
     _many_shapes()
     group, segment = (one.to(device) for one in owners_and_segments(layout))
 
-    def seen(batch, head, query, key):
+    def seen(batch: Any, head: Any, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
         shared = (segment[key] == -1) | (segment[key] == segment[query])
         return (query >= key) & (group[query] == group[key]) & shared
 

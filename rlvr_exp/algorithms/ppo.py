@@ -182,7 +182,7 @@ class PPOTrainer(PolicyTrainer):
         common: the arguments of PolicyTrainer.
     """
 
-    def __init__(self, algorithm, critic: ActorCritic, replay: ReplayBuffer | None, **common: Any):
+    def __init__(self, algorithm: "PPO", critic: ActorCritic, replay: ReplayBuffer | None, **common: Any):
         super().__init__(entropy=EntropyControl(algorithm.entropy_coef), **common)
         self._ppo, self._critic, self._replay = algorithm, critic, replay
         self._pad_id = common["policy"].pad_id
@@ -220,7 +220,7 @@ class PPOTrainer(PolicyTrainer):
     def _counted(self, experience: TrainingBatch) -> torch.Tensor:
         return (experience.weights != 0).any(1)
 
-    def _prepared(self, experience: Trajectories) -> Trajectories:
+    def _prepared(self, experience: Trajectories) -> Trajectories:  # type: ignore[override]
         """The batch with replayed groups, and with all estimates."""
         if self._replay is not None:
             drawn = self._replay.exchange(self.state.global_step, experience.recent)
@@ -244,7 +244,7 @@ class PPOTrainer(PolicyTrainer):
         with adapters_off(self._critic.policy):
             return super()._reference_logprobs(inputs)
 
-    def _inputs(self, experience: Trajectories, prompts: Sequence[int]) -> dict:
+    def _inputs(self, experience: Trajectories, prompts: Sequence[int]) -> dict:  # type: ignore[override]
         inputs = super()._inputs(experience, prompts)
         part = experience.select(prompts)
         return inputs | {name: getattr(part, name).to(self.accelerator.device) for name in ESTIMATES}
@@ -258,7 +258,7 @@ class PPOTrainer(PolicyTrainer):
                 weight.grad = None
         return loss
 
-    def _compute_loss(self, model, inputs):
+    def _compute_loss(self, model: torch.nn.Module, inputs: dict) -> torch.Tensor:
         """Sum of weight * loss over the tokens of the pass (algorithms.loss)."""
         rows, ppo = inputs["rows"], self._ppo
         scores = self._score(model, rows, inputs.get("support"), entropy=ppo.entropy_coef != 0.0)

@@ -75,7 +75,7 @@ class Stepped(ABC):
 
     def __init__(self, *, optimizer: torch.optim.Optimizer, guard: NonFiniteGuard, **given: Any):
         self.guard, self._given_optimizer = guard, optimizer
-        super().__init__(**given, optimizers=(optimizer, None))
+        super().__init__(**given, optimizers=(optimizer, None))  # type: ignore[call-arg]
         self.remove_callback(PrinterCallback)
         if self.under_deepspeed and self.accelerator.deepspeed_plugin.zero_stage == 3:
             register_engine(self.model, self)
@@ -117,7 +117,7 @@ class Stepped(ABC):
             yield
 
     def compute_loss(self, model: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        found = super().compute_loss(model, *args, **kwargs)
+        found = super().compute_loss(model, *args, **kwargs)  # type: ignore[misc]
         if not self.model.training:
             return found
         loss, *rest = found if isinstance(found, tuple) else (found,)
@@ -156,7 +156,7 @@ class Stepped(ABC):
     def _load_optimizer_and_scheduler(self, checkpoint: str) -> None:
         """Load through host memory: an optimizer moves its state to the device of its weights."""
         if self.is_deepspeed_enabled:
-            super()._load_optimizer_and_scheduler(checkpoint)
+            super()._load_optimizer_and_scheduler(checkpoint)  # type: ignore[misc]
             return
         for part, name in ((self.optimizer, OPTIMIZER_NAME), (self.lr_scheduler, SCHEDULER_NAME)):
             part.load_state_dict(torch.load(Path(checkpoint) / name, map_location="cpu", weights_only=True))

@@ -28,7 +28,7 @@ from trl import GRPOConfig, GRPOTrainer
 from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.logprobs import Scores, score
 from rlvr_exp.algorithms.loss import EntropyControl, TokenMeans, clipped, kl_estimate
-from rlvr_exp.algorithms.packing import ModelRows, packed, row_by_row
+from rlvr_exp.algorithms.packing import SDPA_PACKED, ModelRows, packed, row_by_row
 from rlvr_exp.algorithms.stepped import PackedTrainer, as_plain, filled_on_cpu, from_plain, longest_part, warm_up
 from rlvr_exp.algorithms.training_batch import TrainingBatch, joined
 from rlvr_exp.config.parallel import BatchLimits, Piece, micro_batches, pieces
@@ -53,6 +53,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         optimizer: torch.optim.Optimizer,
         guard: NonFiniteGuard,
         limits: BatchLimits,
+        *,
         entropy: EntropyControl | None = None,
     ):
         with kept_precise(policy.model), reference_is_base(policy.model, args):
@@ -76,7 +77,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         self._updates: list[list[dict]] = []
         """Micro-batches of each update on the training batch, in order."""
         self._pass: dict = {}
-        self._scores: Scores | None = None
+        self._scores: Any = None
         """Scores of the last forward pass, with the model's own output."""
 
     @property
@@ -137,13 +138,13 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         """Prompts of each update, in order: every update uses all."""
         return [range(experience.prompts)]
 
-    def _begin(self, model) -> None:
+    def _begin(self, model: nn.Module) -> None:
         """Before step 1: choose how rows are packed, and on accelerators check that the longest rows fit in memory."""
         super()._begin(model)
         if self.accelerator.device.type == "cuda":
             self._warm_up(model)
 
-    def _warm_up(self, model) -> None:
+    def _warm_up(self, model: nn.Module) -> None:
         prompts, completions, owners = longest_part(
             self._limits, self.num_generations, self.max_completion_length, self._shared
         )
@@ -151,7 +152,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         with self.passing(last=False):
             warm_up(model, lambda: self._score(model, rows).logprobs.sum(), self.accelerator.backward)
 
-    def _prepare_inputs(self, generation_batch):
+    def _prepare_inputs(self, generation_batch: Any) -> Any:
         return generation_batch
 
     def _prepared(self, experience: TrainingBatch) -> TrainingBatch:
@@ -257,7 +258,9 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         made = self._model_rows(prompts, completions, owners, inputs["completion_ids"].shape[1], fed)
         return made.of(samples, len(inputs["completion_ids"]))
 
-    def _model_rows(self, prompts, completions, owners, width: int, fed=None) -> ModelRows:
+    def _model_rows(
+        self, prompts: Any, completions: Any, owners: Sequence[int], width: int, fed: Any = None
+    ) -> ModelRows:
         rows = (
             packed(prompts, completions, owners, width, fed)
             if self._shared
@@ -266,14 +269,21 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         return filled_on_cpu(rows.to(self.accelerator.device))
 
     def _score(
-        self, model, rows: ModelRows, kept_token_ids: torch.Tensor | None = None, entropy: bool = False, **options
+        self,
+        model: Any,
+        rows: ModelRows,
+        kept_token_ids: torch.Tensor | None = None,
+        entropy: bool = False,
+        **options: Any,
     ) -> Scores:
         """One forward pass. `kept_token_ids`: (samples, T, K) ids that were kept when each token was drawn."""
         kept = None if kept_token_ids is None else rows.chosen(kept_token_ids)
         # With a gradient `passing` has switched it, for the backward pass as well.
         fast = nullcontext() if torch.is_grad_enabled() else self.computing(model)
         with self.accelerator.autocast(), fast:
-            return score(model, rows, self.temperature, kept, entropy, self._way, fused=self._fused, **options)
+            return score(
+                model, rows, self.temperature, kept, entropy, self._way or SDPA_PACKED, fused=self._fused, **options
+            )
 
     @torch.no_grad()
     def scored(
@@ -296,7 +306,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         finally:
             model.train(was_training)
 
-    def _compute_loss(self, model, inputs):
+    def _compute_loss(self, model: nn.Module, inputs: dict) -> torch.Tensor:
         """TRL's loss, and the entropy bonus with the same token weights as the loss.
 
         TRL's own bonus, metrics and loss of a router are means over each micro-batch, so that they would change with the
@@ -345,7 +355,9 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
             scores = self._score(model, inputs["rows"], inputs.get("support"))
         return inputs["rows"].placed(scores.logprobs)
 
-    def _get_per_token_logps_and_entropies(self, model, *_, compute_entropy=False, compute_aux_loss=False, **__):
+    def _get_per_token_logps_and_entropies(
+        self, model: nn.Module, *_: Any, compute_entropy: bool = False, compute_aux_loss: bool = False, **__: Any
+    ) -> tuple[torch.Tensor, torch.Tensor, Any]:
         """Scores of the micro-batch of `_compute_loss`; TRL's padded copies of it are not read."""
         rows = self._pass["rows"]
         wanted = compute_entropy and self._entropy.active
@@ -403,7 +415,7 @@ def skip_metric_gather(accelerator: Accelerator) -> Iterator[None]:
     TRL's loss gathers only the least and the largest clipped share of a sample, which no row of metrics logs; means are
     reduced, which still works across ranks.
     """
-    accelerator.gather = lambda value: value  # type: ignore[method-assign]
+    accelerator.gather = lambda value: value
     try:
         yield
     finally:

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import torch
 
@@ -128,7 +128,7 @@ def collate(
 
 
 def sampled(group: Group) -> list[TokenSample]:
-    return [answer.sampled for answer in group.completions]
+    return [cast(TokenSample, answer.sampled) for answer in group.completions]
 
 
 def prompt_sizes(groups: Sequence[Group]) -> tuple[int, ...]:
@@ -197,11 +197,11 @@ def collate_kept_token_ids(samples: Sequence[TokenSample]) -> torch.Tensor | Non
         raise ValueError(
             f"{without} of {len(samples)} samples came without kept token ids; use the same filters for all"
         )
-    length = max(len(one.ids) for one in samples)
-    widest = max(len(kept) for one in samples for kept in one.kept_token_ids)
+    length, ids = max(len(one.ids) for one in samples), [one.kept_token_ids or () for one in samples]
+    widest = max(len(kept) for own in ids for kept in own)
     padded = torch.full((len(samples), length, widest), -1)
-    for row, one in enumerate(samples):
-        for place, kept in enumerate(one.kept_token_ids):
+    for row, own in enumerate(ids):
+        for place, kept in enumerate(own):
             padded[row, place, : len(kept)] = torch.tensor(kept)
     return padded
 

@@ -53,19 +53,10 @@ class Architecture:
     def problems(self) -> list[InputProblem]:
         numbers = {spec.name: getattr(self, spec.name) for spec in fields(self) if spec.type is int}
         missing = [name for name, value in numbers.items() if not value]
-        if self.known and missing:
+        if (self.known and missing) or (not self.known and len(missing) < len(numbers)):
+            got = f"no {', '.join(missing)}" if self.known else "0"
             remedy = "copy all numbers from the model's config.json"
-            return [
-                InputProblem(
-                    "layers", "a shape needs all of its options or none", f"no {', '.join(missing)}", remedy=remedy
-                )
-            ]
-        if not self.known and len(missing) < len(numbers):
-            return [
-                InputProblem(
-                    "layers", "a shape needs all of its options or none", "0", "1 or more", remedy="set it too"
-                )
-            ]
+            return [InputProblem("layers", "a shape needs all of its options or none", got, remedy=remedy)]
         if self.known and self.heads % self.kv_heads:
             got = f"{self.heads} heads over {self.kv_heads}"
             return [InputProblem("kv_heads", "does not divide the query heads", got, remedy="correct one of the two")]

@@ -281,35 +281,31 @@ class Parallel:
         return self.strategy != "single"
 
     def problems(self) -> list[InputProblem]:
-        return [*self._of_strategy(), *self._of_nodes(), *self._of_deepspeed()]
+        return [*self._of_processes(), *self._of_deepspeed()]
 
-    def _of_strategy(self) -> Iterator[InputProblem]:
+    def _of_processes(self) -> Iterator[InputProblem]:
         if self.strategy == "single" and self.processes > 1:
-            remedy = "parallel=ddp (or zero2, zero3), which takes processes"
-            yield InputProblem(
-                "processes", "one process only under parallel=single", str(self.processes), "1", "", remedy
+            what, remedy = (
+                "one process only under parallel=single",
+                "parallel=ddp (or zero2, zero3), which takes processes",
             )
+            yield InputProblem("processes", what, str(self.processes), "1", "", remedy)
         if self.offload and self.strategy != "zero3":
             yield InputProblem("offload", "has no effect", "true", "false", "", "parallel=zero3_offload, or drop it")
-
-    def _of_nodes(self) -> Iterator[InputProblem]:
         if self.nodes == 1:
             if self.address:
-                yield InputProblem(
-                    "address", "one machine needs none", self.address, "", "", "drop it, or set parallel.nodes"
-                )
+                remedy = "drop it, or set parallel.nodes"
+                yield InputProblem("address", "one machine needs none", self.address, "", "", remedy)
             if self.node:
                 yield InputProblem("node", "there is one machine", str(self.node), "0", "", "set parallel.nodes")
             return
         if not self.distributed:
-            yield InputProblem(
-                "nodes", "one machine only under parallel=single", str(self.nodes), "1", "", "parallel=ddp"
-            )
+            what = "one machine only under parallel=single"
+            yield InputProblem("nodes", what, str(self.nodes), "1", "", "parallel=ddp")
         if not self.address or not self.port:
+            what, got = "several machines need a place to meet", f"{self.address}:{self.port}"
             remedy = "parallel.address=HOST parallel.port=29500, the same on every machine"
-            yield InputProblem(
-                "address", "several machines need a place to meet", f"{self.address}:{self.port}", "", "", remedy
-            )
+            yield InputProblem("address", what, got, "", "", remedy)
         if self.node >= self.nodes:
             yield InputProblem("node", "there are fewer machines", str(self.node), f"0 to {self.nodes - 1}")
 

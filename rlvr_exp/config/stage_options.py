@@ -266,15 +266,8 @@ class Compare:
     def problems(self) -> list[InputProblem]:
         if len(self.runs) >= 2:
             return []
-        return [
-            InputProblem(
-                "runs",
-                "nothing to compare",
-                str(self.runs),
-                "two or more run directories",
-                remedy="compare.runs=[RUN,RUN]",
-            )
-        ]
+        what, allowed, remedy = "nothing to compare", "two or more run directories", "compare.runs=[RUN,RUN]"
+        return [InputProblem("runs", what, str(self.runs), allowed, "", remedy)]
 
 
 @dataclass

@@ -86,17 +86,9 @@ def nothing_given(word: str) -> InputProblem | None:
 
 def _hydra(parsed: ParsedOverrides, override: Override) -> None:
     if override.key_or_group != "hydra.searchpath":
+        what, allowed = "Hydra's own options are not used", "hydra.searchpath=[DIR,...]"
         remedy = "drop it; run.dir and run.* decide what a run writes"
-        parsed.problems.append(
-            InputProblem(
-                override.input_line or "",
-                "Hydra's own options are not used",
-                "",
-                "hydra.searchpath=[DIR,...]",
-                "",
-                remedy,
-            )
-        )
+        parsed.problems.append(InputProblem(override.input_line or "", what, "", allowed, "", remedy))
         return
     folders = override.value()
     for folder in folders if isinstance(folders, list) else [folders]:
@@ -134,29 +126,21 @@ def _apply_one(tree: Tree, override: Override, problems: list[InputProblem]) -> 
     path = tuple(override.key_or_group.split("."))
     word = override.input_line or ""
     problem = _shape_problem(path, word, override) or _open_problem(tree, path, word, override)
-    if problem is None:
-        try:
-            problem = _lay(tree, path, word, override)
-        except KeyError as fault:
-            way = str(fault.args[0])
-            what = "nothing there to delete" if override.type is OverrideType.DEL else f"{way} is a value, not a node"
-            problem = InputProblem(word, what)
+    try:
+        if problem is None and override.type is not OverrideType.DEL:
+            tree.put(path, override.value(), "command line")
+        elif problem is None and override.value() not in (None, there := tree.get(path)):
+            got, remedy = repr(override.value()), f"~{dotted(path)}"
+            problem = InputProblem(word, "another value is there", got, repr(there), "", remedy)
+        elif problem is None:
+            tree.remove(path)
+    except KeyError as fault:  # The path leads nowhere.
+        way = str(fault.args[0])
+        what = "nothing there to delete" if override.type is OverrideType.DEL else f"{way} is a value, not a node"
+        problem = InputProblem(word, what)
     if problem is not None:
         problems.append(problem)
     return problem is None
-
-
-def _lay(tree: Tree, path: Path, word: str, override: Override) -> InputProblem | None:
-    """Raises KeyError when the path leads nowhere."""
-    if override.type is not OverrideType.DEL:
-        tree.put(path, override.value(), "command line")
-    elif override.value() not in (None, tree.get(path)):
-        return InputProblem(
-            word, "another value is there", repr(override.value()), repr(tree.get(path)), "", f"~{dotted(path)}"
-        )
-    else:
-        tree.remove(path)
-    return None
 
 
 def _shape_problem(path: Path, word: str, override: Override) -> InputProblem | None:

@@ -22,7 +22,7 @@ from rlvr_exp.tasks.base import Task
 
 @dataclass(frozen=True)
 class Observation:
-    """What a group of a task's completions earned."""
+    """The successes of a group of a task's completions."""
 
     task: str
     """Its id."""
@@ -41,14 +41,14 @@ class Curriculum(ABC):
 
     @abstractmethod
     def pick(self, offset: int, count: int) -> list[Task]:
-        """The next `count` tasks of a run, after the first `offset` tasks; all different where there are enough.
+        """The next `count` tasks of a run, after the first `offset` tasks; all different if there are enough.
 
-        A step that needs further tasks (algorithm.zero_variance=resample) picks several times, each time from where the
-        last pick ended.
+        A step that needs further tasks (algorithm.zero_variance=resample) picks several times, each time from the end of
+        the last pick.
         """
 
     def observe(self, rollouts: Sequence[Observation]) -> None:  # noqa: B027  (one without memory does nothing)
-        """What the tasks picked since the last call earned: called once in each step that samples, on every rank with the
+        """Observe the groups of the tasks picked since the last call: called once in each step that samples, on every rank with the
         same values."""
 
     def state_dict(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class Curriculum(ABC):
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume where the state was saved.
+        """Continue from a saved state.
 
         Raises:
             InputError: unknown or missing keys.
@@ -68,7 +68,7 @@ class Curriculum(ABC):
         return {}
 
     def metrics(self) -> dict[str, float]:
-        """Where the curriculum stands, by names that are logged as `curriculum/NAME`."""
+        """The state of the curriculum, by names that are logged as `curriculum/NAME`."""
         return {}
 
 
@@ -89,7 +89,7 @@ class Dealer:
         """Times that each task was dealt in the current step."""
 
     def deal(self, pool: Sequence[Task], count: int) -> list[Task]:
-        """`count` tasks of a pool, again from its first where it has fewer; none of an empty pool."""
+        """`count` tasks of a pool, again from its first if it has fewer; none of an empty pool."""
         found: list[Task] = []
         while pool and len(found) < count:
             found += self.took(heapq.nsmallest(count - len(found), pool, key=self._rank))

@@ -114,7 +114,7 @@ class Staged(Banded, options.Staged):
             self._move(self._band + 1)
 
     def _move(self, band: int) -> None:
-        """Begin a band; what was seen of it before does not count, so that no band is left without groups of its own."""
+        """Begin a band; earlier groups of it do not count, so that no band is left without groups of its own."""
         self._band = band
         self._windows[band].clear()
 

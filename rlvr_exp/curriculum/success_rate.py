@@ -117,7 +117,7 @@ class Learnability(Curriculum, options.Learnability):
         return picked + self._dealer.deal(self._tasks, count - len(picked))
 
     def _draw(self, tasks: Sequence[Task], offset: int, count: int) -> list[Task]:
-        """Tasks in proportion to what can be learned from them, none twice (Efraimidis and Spirakis 2006)."""
+        """Tasks in proportion to their learnability, none twice (Efraimidis and Spirakis 2006)."""
 
         def key(task: Task) -> tuple[float, str]:
             drawn = uniform(self._dealer.seed, "curriculum", "learnability", offset, task.id)
@@ -197,7 +197,7 @@ class Families(Curriculum, options.Families):
         return (PRIOR + teach) / (2 * PRIOR + teach + others)
 
     def observe(self, rollouts: Sequence[Observation]) -> None:
-        """A task counts once in a step: it teaches where any of its groups does."""
+        """A task counts once in a step: it teaches if any of its groups does."""
         self._dealer.end_step()
         self._counts = {family: (self.decay * a, self.decay * b) for family, (a, b) in self._counts.items()}
         teaches: dict[str, bool] = {}

@@ -70,7 +70,7 @@ class Environment(ABC):
         return episode.turns[index].completion
 
     def about(self, episode: Episode, index: int) -> Mapping[str, Any] | None:
-        """Fields that the rollout file logs of a turn besides its completion: by default its role, where there are several.
+        """Fields that the rollout file logs of a turn besides its completion: by default its role, if there are several.
         None: none."""
         return {"role": episode.turns[index].role} if len(self.roles) > 1 else None
 

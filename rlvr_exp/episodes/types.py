@@ -105,7 +105,7 @@ def rank(completion: Completion) -> tuple[int, float]:
 
 @dataclass(frozen=True)
 class RewardBreakdown:
-    """The reward of a completion, or what an environment credits a turn with; everything None or empty where there is no
+    """The reward of a completion, or what an environment credits a turn with; everything None or empty if there is no
     verdict, or a term is not finite."""
 
     total: float | None

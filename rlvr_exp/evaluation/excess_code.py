@@ -41,7 +41,7 @@ def diff(before: str, after: str) -> Diff:
 
 def counts(edit: EditWithTests, lines: LineCoverage | None) -> Counts:
     """What the excess of one passing edit is computed from: `uncovered` of `diff` lines, `uncovered_added` of `added`
-    statements; None where its lines could not be measured."""
+    statements; None if its lines could not be measured."""
     if lines is None:
         return None
     found = diff(edit.before, edit.after)

@@ -203,7 +203,7 @@ def _measure_rate(of_task: Mapping[str, Sequence[float]], counted: bool) -> Rate
 
 
 def strata_rates(domain: Domain, scored: Sequence[EvalSample], metrics: Sequence[str]) -> dict[str, Any]:
-    """By kind of stratum and its name, the rates as plain data; empty where tasks have a role, whose own metrics have
+    """By kind of stratum and its name, the rates as plain data; empty if tasks have a role, whose own metrics have
     them, or no strata."""
     by: dict[str, dict[str, list[EvalSample]]] = defaultdict(lambda: defaultdict(list))
     for one in scored:

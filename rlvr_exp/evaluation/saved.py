@@ -49,12 +49,12 @@ def save(
 
 
 def read_numbers(run_dir: Path, when: When) -> dict[str, Any]:
-    """The numbers of a completed evaluation. Raises OSError or ValueError where there are none."""
+    """The numbers of a completed evaluation. Raises OSError or ValueError if there are none."""
     return json.loads((run_dir / "evaluation" / f"{when}.json").read_text(encoding="utf-8"))
 
 
 def saved_rates(run_dir: Path, when: When) -> dict[str, Rate] | None:
-    """The rates of a completed evaluation; None where there is none, or it is damaged."""
+    """The rates of a completed evaluation; None if there is none, or it is damaged."""
     try:
         read_evaluation(run_dir, when)
         return {metric: Rate(**rate) for metric, rate in read_numbers(run_dir, when)["rates"].items()}
@@ -107,7 +107,7 @@ def measurement(folder: str, run_dir: Path, split: str) -> Path:
 
 
 def recall(place: Path) -> list[EvalSample] | None:
-    """None where nothing is there yet."""
+    """None if nothing is there yet."""
     return read_evaluation(place, "before") if evaluation_path(place, "before").exists() else None
 
 

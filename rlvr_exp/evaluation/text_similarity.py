@@ -30,7 +30,7 @@ Pairs = Sequence[Sequence[tuple[str, str]]]
 
 def metrics_by_role(domain: Domain, scored: Sequence[EvalSample]) -> dict[str, Any]:
     """For each role its `rates`, and `by` family and stratum the rates that make sense for a few tasks; as plain data.
-    Empty where the domain's tasks have no role."""
+    Empty if the domain's tasks have no role."""
     roles: dict[str, list[EvalSample]] = defaultdict(list)
     for one in scored:
         role = domain.strata(one.completion.task).get("role")

@@ -135,7 +135,7 @@ class Polls:
         self._begun.append(_Poll(task, shown, [str(one.text) for one in voters], runs))
 
     def close(self) -> list[Voted | None]:
-        """The vote on each task, in the order of `add`, once all programs have ended; None where the executor gave a program
+        """The vote on each task, in the order of `add`, once all programs have ended; None if the executor gave a program
         no verdict: the vote would be one of fewer."""
         return [self._counted(one) for one in self._begun]
 
@@ -163,7 +163,7 @@ class _Poll:
 
 
 def ballot(domain: HoldsBackCases, task: ShownTask, program: str, run: Execution) -> Ballot | None:
-    """What a program says, from its outputs; None where the executor broke down. Its verdict has no other part: it counts a
+    """What a program says, from its outputs; None if the executor broke down. Its verdict has no other part: it counts a
     held-back input where nothing was returned, since nothing is what the problem expects there."""
     if run.verdict.outcome == "no_verdict":
         return None

@@ -66,21 +66,21 @@ class Solution:
     earlier: tuple[Attempt, ...] = ()
     """The other attempts, in order."""
     formatted: str | None = None
-    """The same program formatted for a reader; None where that was not requested, or is not possible (see
+    """The same program formatted for a reader; None if that was not requested, or is not possible (see
     rlvr_exp.tasks.formats.rows). Never verified."""
     voted: Voted | None = None
     """The vote of all completions on the held-back inputs; None: there was none, or a program got no verdict."""
     edited: str | None = None
-    """Of edits in steps: the text that all steps have made; None where the last answer makes none."""
+    """Of edits in steps: the text that all steps have made; None if the last answer makes none."""
 
     @property
     def text(self) -> str | None:
-        """The completion as it was drawn; None where the prompt was too long to sample."""
+        """The completion as it was drawn; None if the prompt was too long to sample."""
         return self.completion.text if self.attempt else None
 
     @property
     def program(self) -> str | None:
-        """The candidate in it, without fences and chatter, which is verified; None where there is none."""
+        """The candidate in it, without fences and chatter, which is verified; None if there is none."""
         return self.completion.candidate.text
 
     @property
@@ -132,7 +132,7 @@ def strict(value: Any) -> Any:
 
 
 def readable(row: Mapping[str, Any]) -> str:
-    """A solution on a terminal: its result in a line, then the program, or the text where there is none."""
+    """A solution on a terminal: its result in a line, then the program, or the text if there is none."""
     lines = (row["formatted"] or row["program"] or row["text"] or "").rstrip("\n").split("\n")
     more = [f"[{len(lines) - MOST_LINES} more lines]"] if len(lines) > MOST_LINES else []
     shown = textwrap.indent("\n".join([*lines[:MOST_LINES], *more]), "    ")
@@ -155,7 +155,7 @@ def head(row: Mapping[str, Any]) -> str:
 
 
 def reason(row: Mapping[str, Any]) -> str:
-    """What is wrong with it, in a line; empty where nothing is."""
+    """What is wrong with it, in a line; empty if nothing is."""
     why = "" if row["outcome"] == "passed" else row["fault"] or row["log"] or ""
     return next((line.strip() for line in why.splitlines() if line.strip()), "")[:300]
 

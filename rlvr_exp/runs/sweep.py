@@ -254,19 +254,16 @@ def _findings(runs: Sequence[Run]) -> Findings | None:
 
 def table(runs: Sequence[Run]) -> str:
     """One row per job, columns aligned."""
-    rows = [COLUMNS, *map(_row, runs)]
+    rows: list[Sequence[str]] = [COLUMNS]
+    for run in runs:
+        figures = (str(run.summary.get(name, "")) for name in ("steps", "seconds"))
+        sides = [run.summary.get(side, {}) for side in ("before", "after")]
+        rates = [side.get(metric) for metric in ("pass_at_1", "pass_at_1_greedy") for side in sides]
+        shown = (f"{rate['value']:.1%}" if rate else "-" for rate in rates)
+        rows.append(
+            (run.job.text, str(run.summary.get("status", "")), str(run.code), *figures, *shown, str(run.directory))
+        )
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
-
-
-def _row(run: Run) -> tuple[str, ...]:
-    figures = (str(run.summary.get(name, "")) for name in ("steps", "seconds"))
-    rates = (_rate(run, side, metric) for metric in ("pass_at_1", "pass_at_1_greedy") for side in ("before", "after"))
-    return (run.job.text, str(run.summary.get("status", "")), str(run.code), *figures, *rates, str(run.directory))
-
-
-def _rate(run: Run, side: str, metric: str) -> str:
-    rate = run.summary.get(side, {}).get(metric)
-    return f"{rate['value']:.1%}" if rate else "-"

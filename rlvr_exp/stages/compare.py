@@ -43,7 +43,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Each row holds a value per run, in the order of `runs`; None where a run has none."""
+    """Each row holds a value per run, in the order of `runs`; None if a run has none."""
 
     runs: Sequence[str]
     options: Mapping[str, Sequence[Any]]
@@ -54,7 +54,7 @@ class Comparison:
     differences: Mapping[str, Sequence[Any]]
     """The run's result minus the first run's, paired by task; None for the first and for other tasks."""
     arms: Sequence[Arm] = ()
-    """Runs that differ in their seed alone, pooled; empty where no two do."""
+    """Runs that differ in their seed alone, pooled; empty if no two do."""
 
 
 def run(config: Any, context: RunContext) -> StageResult:

@@ -101,7 +101,7 @@ def run(config: Config, context: RunContext) -> StageResult:
 
 
 def inference_inputs(config: Config, directory: Path, domain: Domain) -> InferenceInputs:
-    """The configured tasks. Raises InputError where there are none, or a task cannot be read."""
+    """The configured tasks. Raises InputError if there are none, or a task cannot be read."""
     options = config.infer
     if not options.input:
         tasks = held_out_order(split_tasks(domain, options.split))
@@ -179,8 +179,8 @@ class _Solving:
     def run(self, engine: Engine, out: AnswerFile) -> StageResult:
         """Answer all tasks. Raises Interrupted and GuardStop, with `context.metrics` set."""
         self._counts = getattr(engine.environment, "summary", Summary)()
-        done = {_key(row["id"]) for row in map(self._counted, out.existing())}
-        self._before, left = len(done), [ask for ask in self._asks if _key(ask.id) not in done]
+        done = {str(row["id"]) for row in map(self._counted, out.existing())}
+        self._before, left = len(done), [ask for ask in self._asks if str(ask.id) not in done]
         self.sampler.skip(self._before * self._options.samples)
         if self._before or self.sampler.kept:
             kept = f" and the {self.sampler.kept} completions of {self._journal.path}" if self.sampler.kept else ""
@@ -243,8 +243,3 @@ class _Solving:
             "time/infer": seconds,
             "time/tasks_per_second": rate,
         }
-
-
-def _key(identity: Any) -> str:
-    """Ids are compared as text."""
-    return str(identity)

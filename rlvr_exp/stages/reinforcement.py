@@ -183,7 +183,7 @@ def _show_rollouts(context: RunContext, done: int, total: int, rate: float | Non
 
 
 def _rewards(config, roles: Sequence[str]) -> dict[str, Reward]:
-    """The reward of each role; roles without one of their own share the top's, with its state. None where the roles are paid
+    """The reward of each role; roles without one of their own share the top's, with its state. None if the roles are paid
     otherwise."""
     if not reads(config, "reward"):
         return {}
@@ -246,7 +246,7 @@ def _prompts(role: str, components: RunComponents) -> list[str]:
 
 
 def check_signal(learners: Mapping[str, RLLearner], done: int, wanted: int) -> None:
-    """Raises GuardStop where no step had anything to learn from, for any role."""
+    """Raises GuardStop if no step had anything to learn from, for any role."""
     if not any(learner.log.steps_with_signal for learner in learners.values()):
         raise GuardStop(
             f"{done} of {wanted} steps were done and none had anything to learn from: in every group all rewards were "

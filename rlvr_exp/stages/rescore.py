@@ -170,7 +170,7 @@ def label(verdict: Verdict) -> str:
 
 
 def change(old: Verdict, new: Verdict) -> str:
-    """VERDICT, SCORE, or empty where the two agree."""
+    """VERDICT, SCORE, or empty if the two agree."""
     if label(old) != label(new):
         return VERDICT
     return SCORE if (old.passed, old.total) != (new.passed, new.total) else ""

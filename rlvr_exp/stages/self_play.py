@@ -158,7 +158,7 @@ class SelfPlayFeed:
         return {"rounds": len(self._rounds), "metrics": self._metrics}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Raises InputError where the keys are other ones, or the file of a round is not as it was."""
+        """Raises InputError if the keys are other ones, or the file of a round is not as it was."""
         if state.keys() != self.state_dict().keys():
             got, remedy = ", ".join(sorted(state)) or "no keys", "resume with the version that wrote the checkpoint"
             problem = InputProblem("state of SelfPlayFeed", "has other keys", got, "metrics, rounds", remedy=remedy)
@@ -218,7 +218,7 @@ class SelfPlayFeed:
 
 
 def check_domain(components: RunComponents, config) -> None:
-    """Raises InputError where the data or the verifier cannot do what the options ask for."""
+    """Raises InputError if the data or the verifier cannot do what the options ask for."""
     executor_of(components.verifier, "verifier")
     check_self_play(config, components.domain)
 

@@ -101,7 +101,7 @@ def merge(config: Config, context: RunContext) -> Done:
 
 
 def _grow(config: Config, context: RunContext, solutions: Iterable[Solution], total: int) -> Done:
-    """Add to the store, which is made where there is none. A stop in between leaves whole batches; the same command again
+    """Add to the store, which is made if there is none. A stop in between leaves whole batches; the same command again
     finds them to be duplicates."""
     path = Path(config.solutions.path or context.directory / "solutions.sqlite")
     with SolutionStore(path, keeping_of(config.solutions)) as store:
@@ -168,7 +168,7 @@ def _task_of(row: RolloutRow, tasks: Mapping[str, Task]) -> Task:
 
 
 def _outputs(task: Task) -> tuple[str, ...]:
-    """Empty where not all are known."""
+    """Empty if not all are known."""
     if getattr(task.inputs, "hidden", False):
         return ()
     return tuple(output_hash(expected_of(case)) for case in task.problem.cases)

@@ -150,7 +150,7 @@ def _altered(task: Task, gold: Candidate, mutants: int) -> Iterator[ValidationCa
 
 
 def wanted_splits(domain: Domain, name: str) -> list[str]:
-    """The split of that name, or all splits. Raises InputError where it does not exist, or no split has a task."""
+    """The split of that name, or all splits. Raises InputError if it does not exist, or no split has a task."""
     there = {split: len(tasks) for split, tasks in domain.splits().items()}
     wanted = [name] if name else list(there)
     if not any(there.get(split) for split in wanted):

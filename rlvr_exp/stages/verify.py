@@ -65,7 +65,7 @@ def format_of(verifier: Verifier) -> str:
 
 
 def source_of(given: str, row_format: str) -> Path:
-    """The file to read. Raises InputError where it is the samples and they do not exist."""
+    """The file to read. Raises InputError if it is the samples and they do not exist."""
     if given != SAMPLES:
         return Path(given)
     path = PACKAGE / "assets" / "rows" / f"{row_format}.jsonl"

@@ -82,14 +82,14 @@ class DafnyPrompt(Styled):
     def problems(self) -> list[InputProblem]:
         found = []
         if self.style == "bare" and self.answer != "strict":
-            what = "a bare prompt says nothing of the form of its answer"
-            found.append(
-                InputProblem("answer", what, self.answer, "strict", "", "data.prompt.style=instruct, or drop it")
+            what, remedy = (
+                "a bare prompt says nothing of the form of its answer",
+                "data.prompt.style=instruct, or drop it",
             )
+            found.append(InputProblem("answer", what, self.answer, "strict", "", remedy))
         if self.context and self.context_file:
-            found.append(
-                InputProblem("context_file", "the context is given twice", self.context_file, remedy="drop one of them")
-            )
+            what = "the context is given twice"
+            found.append(InputProblem("context_file", what, self.context_file, remedy="drop one of them"))
         return found
 
 
@@ -218,7 +218,26 @@ class Cascade:
     """Folder that the annotator starts from, likewise."""
 
     def problems(self) -> list[InputProblem]:
-        return [*self._credit(), *self._unread()]
+        found = []
+        if self.credit == "annotator_only" and self.mode in ("writer_on_cascade_reward", "alternating"):
+            what, remedy = "the writer has steps and would be credited with nothing", "cascade.credit=shared"
+            got = f"{self.credit}, with mode={self.mode}"
+            found.append(InputProblem("credit", what, got, "shared, counterfactual", "", remedy))
+        if self.bodies == "gold" and self.mode != "annotator_only":
+            what, remedy = "a writer that learns must write", "cascade.mode=annotator_only, or drop it"
+            found.append(InputProblem("bodies", what, f"gold, with mode={self.mode}", "written", "", remedy))
+        reads = {
+            "every_steps": (self.mode == "alternating", "cascade.mode=alternating"),
+            "counterfactual": (self.credit == "counterfactual", "cascade.credit=counterfactual"),
+            "resamples": (self.counterfactual == "resampled", "cascade.counterfactual=resampled"),
+            "credit": (self.mode != "annotator_only" or self.credit == "annotator_only", "another cascade.mode"),
+        }
+        for name, (read, remedy) in reads.items():
+            got = getattr(self, name)
+            if not read and got != getattr(Cascade, name):
+                remedy = f"{remedy}, or drop it"
+                found.append(InputProblem(name, "has no effect here", str(got), "its default", "", remedy))
+        return found
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
         algorithm = config.algorithm
@@ -236,39 +255,12 @@ class Cascade:
     def of_learner(self, algorithm: Any) -> Iterator[InputProblem]:
         """Options that let groups wait for later steps: roles that learn from the same cascades cannot wait."""
         if queues(algorithm):
-            what, remedy = (
-                "groups of a cascade do not wait: both roles learn from one step's",
-                without_queues(algorithm),
-            )
+            what = "groups of a cascade do not wait: both roles learn from one step's"
             allowed = "zero_variance=keep or mask, rollout_steps=1"
-            yield InputProblem("algorithm", what, algorithm._target_, allowed, "", remedy)
+            yield InputProblem("algorithm", what, algorithm._target_, allowed, "", without_queues(algorithm))
         if sync := getattr(algorithm, "reference_sync_steps", 0):
             what = "the references of a cascade stay as they are"
             yield InputProblem("algorithm.reference_sync_steps", what, str(sync), "0", "", "drop it")
-
-    def _credit(self) -> Iterator[InputProblem]:
-        if self.credit == "annotator_only" and self.mode in ("writer_on_cascade_reward", "alternating"):
-            what, remedy = "the writer has steps and would be credited with nothing", "cascade.credit=shared"
-            yield InputProblem(
-                "credit", what, f"{self.credit}, with mode={self.mode}", "shared, counterfactual", "", remedy
-            )
-
-    def _unread(self) -> Iterator[InputProblem]:
-        """Options that have no effect next to the others."""
-        if self.bodies == "gold" and self.mode != "annotator_only":
-            what, remedy = "a writer that learns must write", "cascade.mode=annotator_only, or drop it"
-            yield InputProblem("bodies", what, f"gold, with mode={self.mode}", "written", "", remedy)
-        reads = {
-            "every_steps": (self.mode == "alternating", "cascade.mode=alternating"),
-            "counterfactual": (self.credit == "counterfactual", "cascade.credit=counterfactual"),
-            "resamples": (self.counterfactual == "resampled", "cascade.counterfactual=resampled"),
-            "credit": (self.mode != "annotator_only" or self.credit == "annotator_only", "another cascade.mode"),
-        }
-        for name, (read, remedy) in reads.items():
-            if not read and getattr(self, name) != getattr(Cascade, name):
-                yield InputProblem(
-                    name, "has no effect here", str(getattr(self, name)), "its default", "", f"{remedy}, or drop it"
-                )
 
     def learning(self, step: int) -> tuple[str, ...]:
         """The roles that learn in a step, counted from 0."""
@@ -338,12 +330,8 @@ class CascadeEvaluate(Evaluate):
     def problems(self) -> list[InputProblem]:
         if self.attempts == 1 or self.cascade:
             return []
-        what, got, remedy = (
-            "a cascade has attempts, one policy has none",
-            str(self.attempts),
-            "evaluate.cascade=CHECKPOINT",
-        )
-        return [InputProblem("attempts", what, got, "1", "", remedy)]
+        what, remedy = "a cascade has attempts, one policy has none", "evaluate.cascade=CHECKPOINT"
+        return [InputProblem("attempts", what, str(self.attempts), "1", "", remedy)]
 
 
 @dataclass

@@ -9,7 +9,7 @@ and if such a file is missing, `dev` and `test` are drawn, with similar examples
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
@@ -99,7 +99,7 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
 
     def contents(self, task: Task) -> Sequence[str]:
         """The program, which shows the tasks of its other methods too; and the method without its names and its context."""
-        return _contents(task.inputs.example)
+        return [*_contents(task.inputs.example)]
 
     def examples(self) -> Sequence[Task]:
         if not self._parts.get("train") and self._source != EMBEDDED:
@@ -218,17 +218,7 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
 
     def _same(self, solved: RoleExample, task: Task) -> bool:
         one, own = solved.example, task.inputs.example
-        return one.id == own.id or not self._contents_of(one).isdisjoint(self._contents_of(own))
-
-    def _contents_of(self, example: DafnyExample) -> set[str]:
-        if example.id not in self._known:
-            self._known[example.id] = {*_contents(example)}
-        return self._known[example.id]
-
-    @cached_property
-    def _known(self) -> dict[str, set[str]]:
-        """The contents of the examples that `_contents_of` was called with."""
-        return {}
+        return one.id == own.id or not set(_contents(one)).isdisjoint(_contents(own))
 
     @cached_property
     def _solved(self) -> dict[Role, list[RoleExample]]:
@@ -244,8 +234,9 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
         return found
 
 
-def _contents(example: DafnyExample) -> list[str]:
-    return [content_hash(example.gold), content_hash(renamed(example))]
+@lru_cache(maxsize=1 << 16)
+def _contents(example: DafnyExample) -> tuple[str, str]:
+    return content_hash(example.gold), content_hash(renamed(example))
 
 
 def band_name(example: DafnyExample) -> str:

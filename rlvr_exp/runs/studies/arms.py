@@ -48,14 +48,14 @@ CLIPPED = "grad_norm/clipped"
 
 @dataclass(frozen=True)
 class _Course:
-    """How a run went."""
+    """The course of a run."""
 
     arm: str
     seed: Any
     curve: Sequence[tuple[int, float]]
     """Steps with the smoothed metric."""
     clipped: float | None
-    """Share of its steps whose gradient was scaled down; None: no row says."""
+    """Share of steps with a clipped gradient; None if it was not logged."""
 
 
 class Optimizers(options.Optimizers, ArmStudy):
@@ -114,7 +114,7 @@ class Optimizers(options.Optimizers, ArmStudy):
 
 
 def _clipped(rows: Sequence[Row]) -> float | None:
-    """Each row's share is of the steps since the row before it."""
+    """The share of a row belongs to the steps since the row before it."""
     before, steps, clipped = 0, 0, 0.0
     for row in rows:
         step = int(row["step"] or 0)

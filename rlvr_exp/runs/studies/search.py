@@ -22,7 +22,7 @@ from rlvr_exp.core.measures import scale_of
 from rlvr_exp.core.statistics import Estimate
 from rlvr_exp.records.context import COMPLETED, STATUS, read_summary
 from rlvr_exp.records.manifest import flat
-from rlvr_exp.records.tracking import Row, read_metrics
+from rlvr_exp.records.tracking import read_metrics
 from rlvr_exp.report.plots import Curve, Drawing, curves, intervals
 from rlvr_exp.runs.comparison import Values, Wording, arm_values, budgets, compared, interval, level, measured, unequal
 from rlvr_exp.runs.studies.trials import FEWEST, Ended, Importance, Trial, Trials, importances
@@ -177,7 +177,9 @@ class SearchRounds(Rounds):
         rows, curve = read_metrics(directory), self._study.curve
         values = [(int(row["step"]), float(row[curve])) for row in rows if row.get(curve) is not None]
         if completed and not values:
-            raise InputError(_no_curve(curve, rows))
+            known = ", ".join(sorted({name for row in rows for name in row if "success" in name or "reward" in name}))
+            remedy = "study.pruner=none"
+            raise InputError(InputProblem("study.curve", "no row of the run has it", curve, known, "", remedy))
         one.trial.report(values, WINDOW)
 
     def _grown(self, directory: Path) -> bool:
@@ -231,11 +233,6 @@ def _name(study: SearchJobs, base: Checked, seed: int) -> str:
     return f"search_{content_hash([fingerprint(base), *own])[:12]}"
 
 
-def _no_curve(curve: str, rows: Sequence[Row]) -> InputProblem:
-    known = sorted({name for row in rows for name in row if "success" in name or "reward" in name})
-    return InputProblem("study.curve", "no row of the run has it", curve, ", ".join(known), "", "study.pruner=none")
-
-
 DIFFERENCE = Wording("difference", "the best trial minus the unchanged command", "better", "worse")
 PRUNED, FAILED = "pruned", "failed"
 
@@ -281,11 +278,14 @@ class Search(SearchJobs):
         found = importances(self.dimensions, [(self._drawn(one), levels[one.name]) for one in done], self._up)
         fresh = [run for run in runs if run.job.arm in (UNCHANGED, BEST)]
         check = compared(fresh, UNCHANGED, self.metric, self.equal, DIFFERENCE) if self._measured(fresh) else None
+        spent = budgets([run for trial in done for run in trial.runs], self.equal) if self.equal != "none" else {}
+        counts = {state: sum(trial.state == state for trial in trials) for state in (COMPLETED, PRUNED, FAILED)}
+        counted = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
         answer = [
-            *self._fair(done),
+            *filter(None, [unequal(spent, self.equal)]),
             *self._answer(done, levels, check),
-            _counted(trials),
-            *self._important(found, done),
+            f"{len(trials)} {'trial' if len(trials) == 1 else 'trials'}: {counted}.",
+            self._important(found, done),
         ]
         rows = [self._row(trial, levels) for trial in trials]
         of_options = [{"option": key, "importance": one.value, "p_holm": one.p} for key, one in found.items()]
@@ -298,7 +298,10 @@ class Search(SearchJobs):
     def _trials(self, runs: Sequence[Run]) -> list[Tried]:
         """The trials by number. Reused runs come in another order."""
         pruned = self._rounds.pruned if self._rounds is not None else ()
-        of_trials = {name: of for name, of in _by_arm(runs).items() if name.startswith(TRIAL)}
+        of_trials: dict[str, list[Run]] = {}
+        for run in runs:
+            if run.job.arm.startswith(TRIAL):
+                of_trials.setdefault(run.job.arm, []).append(run)
         return [
             Tried(name, of_trials[name], len(self.seeds), name in pruned) for name in sorted(of_trials, key=number_of)
         ]
@@ -318,26 +321,23 @@ class Search(SearchJobs):
         """The first of equally good trials."""
         return (max if self._up else min)(levels, key=lambda name: levels[name])
 
-    def _fair(self, done: Sequence[Tried]) -> list[str]:
-        spent = budgets([run for trial in done for run in trial.runs], self.equal) if self.equal != "none" else {}
-        said = unequal(spent, self.equal)
-        return [said] if said else []
-
     def _answer(self, done: Sequence[Tried], levels: Mapping[str, float], check: Findings | None) -> list[str]:
         if not done:
             return ["Cannot tell: no trial completed."]
         best = next(trial for trial in done if trial.name == self._best(levels))
         figure = f"{scale_of(self.metric).shown(levels[best.name])} {self.metric}"
+        others = sum(value == levels[best.name] for value in levels.values()) - 1
+        tied = f", which {others} more reached" if others else ""
         chosen = (
             f"The best of {len(done)} completed trials is {best.name} ({best.shown}) with {figure} on the seeds that chose "
-            f"it{_tied(levels, best.name)}: too good a figure, since it was chosen for it."
+            f"it{tied}: too good a figure, since it was chosen for it."
         )
         if check is None:
             return [f"{chosen} {self._unconfirmed(best)}"]
         seeds = ", ".join(map(str, self.confirm))
-        first, *others = check.answer
+        first, *more = check.answer
         asked = f"The best trial against the unchanged command, on seeds that no trial had ({seeds})"
-        return [f"{asked}: {first}", *others, chosen]
+        return [f"{asked}: {first}", *more, chosen]
 
     def _unconfirmed(self, best: Tried) -> str:
         if best.name.endswith(UNCHANGED):
@@ -348,13 +348,13 @@ class Search(SearchJobs):
         how = f"the same command with {words} compares them on seeds that no trial had"
         return f"Whether it beats the unchanged command is not known: {how}."
 
-    def _important(self, found: Mapping[str, Importance], done: Sequence[Tried]) -> list[str]:
+    def _important(self, found: Mapping[str, Importance], done: Sequence[Tried]) -> str:
         if not found:
-            return [f"Importance of options: cannot tell from {len(done)} completed trials, it takes {FEWEST}."]
+            return f"Importance of options: cannot tell from {len(done)} completed trials, it takes {FEWEST}."
         sure = [f"{key} ({one.value:.0%})" for key, one in found.items() if one.sure]
         if not sure:
-            return [f"Importance of options: of {len(done)} completed trials, none is beyond what chance gives."]
-        return [f"Importance of options beyond what chance gives, {len(sure)} of {len(found)}: {', '.join(sure)}."]
+            return f"Importance of options: of {len(done)} completed trials, none is beyond what chance gives."
+        return f"Importance of options beyond what chance gives, {len(sure)} of {len(found)}: {', '.join(sure)}."
 
     def _row(self, trial: Tried, levels: Mapping[str, float]) -> Mapping[str, Any]:
         row = {"trial": trial.name, "state": trial.state, "seeds": sum(run.completed for run in trial.runs)}
@@ -386,24 +386,6 @@ class Search(SearchJobs):
             bars = {key: Estimate(*(100 * end for end in (one.value, 0.0, one.value))) for key, one in found.items()}
             plots["importance"] = intervals("Importance of options", bars, "% of that of all")
         return plots
-
-
-def _by_arm(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    found: dict[str, list[Run]] = {}
-    for run in runs:
-        found.setdefault(run.job.arm, []).append(run)
-    return found
-
-
-def _tied(levels: Mapping[str, float], best: str) -> str:
-    others = sum(value == levels[best] for value in levels.values()) - 1
-    return f", which {others} more reached" if others else ""
-
-
-def _counted(trials: Sequence[Tried]) -> str:
-    counts = {state: sum(trial.state == state for trial in trials) for state in (COMPLETED, PRUNED, FAILED)}
-    said = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    return f"{len(trials)} {'trial' if len(trials) == 1 else 'trials'}: {said}."
 
 
 def _value(dimension: Dimension, text: str) -> Any:

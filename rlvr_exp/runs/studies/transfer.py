@@ -70,12 +70,6 @@ def _in_direction(embeddings: Mapping[str, Sequence[float]], first: str, second:
     return (1 + (sum(map(mul, one, other)) / lengths if lengths else 0.0)) / 2
 
 
-@dataclass(frozen=True)
-class Correlations:
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    sentences: list[str] = field(default_factory=list)
-
-
 def likeness(runs: Sequence[Run], most: int, embedded: Mapping[str, Run]) -> Likeness:
     """The likeness of the trained groups, by the first `most` tasks of each. Raises InputError if data have changed.
 
@@ -93,45 +87,32 @@ def likeness(runs: Sequence[Run], most: int, embedded: Mapping[str, Run]) -> Lik
     return Likeness(profiles, {name: found["mean"] for name, found in measured.items()})
 
 
-def correlations(gains: Mapping[tuple[str, str], float], alike: Likeness) -> Correlations:
-    """Correlations of gains and likeness over all pairs of different groups.
+def correlations(gains: Mapping[tuple[str, str], float], alike: Likeness) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rows and sentences on the correlation of gains and likeness over all pairs of different groups.
 
     Args:
         gains: by the trained and the measured group.
     """
     groups = list(dict.fromkeys(name for pair in gains for name in pair))
     if len(groups) < FEWEST or len(gains) < len(groups) * (len(groups) - 1):
-        return Correlations(
-            [], [f"Cannot tell what likeness does: that takes {FEWEST} groups, all measured on each other."]
-        )
-    kinds = [kind for kind in KINDS if kind != EMBEDDINGS or alike.embeddings]
-    found = {kind: _correlation(groups, gains, alike, kind) for kind in kinds}
+        return [], [f"Cannot tell what likeness does: that takes {FEWEST} groups, all measured on each other."]
+    found: dict[str, Permuted | None] = {}
+    for kind in (kind for kind in KINDS if kind != EMBEDDINGS or alike.embeddings):
+        likes = [[alike.of(one, other).get(kind, math.nan) for other in groups] for one in groups]
+        ours = [[gains.get((one, other), 0.0) for other in groups] for one in groups]
+        found[kind] = None if any(map(math.isnan, chain(*likes))) else mantel(likes, ours)
     known = {kind: one for kind, one in found.items() if one is not None}
     corrected = dict(zip(known, holm([one.p for one in known.values()]), strict=True))
+    names = ("likeness", "spearman", "chance_low", "chance_high", "p_holm")
     rows = [
-        {
-            "likeness": kind,
-            "spearman": one.value,
-            "chance_low": one.low,
-            "chance_high": one.high,
-            "p_holm": corrected[kind],
-        }
+        dict(zip(names, (kind, one.value, one.low, one.high, corrected[kind]), strict=True))
         for kind, one in known.items()
     ]
     sentences = [
         _sentence(kind, one, corrected[kind], len(groups)) if one else f"{UNTOLD} {kind} matters: {EQUAL}."
         for kind, one in found.items()
     ]
-    return Correlations(rows, sentences)
-
-
-def _correlation(
-    groups: Sequence[str], gains: Mapping[tuple[str, str], float], alike: Likeness, kind: str
-) -> Permuted | None:
-    likes = [[alike.of(one, other).get(kind, math.nan) for other in groups] for one in groups]
-    if any(map(math.isnan, chain(*likes))):
-        return None
-    return mantel(likes, [[gains.get((one, other), 0.0) for other in groups] for one in groups])
+    return rows, sentences
 
 
 def _sentence(kind: str, one: Permuted, p: float, groups: int) -> str:
@@ -208,12 +189,18 @@ class Transfer(options.Transfer, MeasuredStudy, ArmStudy):
         names_of = {_embedded(name): name for name in self._groups}
         embedded = {names_of[run.job.arm]: run for run in runs if run.job.arm in names_of and run.completed}
         alike = likeness(trained, self.compared, embedded)
-        related = correlations({pair: one.value.value for pair, one in gains.items() if _other(pair)}, alike)
+        of_others = {pair: one.value.value for pair, one in gains.items() if _other(pair)}
+        related, sentences = correlations(of_others, alike)
         ends = undecidable({**after, **{f"{name} before": one for name, one in before.items()}})
         answer = [ends] if ends else _in_words(gains, paired_contrasts(_pooled(sides, self._sets), self.metric))
-        tables = {"gains": [_row(pair, one, alike) for pair, one in gains.items()], "correlation": related.rows}
+        rows = [
+            {"trained_on": pair[0], "measured_on": pair[1], **gain_row(one)}
+            | {f"likeness_{kind}": share for kind, share in alike.of(*pair).items()}
+            for pair, one in gains.items()
+        ]
+        tables = {"gains": rows, "correlation": related}
         return Findings(
-            [*answer, *overlaps(trained), *related.sentences],
+            [*answer, *overlaps(trained), *sentences],
             {name: rows for name, rows in tables.items() if rows},
             _drawn(gains, alike, self.metric),
         )
@@ -266,11 +253,6 @@ def _in_words(gains: Mapping[Pair, Contrast], pooled: Mapping[str, Contrast]) ->
     helped, harmed = (sum(one.sure and one.value.value * sign > 0 for one in others) for sign in (1, -1))
     counted = f"Of {len(others)} pairs of different groups training helps {helped} and harms {harmed} beyond chance."
     return [counted, *(difference_in_words(f"Gain {where}", one) for where, one in pooled.items())]
-
-
-def _row(pair: Pair, one: Contrast, alike: Likeness) -> dict[str, Any]:
-    like = {f"likeness_{kind}": share for kind, share in alike.of(*pair).items()}
-    return {"trained_on": pair[0], "measured_on": pair[1], **gain_row(one), **like}
 
 
 def _drawn(gains: Mapping[Pair, Contrast], alike: Likeness, metric: str) -> dict[str, Drawing]:

@@ -117,7 +117,7 @@ class RunComponents:
 
     @property
     def checkpointed(self) -> Policies:
-        """The policies in the form that checkpoints have: folders of roles where there are several."""
+        """The policies in the form that checkpoints have: folders of roles if there are several."""
         return self.policies if len(self.policies) > 1 else self.policy
 
 
@@ -165,10 +165,12 @@ def start_engine(config, context: RunContext) -> SamplingEngine:
         return LocalEngine()
     if is_server(config.engine):
         context.progress(kind="wait", name="ask the server what it does")
+    infer = config.infer  # An answer's row has log-probabilities at temperature 1 without filters.
+    exact = infer is not None and (infer.decoding == "greedy" or (infer.temperature == 1 and infer.top_p == 1))
     engine = build(
         config.engine,
         system=config.model.system,
-        wants_logprobs=_wants_logprobs(config),
+        wants_logprobs=exact,
         interrupted=lambda: context.interrupted,
         config=config,
     )
@@ -178,14 +180,8 @@ def start_engine(config, context: RunContext) -> SamplingEngine:
     return engine
 
 
-def _wants_logprobs(config) -> bool:
-    """Only where those of the draws are those at temperature 1 without filters, which an answer's row holds."""
-    infer = config.infer
-    return infer is not None and (infer.decoding == "greedy" or (infer.temperature == 1 and infer.top_p == 1))
-
-
 def check_vote(domain: Domain, verifier: Verifier, split: str) -> None:
-    """Raises InputError where no vote can be held or measured: the data, known before a run starts, may be a user's own."""
+    """Raises InputError if no vote can be held or measured: the data, known before a run starts, may be a user's own."""
     if problems := tuple(vote_problems(domain, split)):
         raise InputError(*problems)
     executor_of(verifier, "evaluation.vote")
@@ -205,25 +201,23 @@ def _model_section(
 def load_policies(config, engine: SamplingEngine, domain: Domain, context: RunContext) -> dict[str, Policy]:
     """The policy of each role: the only one, or one for each role of the environment. Of the domain's train split a
     tokenizer is made where `model.scratch` says so."""
-    found = _load_policies(config, engine, domain)
+    roles = role_names(config)
+    if is_server(engine):
+        found = {POLICY: served_policy(config.model, engine.features.chat)}
+    elif roles in ((), (POLICY,)):
+        scratch, texts = config.model.scratch, training_texts(domain)
+        tokenizer = build_tokenizer(scratch, texts) if scratch.tokenizer else None
+        found = {POLICY: load_policy(config.model, config.seed, tokenizer)}
+    else:
+        own = starts(config) or dict.fromkeys(roles, "")
+        found = load_roles({role: of_role(config, role).model for role in own}, own, config.seed)
     for note in dict.fromkeys(note for policy in found.values() for note in policy.notes):
         context.progress(kind="note", text=note)
     return found
 
 
-def _load_policies(config, engine: SamplingEngine, domain: Domain) -> dict[str, Policy]:
-    if is_server(engine):
-        return {POLICY: served_policy(config.model, engine.features.chat)}
-    roles = role_names(config)
-    if roles in ((), (POLICY,)):
-        own, texts = config.model.scratch, training_texts(domain)
-        return {POLICY: load_policy(config.model, config.seed, build_tokenizer(own, texts) if own.tokenizer else None)}
-    own = starts(config) or dict.fromkeys(roles, "")
-    return load_roles({role: of_role(config, role).model for role in own}, own, config.seed)
-
-
 def model_section(policies: Mapping[str, Policy], engine: SamplingEngine) -> dict[str, object]:
-    """The policies' parameters, for the manifest; by role where there are several."""
+    """The policies' parameters, for the manifest; by role if there are several."""
     if is_server(engine):
         return {"served": engine.features.model}
     counted = {role: parameters(policy.model).to_dict() for role, policy in policies.items()}
@@ -273,7 +267,7 @@ def held_out_order(tasks: Sequence[Task]) -> list[Task]:
 
 
 def split_tasks(domain: Domain, name: str) -> Sequence[Task]:
-    """The tasks of a split. Raises InputError where there are none, naming the existing splits."""
+    """The tasks of a split. Raises InputError if there are none, naming the existing splits."""
     splits = domain.splits()
     if not splits.get(name):
         raise InputError(no_split([name], domain.sizes(), reasons(domain), domain.no_split_remedy))

@@ -76,7 +76,7 @@ STRONG = ("strict", "namespaces")
 
 
 def build_verifier(config: Config) -> Verifier:
-    """The configured verifier. Raises InputError where one of its tools is missing, or a user's own is no verifier."""
+    """The configured verifier. Raises InputError if one of its tools is missing, or a user's own is no verifier."""
     verifier = build(config.verifier, sandbox=config.sandbox, cache=config.cache)
     return verifier if config.verifier._target_ in SCHEMAS else OutsideVerifier(verifier)
 
@@ -121,7 +121,7 @@ def system_metrics(verifier: Verifier) -> Mapping[str, float]:
 
 
 def check_verifier_match(verifier: Verifier, tasks: Iterable[Task]) -> None:
-    """Raises InputError where a verifier of ours does not take the problems; a user's own may take any."""
+    """Raises InputError if a verifier of ours does not take the problems; a user's own may take any."""
     name = verifier.row_format or verifier.name
     if problem := verifier_mismatch(name, problem_formats(tasks), verifier.also_judges):
         raise InputError(problem)

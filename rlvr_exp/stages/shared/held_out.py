@@ -174,7 +174,7 @@ def _extras(components: RunComponents, config, stack: ExitStack) -> dict[str, Ev
 
 
 def _vote(components: RunComponents, answers: int) -> EvaluationVote:
-    """Raises InputError where the verifier, or a domain of a user's own, cannot do it."""
+    """Raises InputError if the verifier, or a domain of a user's own, cannot do it."""
     option, domain = "evaluation.vote", components.domain
     if not isinstance(domain, HoldsBackCases):
         raise InputError(no_vote(domain, option))

@@ -120,7 +120,7 @@ def _executed(
 
 
 def _difference(one: Execution, other: Execution) -> str:
-    """How two runs differ, in a line; empty where they do not."""
+    """How two runs differ, in a line; empty if they do not."""
     failed = next((run.verdict for run in (one, other) if run.verdict.outcome != "passed"), None)
     if failed is not None:
         return f"{failed.reason} {failed.log[:200]}".strip()
@@ -146,7 +146,7 @@ def unfit(
 
 
 def _tested(domain: Domain, task: Task) -> tuple[Task, Candidate] | None:
-    """The task, as one that a program answers, and its right program; None where no tests are to be screened."""
+    """The task, as one that a program answers, and its right program; None if no tests are to be screened."""
     if isinstance(task.problem, PytestProblem) and task.gold is not None:
         return task, domain.parse(task.gold, task)
     return None if getattr(task.problem, "proved", False) else as_program(task)

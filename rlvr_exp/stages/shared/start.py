@@ -167,7 +167,7 @@ def _of_solutions(config: Config) -> None:
 
 
 def _of_environment(config: Config, domain: Domain) -> None:
-    """Raises InputError where the environment's episodes are not of these tasks."""
+    """Raises InputError if the environment's episodes are not of these tasks."""
     node, collect, infer = config.environment, config.collect, config.infer
     elsewhere = (
         starts(config) or (infer is not None and infer.input) or (collect is not None and collect.teacher == "golds")
@@ -180,7 +180,7 @@ def _of_environment(config: Config, domain: Domain) -> None:
 
 
 def check_shown(environment: Environment) -> None:
-    """Raises InputError where an environment shows no text that an action has made, as +stage=collect needs it."""
+    """Raises InputError if an environment shows no text that an action has made, as +stage=collect needs it."""
     if not environment.keeps_outputs:
         what = "shows no text that an action has made"
         raise InputError(InputProblem("environment", what, environment.name, "an environment with keeps_outputs"))
@@ -192,7 +192,7 @@ def _of_collect(config: Config, domain: Domain) -> None:
 
 
 def in_steps(domain: Domain) -> ContinuesEdits:
-    """The domain of a collection. Raises InputError where its tasks are not done in steps."""
+    """The domain of a collection. Raises InputError if its tasks are not done in steps."""
     if not isinstance(domain, ContinuesEdits):
         what = "these tasks are not done in steps"
         raise InputError(InputProblem("data", what, domain.name, able("ContinuesEdits")))
@@ -200,7 +200,7 @@ def in_steps(domain: Domain) -> ContinuesEdits:
 
 
 def collected_tasks(config: Config, domain: ContinuesEdits) -> list[Task]:
-    """Raises InputError where the split has none, or none has a gold that is wanted."""
+    """Raises InputError if the split has none, or none has a gold that is wanted."""
     options = config.collect
     tasks: Sequence[Task] = domain.splits().get(options.split, ())
     if options.teacher == "golds":
@@ -220,7 +220,7 @@ def _of_self_play(config: Config, domain: Domain) -> None:
 
 
 def check_self_play(config: Config, domain: Domain) -> None:
-    """Raises InputError where the data cannot do what the options of self-play require."""
+    """Raises InputError if the data cannot do what the options of self-play require."""
     if domain.problem_format not in ("", "python_io"):
         what = "a round keeps programs by what they return"
         raise InputError(InputProblem("data", what, f"data={domain.name}", able("RelabelsTasks")))
@@ -282,7 +282,7 @@ def _of_rollouts(config: Config, domain: Domain) -> None:
 
 
 def check_rescored(source: RunReader, tasks: Mapping[str, Task]) -> int:
-    """The number of rows. Raises InputError where the data lacks a row's task: its verdict would be for another
+    """The number of rows. Raises InputError if the data lacks a row's task: its verdict would be for another
     problem."""
     total, missing = 0, dict[str, int]()
     for row in source.rows():

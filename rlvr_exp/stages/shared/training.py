@@ -33,7 +33,7 @@ from rlvr_exp.training.step_log import ResourceTrends, StepClock
 
 
 def mixed_tasks(config, tasks: Sequence[Task]) -> list[Task]:
-    """The tasks of the sources that are mixed; without a mixture all. Raises InputError where a source has none."""
+    """The tasks of the sources that are mixed; without a mixture all. Raises InputError if a source has none."""
     if not config.data.mix:
         return [*tasks]
     kept = {task.id for own in by_source(tasks, config.data.mix).values() for task in own}
@@ -64,7 +64,7 @@ def _of_source(config, source: str, tasks: Sequence[Task]) -> Curriculum:
 
 
 def example_order(config, examples: Examples) -> Callable[..., Order]:
-    """Makes the order of an imitation's examples, of a key. Raises InputError where a source has no example."""
+    """Makes the order of an imitation's examples, of a key. Raises InputError if a source has no example."""
     mix = config.data.mix
     if not mix:
         return partial(Passes, len(examples))
