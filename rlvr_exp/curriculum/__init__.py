@@ -1,1 +1,1 @@
-"""Curricula: which tasks are prompted next."""
+"""Curricula: the choice and the order of tasks to prompt."""

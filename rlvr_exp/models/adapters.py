@@ -91,7 +91,8 @@ def adapters_off(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def reference_is_base(model: nn.Module, args: Any) -> Iterator[None]:
-    """Hide the KL coefficient from a trainer's constructor, which would copy the adapter to serve as its reference."""
+    """Hide the KL coefficient from a trainer's constructor. Otherwise it copies the adapter to serve as its
+    reference."""
     beta = args.beta
     args.beta = 0.0 if isinstance(model, PeftModel) else beta
     try:

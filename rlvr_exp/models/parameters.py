@@ -120,7 +120,7 @@ def copy_weights(source: nn.Module, target: nn.Module) -> None:
 
 @contextmanager
 def unsharded_loading() -> Iterator[None]:
-    """A model that is loaded inside the block is not sharded, which Transformers does once ZeRO-3 is configured."""
+    """Do not shard a model that is loaded inside the block. Transformers shards models once ZeRO-3 is configured."""
     from transformers.integrations import deepspeed as known
 
     config = known._hf_deepspeed_config_weak_ref

@@ -77,7 +77,7 @@ class Policy:
 
     @cached_property
     def appends_eos(self) -> bool:
-        """Whether the tokenizer ends every text with its eos, after which a model would begin something else."""
+        """Whether the tokenizer ends every text with its eos, so that a model would begin something else after it."""
         return self.tokenizer("a").input_ids[-1] == self.tokenizer.eos_token_id
 
     @property

@@ -28,7 +28,8 @@ def rank() -> int:
 
 
 def shard(items: Sequence[Item]) -> list[Item]:
-    """This rank's shard, every n-th item: neighbours in a sorted list, which take similar time, go to different ranks."""
+    """This rank's shard, every n-th item. Neighbours in a sorted list take similar time, so they go to different
+    ranks."""
     return list(items[rank() :: ranks()])
 
 

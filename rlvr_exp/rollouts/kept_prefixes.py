@@ -34,7 +34,7 @@ class Turns:
 
     kept: "KeptPrefixes | None" = None
     begun: Sequence[KeptPrefix] = ()
-    """Of each prompt its first tokens, which have been computed; empty: all are computed."""
+    """The first tokens of each prompt that have been computed already; empty for none."""
 
 
 NO_TURNS = Turns()

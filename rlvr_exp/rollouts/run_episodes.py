@@ -36,8 +36,8 @@ class RolloutResult:
 
 
 class DeferredVerifier:
-    """A verifier for verdicts that can wait: it verifies only completions without a candidate, which costs nothing; all
-    others are PENDING."""
+    """A verifier for verdicts that can wait. It verifies only completions without a candidate, at no cost; all others
+    are PENDING."""
 
     def __init__(self, verifier: Verifier):
         self._verifier = verifier

@@ -35,7 +35,7 @@ SMALL = 1024
 
 @dataclass(frozen=True)
 class LogitFilters:
-    """Which part of a distribution to draw from; the options are documented in rlvr_exp.config.algorithm."""
+    """The part of a distribution to draw from; the options are documented in rlvr_exp.config.algorithm."""
 
     temperature: float = 1.0
     top_k: int = 0

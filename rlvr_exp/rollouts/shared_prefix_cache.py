@@ -193,7 +193,7 @@ class PrefixBlock:
         self._now = _Prefill(groups, self._index(take.reshape(-1)), tuple(runs), self._index(back))
 
     def load(self, prompts: Sequence[KeptPrefix]) -> None:
-        """The prompts are these, which have been computed."""
+        """Start with these prompts, whose keys and values have been computed."""
         for layer, (key, value) in enumerate(prompts[0].layers):
             held = self._held(layer, key.transpose(0, 1), value.transpose(0, 1))
             for group, prompt in enumerate(prompts):
@@ -456,7 +456,7 @@ class SharedPrefixCache:
                 start += size
 
     def load(self, prompts: Sequence[KeptPrefix]) -> None:
-        """The groups' prompts are these, which have been computed."""
+        """Start with these groups' prompts, whose keys and values have been computed."""
         for block, end in zip(self.blocks, self._ends, strict=True):
             block.load(prompts[block.first : end])
 

@@ -102,7 +102,7 @@ class SyncProbe:
             return score(self._engine, self._sequences.prompts, self._sequences.completions, self._temperature)
 
     def _cause(self, sampled: torch.Tensor, gap: float) -> str:
-        """The first explanation under which the two scores agree."""
+        """The first explanation that makes the two scores agree."""
         limit = min(self.tolerance, gap / 4)
         with adapters_off(self._learner):
             if _gap(sampled, self._trained()) <= limit:

@@ -1,1 +1,2 @@
-"""Rounds in which a policy makes its own training data: sampled, verified, refined, relabelled, chosen."""
+"""Rounds of self-play: a policy makes its own training data, which are sampled, verified, refined, relabelled and
+chosen."""

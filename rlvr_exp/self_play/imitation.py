@@ -31,7 +31,7 @@ class Limits:
     """0: no limit."""
 
     choose: str
-    """diverse, best or random: which of a task's rows stay."""
+    """diverse, best or random: the choice among a task's rows."""
     per_task: int
     per_family: int
     per_round: int

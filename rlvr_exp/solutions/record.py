@@ -100,7 +100,7 @@ JUDGED = ("outcome", "bucket", "rule", "passed", "total", "seconds")
 """The fields of a verdict that are kept."""
 OWN = tuple(spec.name for spec in fields(Solution) if spec.name != "verdict")
 DERIVED = ("key", "behaviour", "syntax", "size")
-"""Fields of a row for its readers, which are not read back."""
+"""Fields of a row for its readers. They are not read back."""
 
 
 def to_row(solution: Solution) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class Selection:
             _LOG.warning("the best checkpoint is lost, the best from here on takes its place: %s", fault)
 
     def _by(self) -> list[Any]:
-        """The settings under which values are comparable."""
+        """The settings that make values comparable."""
         wanted = self._settings
         part = any(name in MEASURED for name in wanted.weights)
         measured = [wanted.split, wanted.tasks, wanted.samples] if part else []

@@ -1,4 +1,5 @@
-"""The option tracking=tensorboard: events written by torch.utils.tensorboard, which the room of records may not import."""
+"""The option tracking=tensorboard: events written by torch.utils.tensorboard. It is not part of `records`, since that
+folder imports no torch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -32,8 +32,8 @@ def joined(parallel: Parallel) -> Iterator[None]:
 
 
 def _backend(share: bool) -> str:
-    """Select this rank's device. Objects are sent by gloo also if tensors are sent by NCCL, which takes one process a
-    device."""
+    """Select this rank's device. Objects are sent by gloo also if tensors are sent by NCCL, since NCCL takes one
+    process per device."""
     import torch
 
     if not torch.cuda.is_available():

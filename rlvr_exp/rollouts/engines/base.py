@@ -22,7 +22,7 @@ class RolloutRequest:
     keys: tuple[SampleKey, ...]
     """The random key of each completion, e.g. (run seed, "rollout", step, index, task id, sample); None: greedy."""
     text: str = ""
-    """The prompt in words, which endpoints are given."""
+    """The prompt in words. Endpoints get it."""
     follows: tuple[int, ...] = ()
     """The tokens of the turn that it goes on from, without the last one drawn; empty: of none."""
     kept: KeptPrefixes | None = None

@@ -41,7 +41,7 @@ class Choice:
     logprobs: tuple[float, ...] | None
     """Of each token, if they were reported."""
     stop: str
-    """The stop string that ended it, if the server says which (vLLM does); empty: not known."""
+    """The stop string that ended it, if the server names it (vLLM does); empty if unknown."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class Client:
         return max(own, min(asked, self._options.timeout_s))
 
     def _clean(self, text: str) -> str:
-        """A server's words without the key, which some quote."""
+        """A server's words without the key, since some servers quote it."""
         text = text.replace(self._key, MASK) if self._key else text
         return masked(" ".join(text.split()))[: 2 * SHOWN]
 

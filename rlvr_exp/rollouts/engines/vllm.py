@@ -96,7 +96,7 @@ class VLLMEngine(options.VLLM):
 
 
 class Handover(vllm_generation.VLLMGeneration):
-    """TRL's class, which also hands over an adapter as it is, and is asked with parameters for each completion."""
+    """TRL's class, extended: it hands over an adapter unmerged and takes parameters for each completion."""
 
     def __init__(self, policy: Policy, memory_share: float, longest: int):
         self._rank_of_adapter = adapter_rank(policy.model)

@@ -56,7 +56,7 @@ def test_the_tester_chooses_among_the_solvers_chains_and_the_report_shows_both(p
     assert set(found["after"]) == {"chosen_at_2", "pass_at_1", "pass_at_2"}
     assert found["metrics"]["difference/chosen_at_2"]["n"] == 2
     page = (place / "run" / "report.html").read_text()
-    assert "<h2>Answers</h2>" in page and "<th>solver</th><th>tester</th>" in page and "a sample at random" in page
+    assert "<h2>Answers</h2>" in page and "<th>solver</th><th>tester</th>" in page and "a random sample" in page
     words = [*BOTH, *SAMPLED, "infer.output=out.jsonl", "environment.critiques=false", "run.dir=other"]
     other = program(place, *words)
     assert other.returncode == 2 and "was written with another environment" in other.stdout + other.stderr
