@@ -51,7 +51,7 @@ EXCEPT = """
     main/test_real_runs.py
     memory/test_plan.py records/test_guards_disk.py report/test_diagnosis_kept.py report/test_report_parts.py
     memory/test_reading.py
-    self_play/test_imitation.py self_play/test_relabel.py
+    self_play/test_imitation.py self_play/test_refine.py self_play/test_relabel.py
     solutions/test_store_processes.py
     runs/test_calibration.py runs/test_chain.py runs/test_executors.py runs/test_model_studies.py
     runs/test_quick_studies.py runs/test_schedule.py runs/test_search.py
