@@ -47,9 +47,6 @@ class Arc(SplitData):
     randomise: Randomise = field(default_factory=Randomise)
     """Domain randomisation: other looks of a task under the same rule."""
 
-    def problems(self) -> list[InputProblem]:
-        return super().problems()
-
 
 @configures("rlvr_exp.domains.arc.generator.corpus.make")
 @dataclass

@@ -120,7 +120,7 @@ def test_limit_takes_the_first_of_a_seeded_shuffle(tmp_path: Path) -> None:
 @pytest.mark.parametrize("style", prompt.STYLES)
 def test_shots_are_solved_train_tasks_and_never_the_task(tmp_path: Path, style: str) -> None:
     four_splits(tmp_path, program=GOLD)
-    options = Wording(style, "compact", 4)
+    options = Wording(style=style, grid="compact", shots=4)
     domain = Arc(str(tmp_path), prompt=options)
     for split in ("train", "test"):
         for task in domain.splits()[split]:
@@ -128,7 +128,7 @@ def test_shots_are_solved_train_tasks_and_never_the_task(tmp_path: Path, style: 
             assert text == Arc(str(tmp_path), prompt=options).task_prompt(task)
             assert text.count("return [r[::-1] for r in g]") == 4
             assert read(text, options) == task.inputs
-            alone = Arc(str(tmp_path), prompt=Wording(style)).task_prompt(task)
+            alone = Arc(str(tmp_path), prompt=Wording(style=style)).task_prompt(task)
             assert text.count(alone) == 1 and text.endswith(alone)
     limited = Arc(str(tmp_path), limit=1, prompt=options)
     (one,) = limited.splits()["train"]
@@ -141,14 +141,14 @@ def test_data_without_programs_borrow_embedded_examples(tmp_path: Path, monkeypa
     four_splits(tmp_path / "embedded", program=GOLD)
     monkeypatch.setattr("rlvr_exp.domains.arc.tasks.EMBEDDED", tmp_path / "embedded")
     write_folder(tmp_path / "own", {"a": simple(9, 30)})
-    domain = Arc(str(tmp_path / "own"), prompt=Wording("bare", "compact", 2))
+    domain = Arc(str(tmp_path / "own"), prompt=Wording(shots=2))
     (tasks,) = domain.splits().values()
     assert domain.task_prompt(tasks[0]).count(GOLD) == 2
 
 
 def test_too_many_shots_are_refused(tmp_path: Path) -> None:
     four_splits(tmp_path, program=GOLD)
-    domain = Arc(str(tmp_path), prompt=Wording("bare", "compact", 11))
+    domain = Arc(str(tmp_path), prompt=Wording(shots=11))
     with pytest.raises(InputError, match="only 10 solved examples"):
         domain.task_prompt(domain.splits()["test"][0])
 

@@ -99,7 +99,7 @@ GOLD = "def solve(g):\n    return [r[::-1] for r in g]"
 @pytest.mark.parametrize(("style", "grid"), WORDINGS)
 @given(puzzle=puzzles(), others=st.lists(puzzles(), max_size=2))
 def test_the_prompt_holds_the_whole_puzzle(style: str, grid: str, puzzle: ArcPuzzle, others: list) -> None:
-    options = Wording(style, grid, len(others))
+    options = Wording(style=style, grid=grid, shots=len(others))
     text = write(puzzle, options, [(other, GOLD) for other in others])
     assert read(text, options) == puzzle
     for shown in [*(side for pair in puzzle.train for side in pair), *puzzle.test]:
@@ -110,7 +110,7 @@ def test_the_prompt_holds_the_whole_puzzle(style: str, grid: str, puzzle: ArcPuz
 @pytest.mark.parametrize(("style", "grid"), WORDINGS)
 def test_wide_grids_are_never_cut(style: str, grid: str) -> None:
     puzzle = ArcPuzzle(((WIDE, WIDE),) * 10, (WIDE, tuple(zip(*WIDE, strict=True))))
-    assert read(write(puzzle, Wording(style, grid)), Wording(style, grid)) == puzzle
+    assert read(write(puzzle, Wording(style=style, grid=grid)), Wording(style=style, grid=grid)) == puzzle
 
 
 def test_bare_to_the_letter() -> None:
@@ -121,12 +121,12 @@ def test_bare_to_the_letter() -> None:
 
 def test_bare_with_a_solved_example() -> None:
     asked = write(SMALL, Wording())
-    assert write(SMALL, Wording("bare", "compact", 1), [(SMALL, GOLD + "\n")]) == f"{asked}{GOLD}\n\n{asked}"
+    assert write(SMALL, Wording(shots=1), [(SMALL, GOLD + "\n")]) == f"{asked}{GOLD}\n\n{asked}"
 
 
 def test_instruct_says_what_is_asked_and_labels_all() -> None:
     two = ArcPuzzle(SMALL.train * 2, SMALL.test * 2)
-    text = write(two, Wording("instruct", "spaced"))
+    text = write(two, Wording(style="instruct", grid="spaced"))
     assert "Pair 2\nInput:\n1 2\n3 0\nOutput:\n2 1\n0 3\n" in text and "Test input 2:\n4 5\n6 0\n" in text
     assert "`solve(grid)`" in text and text.endswith("```python\ndef solve(grid):\n    ...\n```\n")
 
