@@ -1,1 +1,1 @@
-"""What is sampled for a task: completions and their verdicts."""
+"""Episodes: the completions sampled for a task, and their verdicts."""

@@ -20,19 +20,19 @@ Run = Generator[Sequence[Request], list[Any], None]
 
 
 class Environment(ABC):
-    """Subclasses name their roles and implement `domain` and `run`; every other method has a default."""
+    """Subclasses name their roles and implement `domain` and `run`. Every other method has a default."""
 
     name: str
-    """Before the metrics of credit, if it has several roles; `metrics` writes names of its own."""
+    """Prefix of the credit metrics if there are several roles. `metrics` chooses its own names."""
     roles: tuple[str, ...] = (POLICY,)
     keeps_outputs: bool = False
-    """Its verdicts carry the outputs of a candidate (rlvr_exp.verifiers.base), for the next request."""
+    """Whether verdicts keep the outputs of a candidate (rlvr_exp.verifiers.base) for the next request."""
     one_group: bool = False
-    """Every episode gives exactly one group, so that groups can wait for later steps and be resampled."""
+    """Whether every episode has exactly one group, so that groups can wait for later steps and be resampled."""
 
     @abstractmethod
     def domain(self, role: str) -> Domain:
-        """The domain that words and parses a role's tasks."""
+        """The domain that writes the prompts of a role's tasks and parses the completions."""
 
     def reset(self, task: Task, draws: Draws, samples: Sequence[int] = (0,)) -> Episode:
         """A new episode, without turns."""
@@ -40,16 +40,17 @@ class Environment(ABC):
 
     @abstractmethod
     def run(self, episode: Episode) -> Run:
-        """Play an episode: yield a list of requests (`episode.ask`, `Judge`), receive their answers, and so on to the end. Turns are
-        in `episode.turns` when their answer arrives, and so are verdicts of turns. Requests depend on the episode alone."""
+        """Play an episode: yield a list of requests (`episode.ask`, `Judge`), receive their answers, and repeat until
+        the end. Before an answer arrives, its turns and the verdicts of judged turns are added to `episode.turns`.
+        Requests depend on the episode only."""
 
     def supplement(self, episodes: Sequence[Episode]) -> Sequence[Episode]:
-        """Further episodes for a training step whose episodes leave a role without anything to learn from."""
+        """Further episodes for a training step if a role has nothing to learn from in the episodes of the step."""
         return ()
 
     def groups(self, episode: Episode) -> Sequence[Sequence[int]]:
         """Indices of turns whose rewards have a common baseline: by default completions of the same prompt. The members
-        of a group have one role."""
+        of a group have the same role."""
         found: dict[tuple[str, int | None], list[int]] = {}
         for index, turn in enumerate(episode.turns):
             if turn.learn:
@@ -57,12 +58,13 @@ class Environment(ABC):
         return list(found.values())
 
     def rewarded(self, episode: Episode) -> Sequence[int]:
-        """Indices of the turns whose completions earn a reward of their own."""
+        """Indices of the turns whose completions earn a reward themselves."""
         return range(len(episode.turns))
 
     def credit(self, episode: Episode, rewards: Mapping[int, RewardBreakdown]) -> Mapping[int, RewardBreakdown]:
-        """What each member of `groups` is credited with, from the rewards of `rewarded` turns; by default its own reward.
-        `RewardBreakdown(value)` credits a turn that has earned none; a total of None: nothing is learned from the turn."""
+        """The credit of each member of `groups`, from the rewards of `rewarded` turns. By default a turn gets its own
+        reward. `RewardBreakdown(value)` credits a turn that has earned no reward. With a total of None, nothing is
+        learned from the turn."""
         return rewards
 
     def shown(self, episode: Episode, index: int) -> Completion:
@@ -70,21 +72,21 @@ class Environment(ABC):
         return episode.turns[index].completion
 
     def about(self, episode: Episode, index: int) -> Mapping[str, Any] | None:
-        """Fields that the rollout file logs of a turn besides its completion: by default its role, if there are several.
-        None: none."""
+        """Further fields of a turn for the rollout file, besides its completion. By default the role, if there are
+        several. None: no fields."""
         return {"role": episode.turns[index].role} if len(self.roles) > 1 else None
 
     def result(self, episode: Episode) -> Completion:
-        """What the episode comes to, as an evaluation measures it: by default its last completion."""
+        """The completion that an evaluation measures for the episode: by default the last one."""
         return episode.turns[-1].completion
 
     def outcome(self, episode: Episode) -> Mapping[str, Any] | None:
-        """Fields that an evaluation's file logs of an episode besides its result; None: none."""
+        """Further fields of an episode for an evaluation's file, besides its result. None: no fields."""
         return None
 
     def answers(self, episode: Episode) -> list[tuple[int, Turn]]:
-        """Turns that inference reports, each with the number of its attempt, counted from 1: by default those of the best branch.
-        None if the first prompt is too long."""
+        """Turns that inference reports, each with the number of its attempt, counted from 1. By default those of the
+        best branch. None if the first prompt is too long."""
         turns, found = episode.turns, list[tuple[int, Turn]]()
         ends = [
             at
@@ -102,26 +104,26 @@ class Environment(ABC):
         return answers[-1]
 
     def solution(self, found: Any, episode: Episode, judged: bool) -> Any:
-        """The result of a task (rlvr_exp.inference.solution) as inference reports it: by default with the text that a candidate has
-        made, if verdicts keep it.
+        """The result of a task (rlvr_exp.inference.solution) as inference reports it. By default it has the text that a
+        candidate has made, if verdicts keep that text.
 
         Args:
-            judged: verdicts are a verifier's.
+            judged: verdicts come from a verifier.
         """
         made = found.completion.verdict.outputs if self.keeps_outputs else None
         return replace(found, edited=made[0]) if made else found
 
     def read(self, row: Mapping[str, Any], judged: bool) -> Task | None:
-        """The task of a row; None: rows have a format of their own."""
+        """Read the task of a row. None if rows have their own format."""
         return None
 
     def remember(self, episodes: Sequence[Episode]) -> None:
-        """Keep of a training step's episodes what later ones begin with: by default nothing."""
+        """Keep parts of a training step's episodes for the start of later ones. By default nothing is kept."""
         return
 
     @property
     def parts(self) -> Mapping[str, Any]:
-        """Objects whose state belongs to a checkpoint, by name: all that it remembers."""
+        """Objects with state for a checkpoint, by name: everything that the environment remembers."""
         return {}
 
     def metrics(self, episodes: Sequence[Episode]) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """An episode: everything sampled for one task in one step, as a tree of turns, and the requests of an environment.
 
-Plain data, torch-free. An environment makes requests (rlvr_exp.episodes.environment), and the runner
+Plain data, without torch. An environment makes requests (rlvr_exp.episodes.environment). The runner
 (rlvr_exp.rollouts.run_episodes) answers them and adds the turns to the episode.
 """
 
@@ -20,46 +20,48 @@ POLICY = "policy"
 
 @dataclass(frozen=True)
 class Draws:
-    """The random keys of an episode: numbers depend on them alone, not on batches or on other episodes."""
+    """The random keys of an episode. Random numbers depend on the keys only, not on batches or on other episodes."""
 
     seed: int
     purpose: str
-    """Training, evaluation and inference draw other numbers."""
+    """Training, evaluation and inference have different purposes, so they draw different numbers."""
     place: tuple[Any, ...] = ()
     """Its place in the run, e.g. (step, index in the step)."""
     greedy: bool = False
 
     def key(self, task: Task, *path: Any, label: str = "") -> SampleKey:
-        """Args:
-        path: the sample's indices from the root of the tree.
-        label: tells apart samples at the same path, e.g. of several roles.
+        """The key of a sample.
+
+        Args:
+            path: the sample's indices from the root of the tree.
+            label: distinguishes samples at the same path, e.g. of several roles.
         """
         return None if self.greedy else (self.seed, self.purpose, *filter(None, [label]), *self.place, task.id, *path)
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A sampled completion in its place in an episode."""
+    """A sampled completion with its place in an episode."""
 
     role: str
     prompt: str
     prompt_ids: tuple[int, ...]
     completion: Completion
-    """Its task is the turn's own, which may be derived from the episode's."""
+    """The completion has the task of the turn, which may be derived from the task of the episode."""
     key: SampleKey
     parent: int | None = None
-    """Index of the turn that its prompt builds on; None: the task alone."""
+    """Index of the turn that the prompt builds on. None: the prompt builds on the task only."""
     learn: bool = True
-    """Its role may learn from it."""
+    """Whether the role may learn from the turn."""
     note: Any = None
-    """Data of the environment; it lives no longer than the episode."""
+    """Data of the environment. They are dropped with the episode."""
     index: int = 0
-    """Its place among the turns of the episode."""
+    """Index among the turns of the episode."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A request for completions of one prompt by a role. A prompt longer than the role's policy takes is never cut: its
+    """A request for completions of one prompt by a role. A prompt that is too long for the policy is never cut: its
     completions fail with bucket `prompt_too_long`."""
 
     role: str
@@ -69,25 +71,25 @@ class Sample:
     parent: int | None = None
     learn: bool = True
     pending: bool = False
-    """Candidates are not verified yet, and wait for a `Judge`; completions without a candidate fail at once."""
+    """Candidates are not verified until a `Judge` requests it. Completions without a candidate fail at once."""
 
 
 @dataclass(frozen=True)
 class Judge:
-    """A request for the verdict on a candidate that no request samples: of an earlier turn, or made by the environment,
-    such as a program run on another's tests."""
+    """A request for a verdict without sampling. The candidate comes from an earlier turn or from the environment, such
+    as a program that runs on another program's tests."""
 
     role: str
-    """Whose seconds of verification it counts among."""
+    """The role that the seconds of verification count for."""
     task: Task
     candidate: Candidate
     turn: int | None = None
-    """Index of the turn that gets the verdict; None: the environment alone gets it."""
+    """Index of the turn that gets the verdict. None: only the environment gets it."""
 
 
 Request = Sample | Judge
 Answer = list[Turn] | Verdict
-"""Of a `Sample`, its turns; of a `Judge`, its verdict."""
+"""The turns of a `Sample`, or the verdict of a `Judge`."""
 
 
 @dataclass
@@ -117,14 +119,14 @@ class Episode:
         learn: bool = True,
         pending: bool = False,
     ) -> Sample:
-        """A request for completions of a prompt.
+        """Make a request for completions of a prompt.
 
         Args:
             parent: the turn that the prompt builds on.
-            task: the task of the completions; None: the parent's, or the episode's.
-            samples: indices of the completions; None: those of the episode, or one completion that follows the parent.
-            path: tells the request apart from others with the same parent, in the keys; None: its number.
-            keys: keys of the completions in place of those that follow from role, parent, path and samples.
+            task: the task of the completions. None: the task of the parent, or of the episode.
+            samples: indices of the completions. None: those of the episode, or one completion that follows the parent.
+            path: distinguishes, in the keys, requests with the same parent. None: the number of the request.
+            keys: replace the keys that follow from role, parent, path and samples.
         """
         if task is None:
             task = self.task if parent is None else parent.completion.task
@@ -142,7 +144,7 @@ class Episode:
         return Sample(role, task, prompt, tuple(keys or ()), place, learn, pending)
 
     def take(self, request: Request, answer: Answer) -> Answer:
-        """Add sampled turns, or replace the verdict of a judged turn; return the answer with the turns as added."""
+        """Add sampled turns, or replace the verdict of a judged turn. Returns the answer with the added turns."""
         if isinstance(answer, Verdict):
             if isinstance(request, Judge) and request.turn is not None:
                 completion = self.turns[request.turn].completion
@@ -157,11 +159,11 @@ class Episode:
         self.turns[index] = replace(self.turns[index], **fields)
 
     def children(self, index: int | None) -> list[int]:
-        """Indices of the turns that build on a turn; None: of the first turns."""
+        """Indices of the turns that build on a turn. None: indices of the first turns."""
         return [place for place, turn in enumerate(self.turns) if turn.parent == index]
 
     def depth(self, index: int) -> int:
-        """Turns before a turn on its branch."""
+        """Number of turns before a turn on its branch."""
         parent = self.turns[index].parent
         return 0 if parent is None else 1 + self.depth(parent)
 

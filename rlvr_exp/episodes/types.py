@@ -1,8 +1,8 @@
-"""A sampled completion with its verdict: the one record that rewards, groups, files, evaluation and inference hold.
+"""A sampled completion with its verdict: the common record of rewards, groups, files, evaluation and inference.
 
-`to_plain` and `from_plain` turn a completion into plain values and back, for checkpoints, the files of a run and answers.
-A file keeps the keys that it needs; a key that a row lacks is unknown in the completion read from it. CPU seconds and cache
-hits of the verifier are never kept, and neither is the content of the task.
+`to_plain` and `from_plain` convert a completion to plain values and back, for checkpoints, the files of a run and
+answers. A file keeps only the keys that it needs. A key that a row lacks is unknown in the completion read from it. CPU
+seconds, cache hits of the verifier and the content of the task are never kept.
 """
 
 import math
@@ -17,28 +17,28 @@ VERDICT = ("outcome", "bucket", "rule", "passed", "total", "log", "assertions", 
 """Fields of a verdict, which are keys of a row."""
 
 STATE = ("sample", "completion", "sampled", "candidate", *VERDICT)
-"""Keys from which a completion of a known task is restored in full, except for times."""
+"""Keys that restore a completion of a known task, except for times."""
 
 UNPARSED = Candidate(None, "a file's row holds no candidate: parse the text")
 
 VERDICT_OF = "verdict_of"
-"""What a rollout file says of a turn (`about`): whose verdict it is shown with, where it is not its own."""
+"""A field of a turn in the rollout file (`about`): the origin of its verdict, if that is another turn."""
 
 PENDING = Verdict("no_verdict", log="not yet verified")
 
 TRUNCATED = Verdict("failed", bucket="truncated", log="the completion reached its token limit before it ended")
-"""The verdict of a completion that reached its token limit: it is not verified."""
+"""The verdict of a completion that reached its token limit. Such completions are not verified."""
 
 
 @dataclass(frozen=True)
 class TokenSample:
-    """A completion as tokens, including the end-of-sequence token when it was drawn."""
+    """A completion as tokens. It includes the end-of-sequence token if that was drawn."""
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
     """Log-probability of each token under the distribution that it was drawn from: after temperature and filters."""
     truncated: bool
-    """True when the token limit ended it."""
+    """Whether the token limit ended the completion."""
     kept_token_ids: tuple[tuple[int, ...], ...] | None = None
     """For each token the ids that the filters kept; None: the entire vocabulary."""
     entropy: float | None = field(default=None, compare=False)
@@ -51,12 +51,12 @@ class TokenSample:
 
 @dataclass(frozen=True)
 class TokenCount:
-    """Tokens of which the ids are not known: those of a file's row, of several completions together, of an endpoint."""
+    """Tokens with unknown ids: those of a file's row, of several completions together, or of an endpoint."""
 
     count: int
     truncated: bool
     logprobs: tuple[float, ...] | None = None
-    """Of each token, where an endpoint reports them; None: not known."""
+    """Log-probability of each token, if an endpoint reports it. None: not known."""
 
     def __len__(self) -> int:
         return self.count
@@ -85,7 +85,7 @@ class Completion:
 
     @property
     def truncated(self) -> bool:
-        """The token limit ended it."""
+        """Whether the token limit ended the completion."""
         return self.sampled.truncated
 
     @property
@@ -94,30 +94,31 @@ class Completion:
 
 
 def unsampled(task: Task, sample: int, verdict: Verdict) -> Completion:
-    """A completion that was never drawn, as where the prompt is too long."""
+    """A completion that was never drawn, for example because its prompt is too long."""
     return Completion(task, sample, TokenCount(0, False), "", Candidate(None, verdict.log), verdict)
 
 
 def rank(completion: Completion) -> tuple[int, float]:
-    """Orders completions: one that passed, then the others by score, then one without a verdict."""
+    """Sort key of completions: one that passed ranks above the others, which rank by score. One without a verdict ranks
+    last."""
     return {"passed": 2, "no_verdict": 0}.get(completion.verdict.outcome, 1), completion.verdict.score
 
 
 @dataclass(frozen=True)
 class RewardBreakdown:
-    """The reward of a completion, or what an environment credits a turn with; everything None or empty if there is no
-    verdict, or a term is not finite."""
+    """The reward of a completion, or the credit of a turn. All fields are None or empty if there is no verdict, or if a
+    term is not finite."""
 
     total: float | None
-    """What the algorithm learns from: the reward after the normaliser, or a credit."""
+    """The value for the algorithm: the reward after the normaliser, or a credit."""
     sum: float | None = None
-    """The reward before the normaliser; None of a turn that is only credited."""
+    """The reward before the normaliser. None for a turn that only has a credit."""
     terms: dict[str, float] = field(default_factory=dict)
-    """Each switched-on term's weighted share of `sum`."""
+    """The weighted share of each active term in `sum`."""
 
 
 def to_plain(completion: Completion) -> dict[str, Any]:
-    """All that is known, as values that JSON can hold; `completion` is the text."""
+    """All known fields as values for JSON. `completion` is the text."""
     sampled, verdict = completion.sampled, completion.verdict
     return {
         "task": completion.task.id,
@@ -135,14 +136,14 @@ def to_plain(completion: Completion) -> dict[str, Any]:
 
 
 def from_plain(row: Mapping[str, Any], task: Task | None = None) -> Completion:
-    """The completion of a row with at least task, family, sample, completion, tokens, outcome, bucket and log, or with
-    the keys of STATE.
+    """The completion of a row. The row has at least task, family, sample, completion, tokens, outcome, bucket and log,
+    or the keys of STATE.
 
     Args:
-        task: the completion's task; None: only its id and family are known.
+        task: the completion's task. None: only its id and family are known.
 
     Raises:
-        ValueError, TypeError: the row holds no valid verdict.
+        ValueError, TypeError: the row has no valid verdict.
     """
     known = {name: row[name] for name in VERDICT if name in row}
     if row["outcome"] == "rejected":

@@ -134,7 +134,7 @@ class _LinkRuns(Runs):
 
 
 def _resumes(place: Place) -> bool:
-    """Whether the link goes on in its directory."""
+    """Whether the link resumes in its directory."""
     stage = _stage(place.job.words)
     return trains(stage) or (measures(stage) and (place.directory / JOURNALS).is_dir())
 

@@ -1,6 +1,7 @@
-"""Comparison of arms: differences paired by task and seed, budgets, curves. Studies estimate and decide here alone.
+"""Comparison of arms: differences paired by task and seed, budgets, curves. All estimates and tests of studies are
+here.
 
-Arms are compared fairly if they used up equally much: completions, their tokens, or the seconds of their steps.
+A comparison is fair if all arms used the same budget: completions, their tokens, or the seconds of their steps.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

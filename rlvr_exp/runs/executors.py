@@ -24,7 +24,7 @@ from rlvr_exp.records.context import RunContext
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the program, with the file that takes what it prints."""
+    """A command of the program, with the file for its output."""
 
     words: tuple[str, ...]
     printed: Path

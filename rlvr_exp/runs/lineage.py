@@ -113,7 +113,7 @@ def _embedded_in(folder: str) -> str | None:
 
 
 def _corpus(name: str) -> Training | Unknown:
-    """What an embedded model has imitated: the train split of the corpus of its domain."""
+    """The corpus that an embedded model has imitated: the train split of its domain."""
     corpus = next((one.name for one in domains().values() if name in one.embedded), None)
     if corpus is None:
         return Unknown(str(EMBEDDED_MODELS / name))

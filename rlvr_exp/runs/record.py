@@ -38,10 +38,10 @@ OTHERS = ("median", "iqm", "ratio")
 def write_record(
     root: Path, kind: str, command: Sequence[str], runs: Sequence[Run], findings: Findings | None = None
 ) -> str:
-    """Write the files into `root`; returns the answer, and the arms as text if seeds are pooled.
+    """Write the files into `root`. Returns the answer, and the arms as text if seeds are pooled.
 
     Args:
-        kind: what it is of, such as sweep.
+        kind: the kind of the record, such as sweep.
     """
     jobs = [
         {

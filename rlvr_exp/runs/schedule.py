@@ -256,10 +256,10 @@ def _run(place: Place, code: int, pruned: bool = False, before: Mapping[str, Any
 
 
 def study_plan(config: Config) -> str:
-    """Its runs, a line each, and the sum of those that are not there yet.
+    """The runs of a study, one line each, and the sum of the missing ones.
 
     Raises:
-        InputError: with every problem of any of them.
+        InputError: with every problem of any run.
     """
     study, root = build(config.study), directory_of(config)
     jobs = study.jobs()

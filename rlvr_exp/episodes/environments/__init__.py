@@ -1,1 +1,1 @@
-"""The environments: each file is one, named as its option `environment=NAME`."""
+"""The environments, one per file. `environment=NAME` selects the file NAME."""

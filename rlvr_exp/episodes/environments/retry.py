@@ -1,4 +1,4 @@
-"""A completion that does not pass is followed by another, whose prompt shows it with the verifier's feedback."""
+"""Retries: the prompt after a failed completion shows the completion with the verifier's feedback."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,14 +13,15 @@ from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
 
 FAILED = ("failed", "rejected")
 AGAIN = "again"
-"""In the key of a retry, before its number."""
+"""Stands before the number of a retry in its random key."""
 
 
 class Retry(Environment, options.Retry):
-    """
+    """Further attempts at a task after a failed completion.
+
     Args:
-        best: only the best completion of an attempt is followed, by as many as the first prompt is sampled for; otherwise
-            each that does not pass, by one.
+        best: retry only the best completion of an attempt, with as many samples as the first prompt. Otherwise retry
+            each failed completion once.
     """
 
     name = "retry"
@@ -52,13 +53,14 @@ class Retry(Environment, options.Retry):
             turns = all_turns(answers)
 
     def _keys(self, episode: Episode, attempt: int) -> list[SampleKey] | None:
-        """Keys of an attempt that follows the best completion of the last one; None: those that follow from its turn."""
+        """Keys of an attempt that follows the best completion of the previous one. None: keys that follow from the
+        turn."""
         if not self._best:
             return None
         return [episode.draws.key(episode.task, attempt, sample) for sample in episode.samples]
 
     def groups(self, episode: Episode) -> Sequence[Sequence[int]]:
-        """The completions of each attempt: those of a retry have prompts of their own, and one task's difficulty."""
+        """The completions of each attempt. Prompts of retries differ, but the difficulty of their task is the same."""
         found: dict[int, list[int]] = {}
         for index in range(len(episode.turns)):
             if not too_long(episode.turns[index].completion):
@@ -87,7 +89,8 @@ class Retry(Environment, options.Retry):
 
 
 def follows(completion: Completion) -> bool:
-    """Whether another attempt may follow: not after a pass, without a verdict, or where the prompt was too long."""
+    """Whether another attempt may follow. Completions that passed, have no verdict or had a prompt that was too long
+    are not retried."""
     return completion.verdict.outcome in FAILED and not too_long(completion)
 
 

@@ -105,7 +105,7 @@ class Sources(NamedTuple):
     """Of the training tasks that were drawn."""
     seed: Estimate
     both: Estimate
-    """Of the two together: what neither does alone."""
+    """Of their interaction."""
 
 
 def decomposed(outcomes: Outcomes) -> Decomposed:

@@ -89,7 +89,7 @@ SHOWN = 3
 
 
 class Proof(NamedTuple):
-    """What was compared."""
+    """The compared contents, and a sentence on them."""
 
     sentence: str
     rows: list[dict[str, Any]]

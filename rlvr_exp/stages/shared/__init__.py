@@ -1,1 +1,1 @@
-"""What stages share: components, the held-out tasks, the training of roles, checks of golds and verifiers."""
+"""Code that several stages share: components, held-out tasks, training, and checks of data and verifiers."""

@@ -54,7 +54,7 @@ from rlvr_exp.verifiers.guarded import NoVerdictGuard
 Found = TypeVar("Found")
 
 NAMED = 5
-"""Tasks named in a note; the manifest has all."""
+"""Maximum number of tasks that a note names. The manifest names all of them."""
 
 
 class Devices(TypedDict):
@@ -67,13 +67,14 @@ class Devices(TypedDict):
 
 
 class Play(ABC):
-    """
+    """The episodes of a team. A domain implements one for each team.
+
     Args:
-        build_domain: makes the domain of a configuration, as every stage does.
+        build_domain: builds the domain of a configuration, as every stage does.
     """
 
     domain: Domain
-    """Its tasks are the run's."""
+    """The domain of the run's tasks."""
     metrics: tuple[str, ...]
     """Names of the rates of an evaluation."""
 
@@ -90,15 +91,15 @@ class Play(ABC):
 
     @abstractmethod
     def prompts(self, role: str, tasks: Sequence[Task]) -> list[str]:
-        """A prompt of the role for each task."""
+        """The prompt of the role for each task."""
 
     @abstractmethod
     def gold(self, task: Task) -> str:
-        """The answer of the data to a task of the run."""
+        """The reference answer of the data to a task of the run."""
 
     @abstractmethod
     def sections(self, results: Sequence[EvalSample]) -> dict[str, Any]:
-        """Sections of an evaluation's file, as plain data."""
+        """Further sections of an evaluation's file, as plain data."""
 
     @abstractmethod
     def inference(self, config: Config) -> Environment:
@@ -107,19 +108,19 @@ class Play(ABC):
 
 @dataclass(frozen=True)
 class RunComponents:
-    """The objects of a stage."""
+    """The objects that a stage works with."""
 
     domain: Domain
-    """Its tasks are the run's."""
+    """The domain of the run's tasks."""
     policies: Mapping[str, Policy]
-    """By role."""
+    """The policy of each role."""
     verifier: Verifier
     held_out: tuple[Task, ...]
-    """The tasks that success is measured on, the same for every run with the same data and split seed."""
+    """The tasks that measure success. They are the same for every run with the same data and split seed."""
     engine: SamplingEngine
-    """What samples."""
+    """The engine that samples completions."""
     play: Play | None = None
-    """Of a team."""
+    """The play of a team. None without a team."""
 
     @property
     def policy(self) -> Policy:
@@ -128,13 +129,13 @@ class RunComponents:
 
     @property
     def checkpointed(self) -> Policies:
-        """The policies in the form that checkpoints have: folders of roles if there are several."""
+        """The policies in the form of a checkpoint: one folder for each role if there are several roles."""
         return self.policies if len(self.policies) > 1 else self.policy
 
 
 @contextmanager
 def build_components(config: Config, context: RunContext) -> Iterator[RunComponents]:
-    """Build the components, record them in the manifest, and end the verifier's workers at exit."""
+    """Build the components, record them in the manifest, and stop the verifier's workers at exit."""
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
     context.progress(kind="wait", name="load the data")
@@ -167,10 +168,10 @@ def build_components(config: Config, context: RunContext) -> Iterator[RunCompone
 
 
 def start_engine(config: Config, context: RunContext) -> SamplingEngine:
-    """The configured engine; what it found about itself is noted once, and recorded in the manifest.
+    """Build and start the configured engine. Its remarks become notes, and the manifest records its features.
 
     Raises:
-        InputError: it cannot sample.
+        InputError: the engine cannot sample.
     """
     if config.engine is None:  # A run from before there were engines.
         return LocalEngine()
@@ -192,7 +193,8 @@ def start_engine(config: Config, context: RunContext) -> SamplingEngine:
 
 
 def check_vote(domain: Domain, verifier: Verifier, split: str) -> None:
-    """Raises InputError if no vote can be held or measured: the data, known before a run starts, may be a user's own."""
+    """Raise InputError if the data or the verifier do not support a vote. The start has checked built-in data, but a
+    user's class is only known here."""
     if problems := tuple(vote_problems(domain, split)):
         raise InputError(*problems)
     executor_of(verifier, "evaluation.vote")
@@ -201,7 +203,7 @@ def check_vote(domain: Domain, verifier: Verifier, split: str) -> None:
 def _model_section(
     policies: Mapping[str, Policy], engine: SamplingEngine, config: Config, context: RunContext
 ) -> dict[str, object]:
-    """The policies' parameters, for the manifest; a run that trains only a part of them reports so."""
+    """Parameter counts for the manifest. A note reports a run that trains only a part of the parameters."""
     if POLICY in policies and reads(config, "optimizer"):
         counted = parameters(policies[POLICY].model)
         if counted.trained < counted.total:
@@ -210,8 +212,8 @@ def _model_section(
 
 
 def load_policies(config: Config, engine: SamplingEngine, domain: Domain, context: RunContext) -> dict[str, Policy]:
-    """The policy of each role: the only one, or one for each role of the environment. Of the domain's train split a
-    tokenizer is made where `model.scratch` says so."""
+    """Load the policy of each role. With `model.scratch.tokenizer`, build the tokenizer from the domain's train
+    split."""
     roles = role_names(config)
     found: dict[str, Policy]
     if isinstance(engine, ServerEngine):
@@ -229,7 +231,7 @@ def load_policies(config: Config, engine: SamplingEngine, domain: Domain, contex
 
 
 def model_section(policies: Mapping[str, Policy], engine: SamplingEngine) -> dict[str, object]:
-    """The policies' parameters, for the manifest; by role if there are several."""
+    """Parameter counts for the manifest, by role if there are several roles."""
     if isinstance(engine, ServerEngine):
         return {"served": engine.features.model}
     counted = {role: parameters(policy.model).to_dict() for role, policy in policies.items()}
@@ -237,7 +239,7 @@ def model_section(policies: Mapping[str, Policy], engine: SamplingEngine) -> dic
 
 
 def sampled_weights(policies: Mapping[str, Policy], engine: SamplingEngine) -> dict[str, Any]:
-    """What tells apart the weights that sample, by role: their content, or what an endpoint calls them."""
+    """Identify the weights that sample, by role: a hash of the weights, or the model name of an endpoint."""
     if isinstance(engine, ServerEngine):
         served = {"served": engine.features.model, "chat": engine.features.chat}
         return dict.fromkeys(policies, served)
@@ -245,13 +247,13 @@ def sampled_weights(policies: Mapping[str, Policy], engine: SamplingEngine) -> d
 
 
 def play_of(config: Config, context: RunContext) -> Play | None:
-    """The play of the configuration's team; None without a team."""
+    """The play of the configuration's team. None without a team."""
     team = team_of(config)
     return load(team.play)(config, lambda own: build_domain(own, context, in_first_process)) if team else None
 
 
 def in_first_process(find: Callable[[], Found]) -> Found:
-    """What a function finds in the first process, in every process."""
+    """Call a function in the first process only, and return its result in every process."""
     return cast(Found, broadcast_object(find() if rank() == 0 else None))
 
 
@@ -262,11 +264,11 @@ def device() -> Devices:
 
 
 def held_out_tasks(domain: Domain, evaluation: Evaluation) -> tuple[Task, ...]:
-    """The first `evaluation.tasks` of the split after `evaluation.skip`, in an order that depends on the tasks' ids alone,
+    """The first `evaluation.tasks` tasks of the split after `evaluation.skip`. Their order depends on their ids only,
     so that runs with different seeds are measured on the same tasks.
 
     Raises:
-        InputError: none are left.
+        InputError: no task is left.
     """
     tasks = held_out_order(split_tasks(domain, evaluation.split))
     check_skip(evaluation, len(tasks))
@@ -274,12 +276,12 @@ def held_out_tasks(domain: Domain, evaluation: Evaluation) -> tuple[Task, ...]:
 
 
 def held_out_order(tasks: Sequence[Task]) -> list[Task]:
-    """An order that depends on the tasks' ids alone."""
+    """Sort tasks in an order that depends on their ids only."""
     return sorted(tasks, key=lambda task: uniform("held out", task.id))
 
 
 def split_tasks(domain: Domain, name: str) -> Sequence[Task]:
-    """The tasks of a split. Raises InputError if there are none, naming the existing splits."""
+    """The tasks of a split. Raises InputError, which names the existing splits, if the split has no tasks."""
     splits = domain.splits()
     if not splits.get(name):
         raise InputError(no_split([name], domain.sizes(), reasons(domain), domain.no_split_remedy))
@@ -290,8 +292,9 @@ def training_tasks(components: RunComponents, config: Config, context: RunContex
     """The tasks of a split, separate from the held-out tasks, without prompts that are too long for the policy.
 
     Raises:
-        InputError: a task is on both sides, none is left, no prompt fits, or the data are not for training.
-        GuardStop: a gold of the first `verifier.validate` tasks does not pass.
+        InputError: a task is both trained on and held out, no task is left, no prompt fits, or the data are not for
+            training.
+        GuardStop: a reference answer of the first `verifier.validate` tasks does not pass.
     """
     if reason := components.domain.no_training():
         raise InputError(not_for_training(reason))
@@ -328,13 +331,13 @@ def training_tasks(components: RunComponents, config: Config, context: RunContex
 
 
 def never_trained(components: RunComponents, config: Config) -> list[Task]:
-    """The tasks of every held-out split, whether or not this run measures on them."""
+    """The tasks of every held-out split, even if this run does not measure them."""
     names = {*HELD_OUT, config.evaluation.split, config.run.select.split}
     return [task for name, tasks in components.domain.splits().items() if name in names for task in tasks]
 
 
 def _unjudged(components: RunComponents, config: Config, context: RunContext, tasks: Sequence[Task]) -> dict[str, str]:
-    """Tasks whose tests cannot judge, with the reason; a resumed run leaves out the same tasks."""
+    """By task id, why the tests of a task cannot judge. A resumed run leaves out the same tasks."""
     known = None
     if manifest.resumed_from(context.directory):
         known = manifest.section(context.directory, "train").get("left_out_by_tests")
@@ -359,7 +362,8 @@ def evaluation_environment(components: RunComponents, config: Config) -> Environ
 
 
 def inference_environment(config: Config, domain: Domain, play: Play | None) -> Environment | None:
-    """The environment of +stage=infer; None: one turn with retries. Raises InputError if it does not fit the data."""
+    """The environment of +stage=infer. None stands for a single turn with retries. Raises InputError if the environment
+    does not fit the data."""
     if play is not None:
         return play.inference(config)
     node = config.environment
@@ -372,9 +376,10 @@ def inference_environment(config: Config, domain: Domain, play: Play | None) -> 
 def runner_of(
     environment: Environment, components: RunComponents, config: Config, drawing: Drawing | None, batch_size: int
 ) -> EpisodeRunner:
-    """
+    """Build the runner of an environment's episodes.
+
     Args:
-        drawing: the `evaluation` node; None: the `algorithm` node of each role.
+        drawing: the node with the sampling options. None: the `algorithm` node of each role.
     """
     players = {}
     for role, policy in components.policies.items():
@@ -390,9 +395,10 @@ def runner_of(
 
 
 def evaluation_runner(components: RunComponents, config: Config, evaluation: Evaluation | None = None) -> EpisodeRunner:
-    """
+    """Build the runner of an evaluation.
+
     Args:
-        evaluation: in place of the `evaluation` node.
+        evaluation: replaces the `evaluation` node.
     """
     node = evaluation or config.evaluation
     return runner_of(evaluation_environment(components, config), components, config, node, node.batch_size)

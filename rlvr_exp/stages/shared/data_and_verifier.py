@@ -22,19 +22,21 @@ CHOOSE = ("folds", "families", "unseen_families", "resample")
 """Options that `Domain.in_folds` reads."""
 
 Section = dict[str, Any]
-"""Of the manifest. `checked`: the number of golds that were judged; `left_out`: those that do not pass, each with the reason."""
+"""A section of the manifest. `checked` is the number of judged reference answers. `left_out` has the reason for each
+one that does not pass."""
 
 Once = Callable[[Callable[[], Section]], Section]
-"""Calls a function in one process, and gives its result to all."""
+"""Calls a function in one process, and returns its result in all processes."""
 
 
 def build_domain(config: Config, context: RunContext, once: Once = lambda find: find()) -> Domain:
-    """The domain of the `data` node; where `data.usable=check` without the tasks whose gold does not pass. A resumed run
-    leaves out the same tasks: a busy machine may end a proof that it had finished before.
+    """The domain of the `data` node. With `data.usable=check`, it lacks the tasks with a reference answer that does not
+    pass. A resumed run leaves out the same tasks, because a busy machine may not finish a proof that it finished
+    before.
 
     Raises:
         InputError: the data are faulty.
-        RlvrError: the verifier broke down while it judged golds; what is judged by then is cached.
+        RlvrError: the verifier broke down while it judged reference answers. The finished verdicts are cached.
     """
     domain = build(config.data)
     if not domain.as_read and not domain.makes_folds:
@@ -56,7 +58,7 @@ def build_domain(config: Config, context: RunContext, once: Once = lambda find: 
 
 
 def _recorded(context: RunContext) -> Section:
-    """Of the run that is resumed; empty for a new one."""
+    """The section of the resumed run. Empty for a new run."""
     return manifest.section(context.directory, "golds") if manifest.resumed_from(context.directory) else {}
 
 
@@ -76,13 +78,15 @@ STRONG = ("strict", "namespaces")
 
 
 def build_verifier(config: Config) -> Verifier:
-    """The configured verifier. Raises InputError if one of its tools is missing, or a user's own is no verifier."""
+    """Build the configured verifier. Raises InputError if one of its tools is missing, or if a user's class is not a
+    verifier."""
     verifier = build(config.verifier, sandbox=config.sandbox, cache=config.cache)
     return verifier if config.verifier._target_ in SCHEMAS else OutsideVerifier(verifier)
 
 
 def description(verifier: Verifier) -> dict[str, Any]:
-    """For the manifest: what determines verdicts, and what candidates are isolated from."""
+    """Describe the verifier for the manifest: its version and tools, which determine verdicts, and the isolation of
+    candidates."""
     return {
         "name": verifier.name,
         "version": verifier.version,
@@ -92,7 +96,7 @@ def description(verifier: Verifier) -> dict[str, Any]:
 
 
 def checked_description(verifier: Verifier, context: RunContext) -> dict[str, Any]:
-    """The description, once the verifier is ready; a weak isolation is reported.
+    """Describe a verifier that is ready to judge, and report a weak isolation.
 
     Raises:
         InputError: no worker can be started, or only at a weaker level than `sandbox.require`.
@@ -116,12 +120,12 @@ def checked_description(verifier: Verifier, context: RunContext) -> dict[str, An
 
 
 def system_metrics(verifier: Verifier) -> Mapping[str, float]:
-    """The verifier's counters, under names of machine-dependent metrics, since they depend on a warm cache."""
+    """The verifier's counters, named as machine-dependent metrics because they depend on the cache."""
     return {f"system/verifier_{name}": value for name, value in verifier.metrics().items()}
 
 
 def check_verifier_match(verifier: Verifier, tasks: Iterable[Task]) -> None:
-    """Raises InputError if a verifier of ours does not take the problems; a user's own may take any."""
+    """Raise InputError if a built-in verifier does not support the problems. A user's verifier may take any problem."""
     name = verifier.row_format or verifier.name
     if problem := verifier_mismatch(name, problem_formats(tasks), verifier.also_judges):
         raise InputError(problem)
@@ -132,7 +136,7 @@ def all_tasks(domain: Domain) -> Sequence[Task]:
 
 
 def decides(config: Config, description: Mapping[str, Any]) -> dict[str, Any]:
-    """What determines verdicts in addition to the rows."""
+    """Everything besides the rows that determines verdicts."""
     node, sandbox = config.verifier, config.sandbox
     of_every = {spec.name for spec in fields(options.Verifier)}
     own = {spec.name: getattr(node, spec.name) for spec in fields(node) if spec.name not in of_every}

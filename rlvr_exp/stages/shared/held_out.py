@@ -42,7 +42,7 @@ SUCCESS = ("pass_at_1", "pass_at_1_greedy")
 
 
 def evaluate_before(components: RunComponents, config: Config, context: RunContext) -> dict[str, Rate]:
-    """`evaluate_and_save` before training; a resumed run reads a finished evaluation from its directory."""
+    """Evaluate before training. A resumed run reads a finished evaluation from its directory."""
     known = broadcast_object(
         saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None
     )
@@ -50,7 +50,7 @@ def evaluate_before(components: RunComponents, config: Config, context: RunConte
 
 
 def evaluate_and_save(components: RunComponents, config: Config, context: RunContext, when: When) -> dict[str, Rate]:
-    """Evaluate on the held-out tasks, and write the evaluation into the run directory; returns its rates."""
+    """Evaluate on the held-out tasks, write the evaluation into the run directory, and return its rates."""
     scored = _scored(components, config, context, when)
     if when == "before" or not context.before:  # Once a run: the tasks are the same.
         _note_too_long(scored, config, context)
@@ -63,7 +63,8 @@ def evaluate_and_save(components: RunComponents, config: Config, context: RunCon
 
 
 def _scored(components: RunComponents, config: Config, context: RunContext, when: When) -> list[EvalSample]:
-    """Measured now, or before training by another run of the same policy on the same tasks."""
+    """The samples of a new evaluation, or of another run that measured the same policy on the same tasks before
+    training."""
     options = config.evaluation
     if when != "before" or not options.remember:
         return _measured(components, config, context, when)
@@ -111,13 +112,14 @@ def evaluated(
     answered: Callable[[Sequence[EvalSample]], None] | None = None,
     interrupts: bool = True,
 ) -> list[EvalSample]:
-    """The samples of `evaluate_episodes`, with each completion in the journal when it ends and its progress shown.
+    """Run `evaluate_episodes`. Each finished completion goes into the journal, and progress is reported.
 
     Args:
-        interrupts: whether a requested stop ends it.
+        interrupts: whether a requested stop ends the evaluation.
 
     Raises:
-        Interrupted: a stop was requested; what the journal holds is not sampled again by a run that resumes this one.
+        Interrupted: a stop was requested. A run that resumes this one does not sample the completions of the journal
+            again.
     """
     success: float | None = None
 
@@ -145,7 +147,8 @@ def evaluated(
 
 
 def journal_path(context: RunContext, name: str) -> Path:
-    """In the run directory for every rank: what the other ranks write elsewhere is removed at their end."""
+    """The journal of this rank. It is in the run directory, because the other ranks' own directories are removed at
+    their end."""
     own = (
         context.directory.parents[1] / FOLDER / f"{name}.rank{rank()}" if rank() else context.directory / FOLDER / name
     )
@@ -153,7 +156,7 @@ def journal_path(context: RunContext, name: str) -> Path:
 
 
 def weights_of(components: RunComponents) -> str:
-    """A hash of what samples. All ranks call this together."""
+    """A hash of the weights that sample. All ranks call this together."""
     with ExitStack() as stack:
         for policy in components.policies.values() if not is_server(components.engine) else ():
             stack.enter_context(gathered_weights(policy.model))
@@ -163,7 +166,7 @@ def weights_of(components: RunComponents) -> str:
 def _extras(
     components: RunComponents, config: Config, stack: ExitStack
 ) -> dict[str, EvaluationVote | EvaluationExcess]:
-    """What else is found out about the same completions, while the next tasks are sampled."""
+    """Further measurements of the same completions, which run while the next tasks are sampled."""
     found: dict[str, EvaluationVote | EvaluationExcess] = {}
     if config.evaluation.vote:
         found["vote"] = _vote(components, config.evaluation.vote)
@@ -176,7 +179,7 @@ def _extras(
 
 
 def _vote(components: RunComponents, answers: int) -> EvaluationVote:
-    """Raises InputError if the verifier, or a domain of a user's own, cannot do it."""
+    """Raises InputError if the verifier, or a user's domain, does not support a vote."""
     option, domain = "evaluation.vote", components.domain
     if not isinstance(domain, HoldsBackCases):
         raise InputError(no_vote(domain, option))
@@ -220,8 +223,8 @@ def _save(
 
 
 def selection(components: RunComponents, config: Config, context: RunContext) -> Select:
-    """How the run looks for its best step. Measurements that nobody gave the steps of are left out, with a note, where the
-    data has no split for them."""
+    """The options of the search for the best step. If the data lack the split, and no option sets the steps, a note
+    says so and the run does not search."""
     found, wanted = planned(config), config.run.select
     if not found.every_steps or wanted.every_steps or components.domain.splits().get(found.split):
         return found
@@ -230,10 +233,10 @@ def selection(components: RunComponents, config: Config, context: RunContext) ->
 
 
 def held_out_success(components: RunComponents, config: Config, context: RunContext, wanted: Select) -> Measurement:
-    """Verified success on the tasks of the selection, which no reported success includes. Writes no file.
+    """Measure verified success on the tasks of the selection. No reported success includes these tasks. Writes no file.
 
     Raises:
-        InputError: there is no such split, or it shares tasks with the reported ones.
+        InputError: the split does not exist, or it shares tasks with the reported ones.
     """
     every = wanted.every_steps
     options = replace(config.evaluation, split=wanted.split, tasks=wanted.tasks, skip=0, samples=wanted.samples)

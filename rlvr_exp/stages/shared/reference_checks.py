@@ -1,8 +1,9 @@
-"""Checks of the data before a run: reference answers pass, give the same result when they run again, and tests refuse stubs.
+"""Checks of the data before a run: reference answers pass, they give the same result when they run again, and tests
+refuse stubs.
 
-Training leaves out pytest suites that refuse their own reference answer or accept a stub program. A suite that inspects
-something that only a single process can have (the clock, the callers' frames) is no candidate's fault, so its task teaches
-nothing; a suite that a program without bodies passes teaches the wrong thing. Both are counted.
+Training leaves out pytest suites that refuse their own reference answer or accept a stub program, and counts both. A
+suite that inspects properties of a single process, such as the clock or the callers' frames, fails without a fault of
+the candidate, so its task teaches nothing. A suite that accepts a program without bodies teaches the wrong thing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +35,8 @@ EVERY = 50
 def check_references(
     domain: Domain, verifier: Verifier, tasks: Sequence[Task], count: int, context: RunContext
 ) -> None:
-    """Verify the references of the first `count` held-out tasks for which tests are written: these are measured by them.
+    """Verify the references of the first `count` held-out tasks if tests can be written for the domain's answers. The
+    references measure such tests.
 
     Raises:
         GuardStop: as `check_golds`.
@@ -46,10 +48,14 @@ def check_references(
 def check_golds(
     domain: Domain, verifier: Verifier, tasks: Sequence[Task], count: int, context: RunContext, of: str = "training"
 ) -> None:
-    """Verify the golds of the first `count` tasks that have one. `of`: what tasks they are, in a word.
+    """Verify the reference answers of the first `count` tasks that have one.
+
+    Args:
+        of: the kind of tasks, in one word for the message.
 
     Raises:
-        GuardStop: a gold does not pass, or is `unsteady`; names task, place in the data, verdict and log.
+        GuardStop: a reference answer does not pass, or is `unsteady`. The message names task, place in the data,
+            verdict and log.
     """
     pairs = ((task, domain.gold_completion(task)) for task in tasks)
     golds = list(islice(((task, gold) for task, gold in pairs if gold is not None), count))
@@ -70,7 +76,7 @@ def check_golds(
 
 
 def failing(domain: Domain, verifier: Verifier, golds: Sequence[tuple[Task, Candidate]]) -> dict[str, Verdict]:
-    """By task id the verdict on a gold that does not pass, or that is `unsteady`."""
+    """By task id, the verdict on a reference answer that does not pass or is `unsteady`."""
     verdicts = verifier.verify([Request(task.problem, candidate) for task, candidate in golds])
     judged = list(zip(golds, verdicts, strict=True))
     failed = {task.id: verdict for (task, _), verdict in judged if verdict.outcome != "passed"}
@@ -78,7 +84,7 @@ def failing(domain: Domain, verifier: Verifier, golds: Sequence[tuple[Task, Cand
 
 
 def told(domain: Domain, task: Task, verdict: Verdict) -> str:
-    """Why a gold does not pass, after where the data have what is at fault, as far as the domain knows."""
+    """Say why a reference answer does not pass, after the place of the fault in the data if the domain knows it."""
     refused = verdict.bucket == "wrong_answer" or verdict.outcome == "no_verdict"
     place = domain.gold_place(task, refused and not verdict.log.startswith(UNSTEADY))
     return f"{place}: {why(verdict)}" if place else why(verdict)
@@ -92,9 +98,9 @@ def why(verdict: Verdict) -> str:
 
 
 def unsteady(domain: Domain, verifier: Verifier, golds: Sequence[tuple[Task, Candidate]]) -> dict[str, Verdict]:
-    """By task id the verdict on a gold whose two new runs differ, or of which one does not pass.
+    """By task id, the verdict on a reference answer if two further runs differ, or if one of them does not pass.
 
-    Nothing is run where the domain's tasks have no tests written for them, or the verifier keeps verdicts alone.
+    Nothing runs if the domain writes no tests for its tasks, or if the verifier keeps only verdicts.
     """
     inner = getattr(verifier, "inner", verifier)
     if not (isinstance(domain, WritesTests) and isinstance(verifier, Executor) and isinstance(inner, Executor)):
@@ -120,7 +126,7 @@ def _executed(
 
 
 def _difference(one: Execution, other: Execution) -> str:
-    """How two runs differ, in a line; empty if they do not."""
+    """The difference of two runs, in one line. Empty if they agree."""
     failed = next((run.verdict for run in (one, other) if run.verdict.outcome != "passed"), None)
     if failed is not None:
         return f"{failed.reason} {failed.log[:200]}".strip()
@@ -133,7 +139,8 @@ def _difference(one: Execution, other: Execution) -> str:
 def unfit(
     domain: Domain, verifier: Verifier, tasks: Sequence[Task], keep_weak: bool, context: RunContext
 ) -> dict[str, str]:
-    """Task id -> why it is left out. Verifies golds and stub programs of tasks with test suites only."""
+    """By task id, why training leaves out the task. Verifies only reference answers and stub programs of tasks with
+    test suites."""
     golds = [one for task in tasks if (one := _tested(domain, task)) is not None]
     if not golds:
         return {}
@@ -146,7 +153,8 @@ def unfit(
 
 
 def _tested(domain: Domain, task: Task) -> tuple[Task, Candidate] | None:
-    """The task, as one that a program answers, and its right program; None if no tests are to be screened."""
+    """The task in the form that a program answers, and its reference program. None if the task has no tests to
+    screen."""
     if isinstance(task.problem, PytestProblem) and task.gold is not None:
         return task, domain.parse(task.gold, task)
     return None if getattr(task.problem, "proved", False) else as_program(task)
@@ -155,8 +163,8 @@ def _tested(domain: Domain, task: Task) -> tuple[Task, Candidate] | None:
 def _judged(
     verifier: Verifier, trials: Sequence[tuple[Task, Candidate]], context: RunContext
 ) -> Iterator[tuple[Task, Verdict]]:
-    """The verdicts, golds in a pass of their own: a suite that its gold does not pass may have none on other programs, and too many
-    of these would stop the run."""
+    """The verdicts on reference answers, or on stubs. They are separate passes, because a suite that refuses its
+    reference answer may give no verdict on other programs, and too many of these would stop the run."""
     context.progress(kind="phase", name="check tests", done=0, total=len(trials))
     requests = (Request(task.problem, candidate) for task, candidate in trials)
     for done, (index, verdict) in enumerate(verifier.as_ready(requests), 1):

@@ -1,8 +1,8 @@
-"""Every check before the first step: problems that refuse the run, and warnings about the number of tasks. The dry plan and the run
-execute this one list in the parent process, so that a plan refuses everything that the run would refuse. Stages repeat single
-checks, because their data may be a user's own class.
+"""Every check before the first step: problems that refuse the run, and warnings about the number of tasks. The dry plan
+and the run execute this one list in the parent process, so that a plan refuses everything that the run would refuse.
+Stages repeat single checks, because their data may be a user's own class.
 
-Never imports torch. Problems that need the weights, an endpoint or a sandbox are found by the run.
+Never imports torch. The run itself finds problems that need the weights, an endpoint or a sandbox.
 """
 
 import shlex
@@ -48,14 +48,18 @@ WITH_RUN_DATA = "data.path=DIR, data.limit=0"
 FOLDS = 5
 
 OF_THE_RUN = ("run.", "seed=", "evaluation.remember=", "evaluation.split=", "evaluation.skip=", "data.fold", "executor")
-"""Words of a run that its cross-validation does not take over: it decides these itself."""
+"""Words of a run that its cross-validation drops and sets itself."""
 
 UNNAMED = Path("outputs/DATE/TIME_chain")
 """Stands for the directory of a chain until it has one."""
 
 
 def start_problems(config: Config, fetchable: bool) -> Iterator[InputProblem]:
-    """Every problem that prevents the start. `fetchable`: what a command can fetch is no problem yet, as in a plan."""
+    """Yield every problem that prevents the start.
+
+    Args:
+        fetchable: ignore missing files that a command can fetch, as in a plan.
+    """
     yield from preflight_problems(config, fetchable)
     yield from stage_problems(config)
     yield from input_problems(config)
@@ -66,7 +70,7 @@ def start_problems(config: Config, fetchable: bool) -> Iterator[InputProblem]:
 
 
 def _of_links(config: Config, fetchable: bool) -> Iterator[InputProblem]:
-    """Problems of a chain's commands, except for what an earlier link has yet to write."""
+    """Problems of a chain's commands, except for files that an earlier link has yet to write."""
     from rlvr_exp.runs.chain import links_of
 
     root = directory_of(config) or UNNAMED
@@ -78,8 +82,8 @@ def _of_links(config: Config, fetchable: bool) -> Iterator[InputProblem]:
 
 
 def _of_jobs(config: Config, fetchable: bool) -> Iterator[InputProblem]:
-    """Problems of a study's runs. Runs of an arm differ by their seeds alone, so the first of each arm is checked; embedded data
-    need no look, which takes long if they are cut into folds."""
+    """Problems of a study's runs. Runs of an arm differ only by their seeds, so the first run of each arm is checked.
+    Embedded data are not checked, because a check takes long if they are cut into folds."""
     from rlvr_exp.runs.study import check
 
     study = build(config.study)
@@ -99,7 +103,7 @@ def _of_jobs(config: Config, fetchable: bool) -> Iterator[InputProblem]:
 
 
 def stage_problems(config: Config) -> Iterator[InputProblem]:
-    """Problems of the configuration's stage, for data and files that are there."""
+    """Problems of the configuration's stage, for existing data and files."""
     checks = [partial(check, config) for check in WITHOUT_DATA]
     try:
         if (domain := domain_of(config)) is not None:
@@ -116,7 +120,7 @@ def stage_problems(config: Config) -> Iterator[InputProblem]:
 
 
 def _of_starts(config: Config) -> Iterator[InputProblem]:
-    """The folders that the roles of a team start from."""
+    """Problems of the folders that the roles of a team start from."""
     if (team := team_of(config)) is None:
         return
     folders = {role: folder for role, folder in starts(config).items() if folder and Path(folder).is_dir()}
@@ -139,7 +143,7 @@ def _of_starts(config: Config) -> Iterator[InputProblem]:
 
 
 def _of_runs(config: Config) -> Iterator[InputProblem]:
-    """Runs that are compared, as far as they are there."""
+    """Raise InputError if an existing run cannot be compared."""
     if config.compare is not None:
         from rlvr_exp.stages.compare import read_finished
 
@@ -148,7 +152,7 @@ def _of_runs(config: Config) -> Iterator[InputProblem]:
 
 
 def _of_samples(config: Config) -> None:
-    """The samples that +stage=verify judges, in the verifier's format."""
+    """Raise InputError if the input of +stage=verify does not have the verifier's format."""
     if config.verify is not None and config.verifier._target_ in SCHEMAS:
         from hydra.utils import get_class
 
@@ -159,7 +163,7 @@ def _of_samples(config: Config) -> None:
 
 
 def _of_solutions(config: Config) -> None:
-    """The file that solutions are imported from."""
+    """Raise InputError if the file of imported solutions is faulty."""
     options = config.solutions
     if options is not None and options.action == "import" and Path(options.input).is_file():
         from rlvr_exp.solutions.record import checked_rows
@@ -168,7 +172,7 @@ def _of_solutions(config: Config) -> None:
 
 
 def _of_environment(config: Config, domain: Domain) -> None:
-    """Raises InputError if the environment's episodes are not of these tasks."""
+    """Raise InputError if the environment does not support these tasks."""
     node, collect, infer = config.environment, config.collect, config.infer
     elsewhere = (
         starts(config) or (infer is not None and infer.input) or (collect is not None and collect.teacher == "golds")
@@ -181,7 +185,7 @@ def _of_environment(config: Config, domain: Domain) -> None:
 
 
 def check_shown(environment: Environment) -> None:
-    """Raises InputError if an environment shows no text that an action has made, as +stage=collect needs it."""
+    """Raise InputError if an environment does not show the text that an action has made, which +stage=collect needs."""
     if not environment.keeps_outputs:
         what = "shows no text that an action has made"
         raise InputError(InputProblem("environment", what, environment.name, "an environment with keeps_outputs"))
@@ -201,7 +205,8 @@ def in_steps(domain: Domain) -> ContinuesEdits:
 
 
 def collected_tasks(config: Config, domain: ContinuesEdits) -> list[Task]:
-    """Raises InputError if the split has none, or none has a gold that is wanted."""
+    """The tasks of a collection. Raises InputError if the split has none, or if none of them has the required reference
+    answer."""
     options = config.collect
     assert options is not None  # the stage has its node
     tasks: Sequence[Task] = domain.splits().get(options.split, ())
@@ -222,7 +227,7 @@ def _of_self_play(config: Config, domain: Domain) -> None:
 
 
 def check_self_play(config: Config, domain: Domain) -> None:
-    """Raises InputError if the data cannot do what the options of self-play require."""
+    """Raise InputError if the data do not support the options of self-play."""
     if domain.problem_format not in ("", "python_io"):
         what = "a round keeps programs by what they return"
         raise InputError(InputProblem("data", what, f"data={domain.name}", able("RelabelsTasks")))
@@ -239,7 +244,7 @@ def _of_skip(config: Config, domain: Domain) -> None:
 
 
 def check_skip(evaluation: Any, count: int) -> None:
-    """Raises InputError where `evaluation.skip` leaves no task of so many."""
+    """Raise InputError if `evaluation.skip` leaves none of `count` tasks."""
     if count and evaluation.skip >= count:
         got, allowed = str(evaluation.skip), f"at most {count - 1} of split {evaluation.split!r}"
         what = "leaves no task to measure on"
@@ -247,7 +252,7 @@ def check_skip(evaluation: Any, count: int) -> None:
 
 
 def _of_answers(config: Config, domain: Domain) -> None:
-    """The answers that +stage=validate judges."""
+    """Raise InputError if the answers of +stage=validate cannot be read."""
     if config.validate is not None:
         from rlvr_exp.stages.validate import OPTION, read_answers, wanted_splits
 
@@ -269,7 +274,7 @@ def _of_export(config: Config, domain: Domain) -> None:
 
 
 def _of_rollouts(config: Config, domain: Domain) -> None:
-    """The rollouts of another run that are rescored or kept, and the tasks that they answer."""
+    """Raise InputError if the data do not fit the rollouts of the run that is rescored or read for solutions."""
     named = {name: getattr(getattr(config, name), "run", "") for name in ("rescore", "solutions")}
     for name, run in named.items():
         if run and any((Path(run) / "rollouts").glob("step_*.jsonl.gz")):
@@ -284,7 +289,7 @@ def _of_rollouts(config: Config, domain: Domain) -> None:
 
 
 def check_rescored(source: RunReader, tasks: Mapping[str, Task]) -> int:
-    """The number of rows. Raises InputError if the data lacks a row's task: its verdict would be for another
+    """The number of rows. Raises InputError if the data lack a row's task, since its verdict would be for another
     problem."""
     total, missing = 0, dict[str, int]()
     for row in source.rows():
@@ -299,7 +304,7 @@ def check_rescored(source: RunReader, tasks: Mapping[str, Task]) -> int:
 
 
 def _of_curriculum(config: Config, domain: Domain) -> None:
-    """Bands that the training tasks do not have."""
+    """Raise InputError if the curriculum names bands that the training tasks do not have."""
     node = config.curriculum
     if (
         reads(config, "curriculum")
@@ -310,7 +315,7 @@ def _of_curriculum(config: Config, domain: Domain) -> None:
 
 
 def _of_leakage(config: Config, domain: Domain) -> None:
-    """Raises InputError where tasks are trained on and held out, in data whose splits may share tasks."""
+    """Raise InputError if tasks are both trained on and held out. Only some data have splits that may share tasks."""
     if not reads(config, "optimizer") or domain.splits_apart or not config.data.path:
         return
     splits, measured = domain.splits(), config.evaluation.split
@@ -321,7 +326,7 @@ def _of_leakage(config: Config, domain: Domain) -> None:
 
 
 def _of_selection(config: Config, domain: Domain) -> None:
-    """Raises InputError if the tasks that choose the best step are also reported on."""
+    """Raise InputError if the tasks that choose the best step also measure the reported success."""
     if not reads(config, "optimizer") or not planned(config).every_steps:
         return
     chosen, measured = config.run.select.split, config.evaluation.split
@@ -339,8 +344,12 @@ WITH_DATA = (
 
 
 def sample_size(config: Config, words: Sequence[str]) -> list[tuple[str, str]]:
-    """Name and text of each line on the size of the held-out set; nothing if the stage measures no policy or its data cannot be
-    read here. `words`: the run's command."""
+    """Lines about the size of the held-out set, each as a name and a text. Empty if the stage measures no policy, or if
+    its data cannot be read here.
+
+    Args:
+        words: the run's command.
+    """
     if not reads(config, "evaluation") or config.benchmark is not None:
         return []
     try:
@@ -386,8 +395,8 @@ def _warnings(config: Config, tasks: int, words: Sequence[str]) -> Iterator[str]
 
 
 def _starting_words(config: Config, words: Sequence[str]) -> Sequence[str] | None:
-    """Words that start the run from its first step. For a run that is resumed by its directory alone they come from its manifest;
-    None if these do not give its configuration."""
+    """Words that start the run from its first step. If the command only resumes a directory, they come from its
+    manifest. None if these words do not give the same configuration."""
     directory = directory_of(config)
     if not config.run.resume or directory is None or any(word.startswith("+stage=") for word in words):
         return words
@@ -400,7 +409,7 @@ def _starting_words(config: Config, words: Sequence[str]) -> Sequence[str] | Non
 
 
 def cross_validation(config: Config, words: Sequence[str]) -> list[str] | None:
-    """The command of a cross-validation of the run that can start on this machine; None: there is none."""
+    """The command of a cross-validation of the run. None if none can start on this machine."""
     domain = domain_of(config)
     if domain is None or not domain.makes_folds:
         return None
@@ -417,6 +426,6 @@ def cross_validation(config: Config, words: Sequence[str]) -> list[str] | None:
 
 
 def _listed(words: Sequence[str]) -> str:
-    """Words as a list on the command line, each in quotes."""
+    """Format words as a list for the command line, each in quotes."""
     quoted = (word.replace("\\", "\\\\").replace('"', '\\"') for word in words)
     return "[" + ",".join(f'"{word}"' for word in quoted) + "]"

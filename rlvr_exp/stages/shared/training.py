@@ -1,4 +1,4 @@
-"""Training: the order of the tasks, the options of each role, the loop with its collaborators, resuming, the best step."""
+"""Training: the order of the tasks, the options of each role, the training loop, resuming, and the best step."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -33,7 +33,7 @@ from rlvr_exp.training.step_log import ResourceTrends, StepClock
 
 
 def mixed_tasks(config: Config, tasks: Sequence[Task]) -> list[Task]:
-    """The tasks of the sources that are mixed; without a mixture all. Raises InputError if a source has none."""
+    """The tasks of the mixed sources, or all tasks without a mixture. Raises InputError if a source has no tasks."""
     if not config.data.mix:
         return [*tasks]
     kept = {task.id for own in by_source(tasks, config.data.mix).values() for task in own}
@@ -41,10 +41,10 @@ def mixed_tasks(config: Config, tasks: Sequence[Task]) -> list[Task]:
 
 
 def curriculum_of(config: Config, tasks: Sequence[Task]) -> Curriculum:
-    """The configured curriculum, or one for each source of the mixture.
+    """Build the configured curriculum, or one for each source of the mixture.
 
     Raises:
-        InputError: a source has no tasks, or not those that its curriculum needs.
+        InputError: a source lacks tasks, or lacks tasks that its curriculum needs.
     """
     mix = config.data.mix
     if not mix:
@@ -55,7 +55,7 @@ def curriculum_of(config: Config, tasks: Sequence[Task]) -> Curriculum:
 
 
 def _of_source(config: Config, source: str, tasks: Sequence[Task]) -> Curriculum:
-    """Its seed is its own: sources of one size would otherwise be shuffled alike."""
+    """Each source has its own seed. With a common seed, sources of the same size would be shuffled alike."""
     try:
         return build(config.curriculum, tasks=tasks, seed=derive(config.seed, "source", source))
     except InputError as fault:
@@ -64,7 +64,8 @@ def _of_source(config: Config, source: str, tasks: Sequence[Task]) -> Curriculum
 
 
 def example_order(config: Config, examples: Examples) -> Callable[..., Order]:
-    """Makes the order of an imitation's examples, of a key. Raises InputError if a source has no example."""
+    """Return a function that makes the order of the examples from a random key. Raises InputError if a source has no
+    example."""
     mix = config.data.mix
     if not mix:
         return partial(Passes, len(examples))
@@ -77,8 +78,8 @@ def example_order(config: Config, examples: Examples) -> Callable[..., Order]:
 
 
 def learning_roles(config: Config, roles: Sequence[str]) -> Callable[[int], Sequence[str]]:
-    """Returns a function from a step, counted from 0, to the roles that learn in it: all of an environment's `roles`,
-    where no schedule says otherwise."""
+    """Return a function from a step, counted from 0, to the roles that learn in it. Without a schedule, all roles learn
+    in every step."""
     if (team := team_node(config)) is not None:
         return team.learning
     if not reads(config, "schedule"):
@@ -89,7 +90,7 @@ def learning_roles(config: Config, roles: Sequence[str]) -> Callable[[int], Sequ
 
 
 def learner_options(config: Config, role: str, roles: Sequence[str]) -> Config:
-    """The configuration of one of an environment's roles: its own nodes, steps, groups and group size."""
+    """The configuration of one role: its own nodes, steps, groups and group size."""
     config = of_role(config, role)
     team, algorithm = team_node(config), config.algorithm
     if team is None and not reads(config, "schedule"):
@@ -109,7 +110,7 @@ def algorithm_of(config: Config, role: str, roles: Sequence[str]) -> Algorithm:
 
 @dataclass(frozen=True)
 class Training:
-    """What a stage trains, and on what."""
+    """The policies that a stage trains, and the inputs of their training."""
 
     policies: Policies
     learners: Mapping[str, Learner]
@@ -118,18 +119,18 @@ class Training:
     feed: Feed
     measurements: Sequence[Measurement]
     select: Select
-    """How the best step is found."""
+    """Options of the search for the best step."""
     shared: Callable[[], Mapping[str, float]] = dict
     """Metrics since the last row that belong to no role."""
     parts: Mapping[str, Any] = field(default_factory=dict)
     """Further parts of a checkpoint, by name."""
     ends_phase: Callable[[int], bool] | None = None
-    """Whether a phase of the schedule is over after so many steps: a checkpoint is written then."""
+    """Whether a phase of the schedule ends after this many steps. The run then writes a checkpoint."""
 
 
 def open_tracker(config: Config, context: RunContext) -> Tracker:
-    """The tracker of a run that trains, opened before its first evaluation and closed after its last; of a trial, which keeps
-    nothing, without a viewer."""
+    """Open the tracker of a training run, before its first evaluation. A trial has no viewer, because it keeps
+    nothing."""
     sink = Files() if config.run.trial else build(config.tracking)
     return Tracker(context.directory, sink, resumed_step(context))
 
@@ -137,14 +138,16 @@ def open_tracker(config: Config, context: RunContext) -> Tracker:
 def fit(
     training: Training, config: Config, context: RunContext, tracker: Tracker, clock: StepClock | None = None
 ) -> tuple[int, Row]:
-    """Train from the current step to the last; the policies end at their best step where one is selected. `clock`: of a trial,
-    which it ends.
+    """Train from the current step to the last one. If a best step is selected, the policies end with its weights.
+
+    Args:
+        clock: the clock of a trial, which ends the training.
 
     Returns:
         The steps done, including those before the checkpoint, and the last row of metrics.
 
     Raises:
-        GuardStop: no metric named by `run.select.metric` was logged, or the run must not go on.
+        GuardStop: the metric `run.select.metric` was never logged, or a guard stopped the run.
     """
     context.progress(kind="wait", name="prepare the first step")
     about = run_fingerprint(context.directory)
@@ -183,7 +186,7 @@ def fit(
 
 
 def _begin(checkpoints: Checkpoints, contents: Contents, config: Config, context: RunContext) -> int:
-    """Prepare the learners, with the state of the checkpoint where the run is resumed; returns the steps done."""
+    """Prepare the learners, from the checkpoint if the run is resumed. Returns the steps done."""
     checkpoint = resumed_from(context.directory)
     if checkpoint is not None:
         checkpoints.load(checkpoint, contents, config.model.trust_remote_code)
@@ -206,7 +209,7 @@ def _restore_best(selection: Selection, policies: Policies, config: Config) -> N
 
 
 def resumed_step(context: RunContext) -> int | None:
-    """The step of the checkpoint that the run was resumed from; None for a new run."""
+    """The step of the checkpoint that the run was resumed from. None for a new run."""
     checkpoint = resumed_from(context.directory)
     if checkpoint is None:
         return None

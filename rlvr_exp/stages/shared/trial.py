@@ -1,4 +1,5 @@
-"""`run.trial=true`: the configured run for half a minute on the machine that is there, and what the whole would cost."""
+"""`run.trial=true`: train the configured run for half a minute on this machine, and estimate the cost of the full
+run."""
 
 import math
 import resource
@@ -19,21 +20,21 @@ from rlvr_exp.training.step_log import MEASURING, SAVING, UPDATING, EnergyMeter,
 
 SECONDS = 30.0
 TASKS = 8
-"""Held-out tasks that are answered, to know what an answer costs."""
+"""Number of held-out tasks that are answered to estimate the cost of an answer."""
 RATES = "tokens_per_second"
 SEEN = "tokens/seen"
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of the parts of a run, by what they are; those that are done once count once."""
+    """Seconds of each part of a run. A part that happens once counts once."""
 
     steps: int
     step: float
     evaluation: float
-    """Before and after training, each."""
+    """The evaluation before training, and the same again after it."""
     selection: float
-    """All looks for the best step."""
+    """All measurements for the best step."""
     checkpoints: float
     start: float
 
@@ -48,7 +49,7 @@ def on_trial(
     context: RunContext,
     train: Callable[[StepClock], tuple[int, Row]],
 ) -> StageResult:
-    """Answer some held-out tasks, train for `SECONDS`, and tell what the configured run would cost."""
+    """Answer some held-out tasks, train for `SECONDS`, and report the estimated cost of the configured run."""
     meter = EnergyMeter()
     clock = StepClock(SECONDS, after=meter.sample)
     answer = _seconds_an_answer(components, config)
@@ -71,12 +72,12 @@ def _seconds_an_answer(components: RunComponents, config: Config) -> float:
 
 
 def cost_of(config: Config, clock: StepClock, answer: float, start: float, held_out: int) -> Cost:
-    """The cost of a configured run.
+    """Estimate the cost of a configured run.
 
     Args:
         answer: seconds of one held-out answer.
         start: seconds before the first step.
-        held_out: tasks that success is measured on.
+        held_out: number of tasks that measure success.
     """
     steps, select = config.algorithm.max_steps, planned(config)
     looks = math.ceil(steps / select.every_steps) if select.every_steps else 0
@@ -104,7 +105,7 @@ def cost_lines(cost: Cost, counted: int) -> Iterator[str]:
 
 
 def token_lines(rows: Sequence[Mapping[str, float]], clock: StepClock) -> Iterator[str]:
-    """Tokens a second: of a policy those that it samples, of imitation those that it is shown."""
+    """Tokens per second: sampled tokens of a policy, or trained tokens of imitation."""
     for name in sorted({name for row in rows for name in row if name.endswith(RATES)}):
         role = name.removeprefix("time/").removesuffix(RATES).strip("/")
         sampled = fmean(row[name] for row in rows[1:] or rows if row.get(name) is not None)
@@ -134,7 +135,7 @@ def where() -> str:
 
 
 def spell(seconds: float) -> str:
-    """A duration in the unit that a person would take."""
+    """Format a duration in a suitable unit."""
     if seconds < 100:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.1f} minutes" if seconds < 6000 else f"{seconds / 3600:.1f} hours"
