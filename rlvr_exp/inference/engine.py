@@ -23,7 +23,7 @@ from rlvr_exp.config.needs import formatter_missing, weights_missing
 from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.environment import Environment
-from rlvr_exp.episodes.environments.retry import Retry
+from rlvr_exp.episodes.environments import Retry
 from rlvr_exp.episodes.episode import POLICY, Draws, Episode, Turn
 from rlvr_exp.episodes.types import TokenCount, TokenSample, unsampled
 from rlvr_exp.evaluation.vote import Polls, Voted

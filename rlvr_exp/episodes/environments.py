@@ -1,4 +1,4 @@
-"""A completion that does not pass is followed by another, whose prompt shows it with the verifier's feedback."""
+"""Environments of one role: one completion for each prompt, or retries with the verifier's feedback."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,8 +16,25 @@ AGAIN = "again"
 """In the key of a retry, before its number."""
 
 
+class SingleTurn(Environment, options.SingleTurn):
+    """One prompt, one completion, one verdict."""
+
+    name = "single_turn"
+    one_group = True
+
+    def __init__(self, domain: Domain):
+        self._domain = domain
+
+    def domain(self, role: str) -> Domain:
+        return self._domain
+
+    def run(self, episode: Episode) -> Run:
+        yield [episode.ask(self._domain.task_prompt(episode.task))]
+
+
 class Retry(Environment, options.Retry):
-    """
+    """A completion that does not pass is followed by another, whose prompt shows it with the verifier's feedback.
+
     Args:
         best: only the best completion of an attempt is followed, by as many as the first prompt is sampled for; otherwise
             each that does not pass, by one.

@@ -1,1 +1,0 @@
-"""The environments: each file is one, named as its option `environment=NAME`."""
