@@ -24,6 +24,7 @@ STEPS = 8
 
 
 def run(config: Any, context: RunContext) -> StageResult:
+    metrics: dict[str, Any]
     if isinstance(config.benchmark, Paired):
         # Benchmarks of verifiers alone run in a process without torch, as verifiers do.
         data, text, ratios = _training(config, context) if reads(config, "model") else _verdicts(config, context)

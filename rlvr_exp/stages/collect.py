@@ -19,6 +19,7 @@ from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.load import build
 from rlvr_exp.config.model import OF_PROMPTS
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.solutions import Collect
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.statistics import mean_interval
@@ -107,14 +108,16 @@ class TrajectoryFile(ResumableJsonl):
 
 
 def run(config: Config, context: RunContext) -> StageResult:
-    opened = _golds(config, context) if config.collect.teacher == "golds" else _policy(config, context)
+    options = config.collect
+    assert options is not None  # The stage has its node.
+    opened = _golds(config, context) if options.teacher == "golds" else _policy(config, context, options)
     with opened as teacher:
         tasks = collected_tasks(config, teacher.domain)
-        target = Path(config.collect.output or context.directory / "trajectories.jsonl")
-        provenance = _provenance(config, tasks, teacher, context)
+        target = Path(options.output or context.directory / "trajectories.jsonl")
+        provenance = _provenance(config, options, tasks, teacher, context)
         journal = journal_beside(target, provenance)
         with TrajectoryFile(target, provenance) as out, closing(journal):
-            return _Collecting(config, context, out, teacher, journal).run(tasks)
+            return _Collecting(options, context, out, teacher, journal).run(tasks)
 
 
 @contextmanager
@@ -150,7 +153,7 @@ def reference_trajectories(domain: ContinuesEdits, verifier: Verifier, asked: Se
 
 
 @contextmanager
-def _policy(config: Config, context: RunContext) -> Iterator[_Teacher]:
+def _policy(config: Config, context: RunContext, options: Collect) -> Iterator[_Teacher]:
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
     domain = in_steps(build_domain(config, context, in_first_process))
@@ -167,7 +170,7 @@ def _policy(config: Config, context: RunContext) -> Iterator[_Teacher]:
 
         def teach(asked: Sequence[tuple[Task, int]], batch: SamplingEngine | None) -> list[Row]:
             played = replace(components, engine=batch or engine)
-            runner = runner_of(environment, played, config, config.collect, config.collect.batch_size)
+            runner = runner_of(environment, played, config, options, options.batch_size)
             episodes = runner.run([environment.reset(task, draws, (sample,)) for task, sample in asked])
             return [
                 trajectory(
@@ -186,9 +189,11 @@ def _policy(config: Config, context: RunContext) -> Iterator[_Teacher]:
         yield _Teacher(domain, verifier, teach, sampled_weights(policies, engine), engine)
 
 
-def _provenance(config: Config, tasks: Sequence[Task], teacher: _Teacher, context: RunContext) -> dict[str, Any]:
+def _provenance(
+    config: Config, options: Collect, tasks: Sequence[Task], teacher: _Teacher, context: RunContext
+) -> dict[str, Any]:
     """Everything that determines the trajectories."""
-    options, described = config.collect, checked_description(teacher.verifier, context)
+    described = checked_description(teacher.verifier, context)
     manifest.update(context.directory, verifier=described, tasks=len(tasks))
     drawing = ("samples", "temperature", "top_k", "top_p", "min_p", "stop")
     sampled = options.teacher == "policy"
@@ -208,9 +213,9 @@ class _Collecting:
     """A pass over the tasks; trajectories that are there are counted and not repeated."""
 
     def __init__(
-        self, config: Config, context: RunContext, out: TrajectoryFile, teacher: _Teacher, journal: CompletionJournal
+        self, options: Collect, context: RunContext, out: TrajectoryFile, teacher: _Teacher, journal: CompletionJournal
     ):
-        self._options, self._context, self._out, self._teacher = config.collect, context, out, teacher
+        self._options, self._context, self._out, self._teacher = options, context, out, teacher
         self._journal = journal
         self._done = Counter[str](trajectories=0, passed=0, steps=0, tokens=0)
         self._known: set[str] = set()

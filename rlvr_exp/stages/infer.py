@@ -18,7 +18,7 @@ from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.model import OF_PROMPTS
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stage_options import STDIN
+from rlvr_exp.config.stage_options import STDIN, Infer
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY
@@ -68,26 +68,28 @@ class InferenceInputs:
 
 
 def run(config: Config, context: RunContext) -> StageResult:
+    options = config.infer
+    assert options is not None  # The stage has its node.
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
     context.progress(kind="wait", name="load the data and the policy")
     play = play_of(config, context)
     domain = play.domain if play else build_domain(config, context, in_first_process)
     inputs = inference_inputs(config, context.directory, domain)
-    if config.infer.vote:
+    if options.vote:
         check_vote(inputs.asks)
     sampler = start_engine(config, context)
     policies = load_policies(config, sampler, domain, context)
-    with _judging(config) as verifier:
+    with _judging(config, options.verify) as verifier:
         if verifier is not None:
             check_verifier_match(verifier, (ask.task for ask in inputs.asks))
         description = None if verifier is None else checked_description(verifier, context)
-        target = Path(config.infer.output or context.directory / "answers.jsonl")
-        provenance = _provenance(config, inputs, policies, sampler, description)
-        batch = _Solving(sampler, verifier, inputs.asks, journal_beside(target, provenance), context, config)
+        target = Path(options.output or context.directory / "answers.jsonl")
+        provenance = _provenance(config, options, inputs, policies, sampler, description)
+        batch = _Solving(sampler, verifier, inputs.asks, journal_beside(target, provenance), context, options)
         limits = {role: of_role(config, role).model for role in policies}
         environment = inference_environment(config, domain, play)
-        engine = Engine(policies, config.infer, limits, verifier, domain, config.seed, batch.sampler, environment)
+        engine = Engine(policies, options, limits, verifier, domain, config.seed, batch.sampler, environment)
         with AnswerFile(target, provenance) as out:
             manifest.update(
                 context.directory,
@@ -103,6 +105,7 @@ def run(config: Config, context: RunContext) -> StageResult:
 def inference_inputs(config: Config, directory: Path, domain: Domain) -> InferenceInputs:
     """The configured tasks. Raises InputError if there are none, or a task cannot be read."""
     options = config.infer
+    assert options is not None  # The stage has its node.
     if not options.input:
         tasks = held_out_order(split_tasks(domain, options.split))
         source = f"{config.data.path or 'the embedded corpus'}, split {options.split}"
@@ -118,8 +121,8 @@ def inference_inputs(config: Config, directory: Path, domain: Domain) -> Inferen
 
 
 @contextmanager
-def _judging(config: Config) -> Iterator[Verifier | None]:
-    if not config.infer.verify:
+def _judging(config: Config, verify: bool) -> Iterator[Verifier | None]:
+    if not verify:
         yield None
         return
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
@@ -128,6 +131,7 @@ def _judging(config: Config) -> Iterator[Verifier | None]:
 
 def _provenance(
     config: Config,
+    options: Infer,
     inputs: InferenceInputs,
     policies: Mapping[str, Policy],
     sampler: SamplingEngine,
@@ -142,7 +146,7 @@ def _provenance(
         "model": {name: getattr(config.model, name) for name in ("dtype", "quantization", *OF_PROMPTS)},
         "roles": {role: asdict(own.model) for role, own in config.roles.items() if own.model is not None},
         "seed": config.seed,
-        "decoding": settings_of(config.infer),
+        "decoding": settings_of(options),
         **_turns(config),
         "verifier": None if description is None else decides(config, description),
     }
@@ -168,10 +172,10 @@ class _Solving:
         asks: Sequence[InferenceTask],
         journal: CompletionJournal,
         context: RunContext,
-        config: Config,
+        options: Infer,
     ):
         self._verifier, self._asks, self._journal, self._context = verifier, asks, journal, context
-        self._total, self._options = len(asks), config.infer
+        self._total, self._options = len(asks), options
         self.sampler = Journaled(sampler, journal, self._total * self._options.samples, self._report)
         """To be asked for the completions."""
         self._counts, self._began, self._before = Summary(), time.monotonic(), 0

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rlvr_exp.config.engine import is_vllm
 from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import team_node
-from rlvr_exp.config.schema import reads
+from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.curriculum.base import Observation
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
@@ -47,12 +47,15 @@ from rlvr_exp.stages.shared.training import (
     open_tracker,
 )
 from rlvr_exp.stages.shared.trial import on_trial
-from rlvr_exp.training.learner import RLLearner
+from rlvr_exp.training.learner import Learner, RLLearner
 from rlvr_exp.training.step_log import StepClock, rollout_rows
 from rlvr_exp.verifiers.base import Verifier
 
+if TYPE_CHECKING:  # Without vLLM there is no engine to import.
+    from rlvr_exp.rollouts.engines.vllm import VLLMEngine
 
-def run(config, context: RunContext) -> StageResult:
+
+def run(config: Config, context: RunContext) -> StageResult:
     with open_tracker(config, context) as tracker, build_components(config, context) as components:
         collector = collector_of(components, config, context)
         if config.run.trial:
@@ -87,14 +90,18 @@ class RolloutFeed:
         self._metrics.append(row)
         return self._rollouts
 
-    def write(self, learners: Mapping[str, RLLearner]) -> None:
+    def write(self, learners: Mapping[str, Learner]) -> None:
         """Write the rollouts, with groups numbered consecutively and with the advantages that the updates use; a model may
         have contributed to these. Those of a role that does not learn in the step are frozen."""
+        assert self._rollouts is not None
         rows: list[RolloutRow] = []
         for role, groups in self._rollouts.groups.items():
             learner, first = learners.get(role), rows[-1].group + 1 if rows else 0
-            found = rollout_rows(
-                groups, learner and learner.learned, learner is not None and learner.algorithm.regularised
+            assert learner is None or isinstance(learner, RLLearner)
+            found = (
+                rollout_rows(groups, None, False)
+                if learner is None
+                else rollout_rows(groups, learner.learned, learner.algorithm.regularised)
             )
             rows += [
                 replace(one, group=first + one.group, fate="frozen" if learner is None else one.fate) for one in found
@@ -148,7 +155,9 @@ def teaching(observations: Sequence[Observation]) -> dict[str, float]:
     }
 
 
-def collector_of(components: RunComponents, config, context: RunContext, reward: Reward | None = None) -> Collector:
+def collector_of(
+    components: RunComponents, config: Config, context: RunContext, reward: Reward | None = None
+) -> Collector:
     """The collector of a run: tasks come from the curriculum, random draws from the run's seed. `reward`: in place of the
     configured ones."""
     environment = training_environment(components, config)
@@ -182,7 +191,7 @@ def _show_rollouts(context: RunContext, done: int, total: int, rate: float | Non
         )
 
 
-def _rewards(config, roles: Sequence[str]) -> dict[str, Reward]:
+def _rewards(config: Config, roles: Sequence[str]) -> dict[str, Reward]:
     """The reward of each role; roles without one of their own share the top's, with its state. None if the roles are paid
     otherwise."""
     if not reads(config, "reward"):
@@ -194,7 +203,7 @@ def _rewards(config, roles: Sequence[str]) -> dict[str, Reward]:
 
 def train(
     components: RunComponents,
-    config,
+    config: Config,
     context: RunContext,
     collector: Collector,
     tracker: Tracker,
@@ -205,6 +214,7 @@ def train(
     learning = learning_roles(config, collector.environment.roles)
     feed = RolloutFeed(collector, components.verifier, context.directory)
     select = selection(components, config, context)
+    schedule: Any = getattr(config, "schedule", None)  # A node of a domain.
     with TemporaryDirectory() as scratch:
         learners = {
             role: _learner(role, components, config, collector.environment.roles, Path(scratch) / role)
@@ -220,7 +230,7 @@ def train(
             select=select,
             shared=feed.metrics,
             parts={"feed": feed, **collector.parts},
-            ends_phase=config.schedule.ends_stage if reads(config, "schedule") else None,
+            ends_phase=schedule.ends_stage if reads(config, "schedule") else None,
         )
         steps, final = fit(training, config, context, tracker, clock)
     if clock is None:
@@ -228,11 +238,11 @@ def train(
     return steps, final
 
 
-def _learner(role: str, components: RunComponents, config, roles: Sequence[str], scratch: Path) -> RLLearner:
+def _learner(role: str, components: RunComponents, config: Config, roles: Sequence[str], scratch: Path) -> RLLearner:
     policy = components.policies[role]
     with acting(components.policies, role):
         prompts = [policy.encode_prompt(text) for text in _prompts(role, components)]
-        served = components.engine.scored if is_vllm(components.engine) else None
+        served = cast("VLLMEngine", components.engine).scored if is_vllm(components.engine) else None
         options = learner_options(config, role, roles)
         return RLLearner(role, policy, algorithm_of(config, role, roles), options, prompts, scratch, served)
 

@@ -177,7 +177,9 @@ def change(old: Verdict, new: Verdict) -> str:
 
 
 def run(config: Config, context: RunContext) -> StageResult:
-    source = RunReader(Path(config.rescore.run))
+    options = config.rescore
+    assert options is not None  # The stage has its node.
+    source = RunReader(Path(options.run))
     domain = build_domain(config, context)
     tasks = {task.id: task for task in all_tasks(domain)}
     fingerprint, total = source.fingerprint(), check_rescored(source, tasks)
@@ -185,7 +187,7 @@ def run(config: Config, context: RunContext) -> StageResult:
         check_verifier_match(verifier, tasks.values())
         description = checked_description(verifier, context)
         provenance = {"rollouts": fingerprint, "verifier": decides(config, description)}
-        target = Path(config.rescore.output or context.directory / "rescored.jsonl")
+        target = Path(options.output or context.directory / "rescored.jsonl")
         with RescoredFile(target, provenance) as out:
             described = {"run": str(source.directory), "rollouts": fingerprint, "rows": total}
             manifest.update(context.directory, verifier=description, input=described, output=str(target))

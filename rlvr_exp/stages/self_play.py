@@ -15,6 +15,7 @@ from datasets import Dataset
 from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.sft import Example, Examples, ImitationTrainer, example
 from rlvr_exp.config.load import build
+from rlvr_exp.config.schema import Config
 from rlvr_exp.config.solutions import KINDS, SelfPlay
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem, Interrupted
 from rlvr_exp.episodes.episode import POLICY
@@ -53,13 +54,13 @@ NOTHING = (
 )
 
 
-def run(config, context: RunContext) -> StageResult:
+def run(config: Config, context: RunContext) -> StageResult:
     with open_tracker(config, context) as tracker, build_components(config, context) as components:
         check_domain(components, config)
         if rank() == 0:  # A store that cannot be used is told before anything is measured.
             SolutionStore(store_path(config, context), option=STORE).close()
         tasks = mixed_tasks(config, training_tasks(components, config, context))
-        golds = golds_of(components, config, context, tasks, required=not config.self_play.without_golds)
+        golds = golds_of(components, config, context, tasks, required=not _options(config).without_golds)
 
         def trained(clock: StepClock | None = None) -> tuple[int, dict[str, float]]:
             return train(components, config, context, tracker, tasks, golds, clock)
@@ -217,21 +218,27 @@ class SelfPlayFeed:
         return Mixture(pools, shares, next(iter(pools)), given.batch_size, *key, alone=alone, orders=orders)
 
 
-def check_domain(components: RunComponents, config) -> None:
+def _options(config: Config) -> SelfPlay:
+    options = config.self_play
+    assert options is not None  # The stage has its node.
+    return options
+
+
+def check_domain(components: RunComponents, config: Config) -> None:
     """Raises InputError if the data or the verifier cannot do what the options ask for."""
     executor_of(components.verifier, "verifier")
     check_self_play(config, components.domain)
 
 
-def store_path(config, context: RunContext) -> Path:
+def store_path(config: Config, context: RunContext) -> Path:
     """The store of solutions; of a trial, which keeps nothing, in its own directory."""
-    shared = "" if config.run.trial else config.self_play.solutions
+    shared = "" if config.run.trial else _options(config).solutions
     return Path(shared or context.directory / "solutions.sqlite")
 
 
 def train(
     components: RunComponents,
-    config,
+    config: Config,
     context: RunContext,
     tracker: Tracker,
     tasks: list[Task],
@@ -240,7 +247,7 @@ def train(
 ) -> tuple[int, dict[str, float]]:
     """Train for the configured steps, or until a trial's clock ends them; returns the steps done and the last row of
     metrics."""
-    options, policy = config.self_play, components.policy
+    options, policy = _options(config), components.policy
     # Before a checkpoint is loaded into the model.
     base = {name: value.clone() for name, value in policy.model.state_dict().items()} if options.from_base else {}
     select = selection(components, config, context)
@@ -264,14 +271,16 @@ def train(
         return fit(training, config, context, tracker, clock)
 
 
-def round_steps(config) -> int:
+def round_steps(config: Config) -> int:
     """Updates of a round; the last has what is left."""
-    return max(1, config.algorithm.max_steps // config.self_play.rounds)
+    return max(1, config.algorithm.max_steps // _options(config).rounds)
 
 
-def imitation_trainer(policy: Policy, config, golds: tuple[Examples, Examples], scratch: Path) -> ImitationTrainer:
+def imitation_trainer(
+    policy: Policy, config: Config, golds: tuple[Examples, Examples], scratch: Path
+) -> ImitationTrainer:
     """The trainer, whose schedule is that of one round where each trains from the first weights."""
-    horizon = round_steps(config) if config.self_play.from_base else config.algorithm.max_steps
+    horizon = round_steps(config) if _options(config).from_base else config.algorithm.max_steps
     scheduled = replace(config, algorithm=replace(config.algorithm, max_steps=horizon))
     train, held_out = golds
     return ImitationTrainer(
@@ -287,7 +296,7 @@ def imitation_trainer(policy: Policy, config, golds: tuple[Examples, Examples], 
 
 def self_play_feed(
     components: RunComponents,
-    config,
+    config: Config,
     context: RunContext,
     maker: RoundMaker,
     gold: Examples,
@@ -299,13 +308,13 @@ def self_play_feed(
         gold,
         order=example_order(config, gold) if len(gold) else None,
         steps=round_steps(config),
-        golds_alone=config.algorithm.max_steps - round(config.self_play.golds_alone * config.algorithm.max_steps),
+        golds_alone=config.algorithm.max_steps - round(_options(config).golds_alone * config.algorithm.max_steps),
         batch_size=batch_plan(config).sequences * config.parallel.world,
         longest=config.algorithm.max_sequence_tokens,
         restart=restart,
     )
     return SelfPlayFeed(
-        config.self_play,
+        _options(config),
         maker,
         imitation,
         sampler=lambda: round_sampler(components, config),
@@ -316,9 +325,9 @@ def self_play_feed(
     )
 
 
-def round_maker(components: RunComponents, config, context: RunContext, tasks: list[Task]) -> RoundMaker:
+def round_maker(components: RunComponents, config: Config, context: RunContext, tasks: list[Task]) -> RoundMaker:
     return RoundMaker(
-        config.self_play,
+        _options(config),
         components.domain,
         tasks,
         never_trained(components, config),
@@ -329,7 +338,7 @@ def round_maker(components: RunComponents, config, context: RunContext, tasks: l
     )
 
 
-def round_sampler(components: RunComponents, config) -> RoundSampler:
+def round_sampler(components: RunComponents, config: Config) -> RoundSampler:
     """What samples a round. Its verdicts carry outputs."""
     policy, model = components.policy, config.model
     longest, batch_size = model.max_completion_tokens, config.evaluation.batch_size
@@ -337,7 +346,7 @@ def round_sampler(components: RunComponents, config) -> RoundSampler:
         policy,
         components.domain,
         KeepsOutputs(components.verifier, "verifier"),
-        SamplingParams.of(config.self_play, policy, longest, batch_size, components.domain),
+        SamplingParams.of(_options(config), policy, longest, batch_size, components.domain),
         components.engine,
         min(model.max_prompt_tokens, policy.max_tokens - longest),
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.solutions import Solutions
 from rlvr_exp.core.domains import able
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_json_lines, write_text
@@ -30,20 +31,26 @@ Done = tuple[str, dict[str, float]]
 
 
 def run(config: Config, context: RunContext) -> StageResult:
-    text, counts = ACTIONS[config.solutions.action](config, context)
+    text, counts = ACTIONS[_options(config).action](config, context)
     _write(context, text)
     context.progress(kind="note", text=text)
     return StageResult(metrics=counts)
 
 
+def _options(config: Config) -> Solutions:
+    options = config.solutions
+    assert options is not None  # The stage has its node.
+    return options
+
+
 def list_(config: Config, context: RunContext) -> Done:
     with _opened(config) as store, store.snapshot():
-        query = query_of(config.solutions, LISTED)
+        query = query_of(_options(config), LISTED)
         return as_text(store, query), {"solutions": store.count(query), "in_store": store.count()}
 
 
 def export(config: Config, context: RunContext) -> Done:
-    options = config.solutions
+    options = _options(config)
     with _opened(config) as store:
         found = store.find(query_of(options))
     if options.form == "sft":
@@ -56,7 +63,7 @@ def export(config: Config, context: RunContext) -> Done:
 def _export_sft(config: Config, context: RunContext, found: list[Solution]) -> Done:
     domain = build(config.data)
     exporter = check_export(domain)
-    target = Path(config.solutions.output or context.directory / "sft")
+    target = Path(_options(config).output or context.directory / "sft")
     counts = exporter.export(target, found)
     text = (
         f"{counts['rows']} programs of {counts['tasks']} train tasks, {counts['left_out']} solutions left out: {target}"
@@ -73,29 +80,30 @@ def check_export(domain: Domain) -> ExportsSolutions:
 
 
 def check(config: Config, context: RunContext) -> Done:
+    path = _options(config).path
     with _opened(config) as store:
         found = faults(store)
         count = 0 if found else store.count()
     if found:
         _write(context, "\n".join(found))
         more = f"\nand {len(found) - FAULTS} more" * (len(found) > FAULTS)
-        raise GuardStop("\n".join([f"{config.solutions.path} is damaged:", *found[:FAULTS]]) + more)
-    return f"{config.solutions.path}: {count} solutions, nothing is wrong", {"solutions": count}
+        raise GuardStop("\n".join([f"{path} is damaged:", *found[:FAULTS]]) + more)
+    return f"{path}: {count} solutions, nothing is wrong", {"solutions": count}
 
 
 def import_(config: Config, context: RunContext) -> Done:
-    source = Path(config.solutions.input)
+    source = Path(_options(config).input)
     return _grow(config, context, read_rows(source), checked_rows(source))
 
 
 def add(config: Config, context: RunContext) -> Done:
-    found = solved(RunReader(Path(config.solutions.run)), build(config.data))
+    found = solved(RunReader(Path(_options(config).run)), build(config.data))
     passed = [one for one in found if one is not None]  # all are read before the first is added
     return _grow(config, context, passed, len(passed))
 
 
 def merge(config: Config, context: RunContext) -> Done:
-    with SolutionStore(Path(config.solutions.input), read_only=True, option="solutions.input") as other:
+    with SolutionStore(Path(_options(config).input), read_only=True, option="solutions.input") as other:
         found = other.find()
     return _grow(config, context, found, len(found))
 
@@ -103,14 +111,15 @@ def merge(config: Config, context: RunContext) -> Done:
 def _grow(config: Config, context: RunContext, solutions: Iterable[Solution], total: int) -> Done:
     """Add to the store, which is made if there is none. A stop in between leaves whole batches; the same command again
     finds them to be duplicates."""
-    path = Path(config.solutions.path or context.directory / "solutions.sqlite")
-    with SolutionStore(path, keeping_of(config.solutions)) as store:
+    options = _options(config)
+    path = Path(options.path or context.directory / "solutions.sqlite")
+    with SolutionStore(path, keeping_of(options)) as store:
         counts = {"new": 0, "duplicates": 0, "evicted": 0}
         for number, added in enumerate(store.add_all(solutions), 1):
             counts = added._asdict()
             context.metrics = counts
             done = min(total, number * BATCH)
-            context.progress(kind="phase", name=config.solutions.action, done=done, total=total)
+            context.progress(kind="phase", name=options.action, done=done, total=total)
         text = (
             f"{total} solutions: {counts['new']} new, {counts['duplicates']} duplicates, {counts['evicted']} left again"
         )
@@ -120,7 +129,7 @@ def _grow(config: Config, context: RunContext, solutions: Iterable[Solution], to
 
 
 def _opened(config: Config) -> SolutionStore:
-    return SolutionStore(Path(config.solutions.path), read_only=True)
+    return SolutionStore(Path(_options(config).path), read_only=True)
 
 
 def _write(context: RunContext, text: str) -> None:
@@ -177,5 +186,13 @@ def _outputs(task: Task) -> tuple[str, ...]:
 def _solution(row: RolloutRow, task: Task, program: str, outputs: tuple[str, ...], run: str) -> Solution | None:
     if not outputs:
         return None
-    known = {"family": task.family, "difficulty": task.difficulty, "run": run, "step": row.step}
-    return Solution(task.id, program, row.verdict, outputs, **known)
+    return Solution(
+        task.id,
+        program,
+        row.verdict,
+        outputs,
+        family=task.family,
+        difficulty=task.difficulty,
+        run=run,
+        step=row.step,
+    )

@@ -80,8 +80,9 @@ TOO_LONG = Verdict("failed", PROMPT_TOO_LONG, log="the prompt was longer than th
 
 
 def run(config: Config, context: RunContext) -> StageResult:
-    domain = build_domain(config, context)
     options = config.validate
+    assert options is not None  # The stage has its node.
+    domain = build_domain(config, context)
     splits = wanted_splits(domain, options.split)
     tasks = [task for name in splits for task in domain.splits()[name]]
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:

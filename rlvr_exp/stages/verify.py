@@ -35,22 +35,24 @@ DRAIN_S = 10.0
 
 
 def run(config: Config, context: RunContext) -> StageResult:
+    options = config.verify
+    assert options is not None  # The stage has its node.
     with build_verifier(config) as verifier:
         row_format = format_of(verifier)
-        source = source_of(config.verify.input, row_format)
+        source = source_of(options.input, row_format)
         description = checked_description(verifier, context)
         found = fingerprint(source)
-        target = Path(config.verify.output or context.directory / "verdicts.jsonl")
+        target = Path(options.output or context.directory / "verdicts.jsonl")
         provenance = {
             "input": found.hash,
             "verifier": decides(config, description),
-            "max_row_mb": config.verify.max_row_mb,
+            "max_row_mb": options.max_row_mb,
         }
         with VerdictFile(target, provenance) as out:
             described = {"path": str(source), "hash": found.hash, "rows": found.rows}
             manifest.update(context.directory, verifier=description, input=described, output=str(target))
             given = (verifier, out, context, found.rows, config.verifier.max_no_verdict_rate)
-            return RowVerification(row_format, *given).run(lines(source, config.verify.max_row_mb << 20))
+            return RowVerification(row_format, *given).run(lines(source, options.max_row_mb << 20))
 
 
 def format_of(verifier: Verifier) -> str:
