@@ -1,6 +1,6 @@
-"""Evaluate a policy on held-out tasks, or a cascade of two (`evaluate.cascade`): greedy and sampled pass@k with
-intervals, reasons for failure, latency; with `evaluate.baseline=RUN` also the difference from that run's last
-evaluation, paired task by task."""
+"""Evaluate a policy, or a cascade of two (`evaluate.cascade`), on held-out tasks: greedy and sampled pass@k with
+intervals, reasons for failure, and latency. With `evaluate.baseline=RUN`, also report the difference from the last
+evaluation of that run, paired by task."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -53,10 +53,10 @@ def _options(config: Config) -> Evaluate:
 
 
 def _baseline(config: Config) -> list[EvalSample]:
-    """The baseline's last evaluation; read first, so that a mismatch is reported before any work.
+    """Return the last evaluation of the baseline. It is read first, so that a mismatch is reported before any work.
 
     Raises:
-        InputError: it does not exist, or was measured in another way, so that a difference would not be the policy's.
+        InputError: the baseline does not exist, or was measured in another way.
     """
     if problems := tuple(baseline_problems(config)):
         raise InputError(*problems)
@@ -71,7 +71,7 @@ def _told(differences: Mapping[str, Mapping[str, float]], baseline: str) -> str:
 def _differences(
     baseline: list[EvalSample], scored: list[EvalSample], metrics: Sequence[str]
 ) -> dict[str, dict[str, float | int]]:
-    """For each metric that both sides have: this run minus the baseline."""
+    """Return this run minus the baseline, for each metric that both have."""
     return {
         metric: paired(baseline, scored, metric, "evaluate.baseline").to_dict()
         for metric in metrics

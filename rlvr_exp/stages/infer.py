@@ -1,8 +1,8 @@
-"""Solve tasks with a policy: from a file, standard input or the data; answers as JSON lines, in the order of the tasks.
+"""Solve tasks from a file, standard input or the data with a policy. Answers are JSON lines in the order of the tasks.
 
-Every problem that can be detected early is reported before the first task is started. Answers are written batch by
-batch, and the completions of a batch in progress are in a journal beside them; the same command with the same output
-continues after both.
+Every problem that can be detected early is reported before the first task starts. Answers are written batch by batch.
+The completions of a batch in progress are in a journal next to them. The same command with the same output continues
+after both.
 """
 
 import time
@@ -63,7 +63,7 @@ class InferenceInputs:
 
     asks: Sequence[InferenceTask]
     content: str
-    """A hash of the tasks' complete content."""
+    """A hash of the full content of the tasks."""
     source: str
 
 
@@ -103,7 +103,7 @@ def run(config: Config, context: RunContext) -> StageResult:
 
 
 def inference_inputs(config: Config, directory: Path, domain: Domain) -> InferenceInputs:
-    """The configured tasks. Raises InputError if there are none, or a task cannot be read."""
+    """Return the configured tasks. Raises InputError if there are none, or if a task cannot be read."""
     options = config.infer
     assert options is not None  # The stage has its node.
     if not options.input:
@@ -137,7 +137,6 @@ def _provenance(
     sampler: SamplingEngine,
     description: dict[str, Any] | None,
 ) -> dict[str, Any]:
-    """Everything that determines the answers."""
     weights = sampled_weights(policies, sampler)
     return {
         "input": inputs.content,
@@ -153,7 +152,7 @@ def _provenance(
 
 
 def _turns(config: Config) -> dict[str, Any]:
-    """The options of an environment with several turns that determine the answers."""
+    """Return the options of a multi-turn environment that determine the answers."""
     node = config.environment
     if hasattr(node, "of_answers"):
         return node.of_answers(config.data)
@@ -163,7 +162,7 @@ def _turns(config: Config) -> dict[str, Any]:
 
 
 class _Solving:
-    """A pass over the tasks; those that are answered already are counted and not repeated."""
+    """A pass over the tasks. It counts tasks that already have an answer and does not repeat them."""
 
     def __init__(
         self,
@@ -177,11 +176,11 @@ class _Solving:
         self._verifier, self._asks, self._journal, self._context = verifier, asks, journal, context
         self._total, self._options = len(asks), options
         self.sampler = Journaled(sampler, journal, self._total * self._options.samples, self._report)
-        """To be asked for the completions."""
+        """Samples the completions."""
         self._counts, self._began, self._before = Summary(), time.monotonic(), 0
 
     def run(self, engine: Engine, out: AnswerFile) -> StageResult:
-        """Answer all tasks. Raises Interrupted and GuardStop, with `context.metrics` set."""
+        """Answer all tasks. Raises Interrupted and GuardStop; `context.metrics` is set before."""
         self._counts = getattr(engine.environment, "summary", Summary)()
         done = {str(row["id"]) for row in map(self._counted, out.existing())}
         self._before, left = len(done), [ask for ask in self._asks if str(ask.id) not in done]

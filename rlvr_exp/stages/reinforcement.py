@@ -1,5 +1,5 @@
-"""Reinforcement learning against a verifier: evaluate, train, evaluate. Serves every algorithm that learns from verified
-completions and every environment; `+stage=grpo`, `ppo`, `cascade` and `adversarial` are its presets."""
+"""Reinforcement learning against a verifier: evaluate, train, evaluate. The stage serves every environment and every
+algorithm that learns from verified completions. `+stage=grpo`, `ppo`, `cascade` and `adversarial` are its presets."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -71,14 +71,14 @@ def run(config: Config, context: RunContext) -> StageResult:
 
 
 class RolloutFeed:
-    """Roles that learn in the same step learn from the same episodes."""
+    """Collects the rollouts of a step. Roles that learn in the same step learn from the same episodes."""
 
     def __init__(self, collector: Collector, verifier: Verifier, directory: Path):
         self._collector, self._verifier, self._directory = collector, verifier, directory
         self._rollouts: Rollouts | None = None
         self.rows: Sequence[RolloutRow] = ()
         self._metrics: list[dict[str, float]] = []
-        """Metrics of the steps since the last row was logged."""
+        """Metrics of the steps since the last logged row."""
 
     def collect(self, step: int) -> Rollouts:
         self._rollouts = self._collector.collect(step)
@@ -91,8 +91,8 @@ class RolloutFeed:
         return self._rollouts
 
     def write(self, learners: Mapping[str, Learner]) -> None:
-        """Write the rollouts, with groups numbered consecutively and with the advantages that the updates use; a model may
-        have contributed to these. Those of a role that does not learn in the step are frozen."""
+        """Write the rollouts. Groups are numbered consecutively, and advantages are those of the updates; a model may
+        contribute to them. The fate of a role's rollouts is `frozen` if the role does not learn in the step."""
         assert self._rollouts is not None
         rows: list[RolloutRow] = []
         for role, groups in self._rollouts.groups.items():
@@ -110,7 +110,7 @@ class RolloutFeed:
         self.rows = rows
 
     def metrics(self) -> dict[str, float]:
-        """Metrics since the last row that belong to no role."""
+        """Return the metrics since the last row that belong to no role."""
         names = dict.fromkeys(name for row in self._metrics for name in row)
         row = {name: fmean(one[name] for one in self._metrics if name in one) for name in names}
         self._metrics = []
@@ -126,7 +126,7 @@ class RolloutFeed:
         return {**row, **collected, **mix, **curriculum, **normalizer, **system}
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values: the data of the next row."""
+        """Return the data of the next row as plain values."""
         return {"rows": list(self._metrics)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -134,7 +134,7 @@ class RolloutFeed:
 
 
 def credit_metrics(name: str, groups: Mapping[str, Groups]) -> dict[str, float]:
-    """The mean credit of each role, and its mean range within a group."""
+    """Return the mean credit of each role, and its mean range within a group."""
     row: dict[str, float] = {}
     for role, of_role in groups.items():
         paid = [[one for one in group.rewards if one is not None] for group in of_role.sampled]
@@ -145,7 +145,7 @@ def credit_metrics(name: str, groups: Mapping[str, Groups]) -> dict[str, float]:
 
 
 def teaching(observations: Sequence[Observation]) -> dict[str, float]:
-    """The share of the sampled groups whose rewards vary, and how many different tasks these are of."""
+    """Return the share of sampled groups with varying rewards, and the number of distinct tasks of these groups."""
     if not observations:
         return {}
     mixed = [one.task for one in observations if one.mixed]
@@ -158,8 +158,8 @@ def teaching(observations: Sequence[Observation]) -> dict[str, float]:
 def collector_of(
     components: RunComponents, config: Config, context: RunContext, reward: Reward | None = None
 ) -> Collector:
-    """The collector of a run: tasks come from the curriculum, random draws from the run's seed. `reward`: in place of the
-    configured ones."""
+    """Return the collector of a run. Tasks come from the curriculum, and the seed of the run determines all draws.
+    `reward` replaces the configured rewards."""
     environment = training_environment(components, config)
     algorithms = {role: algorithm_of(config, role, environment.roles) for role in environment.roles}
     tasks = mixed_tasks(config, training_tasks(components, config, context, rl_split(components.domain)))
@@ -192,8 +192,8 @@ def _show_rollouts(context: RunContext, done: int, total: int, rate: float | Non
 
 
 def _rewards(config: Config, roles: Sequence[str]) -> dict[str, Reward]:
-    """The reward of each role; roles without one of their own share the top's, with its state. None if the roles are paid
-    otherwise."""
+    """Return the reward of each role. Roles without a reward of their own share one instance of the run's reward. Empty
+    if the environment assigns rewards in another way."""
     if not reads(config, "reward"):
         return {}
     shared = build(config.reward)
@@ -209,8 +209,8 @@ def train(
     tracker: Tracker,
     clock: StepClock | None = None,
 ) -> tuple[int, dict[str, float]]:
-    """Update the policies for the configured steps, or until a trial's clock ends them; returns the steps done and the last
-    row of metrics."""
+    """Update the policies for the configured steps, or until the clock of a trial stops them. Return the number of
+    finished steps and the last row of metrics."""
     learning = learning_roles(config, collector.environment.roles)
     feed = RolloutFeed(collector, components.verifier, context.directory)
     select = selection(components, config, context)
@@ -248,7 +248,7 @@ def _learner(role: str, components: RunComponents, config: Config, roles: Sequen
 
 
 def _prompts(role: str, components: RunComponents) -> list[str]:
-    """Two of a role's prompts."""
+    """Return two prompts of a role."""
     tasks = components.held_out[:2]
     if components.play is not None:
         return components.play.prompts(role, tasks)
@@ -256,7 +256,7 @@ def _prompts(role: str, components: RunComponents) -> list[str]:
 
 
 def check_signal(learners: Mapping[str, RLLearner], done: int, wanted: int) -> None:
-    """Raises GuardStop if no step had anything to learn from, for any role."""
+    """Raise GuardStop if no step had a learning signal for any role."""
     if not any(learner.log.steps_with_signal for learner in learners.values()):
         raise GuardStop(
             f"{done} of {wanted} steps were done and none had anything to learn from: in every group all rewards were "

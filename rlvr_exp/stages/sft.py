@@ -1,4 +1,4 @@
-"""Supervised fine-tuning on gold answers: check them, evaluate, train, evaluate. The policy ends at its best step
+"""Supervised fine-tuning on reference answers: check them, evaluate, train, evaluate. The policy ends at its best step
 (`run.select`)."""
 
 from collections.abc import Mapping, Sequence
@@ -53,11 +53,11 @@ def run(config: Config, context: RunContext) -> StageResult:
 def golds_of(
     components: RunComponents, config: Config, context: RunContext, tasks: Sequence[Task], required: bool = True
 ) -> tuple[Examples, Examples]:
-    """The golds of training tasks and those of `dev`, tokenised: before the first evaluation, since golds that cannot be
-    imitated end the run.
+    """Tokenise the reference answers of the training tasks and of `dev`. This happens before the first evaluation,
+    because the run ends if none can be imitated.
 
     Raises:
-        InputError: no task can be imitated, and some are required.
+        InputError: no task can be imitated, although `required` is set.
     """
     algorithm, policy = build(config.algorithm), components.policy
     context.progress(kind="wait", name="prepare the golds")
@@ -81,8 +81,8 @@ def train(
     golds: tuple[Examples, Examples],
     clock: StepClock | None = None,
 ) -> tuple[int, dict[str, float]]:
-    """Train on tokenised golds for the configured steps, or until a trial's clock ends them; returns the steps done and the
-    last row of metrics."""
+    """Train on tokenised reference answers for the configured steps, or until the clock of a trial stops the training.
+    Return the number of finished steps and the last row of metrics."""
     algorithm, policy, (examples, held_out) = build(config.algorithm), components.policy, golds
     plan = batch_plan(config)
     select = selection(components, config, context)
@@ -115,7 +115,7 @@ def train(
 
 
 def held_out_loss(learner: SFTLearner, context: RunContext) -> Measurement:
-    """The loss on the golds of `dev`."""
+    """Measure the loss on the reference answers of `dev`."""
 
     def measure() -> Mapping[str, float]:
         context.progress(kind="wait", name="held-out loss")

@@ -1,7 +1,8 @@
-"""A store of solutions: list, filter, export, import, add a run's, merge another, check. No model, no torch.
+"""A store of solutions: list, filter, export, import, add the solutions of a run, merge another store, check. No model,
+no torch.
 
-What it did is `solutions.md`, and its counts are in the summary. Faults of a file that is read end with exit 2 before the
-store is touched; a store that a check finds wrong, with exit 3.
+The stage writes its result to `solutions.md` and its counts to the summary. An error in an input file ends the stage
+with exit 2, before it changes the store. A damaged store ends the check with exit 3.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,10 +23,10 @@ from rlvr_exp.tasks.base import Domain, ExportsSolutions, Task
 from rlvr_exp.tasks.formats.python_io import PythonProblem, expected_of
 
 LISTED = 20
-"""Solutions of a list without `solutions.limit`."""
+"""Length of a list without `solutions.limit`."""
 
 FAULTS = 20
-"""Faults that are named in the message; solutions.md has all."""
+"""The message names at most this many faults; solutions.md has all of them."""
 
 Done = tuple[str, dict[str, float]]
 
@@ -72,7 +73,7 @@ def _export_sft(config: Config, context: RunContext, found: list[Solution]) -> D
 
 
 def check_export(domain: Domain) -> ExportsSolutions:
-    """The domain. Raises InputError if solutions cannot be exported as rows for imitation."""
+    """Return the domain. Raises InputError if it cannot export solutions as rows for imitation."""
     if not isinstance(domain, ExportsSolutions):
         what = "the domain does not say how solutions become rows for imitation"
         raise InputError(InputProblem("data", what, domain.name, able("ExportsSolutions")))
@@ -109,8 +110,8 @@ def merge(config: Config, context: RunContext) -> Done:
 
 
 def _grow(config: Config, context: RunContext, solutions: Iterable[Solution], total: int) -> Done:
-    """Add to the store, which is made if there is none. A stop in between leaves whole batches; the same command again
-    finds them to be duplicates."""
+    """Add solutions to the store, and create it if it does not exist. After an interruption the store has complete
+    batches. The same command counts these as duplicates."""
     options = _options(config)
     path = Path(options.path or context.directory / "solutions.sqlite")
     with SolutionStore(path, keeping_of(options)) as store:
@@ -147,13 +148,13 @@ ACTIONS: dict[str, Callable[[Config, RunContext], Any]] = {
 
 
 def solved(reader: RunReader, domain: Domain) -> Iterator[Solution | None]:
-    """For every rollout its solution, or None.
+    """Yield the solution of every rollout, or None.
 
-    The outputs of an answer that passed are known without running it: it returned the expected value of every case. Outputs of
-    other answers are not known, so they are left out, as are tasks with hidden test outputs.
+    An answer that passed returned the expected value of every case, so its outputs are known without running it. The
+    outputs of other answers are unknown, so these are left out. Tasks with hidden test outputs are left out too.
 
     Raises:
-        InputError: the data are not the run's, or are not Python judged on cases.
+        InputError: the data differ from the data of the run, or are not Python problems with cases.
     """
     tasks = {task.id: task for found in domain.splits().values() for task in found}
     if not all(isinstance(task.problem, PythonProblem) for task in tasks.values()):
@@ -177,7 +178,7 @@ def _task_of(row: RolloutRow, tasks: Mapping[str, Task]) -> Task:
 
 
 def _outputs(task: Task) -> tuple[str, ...]:
-    """Empty if not all are known."""
+    """Empty unless all outputs are known."""
     if getattr(task.inputs, "hidden", False):
         return ()
     return tuple(output_hash(expected_of(case)) for case in task.problem.cases)
