@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, cast
 
 import torch
 
+from rlvr_exp.config.algorithm import Drawing
 from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role, role_names, starts, team_of
+from rlvr_exp.config.run import Evaluation
 from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -33,7 +35,7 @@ from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.engines.local import LocalEngine
-from rlvr_exp.rollouts.engines.server import served_policy
+from rlvr_exp.rollouts.engines.server import ServerEngine, served_policy
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, generate_and_verify
 from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.stages.shared.data_and_verifier import (
@@ -53,6 +55,15 @@ Found = TypeVar("Found")
 
 NAMED = 5
 """Tasks named in a note; the manifest has all."""
+
+
+class Devices(TypedDict):
+    """The devices of the policy, as the manifest has them."""
+
+    gpus: list[str]
+    """Names."""
+    threads: int
+    """CPU threads of torch."""
 
 
 class Play(ABC):
@@ -122,7 +133,7 @@ class RunComponents:
 
 
 @contextmanager
-def build_components(config, context: RunContext) -> Iterator[RunComponents]:
+def build_components(config: Config, context: RunContext) -> Iterator[RunComponents]:
     """Build the components, record them in the manifest, and end the verifier's workers at exit."""
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
@@ -155,7 +166,7 @@ def build_components(config, context: RunContext) -> Iterator[RunComponents]:
         yield RunComponents(domain, policies, verifier, held_out, engine, play)
 
 
-def start_engine(config, context: RunContext) -> SamplingEngine:
+def start_engine(config: Config, context: RunContext) -> SamplingEngine:
     """The configured engine; what it found about itself is noted once, and recorded in the manifest.
 
     Raises:
@@ -188,7 +199,7 @@ def check_vote(domain: Domain, verifier: Verifier, split: str) -> None:
 
 
 def _model_section(
-    policies: Mapping[str, Policy], engine: SamplingEngine, config, context: RunContext
+    policies: Mapping[str, Policy], engine: SamplingEngine, config: Config, context: RunContext
 ) -> dict[str, object]:
     """The policies' parameters, for the manifest; a run that trains only a part of them reports so."""
     if POLICY in policies and reads(config, "optimizer"):
@@ -198,11 +209,12 @@ def _model_section(
     return model_section(policies, engine)
 
 
-def load_policies(config, engine: SamplingEngine, domain: Domain, context: RunContext) -> dict[str, Policy]:
+def load_policies(config: Config, engine: SamplingEngine, domain: Domain, context: RunContext) -> dict[str, Policy]:
     """The policy of each role: the only one, or one for each role of the environment. Of the domain's train split a
     tokenizer is made where `model.scratch` says so."""
     roles = role_names(config)
-    if is_server(engine):
+    found: dict[str, Policy]
+    if isinstance(engine, ServerEngine):
         found = {POLICY: served_policy(config.model, engine.features.chat)}
     elif roles in ((), (POLICY,)):
         scratch, texts = config.model.scratch, training_texts(domain)
@@ -218,7 +230,7 @@ def load_policies(config, engine: SamplingEngine, domain: Domain, context: RunCo
 
 def model_section(policies: Mapping[str, Policy], engine: SamplingEngine) -> dict[str, object]:
     """The policies' parameters, for the manifest; by role if there are several."""
-    if is_server(engine):
+    if isinstance(engine, ServerEngine):
         return {"served": engine.features.model}
     counted = {role: parameters(policy.model).to_dict() for role, policy in policies.items()}
     return counted.get(POLICY, counted)
@@ -226,13 +238,13 @@ def model_section(policies: Mapping[str, Policy], engine: SamplingEngine) -> dic
 
 def sampled_weights(policies: Mapping[str, Policy], engine: SamplingEngine) -> dict[str, Any]:
     """What tells apart the weights that sample, by role: their content, or what an endpoint calls them."""
-    if is_server(engine):
+    if isinstance(engine, ServerEngine):
         served = {"served": engine.features.model, "chat": engine.features.chat}
         return dict.fromkeys(policies, served)
     return {role: weights_hash(policy.model) for role, policy in policies.items()}
 
 
-def play_of(config, context: RunContext) -> Play | None:
+def play_of(config: Config, context: RunContext) -> Play | None:
     """The play of the configuration's team; None without a team."""
     team = team_of(config)
     return load(team.play)(config, lambda own: build_domain(own, context, in_first_process)) if team else None
@@ -240,16 +252,16 @@ def play_of(config, context: RunContext) -> Play | None:
 
 def in_first_process(find: Callable[[], Found]) -> Found:
     """What a function finds in the first process, in every process."""
-    return broadcast_object(find() if rank() == 0 else None)
+    return cast(Found, broadcast_object(find() if rank() == 0 else None))
 
 
-def device() -> dict[str, object]:
+def device() -> Devices:
     """The devices of the policy, for the manifest."""
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {"gpus": gpus, "threads": torch.get_num_threads()}
 
 
-def held_out_tasks(domain: Domain, evaluation) -> tuple[Task, ...]:
+def held_out_tasks(domain: Domain, evaluation: Evaluation) -> tuple[Task, ...]:
     """The first `evaluation.tasks` of the split after `evaluation.skip`, in an order that depends on the tasks' ids alone,
     so that runs with different seeds are measured on the same tasks.
 
@@ -274,7 +286,7 @@ def split_tasks(domain: Domain, name: str) -> Sequence[Task]:
     return splits[name]
 
 
-def training_tasks(components: RunComponents, config, context: RunContext, split: str = "train") -> list[Task]:
+def training_tasks(components: RunComponents, config: Config, context: RunContext, split: str = "train") -> list[Task]:
     """The tasks of a split, separate from the held-out tasks, without prompts that are too long for the policy.
 
     Raises:
@@ -315,13 +327,13 @@ def training_tasks(components: RunComponents, config, context: RunContext, split
     return kept
 
 
-def never_trained(components: RunComponents, config) -> list[Task]:
+def never_trained(components: RunComponents, config: Config) -> list[Task]:
     """The tasks of every held-out split, whether or not this run measures on them."""
     names = {*HELD_OUT, config.evaluation.split, config.run.select.split}
     return [task for name, tasks in components.domain.splits().items() if name in names for task in tasks]
 
 
-def _unjudged(components: RunComponents, config, context: RunContext, tasks: Sequence[Task]) -> dict[str, str]:
+def _unjudged(components: RunComponents, config: Config, context: RunContext, tasks: Sequence[Task]) -> dict[str, str]:
     """Tasks whose tests cannot judge, with the reason; a resumed run leaves out the same tasks."""
     known = None
     if manifest.resumed_from(context.directory):
@@ -331,16 +343,16 @@ def _unjudged(components: RunComponents, config, context: RunContext, tasks: Seq
     return broadcast_object(known) or {}
 
 
-def training_environment(components: RunComponents, config) -> Environment:
+def training_environment(components: RunComponents, config: Config) -> Environment:
     if config.stage == "srl":  # Rows are a teacher's states, one action each; what the student makes has no teacher.
         return SingleTurn(components.domain)
     if components.play is not None:
         return components.play.training(config)
-    scheduled = {"schedule": config.schedule} if reads(config, "schedule") else {}
+    scheduled = {"schedule": getattr(config, "schedule", None)} if reads(config, "schedule") else {}
     return build(config.environment, domain=components.domain, **scheduled)
 
 
-def evaluation_environment(components: RunComponents, config) -> Environment:
+def evaluation_environment(components: RunComponents, config: Config) -> Environment:
     if components.play is not None:
         return components.play.evaluation(config)
     return build(config.environment, domain=components.domain)
@@ -357,7 +369,9 @@ def inference_environment(config: Config, domain: Domain, play: Play | None) -> 
     return build(replace(node, _target_=target or node._target_), domain=domain)
 
 
-def runner_of(environment: Environment, components: RunComponents, config, drawing, batch_size: int) -> EpisodeRunner:
+def runner_of(
+    environment: Environment, components: RunComponents, config: Config, drawing: Drawing | None, batch_size: int
+) -> EpisodeRunner:
     """
     Args:
         drawing: the `evaluation` node; None: the `algorithm` node of each role.
@@ -375,7 +389,7 @@ def runner_of(environment: Environment, components: RunComponents, config, drawi
     return EpisodeRunner(environment, players, verifier, generate)
 
 
-def evaluation_runner(components: RunComponents, config, evaluation=None) -> EpisodeRunner:
+def evaluation_runner(components: RunComponents, config: Config, evaluation: Evaluation | None = None) -> EpisodeRunner:
     """
     Args:
         evaluation: in place of the `evaluation` node.

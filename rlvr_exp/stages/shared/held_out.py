@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_exp.config.engine import is_server
-from rlvr_exp.config.run import Select, planned
-from rlvr_exp.config.schema import trains
+from rlvr_exp.config.run import Evaluation, Select, planned
+from rlvr_exp.config.schema import Config, trains
 from rlvr_exp.core.errors import InputError, Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.phase import EVALUATE, phase
@@ -41,7 +41,7 @@ UNIT = "completions"
 SUCCESS = ("pass_at_1", "pass_at_1_greedy")
 
 
-def evaluate_before(components: RunComponents, config, context: RunContext) -> dict[str, Rate]:
+def evaluate_before(components: RunComponents, config: Config, context: RunContext) -> dict[str, Rate]:
     """`evaluate_and_save` before training; a resumed run reads a finished evaluation from its directory."""
     known = broadcast_object(
         saved_rates(context.directory, "before") if manifest.resumed_from(context.directory) else None
@@ -49,7 +49,7 @@ def evaluate_before(components: RunComponents, config, context: RunContext) -> d
     return evaluate_and_save(components, config, context, "before") if known is None else known
 
 
-def evaluate_and_save(components: RunComponents, config, context: RunContext, when: When) -> dict[str, Rate]:
+def evaluate_and_save(components: RunComponents, config: Config, context: RunContext, when: When) -> dict[str, Rate]:
     """Evaluate on the held-out tasks, and write the evaluation into the run directory; returns its rates."""
     scored = _scored(components, config, context, when)
     if when == "before" or not context.before:  # Once a run: the tasks are the same.
@@ -62,7 +62,7 @@ def evaluate_and_save(components: RunComponents, config, context: RunContext, wh
     return rates
 
 
-def _scored(components: RunComponents, config, context: RunContext, when: When) -> list[EvalSample]:
+def _scored(components: RunComponents, config: Config, context: RunContext, when: When) -> list[EvalSample]:
     """Measured now, or before training by another run of the same policy on the same tasks."""
     options = config.evaluation
     if when != "before" or not options.remember:
@@ -77,7 +77,7 @@ def _scored(components: RunComponents, config, context: RunContext, when: When) 
     return scored
 
 
-def _measured(components: RunComponents, config, context: RunContext, when: When) -> list[EvalSample]:
+def _measured(components: RunComponents, config: Config, context: RunContext, when: When) -> list[EvalSample]:
     name = f"evaluate {when}" if trains(config.stage) else "held out"
     context.progress(kind="wait", name=name)
 
@@ -102,12 +102,12 @@ def _measured(components: RunComponents, config, context: RunContext, when: When
 
 def evaluated(
     components: RunComponents,
-    config,
+    config: Config,
     context: RunContext,
     name: str,
     journal: CompletionJournal,
     tasks: Sequence[Task],
-    options,
+    options: Evaluation,
     answered: Callable[[Sequence[EvalSample]], None] | None = None,
     interrupts: bool = True,
 ) -> list[EvalSample]:
@@ -160,7 +160,9 @@ def weights_of(components: RunComponents) -> str:
         return content_hash(sampled_weights(components.policies, components.engine))
 
 
-def _extras(components: RunComponents, config, stack: ExitStack) -> dict[str, EvaluationVote | EvaluationExcess]:
+def _extras(
+    components: RunComponents, config: Config, stack: ExitStack
+) -> dict[str, EvaluationVote | EvaluationExcess]:
     """What else is found out about the same completions, while the next tasks are sampled."""
     found: dict[str, EvaluationVote | EvaluationExcess] = {}
     if config.evaluation.vote:
@@ -182,13 +184,14 @@ def _vote(components: RunComponents, answers: int) -> EvaluationVote:
 
 
 def _excess(components: RunComponents, runner: LineCoverageRunner) -> EvaluationExcess:
-    domain: HasEditTests = components.domain
+    domain = components.domain
+    assert isinstance(domain, HasEditTests)  # `excess_problems` refuses other domains.
     actions = not domain.answers_are_programs
     executor = executor_of(components.verifier, "evaluation.excess_code") if actions else None
     return EvaluationExcess(runner, domain, executor)
 
 
-def _note_too_long(scored: Sequence[EvalSample], config, context: RunContext) -> None:
+def _note_too_long(scored: Sequence[EvalSample], config: Config, context: RunContext) -> None:
     tasks = {one.completion.task.id for one in scored}
     long = {one.completion.task.id for one in scored if one.verdict.bucket == PROMPT_TOO_LONG}
     if long:
@@ -198,9 +201,10 @@ def _note_too_long(scored: Sequence[EvalSample], config, context: RunContext) ->
 
 
 def _save(
-    components: RunComponents, context: RunContext, when: When, scored: Sequence[EvalSample], evaluation
+    components: RunComponents, context: RunContext, when: When, scored: Sequence[EvalSample], evaluation: Evaluation
 ) -> dict[str, Rate]:
-    tasks, play, domain = components.held_out, components.play, components.domain
+    play, domain = components.play, components.domain
+    tasks: Sequence[Task] = components.held_out
     metrics = (*METRICS, *evaluation.further)
     roles, strata = ({}, {}) if play else (metrics_by_role(domain, scored), strata_rates(domain, scored, metrics))
     excess = excess_section(scored) if evaluation.excess_code else {}
@@ -215,7 +219,7 @@ def _save(
     return rates
 
 
-def selection(components: RunComponents, config, context: RunContext) -> Select:
+def selection(components: RunComponents, config: Config, context: RunContext) -> Select:
     """How the run looks for its best step. Measurements that nobody gave the steps of are left out, with a note, where the
     data has no split for them."""
     found, wanted = planned(config), config.run.select
@@ -225,7 +229,7 @@ def selection(components: RunComponents, config, context: RunContext) -> Select:
     return replace(found, every_steps=0)
 
 
-def held_out_success(components: RunComponents, config, context: RunContext, wanted: Select) -> Measurement:
+def held_out_success(components: RunComponents, config: Config, context: RunContext, wanted: Select) -> Measurement:
     """Verified success on the tasks of the selection, which no reported success includes. Writes no file.
 
     Raises:
@@ -233,7 +237,7 @@ def held_out_success(components: RunComponents, config, context: RunContext, wan
     """
     every = wanted.every_steps
     options = replace(config.evaluation, split=wanted.split, tasks=wanted.tasks, skip=0, samples=wanted.samples)
-    tasks = held_out_tasks(components.domain, options) if every else ()
+    tasks: Sequence[Task] = held_out_tasks(components.domain, options) if every else ()
     check_selection(tasks, components.held_out)
     tasks, _ = apart(components.domain, tasks, components.held_out)
     manifest.update(context.directory, select={"split": wanted.split, "tasks": len(tasks), "every_steps": every})

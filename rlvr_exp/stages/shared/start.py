@@ -154,7 +154,8 @@ def _of_samples(config: Config) -> None:
 
         from rlvr_exp.stages.verify import format_of, source_of
 
-        source_of(config.verify.input, format_of(get_class(config.verifier._target_)))
+        verifier: Any = get_class(config.verifier._target_)  # The class has the attributes that are read.
+        source_of(config.verify.input, format_of(verifier))
 
 
 def _of_solutions(config: Config) -> None:
@@ -202,6 +203,7 @@ def in_steps(domain: Domain) -> ContinuesEdits:
 def collected_tasks(config: Config, domain: ContinuesEdits) -> list[Task]:
     """Raises InputError if the split has none, or none has a gold that is wanted."""
     options = config.collect
+    assert options is not None  # the stage has its node
     tasks: Sequence[Task] = domain.splits().get(options.split, ())
     if options.teacher == "golds":
         tasks = [task for task in tasks if domain.gold_steps(task)]
@@ -346,7 +348,7 @@ def sample_size(config: Config, words: Sequence[str]) -> list[tuple[str, str]]:
         tasks = measured_tasks(config, domain.sizes()) if domain is not None else 0
     except InputError:  # Faulty data are refused before.
         return []
-    if not tasks:
+    if domain is None or not tasks:
         return []
     lines = [("warning", text) for text in _repeats(config, domain)]
     lines.append(("detectable", detectable(tasks, config.evaluation.samples, config.evaluation.greedy)))

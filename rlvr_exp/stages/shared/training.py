@@ -11,7 +11,7 @@ from rlvr_exp.algorithms.sft import Examples
 from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role, team_node
 from rlvr_exp.config.run import Select
-from rlvr_exp.config.schema import reads
+from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.sealed import STEP
 from rlvr_exp.core.seeds import derive
@@ -20,7 +20,7 @@ from rlvr_exp.curriculum.base import Curriculum, Mixed
 from rlvr_exp.models.parameters import gathered_weights
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.manifest import resumed_from, run_fingerprint
-from rlvr_exp.records.tracking import Files, Tracker
+from rlvr_exp.records.tracking import Files, Row, Tracker
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.tasks.sources import by_source
 from rlvr_exp.training.checkpoints import Checkpoints, Contents, Policies, placed, restore
@@ -32,7 +32,7 @@ from rlvr_exp.training.selection import Selection
 from rlvr_exp.training.step_log import ResourceTrends, StepClock
 
 
-def mixed_tasks(config, tasks: Sequence[Task]) -> list[Task]:
+def mixed_tasks(config: Config, tasks: Sequence[Task]) -> list[Task]:
     """The tasks of the sources that are mixed; without a mixture all. Raises InputError if a source has none."""
     if not config.data.mix:
         return [*tasks]
@@ -40,7 +40,7 @@ def mixed_tasks(config, tasks: Sequence[Task]) -> list[Task]:
     return [task for task in tasks if task.id in kept]
 
 
-def curriculum_of(config, tasks: Sequence[Task]) -> Curriculum:
+def curriculum_of(config: Config, tasks: Sequence[Task]) -> Curriculum:
     """The configured curriculum, or one for each source of the mixture.
 
     Raises:
@@ -54,7 +54,7 @@ def curriculum_of(config, tasks: Sequence[Task]) -> Curriculum:
     return Mixed(parts, normalized(mix), {task.id: source for source, own in found.items() for task in own})
 
 
-def _of_source(config, source: str, tasks: Sequence[Task]) -> Curriculum:
+def _of_source(config: Config, source: str, tasks: Sequence[Task]) -> Curriculum:
     """Its seed is its own: sources of one size would otherwise be shuffled alike."""
     try:
         return build(config.curriculum, tasks=tasks, seed=derive(config.seed, "source", source))
@@ -63,7 +63,7 @@ def _of_source(config, source: str, tasks: Sequence[Task]) -> Curriculum:
         raise InputError(*problems) from fault
 
 
-def example_order(config, examples: Examples) -> Callable[..., Order]:
+def example_order(config: Config, examples: Examples) -> Callable[..., Order]:
     """Makes the order of an imitation's examples, of a key. Raises InputError if a source has no example."""
     mix = config.data.mix
     if not mix:
@@ -76,18 +76,19 @@ def example_order(config, examples: Examples) -> Callable[..., Order]:
     return partial(MixedPasses, indices, normalized(mix))
 
 
-def learning_roles(config, roles: Sequence[str]) -> Callable[[int], Sequence[str]]:
+def learning_roles(config: Config, roles: Sequence[str]) -> Callable[[int], Sequence[str]]:
     """Returns a function from a step, counted from 0, to the roles that learn in it: all of an environment's `roles`,
     where no schedule says otherwise."""
     if (team := team_node(config)) is not None:
         return team.learning
     if not reads(config, "schedule"):
         return lambda step: roles
-    turns = config.schedule.learn or [*reversed(roles)]  # Who acts last learns first.
-    return lambda step: config.schedule.learning(step, turns)
+    schedule: Any = getattr(config, "schedule", None)  # A node of a domain.
+    turns = schedule.learn or [*reversed(roles)]  # The role that acts last learns first.
+    return lambda step: schedule.learning(step, turns)
 
 
-def learner_options(config, role: str, roles: Sequence[str]):
+def learner_options(config: Config, role: str, roles: Sequence[str]) -> Config:
     """The configuration of one of an environment's roles: its own nodes, steps, groups and group size."""
     config = of_role(config, role)
     team, algorithm = team_node(config), config.algorithm
@@ -101,7 +102,7 @@ def learner_options(config, role: str, roles: Sequence[str]):
     return replace(config, algorithm=replace(algorithm, **sizes))
 
 
-def algorithm_of(config, role: str, roles: Sequence[str]) -> Algorithm:
+def algorithm_of(config: Config, role: str, roles: Sequence[str]) -> Algorithm:
     own = learner_options(config, role, roles)
     return build(own.algorithm, max_completion_tokens=own.model.max_completion_tokens, checkpoint=own.model.path)
 
@@ -126,7 +127,7 @@ class Training:
     """Whether a phase of the schedule is over after so many steps: a checkpoint is written then."""
 
 
-def open_tracker(config, context: RunContext) -> Tracker:
+def open_tracker(config: Config, context: RunContext) -> Tracker:
     """The tracker of a run that trains, opened before its first evaluation and closed after its last; of a trial, which keeps
     nothing, without a viewer."""
     sink = Files() if config.run.trial else build(config.tracking)
@@ -134,8 +135,8 @@ def open_tracker(config, context: RunContext) -> Tracker:
 
 
 def fit(
-    training: Training, config, context: RunContext, tracker: Tracker, clock: StepClock | None = None
-) -> tuple[int, dict[str, float]]:
+    training: Training, config: Config, context: RunContext, tracker: Tracker, clock: StepClock | None = None
+) -> tuple[int, Row]:
     """Train from the current step to the last; the policies end at their best step where one is selected. `clock`: of a trial,
     which it ends.
 
@@ -181,7 +182,7 @@ def fit(
     return done, tracker.last | selection.metrics()
 
 
-def _begin(checkpoints: Checkpoints, contents: Contents, config, context: RunContext) -> int:
+def _begin(checkpoints: Checkpoints, contents: Contents, config: Config, context: RunContext) -> int:
     """Prepare the learners, with the state of the checkpoint where the run is resumed; returns the steps done."""
     checkpoint = resumed_from(context.directory)
     if checkpoint is not None:
@@ -195,7 +196,7 @@ def _begin(checkpoints: Checkpoints, contents: Contents, config, context: RunCon
     return context.steps
 
 
-def _restore_best(selection: Selection, policies: Policies, config) -> None:
+def _restore_best(selection: Selection, policies: Policies, config: Config) -> None:
     if (best := selection.best_path) is None:
         return
     with ExitStack() as stack:
@@ -207,4 +208,8 @@ def _restore_best(selection: Selection, policies: Policies, config) -> None:
 def resumed_step(context: RunContext) -> int | None:
     """The step of the checkpoint that the run was resumed from; None for a new run."""
     checkpoint = resumed_from(context.directory)
-    return None if checkpoint is None else int(STEP.fullmatch(checkpoint.name)[1])
+    if checkpoint is None:
+        return None
+    step = STEP.fullmatch(checkpoint.name)
+    assert step is not None  # A checkpoint's folder is named by its step.
+    return int(step[1])

@@ -10,9 +10,10 @@ from statistics import fmean
 import torch
 
 from rlvr_exp.config.run import planned
+from rlvr_exp.config.schema import Config
 from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
 from rlvr_exp.records.context import RunContext, StageResult
-from rlvr_exp.records.tracking import read_metrics
+from rlvr_exp.records.tracking import Row, read_metrics
 from rlvr_exp.stages.shared.components import RunComponents, device, evaluation_runner
 from rlvr_exp.training.step_log import MEASURING, SAVING, UPDATING, EnergyMeter, StepClock
 
@@ -42,7 +43,10 @@ class Cost:
 
 
 def on_trial(
-    components: RunComponents, config, context: RunContext, train: Callable[[StepClock], tuple[int, dict[str, float]]]
+    components: RunComponents,
+    config: Config,
+    context: RunContext,
+    train: Callable[[StepClock], tuple[int, Row]],
 ) -> StageResult:
     """Answer some held-out tasks, train for `SECONDS`, and tell what the configured run would cost."""
     meter = EnergyMeter()
@@ -59,14 +63,14 @@ def on_trial(
     return StageResult(before={}, after={}, metrics={"trial/seconds": cost.seconds}, steps=steps)
 
 
-def _seconds_an_answer(components: RunComponents, config) -> float:
+def _seconds_an_answer(components: RunComponents, config: Config) -> float:
     tasks, start = components.held_out[:TASKS], time.perf_counter()
     runner = evaluation_runner(components, config)
     answers = evaluate_episodes(runner, tasks, config.evaluation, config.seed, lambda *_: None)
     return (time.perf_counter() - start) / len(answers)
 
 
-def cost_of(config, clock: StepClock, answer: float, start: float, held_out: int) -> Cost:
+def cost_of(config: Config, clock: StepClock, answer: float, start: float, held_out: int) -> Cost:
     """The cost of a configured run.
 
     Args:
@@ -88,7 +92,7 @@ def cost_of(config, clock: StepClock, answer: float, start: float, held_out: int
     )
 
 
-def _answers(samples: int, config) -> int:
+def _answers(samples: int, config: Config) -> int:
     return samples + config.evaluation.greedy
 
 
