@@ -104,7 +104,7 @@ class Styled(Shots, Style):
     """Options of the wording of tasks in two styles."""
 
 
-SINGLE_TURN = "rlvr_exp.episodes.environments.single_turn.SingleTurn"
+SINGLE_TURN = "rlvr_exp.episodes.environments.SingleTurn"
 
 
 @configures(SINGLE_TURN)
@@ -113,7 +113,7 @@ class SingleTurn:
     """One prompt, one completion, one verdict."""
 
 
-@configures("rlvr_exp.episodes.environments.retry.Retry")
+@configures("rlvr_exp.episodes.environments.Retry")
 @dataclass
 class Retry:
     """After a completion that does not pass, the policy answers again. The new prompt shows the completion and the

@@ -1,7 +1,7 @@
-"""Runs that differ in nothing but their seed are an arm; arms are compared by seed and task.
+"""Comparison of arms. An arm is a set of runs that differ only in their seed. Arms are compared by seed and task.
 
-Intervals are over seeds and tasks (rlvr_exp/core/crossed.py): seeds are drawn as tasks are, and an interval over tasks
-alone would take what a seed does for what the arm does. The spread over seeds stands beside them.
+Intervals are over seeds and tasks (rlvr_exp/core/crossed.py). Seeds are resampled like tasks, because an interval over
+tasks would attribute the effect of the seed to the arm. The report shows the spread over seeds next to the interval.
 """
 
 import json
@@ -26,21 +26,23 @@ AFTER: When = "after"
 
 @dataclass(frozen=True)
 class Arm:
-    """Runs of several seeds as one; plain data, as in JSON."""
+    """Runs of several seeds as one arm, in plain data as in JSON."""
 
     name: str
     runs: tuple[int, ...]
     """Indices of its runs."""
     seeds: tuple[Any, ...]
-    """Of the runs that measured all that any of them did, by which the rest is."""
+    """Seeds of the runs with all measurements of the arm. The other fields use these runs."""
     rates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By `before/METRIC` and `after/METRIC`: value, low and high, `n` tasks, and `of_seeds`, the value of each seed; `median` and
-    `iqm`, the interquartile mean, of all seeds and tasks with ends of their own."""
+    """By `before/METRIC` and `after/METRIC`: value, low and high, the number of tasks `n`, and the value of each seed
+    `of_seeds`. `median` and `iqm`, the interquartile mean, are over all seeds and tasks and have intervals of their
+    own."""
     change: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By metric: after minus before, paired by seed and task, with the `ratio` of their means where before is above 0."""
+    """By metric: after minus before, paired by seed and task. `ratio` is the ratio of the means if before is above
+    0."""
     against_first: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By metric: after, minus the first arm's after, paired by seed and task, with `p_holm`, corrected for all arms; empty
-    for the first arm and for other tasks."""
+    """By metric: after of this arm minus after of the first arm, paired by seed and task. `p_holm` is corrected for all
+    arms. Empty for the first arm and if the tasks differ."""
     findings: Mapping[str, str] = field(default_factory=dict)
     """By metric: `against_first` in words."""
 
@@ -50,22 +52,22 @@ class Arm:
 
 @dataclass(frozen=True)
 class _Values:
-    """A metric of an arm's evaluations."""
+    """The values of one metric in the evaluations of an arm."""
 
     answered: frozenset[str]
-    """All of its tasks."""
+    """Ids of all evaluated tasks."""
     by_task: Mapping[str, Sequence[float]]
-    """Of the tasks that every seed could judge: the value of each seed."""
+    """The value of each seed, by task, for tasks that every seed could judge."""
 
     def rows(self, tasks: Iterable[str], seeds: Iterable[int] | None = None) -> list[list[float]]:
-        """By seed and task; of all seeds, or of those in these places."""
+        """Return a row of task values per seed, for all seeds or for the seeds at the given indices."""
         columns = [self.by_task[task] for task in tasks]
         places = range(len(columns[0])) if seeds is None else seeds
         return [[column[place] for column in columns] for place in places]
 
 
 def arms(names: Sequence[str], seeds: Sequence[Any], directories: Sequence[Path]) -> list[Arm]:
-    """The arms of some runs, in the order of their first runs; runs of one name are one arm."""
+    """Return the arms in the order of their first runs. Runs of one name belong to one arm."""
     measured = [_evaluated(directory) for directory in directories]
     members = {name: [i for i, other in enumerate(names) if other == name] for name in dict.fromkeys(names)}
     complete = {name: _fully_measured(runs, measured) for name, runs in members.items()}
@@ -92,7 +94,8 @@ def arms(names: Sequence[str], seeds: Sequence[Any], directories: Sequence[Path]
 
 
 def same_seeds(first: Sequence[Any], second: Sequence[Any]) -> list[tuple[int, int]]:
-    """The places of the runs that are compared: those of equal seeds; where no seed is on both sides, in their order."""
+    """Return the index pairs of the runs to compare. Runs of equal seeds are paired; without a common seed, runs are
+    paired in order."""
     left, found = list(range(len(first))), []
     for place, seed in enumerate(second):
         if (other := next((i for i in left if first[i] == seed), None)) is not None:
@@ -102,13 +105,14 @@ def same_seeds(first: Sequence[Any], second: Sequence[Any]) -> list[tuple[int, i
 
 
 def _fully_measured(runs: Sequence[int], measured: Sequence[Mapping[str, _Values]]) -> list[int]:
-    """Those that measured all that any of them did: one that failed before its last evaluation leaves the others an arm."""
+    """Return the runs with all measurements of the arm. A run that failed before its last evaluation is left out, so
+    that the others still form an arm."""
     every = {key for i in runs for key in measured[i]}
     return [i for i in runs if measured[i].keys() == every] or [*runs]
 
 
 def _evaluated(directory: Path) -> dict[str, _Values]:
-    """By `WHEN/METRIC`."""
+    """Return the values of a run by `WHEN/METRIC`."""
     values = {}
     for when in (BEFORE, AFTER):
         if evaluation_path(directory, when).exists():
@@ -122,7 +126,7 @@ def _evaluated(directory: Path) -> dict[str, _Values]:
 
 
 def _joined(seeds: Sequence[Mapping[str, _Values]]) -> dict[str, _Values]:
-    """What every seed measured on the same tasks, by the tasks that every seed could judge."""
+    """Return the metrics that every seed measured on the same tasks, for the tasks that every seed could judge."""
     found = {}
     for key in seeds[0]:
         of_seeds = [seed[key] for seed in seeds if key in seed]
@@ -152,10 +156,10 @@ def _level(values: Mapping[str, _Values], metric: str) -> float:
 def _differences(
     first: Mapping[str, _Values], second: Mapping[str, _Values], when: When, pairs: Sequence[tuple[int, int]]
 ) -> dict[str, dict[str, Any]]:
-    """By metric: the second's after minus the first's `when`, where both answered the same tasks.
+    """Return, by metric, after of the second arm minus `when` of the first. Both must have answered the same tasks.
 
     Args:
-        pairs: places of the seeds that are compared, first and second.
+        pairs: indices of the seeds to compare, first and second.
     """
     found = {}
     for key, after in second.items():
@@ -175,7 +179,7 @@ def _differences(
 
 
 def _corrected(against: Mapping[str, Mapping[str, dict[str, Any]]]) -> dict[str, dict[str, dict[str, Any]]]:
-    """With Holm's correction of each metric over the arms that are compared by it."""
+    """Add Holm's correction of each metric over the compared arms."""
     found: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in against}
     for metric in dict.fromkeys(metric for of_arm in against.values() for metric in of_arm):
         compared = {name: of_arm[metric] for name, of_arm in against.items() if metric in of_arm}
@@ -185,7 +189,7 @@ def _corrected(against: Mapping[str, Mapping[str, dict[str, Any]]]) -> dict[str,
 
 
 def rows_of(columns: Sequence[Mapping[str, Any]], only_differing: bool) -> dict[str, list[Any]]:
-    """By key, the value of each column; `only_differing`: keys in which columns differ."""
+    """Return the value of each column, by key. `only_differing` keeps the keys in which columns differ."""
     rows: dict[str, list[Any]] = {}
     for key in dict.fromkeys(key for column in columns for key in column):
         values = [column.get(key, ABSENT if only_differing else None) for column in columns]
@@ -195,12 +199,12 @@ def rows_of(columns: Sequence[Mapping[str, Any]], only_differing: bool) -> dict[
 
 
 def _typed(value: Any) -> str:
-    """A text that distinguishes types too: true is not 1."""
+    """Return a text that also distinguishes types: true is not 1."""
     return json.dumps(value, sort_keys=True, default=str)
 
 
 def table(title: str, rows: Mapping[str, Sequence[Any]], heads: Sequence[str]) -> str:
-    """A row of values for each name, in the order of the heads."""
+    """Return a table with a row of values for each name, in the order of the heads."""
     if not rows:
         return f"{title}: none\n"
     cells = [
@@ -216,7 +220,8 @@ def table(title: str, rows: Mapping[str, Sequence[Any]], heads: Sequence[str]) -
 
 
 def arms_table(arms: Sequence[Arm], findings: bool = True) -> str:
-    """A column for each arm, and what they found, in words; '' where none was measured."""
+    """Return a table with a column for each arm, followed by the findings in words. Empty if no arm has a
+    measurement."""
     if not any(arm.rates for arm in arms):
         return ""
     rows: dict[str, list[Any]] = {"seeds": [", ".join(map(str, arm.seeds)) for arm in arms]}
@@ -233,7 +238,7 @@ def arms_table(arms: Sequence[Arm], findings: bool = True) -> str:
 
 
 def _cell(value: Any, key: str = "") -> str:
-    """`key`: of its row; it ends with the metric's name."""
+    """`key`: the key of the row. It ends with the name of the metric."""
     if value is None:
         return "-"
     if isinstance(value, dict) and {"value", "low", "high"} <= value.keys():

@@ -1,9 +1,9 @@
-"""What gold answers cost under a policy, in bits: the negative log2-likelihood of a task's gold completion after its prompt,
-with the token that ends it.
+"""The cost of reference answers under a policy in bits: the negative log2-likelihood of a reference completion and its
+end token, given the prompt.
 
-Over the characters of the gold it compares policies with other tokenizers: the bits are of the same text, whichever tokens
-spell it (bits per character as in Al-Rfou et al. 2019, arXiv:1808.04444). The spelling is the tokenizer's own; others of the
-same text, whose probability would count too, are left out, so that the figure is an upper bound.
+Divided by the characters of the answer, the cost compares policies with different tokenizers, because it refers to the
+same text (bits per character as in Al-Rfou et al. 2019, arXiv:1808.04444). It uses the tokenizer's own spelling of the
+text. The probability of other spellings is left out, so the figure is an upper bound.
 """
 
 import math
@@ -20,19 +20,19 @@ from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.tasks.base import Domain, Task
 
 HELD = 2**25
-"""The most logits of a pass, rows x tokens x vocabulary; a single row is computed whatever it has."""
+"""Maximum number of logits of a pass: rows x tokens x vocabulary. A single row may exceed it."""
 
 
 @dataclass(frozen=True)
 class GoldCost:
-    """Of one task."""
+    """The cost of the reference answer of one task."""
 
     bits: float
-    """Of the gold completion and the end token."""
+    """Bits of the completion and the end token."""
     characters: int
-    """Of the gold completion."""
+    """Number of characters of the completion."""
     tokens: int
-    """Of the gold completion, with its end token."""
+    """Number of tokens of the completion, with the end token."""
     prompt_tokens: int
 
 
@@ -49,9 +49,10 @@ class _Gold:
 
 
 def gold_costs(policy: Policy, domain: Domain, tasks: Sequence[Task]) -> dict[str, GoldCost]:
-    """By task. Tasks without a gold, with an empty one, or longer than the policy takes, are absent.
+    """Return the costs by task. Tasks are absent if they have no reference answer, an empty one, or one that is longer
+    than the limit of the policy.
 
-    Every rank computes all of them: a sharded policy is gathered by all ranks together.
+    Every rank computes all costs, because all ranks gather a sharded policy together.
     """
     golds = sorted(_golds(policy, domain, tasks), key=lambda one: one.length)
     found: dict[str, GoldCost] = {}
@@ -67,7 +68,7 @@ def gold_costs(policy: Policy, domain: Domain, tasks: Sequence[Task]) -> dict[st
 
 
 def with_gold_costs(results: Sequence[EvalSample], costs: dict[str, GoldCost]) -> list[EvalSample]:
-    """The samples; each of a task whose gold was measured has its cost under `gold`."""
+    """Return the samples. If the reference answer of a task was measured, its samples have the cost under `gold`."""
     return [_marked(one, costs.get(one.completion.task.id)) for one in results]
 
 
@@ -85,7 +86,7 @@ def _golds(policy: Policy, domain: Domain, tasks: Sequence[Task]) -> Iterator[_G
 
 
 def _batches(golds: Sequence[_Gold], vocabulary: int) -> Iterator[list[_Gold]]:
-    """Neighbours by length, as many as fit."""
+    """Group rows of similar length, as many as fit into a pass."""
     batch: list[_Gold] = []
     for one in golds:
         if batch and (len(batch) + 1) * one.length * vocabulary > HELD:

@@ -1,6 +1,7 @@
-"""The results of a validation: shares of reference answers that passed and of wrong programs that did not, over tasks.
+"""The results of a validation: the share of reference answers that passed and of wrong programs that failed, over
+tasks.
 
-A candidate without a verdict enters no share; it is counted apart.
+Candidates without a verdict enter no share and are counted separately.
 """
 
 from collections import defaultdict
@@ -20,7 +21,7 @@ SHARES = {
     "mutant": "mutants_killed",
     "universal": "universal_refused",
 }
-"""Kind of candidate -> the name of its share."""
+"""Name of the share of each kind of candidate."""
 KINDS = {
     "gold": "the reference answer. It must pass; every other candidate must fail.",
     "wrong": "a wrong program that the data contain.",
@@ -28,12 +29,12 @@ KINDS = {
     "mutant": "the reference answer with one change. If it passes, a test is missing or the change has no effect.",
     "universal": "an answer that ignores the task, such as an object that equals everything. If it passes, the tests are weak.",
 }
-"""Kind of candidate -> its explanation."""
+"""Explanation of each kind of candidate."""
 
 
 @dataclass(frozen=True)
 class CandidateResult:
-    """One candidate of a task, judged."""
+    """A candidate of a task and its verdict."""
 
     task: str
     kind: str
@@ -41,9 +42,9 @@ class CandidateResult:
     outcome: Outcome
     reason: str
     decides_itself: bool = False
-    """Every assertion that held was decided by the candidate's own comparing."""
+    """Whether the candidate's own comparison decided every assertion that held."""
     change: str = ""
-    """Of a mutant: the changed line, before and after."""
+    """The changed line of a mutant, before and after."""
 
     @property
     def as_hoped(self) -> bool:
@@ -51,7 +52,7 @@ class CandidateResult:
 
 
 def shares(findings: Sequence[CandidateResult]) -> tuple[dict[str, Rate], dict[str, int]]:
-    """Each kind's share as a mean over tasks with its interval, and its counts."""
+    """Return the share of each kind, a mean over tasks with its interval, and its counts."""
     rates, counts = {}, {}
     for kind, name in SHARES.items():
         settled = [one for one in findings if one.kind == kind and one.outcome != "no_verdict"]
@@ -72,11 +73,11 @@ def _rate(findings: Sequence[CandidateResult]) -> Rate:
 
 
 def report(findings: Sequence[CandidateResult], left_out: Mapping[str, str], warning: str = "") -> str:
-    """The table, the kinds that it has, and every candidate that was not judged as hoped, in Markdown.
+    """Return the table, an explanation of its kinds, and every candidate with an unexpected verdict, in Markdown.
 
     Args:
-        left_out: by id, tasks that are in no split, each with the reason.
-        warning: the same in a line, with the remedy.
+        left_out: tasks that are in no split, by id, with the reason.
+        warning: one line about these tasks, with the remedy.
     """
     rates, counts = shares(findings)
     lines = ["| | as hoped | of | mean over tasks, 95% interval |", "| --- | --- | --- | --- |"]

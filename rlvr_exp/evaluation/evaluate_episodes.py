@@ -1,4 +1,5 @@
-"""Evaluating on held-out tasks, in any environment: every task greedily and by sampling, every completion verified."""
+"""Evaluation on held-out tasks in any environment. Every task is answered greedily and by sampling, and every
+completion is verified."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -24,16 +25,16 @@ def evaluate_episodes(
     answered: Callable[[Sequence[EvalSample]], None] | None = None,
     begins: Callable[[int], None] | None = None,
 ) -> list[EvalSample]:
-    """Sample `tasks` by the `evaluation` configuration node; each sample is an episode of its own.
+    """Sample `tasks` as the `evaluation` node says. Each sample is a separate episode.
 
-    Draws depend on (seed, role, task, sample) alone, so two policies measured with the same seed are compared draw by draw.
-    A prompt longer than the policy takes is never cut: all its completions fail with bucket `prompt_too_long`.
+    Draws depend only on (seed, role, task, sample), so two policies with the same seed are compared draw by draw. A
+    prompt that is longer than the limit of the policy is never cut. All its completions fail with bucket
+    `prompt_too_long`.
 
     Args:
-        progress: called with (tasks answered, all tasks, share of the verified completions that passed so far) after each
-            batch.
-        answered: called with all samples of a task, once it has them; the next tasks are sampled meanwhile.
-        begins: called with the number of episodes of each batch before it is sampled.
+        progress: called after each batch with (answered tasks, all tasks, share of verified completions that passed).
+        answered: called with all samples of a task when they are complete. The next tasks are sampled meanwhile.
+        begins: called before each batch with its number of episodes.
     """
     environment = runner.environment
     words = {task.id: first_prompt(environment, task) for task in tasks}
@@ -63,7 +64,7 @@ def first_prompt(environment: Environment, task: Task) -> str:
 
 
 def _begun(environment: Environment, task: Task, evaluation: Evaluation, seed: int) -> list[Episode]:
-    """The greedy episode, where there is one, comes first; it draws nothing."""
+    """The greedy episode, if requested, comes first. It draws nothing."""
     greedy = [environment.reset(task, Draws(seed, "evaluate", greedy=True))] if evaluation.greedy else []
     return [
         *greedy,
@@ -72,7 +73,7 @@ def _begun(environment: Environment, task: Task, evaluation: Evaluation, seed: i
 
 
 def _sample(environment: Environment, episode: Episode, prompt: str) -> EvalSample:
-    """Of the tokens only their number: an evaluation has many."""
+    """Keep only the number of tokens, because an evaluation has many completions."""
     found, (index,) = environment.result(episode), episode.samples
     count = TokenCount(found.tokens, found.truncated)
     mode: Mode = "greedy" if episode.draws.greedy else "sampled"

@@ -1,9 +1,10 @@
-"""Excess code: what a passing edit adds that no test runs, as CanItEdit counts it (arXiv 2312.12450) and strictly.
+"""Excess code: the added code of a passing edit that no test runs, as CanItEdit counts it (arXiv 2312.12450) and
+strictly.
 
-CanItEdit divides the lines that coverage's report lists as missing, in the program with its tests, by all lines that
-`difflib.Differ` prints for before and after: unchanged lines and hints, too, so that its figure shrinks with the program's
-length. The strict figure is the share of the statements that begin on an added line which no test runs, whatever the program's
-own pragmas leave out.
+CanItEdit takes the lines that the coverage report lists as missing in the program with its tests. It divides them by
+all lines that `difflib.Differ` prints for before and after, including unchanged lines and hints, so its figure shrinks
+with the length of the program. The strict figure considers the statements that begin on an added line. It is the share
+of these that no test runs, and it ignores the pragmas of the program.
 """
 
 import difflib
@@ -25,12 +26,12 @@ Counts = dict[str, int] | None
 
 @dataclass(frozen=True)
 class Diff:
-    """Two texts by `difflib.Differ`."""
+    """The difference of two texts by `difflib.Differ`."""
 
     lines: int
-    """All lines that it prints."""
+    """Number of printed lines."""
     added: frozenset[int]
-    """Line numbers of the second text, from 1, that are not in the first."""
+    """Line numbers of the second text, from 1, that are not in the first text."""
 
 
 def diff(before: str, after: str) -> Diff:
@@ -40,8 +41,8 @@ def diff(before: str, after: str) -> Diff:
 
 
 def counts(edit: EditWithTests, lines: LineCoverage | None) -> Counts:
-    """What the excess of one passing edit is computed from: `uncovered` of `diff` lines, `uncovered_added` of `added`
-    statements; None if its lines could not be measured."""
+    """Return the counts behind the excess code of a passing edit: `uncovered` of `diff` lines, and `uncovered_added` of
+    `added` statements. None if the lines could not be measured."""
     if lines is None:
         return None
     found = diff(edit.before, edit.after)
@@ -55,24 +56,24 @@ def counts(edit: EditWithTests, lines: LineCoverage | None) -> Counts:
 
 @dataclass(frozen=True)
 class _Measured:
-    """The passing completions of a task, whose programs are being run."""
+    """Passing completions of a task and the runs of their programs."""
 
     runs: Mapping[str, Future[Counts]]
-    """By answer."""
+    """Counts by answer."""
     answers: Mapping[int, str]
-    """By sample."""
+    """Answers by sample."""
 
     def counted(self) -> dict[int, Counts]:
-        """By sample, once all programs have ended."""
+        """Return the counts by sample, after all programs have ended."""
         return {sample: self.runs[answer].result() for sample, answer in self.answers.items()}
 
 
 class EvaluationExcess:
-    """The excess code of an evaluation's sampled completions that passed. All ranks hold it together; each runs the programs
-    of its share of the tasks, each distinct answer of a task once.
+    """The excess code of the sampled completions that passed an evaluation. All ranks keep it together. Each rank runs
+    the programs of its share of the tasks, and each distinct answer of a task once.
 
     Args:
-        executor: makes the edited program of an action; needed where the domain's answers are no programs.
+        executor: makes the edited program of an action. It is required if the answers of the domain are not programs.
     """
 
     def __init__(self, runner: LineCoverageRunner, domain: HasEditTests, executor: Executor | None = None):
@@ -81,13 +82,13 @@ class EvaluationExcess:
         self._tasks: list[str] = []
 
     def answered(self, samples: Sequence[EvalSample]) -> None:
-        """All samples of a task: the programs of those that passed begin to run."""
+        """Begin to run the passing programs among all samples of a task."""
         if len(self._tasks) % ranks() == rank():
             self._begun.append(self._begin(samples))
         self._tasks.append(samples[0].completion.task.id)
 
     def marked(self, results: Iterable[EvalSample]) -> list[EvalSample]:
-        """The samples; each that was measured has its counts under `excess_code`."""
+        """Return the samples. Each measured sample has its counts under `excess_code`."""
         shares = all_gather_object([task.counted() for task in self._begun])
         found = dict(zip(self._tasks, interleave(shares), strict=True))
         return [_marked(one, found[one.completion.task.id]) for one in results]
@@ -112,7 +113,7 @@ class EvaluationExcess:
 
 
 def counts_for_excess(one: EvalSample) -> bool:
-    """Whether a sample's excess code enters the figures, as far as it can be measured: sampled, and passed."""
+    """Return whether the excess code of a sample enters the figures: the sample is not greedy, and it passed."""
     return one.mode == "sampled" and one.completion.correct
 
 
@@ -122,7 +123,7 @@ def _marked(one: EvalSample, found: Mapping[int, Counts]) -> EvalSample:
 
 
 def excess_section(results: Sequence[EvalSample]) -> dict[str, Any]:
-    """How many completions passed, how many of them could be measured, and by which version of coverage."""
+    """Return the number of passing completions, the number of measured ones, and the version of coverage."""
     passed = [one for one in results if counts_for_excess(one)]
     measured = sum("excess_code" in (one.about or {}) for one in passed)
     return {"passed": len(passed), "measured": measured, "coverage": metadata.version("coverage")}

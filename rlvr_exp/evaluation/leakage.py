@@ -1,8 +1,9 @@
-"""Leakage: tasks that a policy trains on and is measured on, and what measured tasks have in common with trained ones.
+"""Leakage: tasks that are both trained on and measured, and other content that measured and trained tasks share.
 
-No task that a policy trained on may be one that it is measured on, by id or by content. `common` compares further: a task is
-its contents (`Domain.contents`), whatever its id; a program is its syntax tree without the names' choice. Both are compared
-across domains, families within one domain; tasks without a family are all of one family.
+A task that a policy was trained on may not measure it. Tasks are compared by id and by content. `common` compares more.
+Two tasks are equal if their contents are (`Domain.contents`), whatever their ids. Two programs are equal if their
+syntax trees are, apart from the names. Both are compared across domains, and families within one domain. Tasks without
+a family form one family.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ SHOWN = 5
 
 
 def check_selection(chosen: Collection[Task], held_out: Collection[Task]) -> None:
-    """Refuse to choose the best step on tasks that the run reports success on. Raises as `check_leakage`."""
+    """Refuse tasks that both choose the best step and report success. Raises as `check_leakage`."""
     what = "tasks that choose the best step are also those that success is reported on"
     remedy = (
         "choose another split for one of the two, or run.select.every_steps=0 run.select.times=0: no step is chosen"
@@ -27,10 +28,10 @@ def check_selection(chosen: Collection[Task], held_out: Collection[Task]) -> Non
 
 
 def check_leakage(trained: Collection[Task], held_out: Collection[Task], where: str = "data") -> None:
-    """Refuse an evaluation whose tasks, known by their ids, overlap those trained on.
+    """Refuse an evaluation on trained tasks, compared by their ids.
 
     Raises:
-        InputError: some do; names how many and the first few, in order of their ids.
+        InputError: some tasks are in both sets. The message has their number and the first ids in order.
     """
     what = "tasks that are trained on are also held out for evaluation"
     remedy = "choose another split for one of the two, or remove the shared tasks"
@@ -46,18 +47,18 @@ def _check_apart(left: Collection[Task], right: Collection[Task], where: str, wh
 
 
 class Apart(NamedTuple):
-    """Tasks without those that share their content with a held-out task."""
+    """Return the tasks that share no content with a held-out task."""
 
     tasks: list[Task]
     left_out: dict[str, str]
-    """Id of each task that is left out, with that of a held-out task that it shares content with."""
+    """Ids of removed tasks, each with the id of a held-out task that shares its content."""
 
 
 def apart(domain: Domain, tasks: Sequence[Task], held_out: Iterable[Task]) -> Apart:
-    """Keep tasks apart from the held-out ones by content (`Domain.contents`).
+    """Remove the tasks that share content with held-out tasks (`Domain.contents`).
 
     Raises:
-        InputError: none is left.
+        InputError: no task is left.
     """
     if domain.splits_apart:
         return Apart([*tasks], {})
@@ -75,24 +76,24 @@ TASK, FAMILY, PROGRAM = KINDS = ("task", "family", "program")
 
 @dataclass(frozen=True)
 class Common:
-    """Something that a measured task shares with a trained one."""
+    """A property that a measured task shares with a trained one."""
 
     kind: str
     target: str
     """Id of the measured task."""
     trained: str
-    """Id of a trained task with it."""
+    """Id of one trained task with the property."""
     family: str
-    """The trained task's."""
+    """Family of the trained task."""
 
 
 @dataclass(frozen=True)
 class Material:
-    """What measured tasks consist of, by kind: each key with the ids of the tasks that have it."""
+    """The properties of measured tasks by kind. Each key has the ids of its tasks."""
 
     keys: Mapping[str, Mapping[Hashable, list[str]]]
     shapes: Collection[Shape]
-    """Of their programs."""
+    """Shapes of their programs."""
 
 
 def material(domain: Domain, target: Iterable[Task]) -> Material:
@@ -107,7 +108,7 @@ def material(domain: Domain, target: Iterable[Task]) -> Material:
 
 
 def common(target: Material, domain: Domain, trained: Iterable[Task]) -> list[Common]:
-    """What target tasks share with trained ones of a domain, each key once for each target task that has it."""
+    """Return the properties that target tasks share with trained tasks of a domain, each key once per target task."""
     found: dict[tuple[str, Hashable], list[Common]] = {}
     for task in trained:
         for kind, key in _keys(domain, task, target.shapes):
@@ -117,7 +118,7 @@ def common(target: Material, domain: Domain, trained: Iterable[Task]) -> list[Co
 
 
 def _keys(domain: Domain, task: Task, shapes: Collection[Shape] | None = None) -> Iterator[tuple[str, Hashable]]:
-    """Kinds and keys of a task; the program's only where it has one of these shapes."""
+    """Yield kinds and keys of a task. The program is included only if it has one of these shapes."""
     for own in domain.contents(task):
         yield TASK, own
     yield FAMILY, (domain.name, domain.given_family(task))

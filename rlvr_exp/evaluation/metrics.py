@@ -1,7 +1,7 @@
-"""Rates of an evaluation, overall and by stratum, each with its count of tasks and a 95% interval over tasks.
+"""Rates of an evaluation, overall and by stratum, each with its number of tasks and a 95% interval over tasks.
 
-A completion without a verdict never enters a rate: it is counted apart. A rejected completion (a cheat) is a failure.
-Nothing here samples, judges or reads files.
+A completion without a verdict enters no rate and is counted separately. A rejected completion (a cheat) is a failure.
+This module does not sample, judge or read files.
 """
 
 import re
@@ -23,28 +23,29 @@ from rlvr_exp.verifiers.base import BUCKETS, PROMPT_TOO_LONG, Verdict
 
 PROVED, UNPROVED = Verdict("passed"), Verdict("failed", bucket="verify")
 EXCESS_PARTS = dict(zip(EXCESS_CODE, (("uncovered", "diff"), ("uncovered_added", "added")), strict=True))
-"""Which count of a completion is divided by which."""
+"""Numerator and denominator of each metric, as counts of a completion."""
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A success rate, or another metric on its scale: mean over `n` tasks, with the 95% interval over tasks (see `mean_interval`)."""
+    """A success rate, or another metric on the same scale: the mean over `n` tasks, with the 95% interval over tasks
+    (see `mean_interval`)."""
 
     value: float
     low: float
     high: float
     n: int
     samples: int
-    """Completions drawn for each task."""
+    """Number of completions per task."""
 
     def to_dict(self) -> dict[str, float | int]:
-        """RATE in the form of `summary.json`."""
+        """Return the rate in the form of `summary.json`."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class TaskCount:
-    """Counts of one task's completions; `judged` leaves out those without a verdict."""
+    """Counts of the completions of one task. `judged` excludes completions without a verdict."""
 
     family: str
     passed: int
@@ -53,10 +54,10 @@ class TaskCount:
 
 
 def task_counts(results: Iterable[EvalSample], mode: Mode) -> dict[str, TaskCount]:
-    """One entry for each task with samples of the mode, in order of first appearance.
+    """Return the counts of each task with samples of the mode, in order of first appearance.
 
     Raises:
-        ValueError: a (task, sample) occurs twice; it would be counted twice.
+        ValueError: a (task, sample) occurs twice and would be counted twice.
     """
     seen: dict[str, dict[int, Completion]] = defaultdict(dict)
     for result in results:
@@ -75,16 +76,21 @@ def _count(samples: Sequence[Completion]) -> TaskCount:
 
 
 def task_values(results: Sequence[EvalSample], metric: str) -> dict[str, float]:
-    """The metric of each task, for `pass_at_K` (sampled) or `pass_at_1_greedy`; of one role of a cascade with `ROLE/`
-    before it (see `of_role`); for `voted_at_N` and `voted_at_N_top_A` whether the vote of its N samples had the right answer
-    to every held-back input first, or among the first A; for `excess_code` and `excess_code_strict` the mean over its measured
-    completions; for `bits_per_character` what its gold and the end token cost under the policy, over the gold's characters.
+    """Return the value of a metric for each task.
 
-    Tasks with fewer than K judged completions are absent: their estimate would be biased. So are tasks without a vote, and
-    tasks without a measured completion.
+    - `pass_at_K` is over sampled completions, `pass_at_1_greedy` over greedy ones. `ROLE/` in front restricts it to one
+      role of a cascade (see `of_role`).
+    - `voted_at_N` is 1 if the vote of N samples puts the correct answer to every held-back input first.
+      `voted_at_N_top_A` allows the first A answers.
+    - `excess_code` and `excess_code_strict` are means over the measured completions of the task.
+    - `bits_per_character` is the cost of the reference answer and its end token under the policy, per character of the
+      answer.
+
+    Tasks with fewer than K judged completions are absent, because their estimate would be biased. Tasks without a vote
+    or without a measured completion are absent too.
 
     Raises:
-        ValueError: not a metric's name.
+        ValueError: the metric is unknown.
     """
     if (vote := read_voted(metric)) is not None:
         return _voted(results, *vote)
@@ -104,7 +110,8 @@ def task_values(results: Sequence[EvalSample], metric: str) -> dict[str, float]:
 
 
 def _voted(results: Iterable[EvalSample], samples: int, answers: int) -> dict[str, float]:
-    """1 where the vote solved the task with so many answers; of votes of so many samples that may have had as many answers."""
+    """Return 1 for tasks that the vote solved with so many answers. Only votes of so many samples count, and only if
+    they allowed as many answers."""
     drawn: Counter[str] = Counter()
     votes: dict[str, Mapping[str, int]] = {}
     for one in results:
@@ -119,7 +126,7 @@ def _voted(results: Iterable[EvalSample], samples: int, answers: int) -> dict[st
 
 
 def _excess(results: Iterable[EvalSample], part: str, of: str) -> dict[str, float]:
-    """Completions of which nothing counts are absent: of an edit that adds no statement there is no strict share."""
+    """Completions with a denominator of 0 are absent: an edit that adds no statement has no strict share."""
     shares: dict[str, list[float]] = defaultdict(list)
     for one in results:
         counted = (one.about or {}).get("excess_code", {})
@@ -134,8 +141,8 @@ def _bits(results: Iterable[EvalSample]) -> dict[str, float]:
 
 
 def of_role(results: Iterable[EvalSample], role: str) -> Iterator[EvalSample]:
-    """The samples that a role of a cascade is responsible for: the writer passes where its body is proved by any
-    annotations, the annotator counts on bodies that can be proved. Rows without a verdict keep none."""
+    """Yield the samples that a role of a cascade is responsible for. The writer passes if any annotations prove its
+    body. The annotator counts on bodies that can be proved. Rows without a verdict stay without one."""
     for one in results:
         if one.about is None:
             raise ValueError(f"{one.completion.task.id}: rates of roles are those of a cascade; evaluate one")
@@ -149,7 +156,7 @@ def of_role(results: Iterable[EvalSample], role: str) -> Iterator[EvalSample]:
 
 
 def rates_from(results: Sequence[EvalSample], metrics: Sequence[str] = METRICS) -> dict[str, Rate]:
-    """Each metric for which at least one task has enough judged completions."""
+    """Return the rate of each metric that has enough judged completions for at least one task."""
     rates = {}
     for metric in metrics:
         values = task_values(results, metric)
@@ -162,7 +169,7 @@ def rates_from(results: Sequence[EvalSample], metrics: Sequence[str] = METRICS) 
 
 
 def family_rates(results: Sequence[EvalSample], metrics: Sequence[str] = METRICS) -> dict[str, dict[str, Rate]]:
-    """`rates_from` for each family alone, families in alphabetical order."""
+    """Return `rates_from` of each family, in alphabetical order."""
     families: dict[str, list[EvalSample]] = defaultdict(list)
     for result in results:
         families[result.completion.task.family].append(result)
@@ -170,14 +177,16 @@ def family_rates(results: Sequence[EvalSample], metrics: Sequence[str] = METRICS
 
 
 def verdict_counts(results: Iterable[EvalSample]) -> dict[str, int]:
-    """How many completions passed, failed for each reason, were rejected or got no verdict. Sums to all of them."""
+    """Count completions by result: passed, failed for each reason, rejected, or no verdict. Every completion counts
+    once."""
     verdicts = (result.verdict for result in results)
     counts = Counter(verdict.bucket or verdict.outcome for verdict in verdicts)
     return {name: counts[name] for name in ("passed", *BUCKETS, "rejected", "no_verdict")}
 
 
 def latency(results: Sequence[EvalSample]) -> Mapping[str, float]:
-    """Median and 95th percentile of `Completion.seconds`; without prompts that were never sampled."""
+    """Return the median and the 95th percentile of `Completion.seconds`. Prompts that were never sampled do not
+    count."""
     drawn = (result.completion for result in results if result.verdict.bucket != PROMPT_TOO_LONG)
     seconds = [completion.seconds for completion in drawn]
     return {"p50": float(np.quantile(seconds, 0.5)), "p95": float(np.quantile(seconds, 0.95))} if seconds else {}
@@ -187,8 +196,8 @@ ENDINGS: Mapping[Mode, str] = {"sampled": "", "greedy": GREEDY}
 
 
 def measure_rates(results: Sequence[EvalSample]) -> dict[str, Rate]:
-    """Each measure by its name, of greedy completions with `_greedy`: the mean over tasks of the mean over a task's
-    completions that have it."""
+    """Return the mean of each measure, with the suffix `_greedy` for greedy completions. It is a mean over tasks of the
+    mean over completions that have the measure."""
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one in results:
         for name, value in one.verdict.measures.items():
@@ -203,8 +212,8 @@ def _measure_rate(of_task: Mapping[str, Sequence[float]], counted: bool) -> Rate
 
 
 def strata_rates(domain: Domain, scored: Sequence[EvalSample], metrics: Sequence[str]) -> dict[str, Any]:
-    """By kind of stratum and its name, the rates as plain data; empty if tasks have a role, whose own metrics have
-    them, or no strata."""
+    """Return the rates by kind and name of the stratum, as plain data. Empty without strata, and for tasks with roles,
+    whose own metrics have the strata."""
     by: dict[str, dict[str, list[EvalSample]]] = defaultdict(lambda: defaultdict(list))
     for one in scored:
         strata = domain.strata(one.completion.task)
@@ -214,7 +223,7 @@ def strata_rates(domain: Domain, scored: Sequence[EvalSample], metrics: Sequence
 
 
 def flat_rates(strata: Mapping[str, Any]) -> dict[str, Any]:
-    """The same rates by flat names, for summary.json: `instruction/lazy/pass_at_1`."""
+    """Return the rates of the strata under flat names, for summary.json: `instruction/lazy/pass_at_1`."""
     return {
         f"{kind}/{name}/{metric}": rate
         for kind, groups in strata.items()

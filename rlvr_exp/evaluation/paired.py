@@ -1,7 +1,8 @@
-"""Two evaluations of the same tasks, compared task by task: the difference, its interval, and who won where; and the finding
-of a comparison of two arms in one sentence.
+"""Paired comparison of two evaluations on the same tasks: the difference, its interval, and the tasks won and lost. The
+module also puts the comparison of two arms into one sentence.
 
-Pairing takes the spread between easy and hard tasks out of the interval, which for a few hundred tasks is most of it.
+Pairing removes the spread between easy and hard tasks from the interval. For a few hundred tasks this is most of the
+interval.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,14 +20,14 @@ from rlvr_exp.records.rollout_files import EvalSample
 
 @dataclass(frozen=True)
 class Difference:
-    """Second minus first: mean over `n` shared tasks with the 95% t-interval of the per-task differences."""
+    """Second minus first: the mean over `n` shared tasks, with the 95% t-interval of the differences per task."""
 
     value: float
     low: float
     high: float
     n: int
     won: int
-    """Tasks on which the second is better: has more, or less where less is better."""
+    """Number of tasks on which the second is better. The metric determines whether more or less is better."""
     lost: int
     tied: int
 
@@ -35,7 +36,7 @@ class Difference:
 
 
 def in_words(change: Mapping[str, float], metric: str = "") -> str:
-    """`+3.1 points [-4.4, +10.6], 6 won, 5 lost` of a `Difference` as plain data."""
+    """Format a `Difference` in plain data: `+3.1 points [-4.4, +10.6], 6 won, 5 lost`."""
     scale = scale_of(metric)
     mean, low, high = (scale.number(change[key], "+") for key in ("value", "low", "high"))
     return f"{mean} {scale.unit} [{low}, {high}], {change['won']} won, {change['lost']} lost"
@@ -44,10 +45,10 @@ def in_words(change: Mapping[str, float], metric: str = "") -> str:
 def difference(
     first: Mapping[str, float], second: Mapping[str, float], where: str = "evaluation", scale: Scale = RATE
 ) -> Difference:
-    """Compare values on one scale, one for each task, from `task_values`; the metrics of the two sides may differ.
+    """Compare values on one scale, one per task, from `task_values`. The metrics of the two sides may differ.
 
     Raises:
-        InputError: the two do not hold the same tasks, or none at all.
+        InputError: the two sides have different tasks, or no tasks.
     """
     _refuse_other_tasks(first, second, where)
     changes = [second[task] - first[task] for task in first]
@@ -60,10 +61,10 @@ def paired(
 ) -> Difference:
     """Compare two evaluations by a metric.
 
-    A task that either side could not judge often enough is left out of both; `n` counts what is left.
+    A task is left out if either side has too few verdicts on it. `n` is the number of remaining tasks.
 
     Raises:
-        InputError: the two did not answer the same tasks, or no task was judged on both sides.
+        InputError: the two sides answered different tasks, or no task was judged on both sides.
     """
     ids = [dict.fromkeys(one.completion.task.id for one in side) for side in (first, second)]
     _refuse_other_tasks(ids[0], ids[1], where)
@@ -75,20 +76,20 @@ def paired(
 
 @dataclass(frozen=True)
 class SeedsDifference(Difference):
-    """Second minus first over several seeds: mean over seeds and tasks, with the interval over both."""
+    """Second minus first over several seeds: the mean over seeds and tasks, with the interval over both."""
 
     seeds: int
     p: float
-    """Of no difference."""
+    """The p-value of no difference."""
     smallest: float
-    """The smallest true difference that would have been found in 80 of 100 such studies."""
+    """The smallest true difference that 80 of 100 such studies would detect."""
 
 
 def difference_over_seeds(first: Values, second: Values, scale: Scale = RATE) -> SeedsDifference:
-    """Compare values on one scale by seed and task; a task is won by its mean over the seeds.
+    """Compare values on one scale by seed and task. The mean over the seeds decides whether a task is won.
 
     Raises:
-        ValueError: no values, or other seeds or tasks on the two sides.
+        ValueError: there are no values, or the two sides have different seeds or tasks.
     """
     changes = differences(first, second)
     of_tasks = [fmean(column) for column in zip(*changes, strict=True)]
@@ -99,7 +100,7 @@ def difference_over_seeds(first: Values, second: Values, scale: Scale = RATE) ->
 
 
 def _counts(changes: Sequence[float], less_is_better: bool) -> tuple[int, int, int]:
-    """Tasks won, lost and tied."""
+    """Return the numbers of tasks won, lost and tied."""
     more, less = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
     return *((less, more) if less_is_better else (more, less)), len(changes) - more - less
 
@@ -122,17 +123,18 @@ def _refuse_other_tasks(first: Mapping[str, object], second: Mapping[str, object
 
 
 FLOOR, CEILING = 0.05, 0.95
-"""Rates below and above which all arms are too near to the end of the scale to differ by much."""
+"""If all rates are below the first or above the second value, arms are too close to the end of the scale to differ
+much."""
 ENOUGH_SEEDS = 5
-"""From so many seeds on the calibration holds (docs/statistics.md)."""
+"""Intervals are calibrated from this many seeds on (docs/statistics.md)."""
 
 
 def finding(first: str, second: str, change: Mapping[str, Any], levels: Sequence[float], metric: str = "") -> str:
-    """The sentence of a `SeedsDifference` as plain data, second minus first.
+    """Return a sentence about a `SeedsDifference` in plain data, second minus first.
 
     Args:
         levels: the rates of both arms.
-        metric: its scale says which way is better, and in which unit.
+        metric: determines the unit, and whether more or less is better.
     """
     scale = scale_of(metric)
     if (end := at_an_end(levels)) and not scale.less_is_better:
@@ -150,7 +152,7 @@ def finding(first: str, second: str, change: Mapping[str, Any], levels: Sequence
 
 
 def at_an_end(levels: Sequence[float]) -> str:
-    """At which end of the scale all rates lie, where they have no room to differ; '' where they have."""
+    """Return the end of the scale at which all rates are, with no room to differ. Empty if they have room."""
     if max(levels) < FLOOR:
         return f"under {FLOOR:.0%}"
     return f"over {CEILING:.0%}" if min(levels) > CEILING else ""
@@ -162,7 +164,7 @@ def _interval_of(change: Mapping[str, Any], scale: Scale) -> str:
 
 
 def of_few_seeds(seeds: int, what: str) -> str:
-    """What has to be said of an interval, or another figure, of so few seeds; '' of enough."""
+    """Return the caveat about an interval, or another figure, of so few seeds. Empty if there are enough."""
     if seeds == 1:
         return "; of one seed, so that nothing is known of others"
     return f"; {what} of {seeds} seeds is too small where seeds differ much" if seeds < ENOUGH_SEEDS else ""

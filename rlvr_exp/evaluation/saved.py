@@ -1,11 +1,11 @@
-"""An evaluation in its run directory: the completions, and the numbers in a second file, computed once.
+"""An evaluation in its run directory: the completions, and a second file with the numbers, which are computed once.
 
-`evaluation/before.jsonl.gz` holds the completions, `evaluation/before.json` the rates, families, verdict counts and
-latency that the report shows; likewise `after`, which also holds the paired change since `before` where the run
-measured the same tasks then. Nothing else computes them a second time.
+`evaluation/before.jsonl.gz` has the completions. `evaluation/before.json` has the rates, families, verdict counts and
+latency that the report shows. The files of `after` also have the paired change since `before`, if the run measured the
+same tasks then. No other code computes these numbers.
 
-Measurements before training that runs share are remembered: equal weights on equal tasks, drawn and judged alike, are
-measured once. A run finds one by a hash of all that decides its samples, in the folder that `evaluation.remember` names.
+Runs can share a measurement before training: equal weights on equal tasks, sampled and judged alike, are measured once.
+A run finds it in the folder `evaluation.remember` by a hash of everything that determines its samples.
 """
 
 import json
@@ -38,7 +38,7 @@ def save(
     metrics: Sequence[str] = METRICS,
     more: Mapping[str, Any] | None = None,
 ) -> dict[str, Rate]:
-    """Write both files; `more` numbers by name. Returns the rates, for `summary.json`."""
+    """Write both files, with `more` numbers by name. Return the rates for `summary.json`."""
     rates = rates_from(results, metrics)
     write_evaluation(run_dir, when, results)
     numbers = _numbers(results, rates, metrics) | dict(more or {})
@@ -49,12 +49,12 @@ def save(
 
 
 def read_numbers(run_dir: Path, when: When) -> dict[str, Any]:
-    """The numbers of a completed evaluation. Raises OSError or ValueError if there are none."""
+    """Return the numbers of a completed evaluation. Raises OSError or ValueError if there are none."""
     return json.loads((run_dir / "evaluation" / f"{when}.json").read_text(encoding="utf-8"))
 
 
 def saved_rates(run_dir: Path, when: When) -> dict[str, Rate] | None:
-    """The rates of a completed evaluation; None if there is none, or it is damaged."""
+    """Return the rates of a completed evaluation; None if it is missing or damaged."""
     try:
         read_evaluation(run_dir, when)
         return {metric: Rate(**rate) for metric, rate in read_numbers(run_dir, when)["rates"].items()}
@@ -75,7 +75,7 @@ def _numbers(results: Sequence[EvalSample], rates: Mapping[str, Rate], metrics: 
 
 
 def _changes(before: Sequence[EvalSample], after: Sequence[EvalSample], metrics: Sequence[str]) -> dict[str, Any]:
-    """The paired difference of each metric; none where the two have different tasks, as after other options."""
+    """Return the paired difference of each metric. Empty if the tasks differ, for example after a change of options."""
     tasks = [{result.completion.task.id for result in side} for side in (before, after)]
     if tasks[0] != tasks[1]:
         return {}
@@ -92,14 +92,15 @@ def _plain(rates: Mapping[str, Rate]) -> dict[str, Any]:
 
 
 LEARNING = ("stage", "reward", "algorithm", "optimizer", "scheduler", "schedule", "curriculum")
-"""Nodes that decide how a policy learns, and nothing that it answers before it has."""
+"""These nodes affect learning and no answer before training."""
 
 
 def measurement(folder: str, run_dir: Path, split: str) -> Path:
-    """Where a run's measurement before training is, or would be, in the folder of those remembered.
+    """Return the path of a run's measurement before training in the folder of shared measurements. It may not exist
+    yet.
 
     Args:
-        run_dir: with its configuration, and the fingerprints of its data and initial weights in its manifest.
+        run_dir: its manifest has the configuration and the fingerprints of the data and the initial weights.
     """
     run = run_fingerprint(run_dir)
     options = {key: value for key, value in run["config"].items() if key.partition(".")[0] not in LEARNING}
@@ -107,7 +108,7 @@ def measurement(folder: str, run_dir: Path, split: str) -> Path:
 
 
 def recall(place: Path) -> list[EvalSample] | None:
-    """None if nothing is there yet."""
+    """Return the samples of a shared measurement; None if it does not exist yet."""
     return read_evaluation(place, "before") if evaluation_path(place, "before").exists() else None
 
 

@@ -1,8 +1,8 @@
-"""How alike two sets of tasks are, by their golds and by what their prompts show. No model has a part in it.
+"""Similarity of two sets of tasks, by their reference answers and by their prompts. No model is involved.
 
-A set has a profile: shares of features that add up to 1. Two sets are as alike as their profiles overlap: the sum of the
-smaller shares over that of the larger ones (the weighted Jaccard similarity of Ruzicka 1958), 1 of equal profiles, 0 of
-profiles without a feature in common.
+A set has a profile: shares of features that add up to 1. The similarity of two sets is the overlap of their profiles:
+the sum of the smaller shares over the sum of the larger ones (the weighted Jaccard similarity of Ruzicka 1958). It is 1
+for equal profiles and 0 for profiles without a common feature.
 """
 
 import ast
@@ -14,33 +14,33 @@ from rlvr_exp.tasks.python_syntax import tree
 
 Profile = Mapping[Hashable, float]
 LONGEST = 3
-"""Nodes of the longest path of a syntax tree that is counted."""
+"""Maximum number of nodes of a counted path in a syntax tree."""
 NO_PROGRAM = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What a gold raises that is no Python."""
+"""Exceptions of a reference answer that is not Python."""
 
 
 def similarity(first: Profile, second: Profile) -> float:
-    """In [0, 1], and symmetric; 0 where a side has no feature."""
+    """Return the similarity of two profiles in [0, 1]. It is symmetric, and 0 if a side has no feature."""
     features = {*first, *second}
     larger = sum(max(first.get(one, 0.0), second.get(one, 0.0)) for one in features)
     return sum(min(first.get(one, 0.0), second.get(one, 0.0)) for one in features) / larger if larger else 0.0
 
 
 def programs(tasks: Iterable[Task]) -> Profile:
-    """Of the golds: paths of one to three nodes from above to below in the syntax tree, by the kinds of the nodes; of a gold
-    that is no Python its runs of one to three words."""
+    """Return the profile of the reference answers. Features are downward paths of one to three nodes in the syntax
+    tree, by the kinds of the nodes. For an answer that is not Python they are sequences of one to three words."""
     return shares(Counter(path for task in tasks if task.gold for path in _paths(task.gold)))
 
 
 def inputs(domain: Domain, tasks: Sequence[Task]) -> Profile:
-    """The features of the domain, or the words of the prompts."""
+    """Return the profile of the domain's features, or of the words of the prompts."""
     return domain.input_features(tasks) or shares(
         Counter(word for task in tasks for word in domain.task_prompt(task).split())
     )
 
 
 def shares(counts: Counter[Hashable]) -> Profile:
-    """Counts as shares that add up to 1."""
+    """Return counts as shares that add up to 1."""
     total = counts.total()
     return {feature: count / total for feature, count in counts.items()}
 

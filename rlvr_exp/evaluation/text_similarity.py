@@ -1,9 +1,9 @@
-"""Metrics of roles: the similarity of completions to the golds, and success by role, family and length.
+"""Metrics of roles: the similarity of completions to reference answers, and success by role, family and length.
 
-Exact match and BLEU (Papineni et al. 2002, by sacrebleu) compare words as the domain gives them, without a verifier, so
-that a completion without a verdict counts too. Success is pass@1 under the usual name for the role: a writer's
-`functional_coverage`, the share of bodies that the gold's annotations prove; an annotator's `verified_rate`. Everything is
-over tasks with its 95% interval; BLEU's is a bootstrap over tasks.
+Exact match and BLEU (Papineni et al. 2002, by sacrebleu) compare words as the domain splits them. They need no
+verifier, so completions without a verdict count too. Success is pass@1 under the usual name of the role. For a writer
+this is `functional_coverage`, the share of bodies that the reference annotations prove; for an annotator it is
+`verified_rate`. All metrics are over tasks with 95% intervals; the interval of BLEU is a bootstrap over tasks.
 """
 
 import json
@@ -22,15 +22,15 @@ from rlvr_exp.records.rollout_files import EvalSample, Mode
 from rlvr_exp.tasks.base import Domain
 
 SUCCESS = {"writer": "functional_coverage", "annotator": "verified_rate"}
-"""Role -> the name of its pass@1."""
+"""Name of pass@1 for each role."""
 MODES: dict[Mode, str] = {"sampled": "", "greedy": "_greedy"}
 Pairs = Sequence[Sequence[tuple[str, str]]]
-"""For each task its completions, each paired with the gold."""
+"""Completions of each task, paired with the reference answer."""
 
 
 def metrics_by_role(domain: Domain, scored: Sequence[EvalSample]) -> dict[str, Any]:
-    """For each role its `rates`, and `by` family and stratum the rates that make sense for a few tasks; as plain data.
-    Empty if the domain's tasks have no role."""
+    """Return, for each role, its `rates` and, under `by`, the rates of each family and stratum that are meaningful for
+    few tasks. Empty if the tasks have no role."""
     roles: dict[str, list[EvalSample]] = defaultdict(list)
     for one in scored:
         role = domain.strata(one.completion.task).get("role")
@@ -40,18 +40,18 @@ def metrics_by_role(domain: Domain, scored: Sequence[EvalSample]) -> dict[str, A
 
 
 def role_rates(roles: Mapping[str, Any]) -> dict[str, Any]:
-    """The roles' rates by flat names, for summary.json: `writer/bleu`."""
+    """Return the rates of the roles under flat names, for summary.json: `writer/bleu`."""
     return {f"{role}/{name}": rate for role, found in roles.items() for name, rate in found["rates"].items()}
 
 
 def saved_role_rates(run_dir: Path) -> dict[str, Any]:
-    """`role_rates` of a run's last evaluation, from its files."""
+    """Return `role_rates` of the last evaluation of a run, from its files."""
     numbers = json.loads((run_dir / "evaluation" / "after.json").read_text(encoding="utf-8"))
     return role_rates(numbers.get("roles", {}))
 
 
 class _Role:
-    """The metrics of one role."""
+    """Return the metrics of one role."""
 
     def __init__(self, domain: Domain, role: str):
         self._domain, self._success = domain, SUCCESS.get(role, "pass_at_1")
@@ -86,7 +86,7 @@ class _Role:
 
 
 def text_similarities(pairs: Pairs) -> dict[str, Rate]:
-    """Exact match, the mean over tasks, and BLEU of the corpus; none without completions."""
+    """Return exact match, a mean over tasks, and corpus BLEU. Empty without completions."""
     if not pairs:
         return {}
     counts = len(pairs), max(map(len, pairs))
@@ -95,7 +95,8 @@ def text_similarities(pairs: Pairs) -> dict[str, Rate]:
 
 
 def bleu(pairs: Pairs) -> Estimate:
-    """Corpus BLEU in [0, 1] with its interval. Words are taken as they are; n-grams up to 4, smoothed as sacrebleu does."""
+    """Return corpus BLEU in [0, 1] with its interval. Words are taken as given. N-grams up to length 4 are smoothed as
+    in sacrebleu."""
     metric = BLEU(tokenize="none", force=True)
     tasks = np.array([np.sum([_statistics(metric, *pair) for pair in some], axis=0) for some in pairs])
     value = _score(tasks.sum(axis=0))
@@ -106,7 +107,8 @@ def bleu(pairs: Pairs) -> Estimate:
 
 
 def _statistics(metric: BLEU, answer: str, gold: str) -> list[int]:
-    """N-grams that match and all of them, by their lengths; then the answer's length and the gold's."""
+    """Return the numbers of matching and of all n-grams by length, then the lengths of the answer and of the reference
+    answer."""
     score = metric.corpus_score([answer], [[gold]])
     return [*score.counts, *score.totals, score.sys_len, score.ref_len]
 

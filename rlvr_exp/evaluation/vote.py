@@ -1,13 +1,14 @@
-"""Programs vote on the outputs of held-back inputs: equal outputs add up, and count by the shown cases that their programs
-have right.
+"""Programs vote on the outputs of held-back inputs. Equal outputs add up, weighted by the shown cases that their
+programs solve.
 
-The weight of an output is the number of completions that give it, plus 1000 times the mean share of shown cases that these
-have right (SOAR, arXiv 2507.14172). SOAR weighs the outputs of all test inputs of a task together; here each input has a
-vote of its own, as ARC judges it, so that a program that fails on one input still counts on another.
+The weight of an output is the number of completions that give it, plus 1000 times their mean share of solved shown
+cases (SOAR, arXiv 2507.14172). SOAR weighs the outputs of all test inputs of a task together. Here each input has its
+own vote, as ARC judges it, so a program that fails on one input still counts on another.
 
-A vote is a function of ballots, which hold nothing of what is expected. `solved_with` compares what came of it.
+A vote is a function of ballots, and ballots have no expected outputs. `solved_with` compares the result of a vote with
+these.
 
-`Polls` runs the programs of completions on what their tasks show, and takes their votes.
+`Polls` runs the programs of completions on the shown data of their tasks and takes the votes.
 """
 
 from collections import defaultdict
@@ -25,18 +26,18 @@ from rlvr_exp.verifiers.compare import equal
 from rlvr_exp.verifiers.futures import then
 
 ACCURACY_WEIGHT = 1000
-"""Votes that a mean share of 1 of the shown cases is worth."""
+"""Weight of a mean share of 1 of the shown cases, in votes."""
 
 
 @dataclass(frozen=True)
 class Ballot:
-    """What a completion's program says."""
+    """The outputs of a completion's program."""
 
     program: str
     outputs: tuple[Hashable | None, ...]
-    """Its answer to each held-back input; None: it has none."""
+    """Answer to each held-back input; None if it has no answer."""
     shown_right: int
-    """Shown cases that it has right."""
+    """Number of shown cases that it solves."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,10 @@ class VotedAnswer:
     votes: int
     """Number of these completions."""
     shown_right: float
-    """Mean share of the shown cases that they have right, in [0, 1]."""
+    """Mean share of the shown cases that they solve, in [0, 1]."""
     program: str
-    """Stands for them: that with the most shown cases right, the shortest of those, the first in the order of texts."""
+    """Represents these programs: it solves the most shown cases, then is the shortest, then the first in the order of
+    texts."""
 
     @property
     def weight(self) -> float:
@@ -57,15 +59,15 @@ class VotedAnswer:
 
 
 def vote(ballots: Sequence[Ballot], inputs: int, shown: int, answers: int) -> tuple[tuple[VotedAnswer, ...], ...]:
-    """For each held-back input the answers of most weight, the first the best; fewer where there are no others.
+    """Return the answers of most weight for each held-back input, the best first. There may be fewer than `answers`.
 
-    Equal weights are ordered by the length and the text of the programs that stand for them, which differ: the order of the
-    ballots decides nothing.
+    Ties are broken by the length and the text of the representing programs. These differ, so the order of the ballots
+    has no effect.
 
     Args:
         inputs: number of held-back inputs.
         shown: number of shown cases.
-        answers: the most answers to an input.
+        answers: maximum number of answers to an input.
     """
     return tuple(_of_input(ballots, place, shown)[:answers] for place in range(inputs))
 
@@ -84,11 +86,12 @@ def _of_input(ballots: Sequence[Ballot], place: int, shown: int) -> tuple[VotedA
 
 
 def solved_with(voted: Sequence[Sequence[VotedAnswer]], right: Sequence[Hashable]) -> int:
-    """The fewest answers to each input among which the right one is for every input; 0: not among them.
+    """Return the smallest number of answers per input that includes the correct one for every input; 0 if there is
+    none.
 
     Args:
-        voted: of each input, as from `vote`.
-        right: the right answer to each.
+        voted: answers to each input, from `vote`.
+        right: correct answer to each input.
     """
     places = [
         next((place for place, one in enumerate(answers, 1) if one.output == wanted), 0)
@@ -102,20 +105,20 @@ class Voted:
     """The vote on a task."""
 
     answers: tuple[tuple[VotedAnswer, ...], ...]
-    """To each held-back input, the best first."""
+    """Answers to each held-back input, the best first."""
     solved_with: int | None
-    """See rlvr_exp.evaluation.vote.solved_with; None: the right answers are hidden."""
+    """See rlvr_exp.evaluation.vote.solved_with. None if the correct answers are hidden."""
 
 
 class Polls:
-    """Votes of tasks whose programs run meanwhile, in other processes.
+    """Votes of tasks whose programs run meanwhile in other processes.
 
-    Each distinct program of a task is run once, on what the task shows: no part of a vote can depend on what is expected of a
-    held-back input. A completion without a program, or cut off at its limit, has no vote.
+    Each distinct program of a task runs once, on the shown data of the task. Therefore no part of a vote can depend on
+    the expected output of a held-back input. A completion without a program, or cut off at its limit, has no vote.
 
     Args:
         domain: of all tasks.
-        answers: the most answers to an input.
+        answers: maximum number of answers to an input.
     """
 
     def __init__(self, executor: Executor, domain: HoldsBackCases, answers: int):
@@ -135,8 +138,8 @@ class Polls:
         self._begun.append(_Poll(task, shown, [str(one.text) for one in voters], runs))
 
     def close(self) -> list[Voted | None]:
-        """The vote on each task, in the order of `add`, once all programs have ended; None if the executor gave a program
-        no verdict: the vote would be one of fewer."""
+        """Return the vote on each task, in the order of `add`, after all programs have ended. None if the executor gave
+        no verdict on a program, because the vote would lack it."""
         return [self._counted(one) for one in self._begun]
 
     def _counted(self, poll: "_Poll") -> Voted | None:
@@ -152,19 +155,19 @@ class Polls:
 
 @dataclass(frozen=True)
 class _Poll:
-    """A task whose programs are being run."""
+    """A task and the runs of its programs."""
 
     task: Task
     shown: ShownTask
     programs: Sequence[str]
-    """Of the completions that have a vote."""
+    """Programs of the completions that have a vote."""
     runs: Mapping[str, Future[Ballot | None]]
-    """By program."""
+    """Runs by program."""
 
 
 def ballot(domain: HoldsBackCases, task: ShownTask, program: str, run: Execution) -> Ballot | None:
-    """What a program says, from its outputs; None if the executor broke down. Its verdict has no other part: it counts a
-    held-back input where nothing was returned, since nothing is what the problem expects there."""
+    """Return the ballot of a program, from its outputs; None if the executor broke down. It ignores the rest of the
+    verdict: the problem expects no output for a held-back input, so the verdict counts a missing output as correct."""
     if run.verdict.outcome == "no_verdict":
         return None
     problem = task.problem
@@ -176,22 +179,22 @@ def ballot(domain: HoldsBackCases, task: ShownTask, program: str, run: Execution
 
 
 class EvaluationVote:
-    """The votes of an evaluation's sampled completions. All ranks hold it together; each runs the programs of its share of
-    the tasks."""
+    """The votes of the sampled completions of an evaluation. All ranks keep them together. Each rank runs the programs
+    of its share of the tasks."""
 
     def __init__(self, executor: Executor, domain: HoldsBackCases, answers: int):
         self._polls, self._answers = Polls(executor, domain, answers), answers
         self._tasks: list[str] = []
 
     def answered(self, samples: Sequence[EvalSample]) -> None:
-        """All samples of a task: its vote begins."""
+        """Begin the vote of a task with all its samples."""
         task = samples[0].completion.task
         if len(self._tasks) % ranks() == rank():
             self._polls.add(task, [one.completion for one in samples if one.mode == "sampled"])
         self._tasks.append(task.id)
 
     def marked(self, results: Iterable[EvalSample]) -> list[EvalSample]:
-        """The samples; each sampled one says under `voted` how the vote of its task went, where there was one."""
+        """Return the samples. If its task has a vote, each sampled one has the result under `voted`."""
         outcomes = [None if one is None else one.solved_with for one in self._polls.close()]
         found = dict(zip(self._tasks, interleave(all_gather_object(outcomes)), strict=True))
         return [self._marked(one, found[one.completion.task.id]) for one in results]

@@ -1,7 +1,7 @@
-"""Solves tasks: one engine for every environment, which samples, verifies, and reports an answer for each task.
+"""The inference engine solves tasks in any environment. It samples, verifies, and reports an answer for each task.
 
-Every draw takes its number from (seed, task id, attempt, sample, position), so that a task's answer does not depend on
-the other tasks of its batch. Owns no verifier and writes no file.
+The seed of every draw comes from (seed, task id, attempt, sample, position), so the answer of a task does not depend on
+the other tasks of its batch. The engine owns no verifier and writes no file.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ from rlvr_exp.config.needs import formatter_missing, weights_missing
 from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.episodes.environment import Environment
-from rlvr_exp.episodes.environments.retry import Retry
+from rlvr_exp.episodes.environments import Retry
 from rlvr_exp.episodes.episode import POLICY, Draws, Episode, Turn
 from rlvr_exp.episodes.types import TokenCount, TokenSample, unsampled
 from rlvr_exp.evaluation.vote import Polls, Voted
@@ -45,10 +45,10 @@ from rlvr_exp.verifiers.base import Direct, KeepsOutputs, Request, Verdict, Veri
 
 @dataclass(frozen=True)
 class Beams:
-    """Yields completions as rlvr_exp.rollouts.sampler.stream does, the likeliest first; keys, filters and the turns before
-    are not used.
+    """Yield completions as rlvr_exp.rollouts.sampler.stream does, the most likely first. Keys, filters and earlier
+    turns are not used.
 
-    Completions are compared by their mean log-probability a token.
+    Completions are compared by their mean log-probability per token.
     """
 
     width: int
@@ -98,7 +98,7 @@ class Beams:
 
 
 def _sampled(ids: Sequence[int], ends: Sequence[int]) -> TokenSample:
-    """Up to the first end token; like a greedy token's, the log-probability of each counts as 0."""
+    """Return the sample up to the first end token. Each log-probability counts as 0, as for a greedy token."""
     end = next((place for place, token in enumerate(ids) if token in ends), None)
     kept = tuple(ids if end is None else ids[: end + 1])
     return TokenSample(kept, (0.0,) * len(kept), truncated=end is None)
@@ -106,9 +106,9 @@ def _sampled(ids: Sequence[int], ends: Sequence[int]) -> TokenSample:
 
 @torch.inference_mode()
 def logprob(model: nn.Module, prompt: Sequence[int], ids: Sequence[int]) -> float:
-    """Log-probability of the tokens `ids` after the prompt, all together, at temperature 1 and without filters.
+    """Return the total log-probability of the tokens `ids` after the prompt, at temperature 1 and without filters.
 
-    Computed for this sequence alone, so that no other sequence of a batch changes a bit of it.
+    It is computed for this sequence alone, so that no other sequence of a batch changes a bit of it.
     """
     inner = causal_model(model)
     was_training = inner.training
@@ -124,7 +124,7 @@ def logprob(model: nn.Module, prompt: Sequence[int], ids: Sequence[int]) -> floa
 
 
 class NullVerifier(Direct):
-    """Stands in where no verifier is given: it only detects completions without a candidate."""
+    """Replaces a missing verifier. It only detects completions without a candidate."""
 
     name, version = "none", "1"
 
@@ -137,14 +137,15 @@ class Engine:
     """One or several policies that solve tasks in an environment.
 
     Args:
-        policies: by role, or the policy that acts alone.
-        options: how a task is searched; files and the choice of tasks are not used.
-        limits: `max_prompt_tokens` and `max_completion_tokens`, as a `model` node has them; by role if there are several.
-        verifier: verifies completions, and belongs to the caller; None: they are parsed and not verified.
-        domain: words and reads a `Task` given alone. Rows bring their own, unless they are of its kind.
+        policies: by role, or the only policy.
+        options: the search for an answer. The engine ignores the options of files and of the selection of tasks.
+        limits: `max_prompt_tokens` and `max_completion_tokens`, as in a `model` node; by role if there are several.
+        verifier: verifies completions. The caller closes it. None: completions are parsed and not verified.
+        domain: makes the prompt of a `Task` and parses its completions. Rows bring their own domain, unless they are of
+            its kind.
         seed: of the draws.
-        engine: samples the completions; None: our own sampler.
-        environment: of the domain; None: one turn, and `options.max_attempts` of them with the verifier's feedback.
+        engine: samples the completions; None for the built-in sampler.
+        environment: of the domain; None for up to `options.max_attempts` attempts with the verifier's feedback.
     """
 
     def __init__(
@@ -174,34 +175,34 @@ class Engine:
 
     @property
     def policy(self) -> Policy:
-        """The policy that acts first."""
+        """The first policy to act."""
         return next(iter(self.policies.values()))
 
     def unverified(self) -> "Engine":
-        """The same engine without a verifier, with one sample for each task."""
+        """Return the same engine without a verifier, with one sample per task."""
         options = replace(self.options, verify=False, samples=1)
         return Engine(
             self.policies, options, self.limits, None, self._domain, self.seed, self._sampler, self.environment
         )
 
     def solve(self, task: InferenceTask | Task | Fields) -> Any:
-        """Solve one task: a row (see rlvr_exp.launch.inference_inputs), or a Task of the engine's domain. Returns a `Solution`, or
-        the environment's own kind of it.
+        """Solve one task: a row (see rlvr_exp.launch.inference_inputs) or a Task of the engine's domain. Return a
+        `Solution`, or the result type of the environment.
 
         Raises:
-            InputError: the row is not a task, or a Task was given and no domain.
+            InputError: the row is not a task, or the engine has no domain for a Task.
             GuardStop: a guarded verifier has failed too often.
         """
         return next(self.solve_all([task]))
 
     def solve_all(self, tasks: Iterable[InferenceTask | Task | Fields]) -> Iterator[Any]:
-        """Solve any number of tasks, in order; `options.batch_size` completions are drawn at once. See `solve`."""
+        """Solve any number of tasks, in order. `options.batch_size` completions are sampled at once. See `solve`."""
         items = map(self.inference_task, tasks)
         while batch := list(islice(items, self.options.at_once)):
             yield from self._solved(batch)
 
     def inference_task(self, task: InferenceTask | Task | Fields) -> InferenceTask:
-        """A task with its domain. Raises InputError."""
+        """Return a task with its domain. Raises InputError."""
         if isinstance(task, Mapping):
             item = self._from_row(task)
         elif isinstance(task, InferenceTask):
@@ -249,7 +250,7 @@ class Engine:
         return Player(policy, sampling, min(limits.max_prompt_tokens, policy.max_tokens - longest))
 
     def _votes(self, items: Sequence[InferenceTask], episodes: Sequence[Episode]) -> Sequence[Voted | None]:
-        """The votes of all completions; of tasks of one domain."""
+        """Return the votes of all completions. The tasks have one domain."""
         if self._executor is None:
             return [None] * len(items)
         polls = Polls(self._executor, voting_domain(items[0]), self.options.vote)
@@ -286,7 +287,7 @@ class Engine:
 
 
 def settings_of(options: Infer) -> dict[str, Any]:
-    """The options that decide answers, next to the tasks, the policy and the verifier."""
+    """Return the options that determine answers, besides the tasks, the policy and the verifier."""
     names = (
         "decoding",
         "temperature",
@@ -313,18 +314,19 @@ def load(
     model: Model | None = None,
     seed: int = 0,
 ) -> Engine:
-    """An engine for a checkpoint.
+    """Load an engine for a checkpoint.
 
     Args:
-        path: folder of a checkpoint or of an adapter; empty: the embedded policy, or what `model` names.
-        options: how a task is searched; by default greedily, once. It is verified where a verifier is given.
-        verifier: verifies completions, and is closed by the caller; None: they are not verified.
-        domain: the tasks' domain, where they are given as `Task`; rows need none.
-        model: how the policy is loaded; None: as in the run that wrote the checkpoint, else by the defaults.
-        seed: the seed of the draws.
+        path: folder of a checkpoint or of an adapter; empty for the policy that `model` names, by default the embedded
+            one.
+        options: the search for an answer; by default one greedy attempt. If a verifier is given, answers are verified.
+        verifier: verifies completions. The caller closes it. None: completions are not verified.
+        domain: the domain of tasks that are given as `Task`. Rows need none.
+        model: options of the policy; None for those of the run that wrote the checkpoint, or else the defaults.
+        seed: of the draws.
 
     Raises:
-        InputError: no such checkpoint, a damaged one, or options that cannot work; names every problem.
+        InputError: the checkpoint is missing or damaged, or the options cannot work. The error names every problem.
     """
     options = replace(options or Infer(), verify=verifier is not None)
     node = replace(model, path=str(path) or model.path) if model else _model_of(Path(path) if path else None)
@@ -336,7 +338,8 @@ def load(
 
 
 def _model_of(path: Path | None) -> Model:
-    """The `model` node for the policy at `path`: a run's checkpoint as in its run, prompts and lengths included."""
+    """Return the `model` node for the policy at `path`. A checkpoint of a run has the options of the run, including
+    prompts and lengths."""
     if path is None:
         return compose(["+stage=infer"]).config.model
     run = path.resolve().parent.parent / "config.yaml"

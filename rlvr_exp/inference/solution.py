@@ -1,4 +1,5 @@
-"""The result of a task: the chosen completion and its verdict, as data, as a row of JSON and as text; rates and counts over many."""
+"""The result of a task: the chosen completion and its verdict, as data, as a row of JSON and as text. Also rates and
+counts over many results."""
 
 import json
 import textwrap
@@ -28,7 +29,7 @@ DECIMALS = 6
 """Decimals of a log-probability in a row."""
 
 MOST_LINES = 40
-"""Lines of a program or a text that are shown."""
+"""Maximum number of displayed lines of a program or a text."""
 
 
 @dataclass(frozen=True)
@@ -51,41 +52,41 @@ class Solution:
 
     id: RowId
     completion: Completion
-    """The chosen one."""
+    """The chosen completion."""
     attempt: int
-    """The attempt that found it, counted from 1; 0: the prompt was too long for any."""
+    """The number of the chosen attempt, counted from 1; 0 if the prompt was too long for any attempt."""
     attempts: int
     """Number of attempts."""
     verified: bool
-    """Its verdict is a verifier's, or that of a fault which shows without one."""
+    """Whether the verdict comes from a verifier, or from a fault that is evident without one."""
     fault: str = ""
-    """The program's syntax error, or why there is no program; empty: none."""
+    """The syntax error of the program, or the reason for its absence; empty if it has neither."""
     logprob: float | None = None
-    """Log-probability of all its tokens under the policy, at temperature 1 without filters, however it was drawn; None:
-    an endpoint did not report it."""
+    """Log-probability of all tokens under the policy, at temperature 1 and without filters, for any sampling options.
+    None if an endpoint did not report it."""
     earlier: tuple[Attempt, ...] = ()
     """The other attempts, in order."""
     formatted: str | None = None
-    """The same program formatted for a reader; None if that was not requested, or is not possible (see
-    rlvr_exp.tasks.formats.rows). Never verified."""
+    """The same program formatted for a reader; None if this was not requested or is not possible (see
+    rlvr_exp.tasks.formats.rows). It is never verified."""
     voted: Voted | None = None
-    """The vote of all completions on the held-back inputs; None: there was none, or a program got no verdict."""
+    """The vote of all completions on the held-back inputs. None without a vote, and if a program got no verdict."""
     edited: str | None = None
-    """Of edits in steps: the text that all steps have made; None if the last answer makes none."""
+    """For edits in steps: the text after all steps; None if the last answer makes no text."""
 
     @property
     def text(self) -> str | None:
-        """The completion as it was drawn; None if the prompt was too long to sample."""
+        """The completion as sampled; None if the prompt was too long to sample."""
         return self.completion.text if self.attempt else None
 
     @property
     def program(self) -> str | None:
-        """The candidate in it, without fences and chatter, which is verified; None if there is none."""
+        """The verified candidate in the completion, without fences and chatter; None if there is none."""
         return self.completion.candidate.text
 
     @property
     def verdict(self) -> Verdict | None:
-        """None: it was not verified."""
+        """The verdict; None if the completion was not verified."""
         return self.completion.verdict if self.verified else None
 
     @property
@@ -93,7 +94,7 @@ class Solution:
         return self.verified and self.completion.correct
 
     def row(self) -> dict[str, Any]:
-        """As JSON, equal for every batch layout and on every repetition."""
+        """Return a JSON row. It is equal for every batch layout and every repetition."""
         plain = to_plain(self.completion)
         found = {
             **(plain if self.verified else {**plain, **dict.fromkeys(VERDICT)}),
@@ -108,7 +109,7 @@ class Solution:
 
 
 def vote_row(voted: Voted) -> dict[str, Any]:
-    """A vote as JSON: `answers`, a list for each held-back input, and `solved_with`."""
+    """Return a vote as JSON: `answers`, a list for each held-back input, and `solved_with`."""
     answers = [[_answer(one) for one in of_input] for of_input in voted.answers]
     return {"answers": answers, "solved_with": voted.solved_with}
 
@@ -123,7 +124,8 @@ def _lists(value: Any) -> Any:
 
 
 def strict(value: Any) -> Any:
-    """Texts without lone surrogates, which no strict reader of JSON takes, within lists and objects too; other values as they are."""
+    """Replace lone surrogates in texts, also within lists and objects, because strict readers of JSON reject them.
+    Other values do not change."""
     if isinstance(value, dict):
         return {key: strict(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -132,7 +134,8 @@ def strict(value: Any) -> Any:
 
 
 def readable(row: Mapping[str, Any]) -> str:
-    """A solution on a terminal: its result in a line, then the program, or the text if there is none."""
+    """Return a solution as text for a terminal: its result in one line, then the program, or the completion if there is
+    no program."""
     lines = (row["formatted"] or row["program"] or row["text"] or "").rstrip("\n").split("\n")
     more = [f"[{len(lines) - MOST_LINES} more lines]"] if len(lines) > MOST_LINES else []
     shown = textwrap.indent("\n".join([*lines[:MOST_LINES], *more]), "    ")
@@ -141,7 +144,7 @@ def readable(row: Mapping[str, Any]) -> str:
 
 
 def head(row: Mapping[str, Any]) -> str:
-    """The result in a line."""
+    """Return the result in one line."""
     why = row["bucket"] or row["rule"]
     parts = [
         f"{row['outcome'] or 'not judged'}{f' ({why})' if why else ''}",
@@ -155,13 +158,13 @@ def head(row: Mapping[str, Any]) -> str:
 
 
 def reason(row: Mapping[str, Any]) -> str:
-    """What is wrong with it, in a line; empty if nothing is."""
+    """Return the fault in one line; empty if there is none."""
     why = "" if row["outcome"] == "passed" else row["fault"] or row["log"] or ""
     return next((line.strip() for line in why.splitlines() if line.strip()), "")[:300]
 
 
 def _voted(row: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each answer of the vote, where there was one."""
+    """Return a line for each answer of the vote, if there was one."""
     for number, answers in enumerate((row.get("voted") or {}).get("answers", ()), 1):
         for place, one in enumerate(answers, 1):
             facts = f"votes: {one['votes']}, shown pairs right: {one['shown_right']:.0%}"
@@ -175,9 +178,10 @@ class Summary:
         self._outcomes: Counter[str] = Counter()
         self._buckets: Counter[str] = Counter()
         self._solved: list[int] = []
-        """For each task with a verdict the attempt that passed; 0: none did."""
+        """The number of the attempt that passed, for each task with a verdict; 0 if none passed."""
         self._votes: list[int] = []
-        """For each task with a vote and known outputs the fewest answers that solved it; 0: none did."""
+        """The smallest number of answers that solved a task, for each task with a vote and known outputs; 0 if none
+        did."""
         self._attempts = self._most = self._tokens = self._faults = 0
 
     def add(self, row: Mapping[str, Any]) -> None:
@@ -198,8 +202,9 @@ class Summary:
         return self._outcomes.total()
 
     def rates(self, attempts: int, samples: int, voted: Sequence[str] = ()) -> dict[str, Rate]:
-        """Share of the judged tasks that were solved within so many attempts, at least as many as an answer has; the last is the
-        share solved at all. Then the rates `voted`, by name, of the tasks whose outputs are known."""
+        """Return, by name, the share of judged tasks that were solved within 1, 2, ... attempts. There are at least as
+        many shares as any answer has attempts, so the last is the total share. The rates `voted` of the tasks with
+        known outputs follow."""
         found, attempts = {}, max(attempts, self._most)
         if self._solved:
             attempted = range(1, attempts + 1)
@@ -208,7 +213,7 @@ class Summary:
         return found | {name: _rate(self._votes, vote[1], samples) for name, vote in votes.items() if vote}
 
     def metrics(self) -> dict[str, float]:
-        """Counts; an outcome or a reason that did not occur is left out."""
+        """Return the counts. Outcomes and reasons that did not occur are left out."""
         outcomes = {f"outcome/{name}": count for name, count in sorted(self._outcomes.items())}
         reasons = {f"reason/{name}": count for name, count in sorted(self._buckets.items())}
         counts: dict[str, float] = {
@@ -220,13 +225,13 @@ class Summary:
         return counts | outcomes | reasons
 
     def text(self) -> str:
-        """`12 tasks: 6 passed, 6 failed; wrong_answer 4, truncated 2`."""
+        """Return a summary: `12 tasks: 6 passed, 6 failed; wrong_answer 4, truncated 2`."""
         outcomes = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in self._outcomes.most_common())
         reasons = ", ".join(f"{name} {count}" for name, count in self._buckets.most_common())
         return f"{self.tasks} tasks: {outcomes or 'none'}{f'; {reasons}' if reasons else ''}"
 
 
 def _rate(solved: Sequence[int], limit: int, samples: int) -> Rate:
-    """Share of tasks solved with so many; 0 is not solved."""
+    """Return the share of tasks that were solved with so many; 0 means not solved."""
     values = [float(0 < one <= limit) for one in solved]
     return Rate(*mean_interval(values), n=len(values), samples=samples)

@@ -19,7 +19,7 @@ from random import Random
 
 from rlvr_exp.algorithms.sft import Example, Examples, example, length
 from rlvr_exp.core.seeds import stream
-from rlvr_exp.episodes.environments.retry import feedback
+from rlvr_exp.episodes.environments import feedback
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.self_play.found import Found
 from rlvr_exp.solutions.store import kept

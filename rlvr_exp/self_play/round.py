@@ -14,7 +14,7 @@ from rlvr_exp.config.solutions import HINDSIGHT, KINDS, SelfPlay
 from rlvr_exp.core.errors import check_state
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.curriculum.base import Curriculum, Observation
-from rlvr_exp.episodes.environments.retry import feedback
+from rlvr_exp.episodes.environments import feedback
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records.rollout_files import RolloutRow

@@ -1,2 +1,2 @@
-"""The stages: one readable file each, with `run(config, context) -> StageResult`. The table is in
-rlvr_exp.config.schema."""
+"""The stages. Each file has a function `run(config, context) -> StageResult`; rlvr_exp.config.schema has the table of
+stages."""

@@ -1,7 +1,8 @@
-"""Measure the project on this machine against the tools that people use today, and its estimates against what is so.
+"""Compare this project with common alternatives on this machine, and its estimates with measurements.
 
-Speed is measured in pairs, with a table of ratios. Any other benchmark is a function of rlvr_exp.benchmarks that takes the
-configuration and the context and returns its report with its counts; a difference that must not be is a GuardStop.
+Speed is measured in pairs and reported as a table of ratios. Every other benchmark is a function of
+rlvr_exp.benchmarks. It takes the configuration and the context, and returns its report and its metrics. It raises
+GuardStop for a difference that must not occur.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,10 +21,11 @@ from rlvr_exp.core.files import write_json, write_text
 from rlvr_exp.records.context import BENCHMARK, RunContext, StageResult
 
 STEPS = 8
-"""First steps of benchmark=training whose prompts are read for its memory."""
+"""The memory estimate of benchmark=training reads the prompts of this many first steps."""
 
 
 def run(config: Any, context: RunContext) -> StageResult:
+    metrics: dict[str, Any]
     if isinstance(config.benchmark, Paired):
         # Benchmarks of verifiers alone run in a process without torch, as verifiers do.
         data, text, ratios = _training(config, context) if reads(config, "model") else _verdicts(config, context)
@@ -60,7 +62,8 @@ def _training(config: Any, context: RunContext) -> tuple[Any, str, dict[str, Any
 
 
 def _announce_memory(config: Any, context: RunContext, bench: Any) -> None:
-    """Say what both sides hold at the highest, with the longest prompt of the first steps: stock pads every row to it.
+    """Report the estimated peak memory of both sides. It assumes the longest prompt of the first steps, because the
+    stock trainer pads every row to it.
 
     Raises:
         InputError: this machine has less memory.

@@ -1,4 +1,4 @@
-"""Run a chain of runs, chosen by `chain=NAME`: what its links do is said in the chain's own YAML."""
+"""Run a chain of runs, chosen by `chain=NAME`. The YAML file of the chain describes its links."""
 
 from typing import Any
 

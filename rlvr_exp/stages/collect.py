@@ -1,6 +1,6 @@
-"""Collect the trajectories of a teacher: a policy, an endpoint, or the actions of the data, one action at a time, each verified.
+"""Collect trajectories of a teacher: a policy, an endpoint, or the actions in the data. Each action is verified.
 
-Trajectories are written batch by batch, and the completions of a batch in progress are in a journal beside them; the same
+Trajectories are written batch by batch. The completions of a batch in progress are in a journal next to them. The same
 command with the same output continues after both.
 """
 
@@ -19,6 +19,7 @@ from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.load import build
 from rlvr_exp.config.model import OF_PROMPTS
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.solutions import Collect
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.statistics import mean_interval
@@ -54,20 +55,21 @@ from rlvr_exp.verifiers.base import KeepsOutputs, Request, Verdict, Verifier
 from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 SHOWN = 300
-"""Characters of a log that are kept."""
+"""A step keeps this many characters of the log."""
 
 
 Row = dict[str, Any]
 Teach = Callable[[Sequence[tuple[Task, int]], SamplingEngine | None], list[Row]]
-"""The trajectories of tasks, each with the index of a sample, in their order; completions are sampled by the given engine."""
+"""Return the trajectories of pairs of a task and the index of a sample, in order. The given engine samples the
+completions."""
 
 
 def step_of(before: str, answer: str, action: str | None, verdict: Verdict, tokens: int) -> Row:
-    """An answer to one state, as a file has it.
+    """Return the answer to one state, as a row of the file.
 
     Args:
-        before: the text that the teacher is shown.
-        action: the action in its answer; None: there is none.
+        before: the text that the teacher sees.
+        action: the action in its answer; None if it has no action.
     """
     after = verdict.outputs[0] if verdict.outputs else None
     log = f"{verdict.reason}: {verdict.log}"[:SHOWN] if verdict.outcome != "passed" else ""
@@ -76,7 +78,7 @@ def step_of(before: str, answer: str, action: str | None, verdict: Verdict, toke
 
 
 def trajectory(domain: ContinuesEdits, task: Task, sample: int, teacher: str, steps: Sequence[Row]) -> Row:
-    """The steps of one branch of an episode; `outcome` is that of the last text."""
+    """Return the steps of one branch of an episode as a row. `outcome` is the outcome of the last text."""
     found = {"id": f"{task.id}#{sample}", "task": task.id, "teacher": teacher, "outcome": steps[-1]["outcome"]}
     return {**found, **domain.described(task), "steps": list(steps)}
 
@@ -87,17 +89,16 @@ class _Teacher:
     verifier: Verifier
     teach: Teach
     who: Any
-    """Tells it from others: its weights, or its served name."""
+    """Identifies the teacher: a hash of its weights, or the name of the served model."""
     engine: SamplingEngine | None = None
-    """Samples for it; None: nothing is sampled."""
+    """Samples the completions; None if the teacher samples nothing."""
 
     def counted(self) -> Mapping[str, float]:
-        """Counts of its engine so far."""
         return {} if self.engine is None else self.engine.metrics()
 
 
 class TrajectoryFile(ResumableJsonl):
-    """The file of trajectories; `provenance` is everything that determines them."""
+    """The file of trajectories. `provenance` has everything that determines them."""
 
     option = "collect.output"
 
@@ -107,14 +108,16 @@ class TrajectoryFile(ResumableJsonl):
 
 
 def run(config: Config, context: RunContext) -> StageResult:
-    opened = _golds(config, context) if config.collect.teacher == "golds" else _policy(config, context)
+    options = config.collect
+    assert options is not None  # The stage has its node.
+    opened = _golds(config, context) if options.teacher == "golds" else _policy(config, context, options)
     with opened as teacher:
         tasks = collected_tasks(config, teacher.domain)
-        target = Path(config.collect.output or context.directory / "trajectories.jsonl")
-        provenance = _provenance(config, tasks, teacher, context)
+        target = Path(options.output or context.directory / "trajectories.jsonl")
+        provenance = _provenance(config, options, tasks, teacher, context)
         journal = journal_beside(target, provenance)
         with TrajectoryFile(target, provenance) as out, closing(journal):
-            return _Collecting(config, context, out, teacher, journal).run(tasks)
+            return _Collecting(options, context, out, teacher, journal).run(tasks)
 
 
 @contextmanager
@@ -127,8 +130,8 @@ def _golds(config: Config, context: RunContext) -> Iterator[_Teacher]:
 
 
 def reference_trajectories(domain: ContinuesEdits, verifier: Verifier, asked: Sequence[tuple[Task, int]]) -> list[Row]:
-    """The data's own actions, one rule at a time, each verified, and `done` at the end; all tasks are taken step by step together.
-    A trajectory whose action makes no text ends there.
+    """Return trajectories of the actions in the data. Each action applies one rule and is verified; the last one is
+    `done`. All tasks advance together, step by step. A trajectory ends early if an action produces no text.
 
     Args:
         verifier: keeps outputs (rlvr_exp.verifiers.base.KeepsOutputs).
@@ -150,7 +153,7 @@ def reference_trajectories(domain: ContinuesEdits, verifier: Verifier, asked: Se
 
 
 @contextmanager
-def _policy(config: Config, context: RunContext) -> Iterator[_Teacher]:
+def _policy(config: Config, context: RunContext, options: Collect) -> Iterator[_Teacher]:
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
     domain = in_steps(build_domain(config, context, in_first_process))
@@ -167,7 +170,7 @@ def _policy(config: Config, context: RunContext) -> Iterator[_Teacher]:
 
         def teach(asked: Sequence[tuple[Task, int]], batch: SamplingEngine | None) -> list[Row]:
             played = replace(components, engine=batch or engine)
-            runner = runner_of(environment, played, config, config.collect, config.collect.batch_size)
+            runner = runner_of(environment, played, config, options, options.batch_size)
             episodes = runner.run([environment.reset(task, draws, (sample,)) for task, sample in asked])
             return [
                 trajectory(
@@ -186,9 +189,10 @@ def _policy(config: Config, context: RunContext) -> Iterator[_Teacher]:
         yield _Teacher(domain, verifier, teach, sampled_weights(policies, engine), engine)
 
 
-def _provenance(config: Config, tasks: Sequence[Task], teacher: _Teacher, context: RunContext) -> dict[str, Any]:
-    """Everything that determines the trajectories."""
-    options, described = config.collect, checked_description(teacher.verifier, context)
+def _provenance(
+    config: Config, options: Collect, tasks: Sequence[Task], teacher: _Teacher, context: RunContext
+) -> dict[str, Any]:
+    described = checked_description(teacher.verifier, context)
     manifest.update(context.directory, verifier=described, tasks=len(tasks))
     drawing = ("samples", "temperature", "top_k", "top_p", "min_p", "stop")
     sampled = options.teacher == "policy"
@@ -205,24 +209,25 @@ def _provenance(config: Config, tasks: Sequence[Task], teacher: _Teacher, contex
 
 
 class _Collecting:
-    """A pass over the tasks; trajectories that are there are counted and not repeated."""
+    """A pass over the tasks. It counts existing trajectories and does not repeat them."""
 
     def __init__(
-        self, config: Config, context: RunContext, out: TrajectoryFile, teacher: _Teacher, journal: CompletionJournal
+        self, options: Collect, context: RunContext, out: TrajectoryFile, teacher: _Teacher, journal: CompletionJournal
     ):
-        self._options, self._context, self._out, self._teacher = config.collect, context, out, teacher
+        self._options, self._context, self._out, self._teacher = options, context, out, teacher
         self._journal = journal
         self._done = Counter[str](trajectories=0, passed=0, steps=0, tokens=0)
         self._known: set[str] = set()
         self._passed: dict[str, list[float]] = defaultdict(list)
-        """Whether each trajectory of a task ended right."""
+        """By task, 1.0 for each trajectory that ended correctly and 0.0 for each other one."""
         self._unanswered = 0
-        """Trajectories that an endpoint or a verifier broke off: they are not written, and the same command asks again."""
+        """Number of trajectories that an endpoint or a verifier broke off. They are not written; the same command
+        repeats them."""
         self._count(list(out.existing()))
         self._before, self._began = len(self._known), time.monotonic()
 
     def run(self, tasks: Sequence[Task]) -> StageResult:
-        """Raises Interrupted and GuardStop with all that is done written."""
+        """Collect all trajectories. Before it raises Interrupted or GuardStop, it writes every finished one."""
         asked = [(task, sample) for task in tasks for sample in range(self._options.samples)]
         left = [one for one in asked if f"{one[0].id}#{one[1]}" not in self._known]
         batch = self._batch(len(asked))
@@ -262,7 +267,8 @@ class _Collecting:
         return StageResult(after={"collect_success": rate}, metrics=self._context.metrics)
 
     def _batch(self, total: int) -> Journaled | None:
-        """The teacher's engine with a journal. Progress counts trajectories: how many actions they have is not known."""
+        """Return the teacher's engine with a journal. Progress counts trajectories, because their number of actions is
+        unknown."""
 
         def report(done: int, _: int, rate: float | None, __: float) -> None:
             self._context.progress(

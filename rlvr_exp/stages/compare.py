@@ -1,8 +1,8 @@
-"""Compare runs side by side: the options that differ, how far each run came, and its measurements, with intervals.
+"""Compare runs side by side: options that differ, progress, and measurements with intervals.
 
-Reads run directories and writes `compare.json` and `compare.md` into its own; runs nothing. Where two runs were
-evaluated on the same held-out tasks, their difference is paired task by task, against the first run; runs that differ in
-their seed alone are pooled, with intervals over seeds and tasks.
+The stage reads run directories and writes `compare.json` and `compare.md` into its own directory. If two runs were
+evaluated on the same held-out tasks, their difference is paired by task, against the first run. Runs that differ only
+in their seed are pooled, with intervals over seeds and tasks.
 """
 
 import json
@@ -25,15 +25,15 @@ from rlvr_exp.records.rollout_files import evaluation_path, read_evaluation
 
 NEEDED = ("config.yaml", "summary.json")
 OWN_KEYS, SEED = ("run.dir",), "seed"
-"""Options that always differ between runs."""
+"""These options always differ between runs."""
 LONGEST = 60
-"""Characters of the name of an arm by its options."""
+"""The name of an arm has at most this many characters of its options."""
 FACTS = ("stage", "status", "steps", "seconds")
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The data of a run that a comparison reads."""
+    """The data that a comparison reads from a run."""
 
     directory: Path
     options: Mapping[str, Any]
@@ -47,14 +47,15 @@ class Comparison:
 
     runs: Sequence[str]
     options: Mapping[str, Sequence[Any]]
-    """Only those that differ."""
+    """Options that differ."""
     facts: Mapping[str, Sequence[Any]]
     metrics: Mapping[str, Sequence[Any]]
-    """`before/...` and `after/...` rates, and the other metrics of the summaries."""
+    """Rates `before/...` and `after/...`, and the other metrics of the summaries."""
     differences: Mapping[str, Sequence[Any]]
-    """The run's result minus the first run's, paired by task; None for the first and for other tasks."""
+    """The result of the run minus the result of the first run, paired by task. None for the first run and for other
+    tasks."""
     arms: Sequence[Arm] = ()
-    """Runs that differ in their seed alone, pooled; empty if no two do."""
+    """Runs that differ only in their seed, pooled. Empty if no two runs do."""
 
 
 def run(config: Any, context: RunContext) -> StageResult:
@@ -148,7 +149,7 @@ def _differences(runs: Sequence[Finished]) -> dict[str, list[Any]]:
 
 
 def _arms(runs: Sequence[Finished]) -> list[Arm]:
-    """Arms are named by the options in which they differ, or by their first run where these are many."""
+    """Name the arms by the options in which they differ. If these are too many, name each arm by its first run."""
     differing = rows_of([{**run.options, SEED: None} for run in runs], only_differing=True)
     names = [", ".join(f"{key}={values[i]}" for key, values in differing.items()) or "all" for i in range(len(runs))]
     if len(set(names)) == len(names):
@@ -159,13 +160,13 @@ def _arms(runs: Sequence[Finished]) -> list[Arm]:
 
 
 def _names(directories: Sequence[Path]) -> list[str]:
-    """The folder's own name, or its complete path where two folders share a name."""
+    """Return the name of the folder, or its full path if two folders share a name."""
     names = [directory.resolve().name for directory in directories]
     return [name if names.count(name) == 1 else str(path) for name, path in zip(names, directories, strict=True)]
 
 
 def as_markdown(comparison: Comparison) -> str:
-    """Tables that are also readable as text; a table without rows is left out, except for the options."""
+    """Return tables that are also readable as text. Empty tables are left out, except for the options."""
     rates = {name: row for name, row in comparison.metrics.items() if name.startswith(("before/", "after/"))}
     others = {name: row for name, row in comparison.metrics.items() if name not in rates}
     parts = [

@@ -1,10 +1,12 @@
-"""Evaluate a policy on held-out tasks, or a cascade of two (`evaluate.cascade`): greedy and sampled pass@k with
-intervals, reasons for failure, latency; with `evaluate.baseline=RUN` also the difference from that run's last
-evaluation, paired task by task."""
+"""Evaluate a policy, or a cascade of two (`evaluate.cascade`), on held-out tasks: greedy and sampled pass@k with
+intervals, reasons for failure, and latency. With `evaluate.baseline=RUN`, also report the difference from the last
+evaluation of that run, paired by task."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from rlvr_exp.config.schema import Config
+from rlvr_exp.config.stage_options import Evaluate
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.evaluation.metrics import METRICS, flat_rates, latency, task_values, verdict_counts
 from rlvr_exp.evaluation.paired import in_words, paired
@@ -19,8 +21,9 @@ from rlvr_exp.stages.shared.data_and_verifier import system_metrics
 from rlvr_exp.stages.shared.held_out import evaluate_and_save
 
 
-def run(config, context: RunContext) -> StageResult:
-    baseline = _baseline(config) if config.evaluate.baseline else []
+def run(config: Config, context: RunContext) -> StageResult:
+    options = _options(config)
+    baseline = _baseline(config) if options.baseline else []
     with build_components(config, context) as components:
         try:
             rates = evaluate_and_save(components, config, context, "after")
@@ -39,19 +42,25 @@ def run(config, context: RunContext) -> StageResult:
     if baseline:
         found = _differences(baseline, scored, (*METRICS, *config.evaluation.further))
         metrics |= {f"difference/{metric}": change for metric, change in found.items()}
-        context.progress(kind="note", text=_told(found, config.evaluate.baseline))
+        context.progress(kind="note", text=_told(found, options.baseline))
     return StageResult(before={}, after=rates, metrics=metrics, steps=0)
 
 
-def _baseline(config) -> list[EvalSample]:
-    """The baseline's last evaluation; read first, so that a mismatch is reported before any work.
+def _options(config: Config) -> Evaluate:
+    options = config.evaluate
+    assert options is not None  # The stage has its node.
+    return options
+
+
+def _baseline(config: Config) -> list[EvalSample]:
+    """Return the last evaluation of the baseline. It is read first, so that a mismatch is reported before any work.
 
     Raises:
-        InputError: it does not exist, or was measured in another way, so that a difference would not be the policy's.
+        InputError: the baseline does not exist, or was measured in another way.
     """
     if problems := tuple(baseline_problems(config)):
         raise InputError(*problems)
-    return read_evaluation(Path(config.evaluate.baseline), "after")
+    return read_evaluation(Path(_options(config).baseline), "after")
 
 
 def _told(differences: Mapping[str, Mapping[str, float]], baseline: str) -> str:
@@ -62,7 +71,7 @@ def _told(differences: Mapping[str, Mapping[str, float]], baseline: str) -> str:
 def _differences(
     baseline: list[EvalSample], scored: list[EvalSample], metrics: Sequence[str]
 ) -> dict[str, dict[str, float | int]]:
-    """For each metric that both sides have: this run minus the baseline."""
+    """Return this run minus the baseline, for each metric that both have."""
     return {
         metric: paired(baseline, scored, metric, "evaluate.baseline").to_dict()
         for metric in metrics

@@ -1,8 +1,8 @@
-"""Solve tasks with a policy: from a file, standard input or the data; answers as JSON lines, in the order of the tasks.
+"""Solve tasks from a file, standard input or the data with a policy. Answers are JSON lines in the order of the tasks.
 
-Every problem that can be detected early is reported before the first task is started. Answers are written batch by
-batch, and the completions of a batch in progress are in a journal beside them; the same command with the same output
-continues after both.
+Every problem that can be detected early is reported before the first task starts. Answers are written batch by batch.
+The completions of a batch in progress are in a journal next to them. The same command with the same output continues
+after both.
 """
 
 import time
@@ -18,7 +18,7 @@ from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.model import OF_PROMPTS
 from rlvr_exp.config.roles import of_role
 from rlvr_exp.config.schema import Config
-from rlvr_exp.config.stage_options import STDIN
+from rlvr_exp.config.stage_options import STDIN, Infer
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY
@@ -63,31 +63,33 @@ class InferenceInputs:
 
     asks: Sequence[InferenceTask]
     content: str
-    """A hash of the tasks' complete content."""
+    """A hash of the full content of the tasks."""
     source: str
 
 
 def run(config: Config, context: RunContext) -> StageResult:
+    options = config.infer
+    assert options is not None  # The stage has its node.
     if config.parallel.threads:
         torch.set_num_threads(config.parallel.threads)
     context.progress(kind="wait", name="load the data and the policy")
     play = play_of(config, context)
     domain = play.domain if play else build_domain(config, context, in_first_process)
     inputs = inference_inputs(config, context.directory, domain)
-    if config.infer.vote:
+    if options.vote:
         check_vote(inputs.asks)
     sampler = start_engine(config, context)
     policies = load_policies(config, sampler, domain, context)
-    with _judging(config) as verifier:
+    with _judging(config, options.verify) as verifier:
         if verifier is not None:
             check_verifier_match(verifier, (ask.task for ask in inputs.asks))
         description = None if verifier is None else checked_description(verifier, context)
-        target = Path(config.infer.output or context.directory / "answers.jsonl")
-        provenance = _provenance(config, inputs, policies, sampler, description)
-        batch = _Solving(sampler, verifier, inputs.asks, journal_beside(target, provenance), context, config)
+        target = Path(options.output or context.directory / "answers.jsonl")
+        provenance = _provenance(config, options, inputs, policies, sampler, description)
+        batch = _Solving(sampler, verifier, inputs.asks, journal_beside(target, provenance), context, options)
         limits = {role: of_role(config, role).model for role in policies}
         environment = inference_environment(config, domain, play)
-        engine = Engine(policies, config.infer, limits, verifier, domain, config.seed, batch.sampler, environment)
+        engine = Engine(policies, options, limits, verifier, domain, config.seed, batch.sampler, environment)
         with AnswerFile(target, provenance) as out:
             manifest.update(
                 context.directory,
@@ -101,8 +103,9 @@ def run(config: Config, context: RunContext) -> StageResult:
 
 
 def inference_inputs(config: Config, directory: Path, domain: Domain) -> InferenceInputs:
-    """The configured tasks. Raises InputError if there are none, or a task cannot be read."""
+    """Return the configured tasks. Raises InputError if there are none, or if a task cannot be read."""
     options = config.infer
+    assert options is not None  # The stage has its node.
     if not options.input:
         tasks = held_out_order(split_tasks(domain, options.split))
         source = f"{config.data.path or 'the embedded corpus'}, split {options.split}"
@@ -118,8 +121,8 @@ def inference_inputs(config: Config, directory: Path, domain: Domain) -> Inferen
 
 
 @contextmanager
-def _judging(config: Config) -> Iterator[Verifier | None]:
-    if not config.infer.verify:
+def _judging(config: Config, verify: bool) -> Iterator[Verifier | None]:
+    if not verify:
         yield None
         return
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
@@ -128,12 +131,12 @@ def _judging(config: Config) -> Iterator[Verifier | None]:
 
 def _provenance(
     config: Config,
+    options: Infer,
     inputs: InferenceInputs,
     policies: Mapping[str, Policy],
     sampler: SamplingEngine,
     description: dict[str, Any] | None,
 ) -> dict[str, Any]:
-    """Everything that determines the answers."""
     weights = sampled_weights(policies, sampler)
     return {
         "input": inputs.content,
@@ -142,14 +145,14 @@ def _provenance(
         "model": {name: getattr(config.model, name) for name in ("dtype", "quantization", *OF_PROMPTS)},
         "roles": {role: asdict(own.model) for role, own in config.roles.items() if own.model is not None},
         "seed": config.seed,
-        "decoding": settings_of(config.infer),
+        "decoding": settings_of(options),
         **_turns(config),
         "verifier": None if description is None else decides(config, description),
     }
 
 
 def _turns(config: Config) -> dict[str, Any]:
-    """The options of an environment with several turns that determine the answers."""
+    """Return the options of a multi-turn environment that determine the answers."""
     node = config.environment
     if hasattr(node, "of_answers"):
         return node.of_answers(config.data)
@@ -159,7 +162,7 @@ def _turns(config: Config) -> dict[str, Any]:
 
 
 class _Solving:
-    """A pass over the tasks; those that are answered already are counted and not repeated."""
+    """A pass over the tasks. It counts tasks that already have an answer and does not repeat them."""
 
     def __init__(
         self,
@@ -168,16 +171,16 @@ class _Solving:
         asks: Sequence[InferenceTask],
         journal: CompletionJournal,
         context: RunContext,
-        config: Config,
+        options: Infer,
     ):
         self._verifier, self._asks, self._journal, self._context = verifier, asks, journal, context
-        self._total, self._options = len(asks), config.infer
+        self._total, self._options = len(asks), options
         self.sampler = Journaled(sampler, journal, self._total * self._options.samples, self._report)
-        """To be asked for the completions."""
+        """Samples the completions."""
         self._counts, self._began, self._before = Summary(), time.monotonic(), 0
 
     def run(self, engine: Engine, out: AnswerFile) -> StageResult:
-        """Answer all tasks. Raises Interrupted and GuardStop, with `context.metrics` set."""
+        """Answer all tasks. Raises Interrupted and GuardStop; `context.metrics` is set before."""
         self._counts = getattr(engine.environment, "summary", Summary)()
         done = {str(row["id"]) for row in map(self._counted, out.existing())}
         self._before, left = len(done), [ask for ask in self._asks if str(ask.id) not in done]

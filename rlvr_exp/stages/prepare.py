@@ -1,6 +1,6 @@
-"""Make data: an embedded corpus, rows, a checked or translated set. The maker is chosen by `prepare=NAME`.
+"""Make data: an embedded corpus, rows, a checked or translated set. `prepare=NAME` chooses the maker.
 
-A maker is a function of rlvr_exp.corpora that takes the configuration and the context, writes its files and returns
+A maker is a function of rlvr_exp.corpora. It takes the configuration and the context, and writes its files. It returns
 its report, which becomes `prepare.txt`, and its counts.
 """
 

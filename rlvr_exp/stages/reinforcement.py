@@ -1,5 +1,5 @@
-"""Reinforcement learning against a verifier: evaluate, train, evaluate. Serves every algorithm that learns from verified
-completions and every environment; `+stage=grpo`, `ppo`, `cascade` and `adversarial` are its presets."""
+"""Reinforcement learning against a verifier: evaluate, train, evaluate. The stage serves every environment and every
+algorithm that learns from verified completions. `+stage=grpo`, `ppo`, `cascade` and `adversarial` are its presets."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rlvr_exp.config.engine import is_vllm
 from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import team_node
-from rlvr_exp.config.schema import reads
+from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.curriculum.base import Observation
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
@@ -47,12 +47,15 @@ from rlvr_exp.stages.shared.training import (
     open_tracker,
 )
 from rlvr_exp.stages.shared.trial import on_trial
-from rlvr_exp.training.learner import RLLearner
+from rlvr_exp.training.learner import Learner, RLLearner
 from rlvr_exp.training.step_log import StepClock, rollout_rows
 from rlvr_exp.verifiers.base import Verifier
 
+if TYPE_CHECKING:  # Without vLLM there is no engine to import.
+    from rlvr_exp.rollouts.engines.vllm import VLLMEngine
 
-def run(config, context: RunContext) -> StageResult:
+
+def run(config: Config, context: RunContext) -> StageResult:
     with open_tracker(config, context) as tracker, build_components(config, context) as components:
         collector = collector_of(components, config, context)
         if config.run.trial:
@@ -68,14 +71,14 @@ def run(config, context: RunContext) -> StageResult:
 
 
 class RolloutFeed:
-    """Roles that learn in the same step learn from the same episodes."""
+    """Collects the rollouts of a step. Roles that learn in the same step learn from the same episodes."""
 
     def __init__(self, collector: Collector, verifier: Verifier, directory: Path):
         self._collector, self._verifier, self._directory = collector, verifier, directory
         self._rollouts: Rollouts | None = None
         self.rows: Sequence[RolloutRow] = ()
         self._metrics: list[dict[str, float]] = []
-        """Metrics of the steps since the last row was logged."""
+        """Metrics of the steps since the last logged row."""
 
     def collect(self, step: int) -> Rollouts:
         self._rollouts = self._collector.collect(step)
@@ -87,14 +90,18 @@ class RolloutFeed:
         self._metrics.append(row)
         return self._rollouts
 
-    def write(self, learners: Mapping[str, RLLearner]) -> None:
-        """Write the rollouts, with groups numbered consecutively and with the advantages that the updates use; a model may
-        have contributed to these. Those of a role that does not learn in the step are frozen."""
+    def write(self, learners: Mapping[str, Learner]) -> None:
+        """Write the rollouts. Groups are numbered consecutively, and advantages are those of the updates; a model may
+        contribute to them. The fate of a role's rollouts is `frozen` if the role does not learn in the step."""
+        assert self._rollouts is not None
         rows: list[RolloutRow] = []
         for role, groups in self._rollouts.groups.items():
             learner, first = learners.get(role), rows[-1].group + 1 if rows else 0
-            found = rollout_rows(
-                groups, learner and learner.learned, learner is not None and learner.algorithm.regularised
+            assert learner is None or isinstance(learner, RLLearner)
+            found = (
+                rollout_rows(groups, None, False)
+                if learner is None
+                else rollout_rows(groups, learner.learned, learner.algorithm.regularised)
             )
             rows += [
                 replace(one, group=first + one.group, fate="frozen" if learner is None else one.fate) for one in found
@@ -103,7 +110,7 @@ class RolloutFeed:
         self.rows = rows
 
     def metrics(self) -> dict[str, float]:
-        """Metrics since the last row that belong to no role."""
+        """Return the metrics since the last row that belong to no role."""
         names = dict.fromkeys(name for row in self._metrics for name in row)
         row = {name: fmean(one[name] for one in self._metrics if name in one) for name in names}
         self._metrics = []
@@ -119,7 +126,7 @@ class RolloutFeed:
         return {**row, **collected, **mix, **curriculum, **normalizer, **system}
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values: the data of the next row."""
+        """Return the data of the next row as plain values."""
         return {"rows": list(self._metrics)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -127,7 +134,7 @@ class RolloutFeed:
 
 
 def credit_metrics(name: str, groups: Mapping[str, Groups]) -> dict[str, float]:
-    """The mean credit of each role, and its mean range within a group."""
+    """Return the mean credit of each role, and its mean range within a group."""
     row: dict[str, float] = {}
     for role, of_role in groups.items():
         paid = [[one for one in group.rewards if one is not None] for group in of_role.sampled]
@@ -138,7 +145,7 @@ def credit_metrics(name: str, groups: Mapping[str, Groups]) -> dict[str, float]:
 
 
 def teaching(observations: Sequence[Observation]) -> dict[str, float]:
-    """The share of the sampled groups whose rewards vary, and how many different tasks these are of."""
+    """Return the share of sampled groups with varying rewards, and the number of distinct tasks of these groups."""
     if not observations:
         return {}
     mixed = [one.task for one in observations if one.mixed]
@@ -148,9 +155,11 @@ def teaching(observations: Sequence[Observation]) -> dict[str, float]:
     }
 
 
-def collector_of(components: RunComponents, config, context: RunContext, reward: Reward | None = None) -> Collector:
-    """The collector of a run: tasks come from the curriculum, random draws from the run's seed. `reward`: in place of the
-    configured ones."""
+def collector_of(
+    components: RunComponents, config: Config, context: RunContext, reward: Reward | None = None
+) -> Collector:
+    """Return the collector of a run. Tasks come from the curriculum, and the seed of the run determines all draws.
+    `reward` replaces the configured rewards."""
     environment = training_environment(components, config)
     algorithms = {role: algorithm_of(config, role, environment.roles) for role in environment.roles}
     tasks = mixed_tasks(config, training_tasks(components, config, context, rl_split(components.domain)))
@@ -182,9 +191,9 @@ def _show_rollouts(context: RunContext, done: int, total: int, rate: float | Non
         )
 
 
-def _rewards(config, roles: Sequence[str]) -> dict[str, Reward]:
-    """The reward of each role; roles without one of their own share the top's, with its state. None if the roles are paid
-    otherwise."""
+def _rewards(config: Config, roles: Sequence[str]) -> dict[str, Reward]:
+    """Return the reward of each role. Roles without a reward of their own share one instance of the run's reward. Empty
+    if the environment assigns rewards in another way."""
     if not reads(config, "reward"):
         return {}
     shared = build(config.reward)
@@ -194,17 +203,18 @@ def _rewards(config, roles: Sequence[str]) -> dict[str, Reward]:
 
 def train(
     components: RunComponents,
-    config,
+    config: Config,
     context: RunContext,
     collector: Collector,
     tracker: Tracker,
     clock: StepClock | None = None,
 ) -> tuple[int, dict[str, float]]:
-    """Update the policies for the configured steps, or until a trial's clock ends them; returns the steps done and the last
-    row of metrics."""
+    """Update the policies for the configured steps, or until the clock of a trial stops them. Return the number of
+    finished steps and the last row of metrics."""
     learning = learning_roles(config, collector.environment.roles)
     feed = RolloutFeed(collector, components.verifier, context.directory)
     select = selection(components, config, context)
+    schedule: Any = getattr(config, "schedule", None)  # A node of a domain.
     with TemporaryDirectory() as scratch:
         learners = {
             role: _learner(role, components, config, collector.environment.roles, Path(scratch) / role)
@@ -220,7 +230,7 @@ def train(
             select=select,
             shared=feed.metrics,
             parts={"feed": feed, **collector.parts},
-            ends_phase=config.schedule.ends_stage if reads(config, "schedule") else None,
+            ends_phase=schedule.ends_stage if reads(config, "schedule") else None,
         )
         steps, final = fit(training, config, context, tracker, clock)
     if clock is None:
@@ -228,17 +238,17 @@ def train(
     return steps, final
 
 
-def _learner(role: str, components: RunComponents, config, roles: Sequence[str], scratch: Path) -> RLLearner:
+def _learner(role: str, components: RunComponents, config: Config, roles: Sequence[str], scratch: Path) -> RLLearner:
     policy = components.policies[role]
     with acting(components.policies, role):
         prompts = [policy.encode_prompt(text) for text in _prompts(role, components)]
-        served = components.engine.scored if is_vllm(components.engine) else None
+        served = cast("VLLMEngine", components.engine).scored if is_vllm(components.engine) else None
         options = learner_options(config, role, roles)
         return RLLearner(role, policy, algorithm_of(config, role, roles), options, prompts, scratch, served)
 
 
 def _prompts(role: str, components: RunComponents) -> list[str]:
-    """Two of a role's prompts."""
+    """Return two prompts of a role."""
     tasks = components.held_out[:2]
     if components.play is not None:
         return components.play.prompts(role, tasks)
@@ -246,7 +256,7 @@ def _prompts(role: str, components: RunComponents) -> list[str]:
 
 
 def check_signal(learners: Mapping[str, RLLearner], done: int, wanted: int) -> None:
-    """Raises GuardStop if no step had anything to learn from, for any role."""
+    """Raise GuardStop if no step had a learning signal for any role."""
     if not any(learner.log.steps_with_signal for learner in learners.values()):
         raise GuardStop(
             f"{done} of {wanted} steps were done and none had anything to learn from: in every group all rewards were "

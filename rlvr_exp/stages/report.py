@@ -1,6 +1,6 @@
-"""Rewrite the report of a run: of a finished run, of a run in progress, or of a killed run.
+"""Rewrite the report of a run that is finished, in progress, or killed.
 
-Reads the run's directory, and those of runs to compare with; writes its report.html and nothing else, and prints the
+The stage reads the directories of the run and of the runs to compare with. It writes report.html and prints the
 diagnosis.
 """
 

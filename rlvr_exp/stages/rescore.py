@@ -1,11 +1,11 @@
 """Verify the stored rollouts of a run with a new version of the verifier or other limits. No model, no torch.
 
-Old and new verdicts are side by side in `rescored.jsonl`, row by row in the order of the rollouts, and changed verdicts
-with the complete text in `changed.jsonl`; the run itself is read and never written. Equal answers to the same task are
-verified once. Past `verifier.max_no_verdict_rate` it ends with exit 3, once every row has been processed.
+`rescored.jsonl` has old and new verdicts row by row, in the order of the rollouts. `changed.jsonl` has each changed
+verdict with the full text. The stage never writes to the run itself. Equal answers to the same task are verified once.
+If more rows than `verifier.max_no_verdict_rate` have no verdict, the stage ends with exit 3 after the last row.
 
-A completion that was carried over counts in the step that sampled it. Rates are means over tasks with their 95%
-interval over tasks; a completion without a verdict on a side enters no rate of that side.
+A completion that was carried over counts in the step that sampled it. Rates are means over tasks with 95% intervals
+over tasks. A completion without a verdict on one side enters no rate of that side.
 """
 
 import json
@@ -44,14 +44,14 @@ from rlvr_exp.verifiers.futures import Pending, completed_future
 KEYS = ("id", "step", "task", "waited", "old", "new", "changed", "log")
 
 VERDICT, SCORE = "verdict", "score"
-"""Kinds of change: the outcome with its bucket or rule, or only the number of passed cases."""
+"""Kinds of change: another outcome, bucket or rule; or only another number of passed cases."""
 
 FIELDS = ("outcome", "bucket", "rule", "passed", "total")
-"""What is compared of a verdict."""
+"""A comparison reads these fields of a verdict."""
 
 
 class RescoredFile(ResumableJsonl):
-    """rescored.jsonl."""
+    """The file `rescored.jsonl`."""
 
     option = "rescore.output"
 
@@ -65,7 +65,7 @@ ORDER = ("passed", *BUCKETS, "rejected", "no_verdict")
 
 @dataclass
 class _Task:
-    """Counts of one task in one step: (passed, judged) on either side."""
+    """Counts of one task in one step: (passed, judged) on each side."""
 
     old: list[int] = field(default_factory=lambda: [0, 0])
     new: list[int] = field(default_factory=lambda: [0, 0])
@@ -76,9 +76,9 @@ class Rescored:
 
     def __init__(self) -> None:
         self.table: Counter[tuple[str, str]] = Counter()
-        """(old label, new label) -> completions."""
+        """Number of completions by (old label, new label)."""
         self.scores = 0
-        """Completions whose verdict stayed and whose passed cases did not."""
+        """Number of completions with the same verdict and another number of passed cases."""
         self._steps: dict[int, dict[str, _Task]] = defaultdict(lambda: defaultdict(_Task))
 
     def add(self, row: RolloutRow, new: Verdict) -> None:
@@ -99,7 +99,7 @@ class Rescored:
 
     @property
     def changed(self) -> int:
-        """Completions with another outcome, bucket or rule."""
+        """Return the number of completions with another outcome, bucket or rule."""
         return sum(count for (old, new), count in self.table.items() if old != new)
 
     def metrics(self) -> dict[str, float]:
@@ -112,7 +112,7 @@ class Rescored:
         return sum(count for old, new, count in pairs if of in ("", old) and to in ("", new))
 
     def rates(self) -> dict[str, Rate]:
-        """Success over all steps by the old verdicts and by the new; a side without any verdict is left out."""
+        """Return the success over all steps by the old and by the new verdicts. A side without verdicts is left out."""
         whole: dict[str, _Task] = defaultdict(_Task)
         for tasks in self._steps.values():
             for name, count in tasks.items():
@@ -122,7 +122,7 @@ class Rescored:
         return _rates(whole)
 
     def steps(self) -> dict[int, dict[str, Rate]]:
-        """The same for each step."""
+        """Return the success of each step on both sides."""
         return {step: _rates(tasks) for step, tasks in sorted(self._steps.items())}
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class Rescored:
         return {"metrics": self.metrics(), "rates": _plain(self.rates()), "table": rows, "steps": steps}
 
     def text(self) -> str:
-        """The tables in Markdown, which read well as text too."""
+        """Return the tables in Markdown that is also readable as text."""
         metrics = self.metrics()
         head = (
             f"{self.count} completions rescored: {metrics['agreement']:.2%} agree, {self.changed} changed "
@@ -170,14 +170,16 @@ def label(verdict: Verdict) -> str:
 
 
 def change(old: Verdict, new: Verdict) -> str:
-    """VERDICT, SCORE, or empty if the two agree."""
+    """Return VERDICT, SCORE, or an empty string if the two verdicts agree."""
     if label(old) != label(new):
         return VERDICT
     return SCORE if (old.passed, old.total) != (new.passed, new.total) else ""
 
 
 def run(config: Config, context: RunContext) -> StageResult:
-    source = RunReader(Path(config.rescore.run))
+    options = config.rescore
+    assert options is not None  # The stage has its node.
+    source = RunReader(Path(options.run))
     domain = build_domain(config, context)
     tasks = {task.id: task for task in all_tasks(domain)}
     fingerprint, total = source.fingerprint(), check_rescored(source, tasks)
@@ -185,7 +187,7 @@ def run(config: Config, context: RunContext) -> StageResult:
         check_verifier_match(verifier, tasks.values())
         description = checked_description(verifier, context)
         provenance = {"rollouts": fingerprint, "verifier": decides(config, description)}
-        target = Path(config.rescore.output or context.directory / "rescored.jsonl")
+        target = Path(options.output or context.directory / "rescored.jsonl")
         with RescoredFile(target, provenance) as out:
             described = {"run": str(source.directory), "rollouts": fingerprint, "rows": total}
             manifest.update(context.directory, verifier=description, input=described, output=str(target))
@@ -194,7 +196,7 @@ def run(config: Config, context: RunContext) -> StageResult:
 
 
 class Rescoring(VerificationPass):
-    """A pass over the rollouts; equal programs of a task are verified once."""
+    """A pass over the rollouts. Equal programs of a task are verified once."""
 
     def __init__(self, domain: Domain, tasks: Mapping[str, Task], *given: Any):
         super().__init__("rescore", *given)
@@ -202,7 +204,7 @@ class Rescoring(VerificationPass):
         self._requested: dict[tuple[str, Candidate], Future[Verdict]] = {}
 
     def run(self, rows: Iterator[RolloutRow]) -> StageResult:
-        """Verify all rows. Raises GuardStop and Interrupted, with completed rows on the disk."""
+        """Verify all rows. Before it raises GuardStop or Interrupted, it writes every completed row."""
         known = self.out.existing()
         self.show(now=True)
         with open(self.context.directory / "changed.jsonl", "w", encoding="utf-8") as changed:

@@ -1,6 +1,6 @@
-"""Self-play in rounds: the policy answers training tasks, its answers are verified, kept, refined and relabelled with the
-tasks that they solve, and it imitates a choice of them beside the data's golds; evaluated before and after.
-"""
+"""Self-play in rounds, with an evaluation before and after. The policy answers training tasks. Its answers are
+verified, stored, refined, and relabelled with the tasks that they solve. The policy then imitates a selection of them
+together with the reference answers of the data."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +15,7 @@ from datasets import Dataset
 from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.sft import Example, Examples, ImitationTrainer, example
 from rlvr_exp.config.load import build
+from rlvr_exp.config.schema import Config
 from rlvr_exp.config.solutions import KINDS, SelfPlay
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem, Interrupted
 from rlvr_exp.episodes.episode import POLICY
@@ -45,7 +46,7 @@ from rlvr_exp.verifiers.base import KeepsOutputs, executor_of
 GOLD = "gold"
 
 STORE = "self_play.solutions"
-"""The option that names the store."""
+"""The option with the path of the store."""
 
 NOTHING = (
     "there is nothing to imitate: the data have no golds, and no answer of the first round passed or made a task. Begin with "
@@ -53,13 +54,13 @@ NOTHING = (
 )
 
 
-def run(config, context: RunContext) -> StageResult:
+def run(config: Config, context: RunContext) -> StageResult:
     with open_tracker(config, context) as tracker, build_components(config, context) as components:
         check_domain(components, config)
         if rank() == 0:  # A store that cannot be used is told before anything is measured.
             SolutionStore(store_path(config, context), option=STORE).close()
         tasks = mixed_tasks(config, training_tasks(components, config, context))
-        golds = golds_of(components, config, context, tasks, required=not config.self_play.without_golds)
+        golds = golds_of(components, config, context, tasks, required=not _options(config).without_golds)
 
         def trained(clock: StepClock | None = None) -> tuple[int, dict[str, float]]:
             return train(components, config, context, tracker, tasks, golds, clock)
@@ -76,32 +77,31 @@ def run(config, context: RunContext) -> StageResult:
 
 @dataclass(frozen=True)
 class Imitation:
-    """How rows are imitated."""
+    """Options and parts of the imitation."""
 
     policy: Policy
     domain: Domain
     gold: Examples
-    """The data's own."""
+    """Reference answers of the data."""
     order: Callable[..., Order] | None
-    """Makes their order, of a key; None: there are none."""
+    """Makes the order of the reference answers from a key; None if the data has none."""
     steps: int
-    """Updates of a round; the last round has what is left of the run's."""
+    """Updates of a round. The last round takes the remaining updates of the run."""
     golds_alone: int
-    """Update of the run, counted from 0, from which on golds alone are imitated."""
+    """From this update of the run on, counted from 0, the policy imitates only reference answers."""
     batch_size: int
-    """Examples of an update on all processes."""
+    """Examples of an update over all processes."""
     longest: int
-    """Tokens of the longest example."""
+    """Maximum number of tokens of an example."""
     restart: Callable[[], None]
-    """Called before a round that trains from the weights that the run began with."""
+    """Called before each round that trains from the initial weights of the run."""
 
 
 class SelfPlayFeed:
-    """
-    Args:
-        store: of the solutions.
-        sampler: makes that of a round.
-        progress: makes what is shown of a round, by its name.
+    """Args:
+    store: path of the store of solutions.
+    sampler: makes the sampler of a round.
+    progress: makes the progress callback of a round from its name.
     """
 
     def __init__(
@@ -123,13 +123,13 @@ class SelfPlayFeed:
         self._unwritten: Round | None = None
         """The round of this step, until its rollouts are written."""
         self._metrics: dict[str, float] = {}
-        """Of a round that no row of metrics has yet."""
+        """Metrics of rounds that are in no row yet."""
         self.rows: Sequence[RolloutRow] = ()
         if rank() == 0:
             self._learn_of_others()
 
     def collect(self, step: int) -> list[Example]:
-        """This process's examples in a step, counted from 0."""
+        """Return the examples of this process in a step, counted from 0."""
         number = min(step // self._imitation.steps, self._options.rounds - 1)
         self.rows = ()
         if number == len(self._rounds):
@@ -142,23 +142,23 @@ class SelfPlayFeed:
         return [self._mixture.example(*place) for place in shard(self._mixture.places(of_round))]
 
     def write(self, learners: Mapping[str, Learner]) -> None:
-        """Write what the round of this step sampled."""
+        """Write the rollouts of the round that began in this step."""
         made, self._unwritten = self._unwritten, None
         if made is not None:
             self.rows = rollout_rows(made)
             write_rollouts(self._directory, made.step + 1, self.rows)
 
     def metrics(self) -> dict[str, float]:
-        """Of the rounds since the last row."""
+        """Return the metrics of the rounds since the last row."""
         row, self._metrics = self._metrics, {}
         return row
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values; the rows of the rounds are in the run directory."""
+        """Return plain values. The run directory has the rows of the rounds."""
         return {"rounds": len(self._rounds), "metrics": self._metrics}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Raises InputError if the keys are other ones, or the file of a round is not as it was."""
+        """Raises InputError if the keys differ, or if the file of a round has changed."""
         if state.keys() != self.state_dict().keys():
             got, remedy = ", ".join(sorted(state)) or "no keys", "resume with the version that wrote the checkpoint"
             problem = InputProblem("state of SelfPlayFeed", "has other keys", got, "metrics, rounds", remedy=remedy)
@@ -187,14 +187,15 @@ class SelfPlayFeed:
         self._metrics |= {f"mix/{source}": float(count) for source, count in self._maker.mix.items()}
 
     def _keep(self, made: Round) -> None:
-        """Add to the store what was found; after a kill in between they are duplicates."""
+        """Add the solutions of a round to the store. After a kill in between, the same solutions are duplicates."""
         rows = [row.solution for kind in KINDS for row in made.rows[kind]]
         with SolutionStore(self._store, option=STORE) as store:
             for _ in store.add_all([*(one.solution for one in made.found), *rows]):
                 pass
 
     def _learn_of_others(self) -> None:
-        """No task is made that another run has left in the store. What this run left there is known from its own rounds."""
+        """Exclude the tasks that other runs have left in the store. The rounds of this run already account for its own
+        tasks."""
         if self._maker.hindsight is None:
             return
         with SolutionStore(self._store, option=STORE) as store:
@@ -217,30 +218,36 @@ class SelfPlayFeed:
         return Mixture(pools, shares, next(iter(pools)), given.batch_size, *key, alone=alone, orders=orders)
 
 
-def check_domain(components: RunComponents, config) -> None:
-    """Raises InputError if the data or the verifier cannot do what the options ask for."""
+def _options(config: Config) -> SelfPlay:
+    options = config.self_play
+    assert options is not None  # The stage has its node.
+    return options
+
+
+def check_domain(components: RunComponents, config: Config) -> None:
+    """Raises InputError if the data or the verifier does not support the options."""
     executor_of(components.verifier, "verifier")
     check_self_play(config, components.domain)
 
 
-def store_path(config, context: RunContext) -> Path:
-    """The store of solutions; of a trial, which keeps nothing, in its own directory."""
-    shared = "" if config.run.trial else config.self_play.solutions
+def store_path(config: Config, context: RunContext) -> Path:
+    """Return the path of the store of solutions. A trial keeps nothing, so its store is in its own directory."""
+    shared = "" if config.run.trial else _options(config).solutions
     return Path(shared or context.directory / "solutions.sqlite")
 
 
 def train(
     components: RunComponents,
-    config,
+    config: Config,
     context: RunContext,
     tracker: Tracker,
     tasks: list[Task],
     golds: tuple[Examples, Examples],
     clock: StepClock | None = None,
 ) -> tuple[int, dict[str, float]]:
-    """Train for the configured steps, or until a trial's clock ends them; returns the steps done and the last row of
-    metrics."""
-    options, policy = config.self_play, components.policy
+    """Train for the configured steps, or until the clock of a trial stops the training. Return the number of finished
+    steps and the last row of metrics."""
+    options, policy = _options(config), components.policy
     # Before a checkpoint is loaded into the model.
     base = {name: value.clone() for name, value in policy.model.state_dict().items()} if options.from_base else {}
     select = selection(components, config, context)
@@ -264,14 +271,16 @@ def train(
         return fit(training, config, context, tracker, clock)
 
 
-def round_steps(config) -> int:
-    """Updates of a round; the last has what is left."""
-    return max(1, config.algorithm.max_steps // config.self_play.rounds)
+def round_steps(config: Config) -> int:
+    """Return the updates of a round. The last round takes the remaining ones."""
+    return max(1, config.algorithm.max_steps // _options(config).rounds)
 
 
-def imitation_trainer(policy: Policy, config, golds: tuple[Examples, Examples], scratch: Path) -> ImitationTrainer:
-    """The trainer, whose schedule is that of one round where each trains from the first weights."""
-    horizon = round_steps(config) if config.self_play.from_base else config.algorithm.max_steps
+def imitation_trainer(
+    policy: Policy, config: Config, golds: tuple[Examples, Examples], scratch: Path
+) -> ImitationTrainer:
+    """Return the trainer. If every round trains from the initial weights, its schedule covers one round."""
+    horizon = round_steps(config) if _options(config).from_base else config.algorithm.max_steps
     scheduled = replace(config, algorithm=replace(config.algorithm, max_steps=horizon))
     train, held_out = golds
     return ImitationTrainer(
@@ -287,7 +296,7 @@ def imitation_trainer(policy: Policy, config, golds: tuple[Examples, Examples], 
 
 def self_play_feed(
     components: RunComponents,
-    config,
+    config: Config,
     context: RunContext,
     maker: RoundMaker,
     gold: Examples,
@@ -299,13 +308,13 @@ def self_play_feed(
         gold,
         order=example_order(config, gold) if len(gold) else None,
         steps=round_steps(config),
-        golds_alone=config.algorithm.max_steps - round(config.self_play.golds_alone * config.algorithm.max_steps),
+        golds_alone=config.algorithm.max_steps - round(_options(config).golds_alone * config.algorithm.max_steps),
         batch_size=batch_plan(config).sequences * config.parallel.world,
         longest=config.algorithm.max_sequence_tokens,
         restart=restart,
     )
     return SelfPlayFeed(
-        config.self_play,
+        _options(config),
         maker,
         imitation,
         sampler=lambda: round_sampler(components, config),
@@ -316,9 +325,9 @@ def self_play_feed(
     )
 
 
-def round_maker(components: RunComponents, config, context: RunContext, tasks: list[Task]) -> RoundMaker:
+def round_maker(components: RunComponents, config: Config, context: RunContext, tasks: list[Task]) -> RoundMaker:
     return RoundMaker(
-        config.self_play,
+        _options(config),
         components.domain,
         tasks,
         never_trained(components, config),
@@ -329,22 +338,22 @@ def round_maker(components: RunComponents, config, context: RunContext, tasks: l
     )
 
 
-def round_sampler(components: RunComponents, config) -> RoundSampler:
-    """What samples a round. Its verdicts carry outputs."""
+def round_sampler(components: RunComponents, config: Config) -> RoundSampler:
+    """Return the sampler of a round. Its verdicts have outputs."""
     policy, model = components.policy, config.model
     longest, batch_size = model.max_completion_tokens, config.evaluation.batch_size
     return RoundSampler(
         policy,
         components.domain,
         KeepsOutputs(components.verifier, "verifier"),
-        SamplingParams.of(config.self_play, policy, longest, batch_size, components.domain),
+        SamplingParams.of(_options(config), policy, longest, batch_size, components.domain),
         components.engine,
         min(model.max_prompt_tokens, policy.max_tokens - longest),
     )
 
 
 def shown(context: RunContext, name: str) -> Progress:
-    """What tells a person how far a round is."""
+    """Return the progress callback of a round."""
 
     def progress(done: int, total: int) -> None:
         with suppress(Interrupted):  # The step ends first, with a checkpoint.

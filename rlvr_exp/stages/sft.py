@@ -1,4 +1,4 @@
-"""Supervised fine-tuning on gold answers: check them, evaluate, train, evaluate. The policy ends at its best step
+"""Supervised fine-tuning on reference answers: check them, evaluate, train, evaluate. The policy ends at its best step
 (`run.select`)."""
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,7 @@ from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.sft import SFT, Examples, ImitationTrainer
 from rlvr_exp.config.load import build
 from rlvr_exp.config.parallel import Batches, derive
+from rlvr_exp.config.schema import Config
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.leakage import apart
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
@@ -34,7 +35,7 @@ from rlvr_exp.training.loop import Measurement
 from rlvr_exp.training.step_log import StepClock
 
 
-def run(config, context: RunContext) -> StageResult:
+def run(config: Config, context: RunContext) -> StageResult:
     with open_tracker(config, context) as tracker, build_components(config, context) as components:
         golds = golds_of(components, config, context, training_tasks(components, config, context))
         if config.run.trial:
@@ -50,13 +51,13 @@ def run(config, context: RunContext) -> StageResult:
 
 
 def golds_of(
-    components: RunComponents, config, context: RunContext, tasks: Sequence[Task], required: bool = True
+    components: RunComponents, config: Config, context: RunContext, tasks: Sequence[Task], required: bool = True
 ) -> tuple[Examples, Examples]:
-    """The golds of training tasks and those of `dev`, tokenised: before the first evaluation, since golds that cannot be
-    imitated end the run.
+    """Tokenise the reference answers of the training tasks and of `dev`. This happens before the first evaluation,
+    because the run ends if none can be imitated.
 
     Raises:
-        InputError: no task can be imitated, and some are required.
+        InputError: no task can be imitated, although `required` is set.
     """
     algorithm, policy = build(config.algorithm), components.policy
     context.progress(kind="wait", name="prepare the golds")
@@ -74,14 +75,14 @@ def golds_of(
 
 def train(
     components: RunComponents,
-    config,
+    config: Config,
     context: RunContext,
     tracker: Tracker,
     golds: tuple[Examples, Examples],
     clock: StepClock | None = None,
 ) -> tuple[int, dict[str, float]]:
-    """Train on tokenised golds for the configured steps, or until a trial's clock ends them; returns the steps done and the
-    last row of metrics."""
+    """Train on tokenised reference answers for the configured steps, or until the clock of a trial stops the training.
+    Return the number of finished steps and the last row of metrics."""
     algorithm, policy, (examples, held_out) = build(config.algorithm), components.policy, golds
     plan = batch_plan(config)
     select = selection(components, config, context)
@@ -114,7 +115,7 @@ def train(
 
 
 def held_out_loss(learner: SFTLearner, context: RunContext) -> Measurement:
-    """The loss on the golds of `dev`."""
+    """Measure the loss on the reference answers of `dev`."""
 
     def measure() -> Mapping[str, float]:
         context.progress(kind="wait", name="held-out loss")
@@ -123,12 +124,12 @@ def held_out_loss(learner: SFTLearner, context: RunContext) -> Measurement:
     return Measurement(learner.due, measure)
 
 
-def batch_plan(config) -> Batches:
+def batch_plan(config: Config) -> Batches:
     options = config.algorithm
     return derive(options.batch_size, options.max_sequence_tokens, options.max_tokens_per_device, config.parallel.world)
 
 
-def trainer_arguments(policy: Policy, config, algorithm: SFT, plan: Batches, scratch: Path) -> SFTConfig:
+def trainer_arguments(policy: Policy, config: Config, algorithm: SFT, plan: Batches, scratch: Path) -> SFTConfig:
     return SFTConfig(
         **{**shared_arguments(config, scratch, policy.model.dtype), **algorithm.trl_arguments()},
         per_device_train_batch_size=plan.micro_batch,

@@ -1,7 +1,8 @@
-"""A store of solutions: list, filter, export, import, add a run's, merge another, check. No model, no torch.
+"""A store of solutions: list, filter, export, import, add the solutions of a run, merge another store, check. No model,
+no torch.
 
-What it did is `solutions.md`, and its counts are in the summary. Faults of a file that is read end with exit 2 before the
-store is touched; a store that a check finds wrong, with exit 3.
+The stage writes its result to `solutions.md` and its counts to the summary. An error in an input file ends the stage
+with exit 2, before it changes the store. A damaged store ends the check with exit 3.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,6 +11,7 @@ from typing import Any
 
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
+from rlvr_exp.config.solutions import Solutions
 from rlvr_exp.core.domains import able
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.files import write_json_lines, write_text
@@ -21,29 +23,35 @@ from rlvr_exp.tasks.base import Domain, ExportsSolutions, Task
 from rlvr_exp.tasks.formats.python_io import PythonProblem, expected_of
 
 LISTED = 20
-"""Solutions of a list without `solutions.limit`."""
+"""Length of a list without `solutions.limit`."""
 
 FAULTS = 20
-"""Faults that are named in the message; solutions.md has all."""
+"""The message names at most this many faults; solutions.md has all of them."""
 
 Done = tuple[str, dict[str, float]]
 
 
 def run(config: Config, context: RunContext) -> StageResult:
-    text, counts = ACTIONS[config.solutions.action](config, context)
+    text, counts = ACTIONS[_options(config).action](config, context)
     _write(context, text)
     context.progress(kind="note", text=text)
     return StageResult(metrics=counts)
 
 
+def _options(config: Config) -> Solutions:
+    options = config.solutions
+    assert options is not None  # The stage has its node.
+    return options
+
+
 def list_(config: Config, context: RunContext) -> Done:
     with _opened(config) as store, store.snapshot():
-        query = query_of(config.solutions, LISTED)
+        query = query_of(_options(config), LISTED)
         return as_text(store, query), {"solutions": store.count(query), "in_store": store.count()}
 
 
 def export(config: Config, context: RunContext) -> Done:
-    options = config.solutions
+    options = _options(config)
     with _opened(config) as store:
         found = store.find(query_of(options))
     if options.form == "sft":
@@ -56,7 +64,7 @@ def export(config: Config, context: RunContext) -> Done:
 def _export_sft(config: Config, context: RunContext, found: list[Solution]) -> Done:
     domain = build(config.data)
     exporter = check_export(domain)
-    target = Path(config.solutions.output or context.directory / "sft")
+    target = Path(_options(config).output or context.directory / "sft")
     counts = exporter.export(target, found)
     text = (
         f"{counts['rows']} programs of {counts['tasks']} train tasks, {counts['left_out']} solutions left out: {target}"
@@ -65,7 +73,7 @@ def _export_sft(config: Config, context: RunContext, found: list[Solution]) -> D
 
 
 def check_export(domain: Domain) -> ExportsSolutions:
-    """The domain. Raises InputError if solutions cannot be exported as rows for imitation."""
+    """Return the domain. Raises InputError if it cannot export solutions as rows for imitation."""
     if not isinstance(domain, ExportsSolutions):
         what = "the domain does not say how solutions become rows for imitation"
         raise InputError(InputProblem("data", what, domain.name, able("ExportsSolutions")))
@@ -73,44 +81,46 @@ def check_export(domain: Domain) -> ExportsSolutions:
 
 
 def check(config: Config, context: RunContext) -> Done:
+    path = _options(config).path
     with _opened(config) as store:
         found = faults(store)
         count = 0 if found else store.count()
     if found:
         _write(context, "\n".join(found))
         more = f"\nand {len(found) - FAULTS} more" * (len(found) > FAULTS)
-        raise GuardStop("\n".join([f"{config.solutions.path} is damaged:", *found[:FAULTS]]) + more)
-    return f"{config.solutions.path}: {count} solutions, nothing is wrong", {"solutions": count}
+        raise GuardStop("\n".join([f"{path} is damaged:", *found[:FAULTS]]) + more)
+    return f"{path}: {count} solutions, nothing is wrong", {"solutions": count}
 
 
 def import_(config: Config, context: RunContext) -> Done:
-    source = Path(config.solutions.input)
+    source = Path(_options(config).input)
     return _grow(config, context, read_rows(source), checked_rows(source))
 
 
 def add(config: Config, context: RunContext) -> Done:
-    found = solved(RunReader(Path(config.solutions.run)), build(config.data))
+    found = solved(RunReader(Path(_options(config).run)), build(config.data))
     passed = [one for one in found if one is not None]  # all are read before the first is added
     return _grow(config, context, passed, len(passed))
 
 
 def merge(config: Config, context: RunContext) -> Done:
-    with SolutionStore(Path(config.solutions.input), read_only=True, option="solutions.input") as other:
+    with SolutionStore(Path(_options(config).input), read_only=True, option="solutions.input") as other:
         found = other.find()
     return _grow(config, context, found, len(found))
 
 
 def _grow(config: Config, context: RunContext, solutions: Iterable[Solution], total: int) -> Done:
-    """Add to the store, which is made if there is none. A stop in between leaves whole batches; the same command again
-    finds them to be duplicates."""
-    path = Path(config.solutions.path or context.directory / "solutions.sqlite")
-    with SolutionStore(path, keeping_of(config.solutions)) as store:
+    """Add solutions to the store, and create it if it does not exist. After an interruption the store has complete
+    batches. The same command counts these as duplicates."""
+    options = _options(config)
+    path = Path(options.path or context.directory / "solutions.sqlite")
+    with SolutionStore(path, keeping_of(options)) as store:
         counts = {"new": 0, "duplicates": 0, "evicted": 0}
         for number, added in enumerate(store.add_all(solutions), 1):
             counts = added._asdict()
             context.metrics = counts
             done = min(total, number * BATCH)
-            context.progress(kind="phase", name=config.solutions.action, done=done, total=total)
+            context.progress(kind="phase", name=options.action, done=done, total=total)
         text = (
             f"{total} solutions: {counts['new']} new, {counts['duplicates']} duplicates, {counts['evicted']} left again"
         )
@@ -120,7 +130,7 @@ def _grow(config: Config, context: RunContext, solutions: Iterable[Solution], to
 
 
 def _opened(config: Config) -> SolutionStore:
-    return SolutionStore(Path(config.solutions.path), read_only=True)
+    return SolutionStore(Path(_options(config).path), read_only=True)
 
 
 def _write(context: RunContext, text: str) -> None:
@@ -138,13 +148,13 @@ ACTIONS: dict[str, Callable[[Config, RunContext], Any]] = {
 
 
 def solved(reader: RunReader, domain: Domain) -> Iterator[Solution | None]:
-    """For every rollout its solution, or None.
+    """Yield the solution of every rollout, or None.
 
-    The outputs of an answer that passed are known without running it: it returned the expected value of every case. Outputs of
-    other answers are not known, so they are left out, as are tasks with hidden test outputs.
+    An answer that passed returned the expected value of every case, so its outputs are known without running it. The
+    outputs of other answers are unknown, so these are left out. Tasks with hidden test outputs are left out too.
 
     Raises:
-        InputError: the data are not the run's, or are not Python judged on cases.
+        InputError: the data differ from the data of the run, or are not Python problems with cases.
     """
     tasks = {task.id: task for found in domain.splits().values() for task in found}
     if not all(isinstance(task.problem, PythonProblem) for task in tasks.values()):
@@ -168,7 +178,7 @@ def _task_of(row: RolloutRow, tasks: Mapping[str, Task]) -> Task:
 
 
 def _outputs(task: Task) -> tuple[str, ...]:
-    """Empty if not all are known."""
+    """Empty unless all outputs are known."""
     if getattr(task.inputs, "hidden", False):
         return ()
     return tuple(output_hash(expected_of(case)) for case in task.problem.cases)
@@ -177,5 +187,13 @@ def _outputs(task: Task) -> tuple[str, ...]:
 def _solution(row: RolloutRow, task: Task, program: str, outputs: tuple[str, ...], run: str) -> Solution | None:
     if not outputs:
         return None
-    known = {"family": task.family, "difficulty": task.difficulty, "run": run, "step": row.step}
-    return Solution(task.id, program, row.verdict, outputs, **known)
+    return Solution(
+        task.id,
+        program,
+        row.verdict,
+        outputs,
+        family=task.family,
+        difficulty=task.difficulty,
+        run=run,
+        step=row.step,
+    )

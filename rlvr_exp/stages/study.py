@@ -1,4 +1,4 @@
-"""Answer a question by many runs, chosen by `study=NAME`: what is run and how it is summarised is the study's own file."""
+"""Answer a question with many runs, chosen by `study=NAME`. The file of the study defines its runs and its summary."""
 
 from typing import Any
 

@@ -1,9 +1,9 @@
-"""Check that tasks can be trusted: each reference answer passes, known and generated wrong programs do not. No model, no torch.
+"""Check the tasks: every reference answer passes, and known and generated wrong programs fail. No model, no torch.
 
-Writes `validate.jsonl`, one row per candidate, and `validate.md`, the table with the findings: reference answers that do not
-pass, each with its reason (one that does something else when it runs again among them), and tasks whose tests accept a stub,
-a wrong program, a mutant or a fixed answer. Repeating the stage costs
-little: verdicts are cached. With `validate.answers` a policy's answers are judged in their place.
+`validate.jsonl` has one row per candidate, and `validate.md` has the table of findings. Findings are reference answers
+that fail, with the reason (for example another result in a second run), and tasks whose tests accept a stub, a wrong
+program, a mutant or a fixed answer. Verdicts are cached, so repeating the stage is cheap. With `validate.answers`, the
+stage judges the answers of a policy instead.
 """
 
 import json
@@ -45,25 +45,25 @@ from rlvr_exp.verifiers.guarded import NoVerdictGuard
 from rlvr_exp.verifiers.universal import fixed_answers
 
 EVERY = 20
-"""Verdicts between messages of progress."""
+"""Progress is reported after this many verdicts."""
 
 NAMED = 20
-"""Tasks named in the message that stops a run; validate.md has all."""
+"""The message that stops a run names at most this many tasks; validate.md has all of them."""
 
 KINDS = ("gold", "wrong", "hollow", "mutant", "universal")
 
 
 @dataclass(frozen=True)
 class ValidationCandidate:
-    """A candidate of a task. Golds should pass, all others should not."""
+    """A candidate of a task. Reference answers should pass, and all others should fail."""
 
     task: Task
     kind: str
     variant: str
-    """Which candidate of its kind: a mutation's name, a number, or nothing."""
+    """Distinguishes candidates of one kind: the name of a mutation, a number, or empty."""
     candidate: Candidate
     line: int = 0
-    """Where a mutant differs from the gold."""
+    """The line in which a mutant differs from the reference answer."""
     change: str = ""
     """The changed line of a mutant, before and after."""
 
@@ -71,17 +71,18 @@ class ValidationCandidate:
 OPTION = "validate.answers"
 
 LONGEST = 64 << 20
-"""Bytes of a row."""
+"""Maximum size of a row in bytes."""
 
 SHOWN = 20
-"""Faults that are named."""
+"""Messages name at most this many faults."""
 
 TOO_LONG = Verdict("failed", PROMPT_TOO_LONG, log="the prompt was longer than the policy takes")
 
 
 def run(config: Config, context: RunContext) -> StageResult:
-    domain = build_domain(config, context)
     options = config.validate
+    assert options is not None  # The stage has its node.
+    domain = build_domain(config, context)
     splits = wanted_splits(domain, options.split)
     tasks = [task for name in splits for task in domain.splits()[name]]
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
@@ -111,10 +112,10 @@ def run(config: Config, context: RunContext) -> StageResult:
 def validation_candidates(
     domain: Domain, task: Task, mutants: int, universal: str = "none"
 ) -> Iterator[ValidationCandidate]:
-    """All candidates of a task. Mutants and stub programs are derived from Python golds only, of an edit with tests from its text
-    after, as edited texts.
+    """Yield all candidates of a task. Mutants and stub programs are derived only from reference answers in Python. For
+    an edit with tests they are derived from the text after the edit, as edited texts.
 
-    `universal`: which fixed answers are included, an element of `verifiers.universal.KINDS`.
+    `universal`: the fixed answers to include, an element of `verifiers.universal.KINDS`.
     """
     yield from _from_the_set(domain, task, mutants)
     for name, text in fixed_answers(task.problem, universal):
@@ -139,7 +140,7 @@ def _from_the_set(domain: Domain, task: Task, mutants: int) -> Iterator[Validati
 
 
 def _altered(task: Task, gold: Candidate, mutants: int) -> Iterator[ValidationCandidate]:
-    """Stub programs and mutants of a right program."""
+    """Yield stub programs and mutants of a correct program."""
     if gold.text is None or syntax_fault(gold.text) is not None:
         return
     for stub in stub_programs(gold.text):
@@ -150,7 +151,8 @@ def _altered(task: Task, gold: Candidate, mutants: int) -> Iterator[ValidationCa
 
 
 def wanted_splits(domain: Domain, name: str) -> list[str]:
-    """The split of that name, or all splits. Raises InputError if it does not exist, or no split has a task."""
+    """Return the split of that name, or all splits. Raises InputError if it does not exist, or if no split has a
+    task."""
     there = {split: len(tasks) for split, tasks in domain.splits().items()}
     wanted = [name] if name else list(there)
     if not any(there.get(split) for split in wanted):
@@ -164,7 +166,7 @@ def wanted_splits(domain: Domain, name: str) -> list[str]:
 def judged(
     domain: Domain, verifier: Verifier, tasks: Sequence[Task], options: Validate, context: RunContext
 ) -> list[tuple[ValidationCandidate, Verdict]]:
-    """Every candidate with its verdict, task by task in the order of the data."""
+    """Return every candidate with its verdict, task by task in the order of the data."""
     candidates: list[ValidationCandidate] = []
     last: list[int] = []
     """Number of candidates after each task."""
@@ -187,8 +189,8 @@ def judged(
 
 
 def _bad_references(domain: Domain, verifier: Verifier, tasks: Sequence[Task]) -> dict[str, Verdict]:
-    """By task id the verdict on a gold that is the reference of tests and fails, once or when it runs again. Its tests can judge no
-    other program."""
+    """Return, by task id, verdicts on reference answers that tests compare with and that fail in the first or a second run.
+    The tests of such a task can judge no other program."""
     if not isinstance(domain, WritesTests):
         return {}
     return failing(domain, verifier, [(task, domain.parse(task.gold, task)) for task in tasks if task.gold is not None])
@@ -200,7 +202,6 @@ def _with(
     domain: Domain,
     tasks: Sequence[Task],
 ) -> list[tuple[ValidationCandidate, Verdict]]:
-    """All candidates, bad references among them, in the order of the tasks."""
     place = {task.id: number for number, task in enumerate(tasks)}
     golds = (task for task in tasks if task.id in bad)
     more = [(ValidationCandidate(one, "gold", "", domain.parse(one.gold or "", one)), bad[one.id]) for one in golds]
@@ -208,7 +209,7 @@ def _with(
 
 
 def row(candidate: ValidationCandidate, verdict: Verdict) -> dict[str, Any]:
-    """A line of validate.jsonl; it contains the program where the verdict is not the expected one."""
+    """Return a line of validate.jsonl. It includes the program if the verdict is unexpected."""
     unexpected = (verdict.outcome == "passed") != (candidate.kind == "gold")
     return {
         "task": candidate.task.id,
@@ -230,7 +231,7 @@ def row(candidate: ValidationCandidate, verdict: Verdict) -> dict[str, Any]:
 
 
 def decides_itself(verdict: Verdict) -> bool:
-    """Whether every assertion that held was decided by the candidate's own comparison."""
+    """Return whether the candidate's own comparison decided every assertion that held."""
     return 0 < verdict.assertions == verdict.own_assertions
 
 
@@ -251,16 +252,16 @@ class Answer:
     task: Task
     text: str
     settled: Verdict | None
-    """Of an answer that was cut or never given: it needs no judge."""
+    """Return the verdict on a truncated or missing answer, which needs no verifier."""
 
 
 def validate_answers(
     path: Path, domain: Domain, tasks: Sequence[Task], verifier: Verifier, context: RunContext
 ) -> StageResult:
-    """Judge every answer; writes `validate.jsonl`, a row an answer, and `validate.md`.
+    """Judge every answer. Write `validate.jsonl`, with one row per answer, and `validate.md`.
 
     Raises:
-        InputError: the file cannot be read, or a row names no task or has no text; names file and line.
+        InputError: the file cannot be read, or a row names no task or has no text. The message names file and line.
     """
     answers = read_answers(path, {task.id: task for task in tasks})
     verdicts: dict[int, Verdict] = {}
@@ -284,8 +285,8 @@ def validate_answers(
 
 
 def read_answers(path: Path, tasks: Mapping[str, Task]) -> list[Answer]:
-    """Each row's task by its `id`, and its `text`, as +stage=infer writes them; null: a prompt too long to answer. `truncated`
-    says of a text that it was cut."""
+    """Read the answers of +stage=infer: each row has the `id` of a task and a `text`. The text is null if the prompt
+    was too long. `truncated` marks a text that was cut off."""
     found: list[Answer] = []
     faults: list[InputProblem] = []
     for line in lines(path, LONGEST, OPTION):
@@ -325,7 +326,7 @@ def _row(one: Answer, verdict: Verdict) -> dict[str, Any]:
 
 
 def _rates(found: Sequence[tuple[Answer, Verdict]]) -> dict[str, Rate]:
-    """Means over tasks of success and of every measure, over the answers that have it."""
+    """Return means over tasks of success and of every measure. Answers without a measure do not enter its mean."""
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one, verdict in found:
         if verdict.outcome == "no_verdict":

@@ -1,7 +1,8 @@
-"""Verify candidates from a file: rows in, verdicts out, in the same order. No model, no torch.
+"""Verify candidates from a file. Verdicts have the order of the rows. No model, no torch.
 
 Every problem that can be detected early is reported before the first row is verified. A row that cannot be read gets
-`no_verdict`; past `verifier.max_no_verdict_rate` the run ends with exit 3, once every row has been processed.
+`no_verdict`. If more rows than `verifier.max_no_verdict_rate` have no verdict, the stage ends with exit 3 after the
+last row.
 """
 
 import sys
@@ -28,33 +29,35 @@ from rlvr_exp.verifiers.futures import OrderedFutures, Pending, completed_future
 from rlvr_exp.verifiers.guarded import NoVerdictRate
 
 EVERY_S = 0.5
-"""Seconds between messages of progress."""
+"""Progress messages are at least this many seconds apart."""
 
 DRAIN_S = 10.0
-"""Seconds that an interrupted run waits for pending rows before completed ones."""
+"""An interrupted run waits this many seconds for pending rows that precede completed ones."""
 
 
 def run(config: Config, context: RunContext) -> StageResult:
+    options = config.verify
+    assert options is not None  # The stage has its node.
     with build_verifier(config) as verifier:
         row_format = format_of(verifier)
-        source = source_of(config.verify.input, row_format)
+        source = source_of(options.input, row_format)
         description = checked_description(verifier, context)
         found = fingerprint(source)
-        target = Path(config.verify.output or context.directory / "verdicts.jsonl")
+        target = Path(options.output or context.directory / "verdicts.jsonl")
         provenance = {
             "input": found.hash,
             "verifier": decides(config, description),
-            "max_row_mb": config.verify.max_row_mb,
+            "max_row_mb": options.max_row_mb,
         }
         with VerdictFile(target, provenance) as out:
             described = {"path": str(source), "hash": found.hash, "rows": found.rows}
             manifest.update(context.directory, verifier=description, input=described, output=str(target))
             given = (verifier, out, context, found.rows, config.verifier.max_no_verdict_rate)
-            return RowVerification(row_format, *given).run(lines(source, config.verify.max_row_mb << 20))
+            return RowVerification(row_format, *given).run(lines(source, options.max_row_mb << 20))
 
 
 def format_of(verifier: Verifier) -> str:
-    """The format of rows that a verifier takes. Raises InputError for a verifier that names none."""
+    """Return the row format of a verifier. Raises InputError for a verifier that names none."""
     name = verifier.row_format or verifier.name
     if name not in FORMATS:
         remedy = "give the class an attribute row_format, the name of the format that it takes"
@@ -65,7 +68,7 @@ def format_of(verifier: Verifier) -> str:
 
 
 def source_of(given: str, row_format: str) -> Path:
-    """The file to read. Raises InputError if it is the samples and they do not exist."""
+    """Return the file to read. Raises InputError if samples are requested and none exist for the format."""
     if given != SAMPLES:
         return Path(given)
     path = PACKAGE / "assets" / "rows" / f"{row_format}.jsonl"
@@ -75,13 +78,14 @@ def source_of(given: str, row_format: str) -> Path:
 
 
 class VerificationPass:
-    """A pass over rows: each is requested, and completed in order. A failure of the verifier affects only its row.
+    """A pass over rows. It requests each row and completes them in order. A failure of the verifier affects only its
+    row.
 
     Args:
         name: of the stage.
-        out: the file of verdicts; rows that it has already are not verified a second time.
-        total: rows of the complete input, for the progress.
-        max_rate: share of rows without a verdict past which `self.no_verdict_rate` raises GuardStop.
+        out: the file of verdicts. Rows that it already has are not verified again.
+        total: number of rows of the full input, for the progress.
+        max_rate: maximum share of rows without a verdict. Above it, `self.no_verdict_rate` raises GuardStop.
     """
 
     def __init__(
@@ -114,7 +118,7 @@ class VerificationPass:
             return failed
 
     def take_while(self, waiting: Callable[[], bool]) -> None:
-        """Write completed rows, and wait while `waiting()`. Raises Interrupted once a stop was requested."""
+        """Write completed rows, and wait while `waiting()` is true. Raises Interrupted after a request to stop."""
         while True:
             for pending in self.flight.take():
                 self._complete(pending)
@@ -150,7 +154,7 @@ class VerificationPass:
 
 
 class RowVerification(VerificationPass):
-    """A pass over the rows of a file in a format, one of FORMATS."""
+    """A pass over the rows of a file whose format is one of FORMATS."""
 
     def __init__(self, row_format: str, *given: Any):
         super().__init__("verify", *given)
@@ -159,7 +163,7 @@ class RowVerification(VerificationPass):
             self._count(row)
 
     def run(self, rows: Iterator[RowLine]) -> StageResult:
-        """Verify all rows. Raises GuardStop and Interrupted, with `context.metrics` set."""
+        """Verify all rows. Raises GuardStop and Interrupted; `context.metrics` is set before."""
         self.show(now=True)
         for index, line in enumerate(rows):
             if index >= self.before:

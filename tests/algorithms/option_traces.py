@@ -22,7 +22,7 @@ from rlvr_exp.config.load import build
 from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.curriculum.base import Ordered
-from rlvr_exp.episodes.environments.single_turn import SingleTurn
+from rlvr_exp.episodes.environments import SingleTurn
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.compose import Reward

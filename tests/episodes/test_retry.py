@@ -12,7 +12,7 @@ from rlvr_exp.algorithms.advantages import group_advantages
 from rlvr_exp.algorithms.grpo import GRPO
 from rlvr_exp.algorithms.training_batch import members_of, prompt_sizes, rewards_of
 from rlvr_exp.curriculum.base import Uniform
-from rlvr_exp.episodes.environments.retry import Retry
+from rlvr_exp.episodes.environments import Retry
 from rlvr_exp.episodes.episode import POLICY, Draws
 from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
 from rlvr_exp.rewards.compose import Reward

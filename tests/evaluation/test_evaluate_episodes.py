@@ -7,7 +7,7 @@ import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from rlvr_exp.config.run import Evaluation
-from rlvr_exp.episodes.environments.single_turn import SingleTurn
+from rlvr_exp.episodes.environments import SingleTurn
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.evaluate_episodes import evaluate_episodes
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player

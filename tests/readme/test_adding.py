@@ -140,7 +140,7 @@ OWN = ("optimizer.lr=8e-4", "roles.reviewer.optimizer.lr=2e-4", "roles.reviewer.
 def test_an_environment(house):
     """Two roles, two turns, in fewer than 60 lines; each may have options of its own."""
     assert follow(house, "environment", "rlvr_exp/docs/environments.md") == 3
-    added = (house / "rlvr_exp/episodes/environments/review.py").read_text()
+    added = (house / "rlvr_exp/episodes/review.py").read_text()
     assert len(added.splitlines()) < 60
     summary = run(house, "+stage=grpo", "+experiment=quick", "environment=review", "algorithm.max_steps=2", *OWN)
     assert summary["status"] == "completed" and summary["steps"] == 2

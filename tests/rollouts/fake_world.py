@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.curriculum.base import Curriculum, Uniform
-from rlvr_exp.episodes.environments.single_turn import SingleTurn
+from rlvr_exp.episodes.environments import SingleTurn
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.rewards.compose import Reward

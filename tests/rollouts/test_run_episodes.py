@@ -9,7 +9,7 @@ from small_models import loaded, written
 
 from rlvr_exp.config.algorithm import Drawing
 from rlvr_exp.config.model import Adapter
-from rlvr_exp.episodes.environments.single_turn import SingleTurn
+from rlvr_exp.episodes.environments import SingleTurn
 from rlvr_exp.episodes.episode import POLICY, Draws, Judge
 from rlvr_exp.episodes.types import Completion, TokenSample
 from rlvr_exp.models.adapters import adapter_parameters

@@ -38,7 +38,7 @@ from rlvr_exp.domains.dafny.guards import body_violation
 from rlvr_exp.domains.dafny.options import ANNOTATOR, ROLES, WRITER
 from rlvr_exp.domains.dafny.tasks import TwoStage
 from rlvr_exp.episodes.environment import Environment, Run
-from rlvr_exp.episodes.environments.retry import AGAIN, feedback, follows, too_long
+from rlvr_exp.episodes.environments import AGAIN, feedback, follows, too_long
 from rlvr_exp.episodes.episode import Episode, Judge, Sample, SampleKey, Turn
 from rlvr_exp.episodes.types import PENDING, Completion, RewardBreakdown, TokenCount, rank
 from rlvr_exp.evaluation.metrics import METRICS, of_role, rates_from

@@ -110,9 +110,6 @@ class DafnyDataOptions(SplitData):
     prompt: DafnyPrompt = field(default_factory=DafnyPrompt)
     """How a task is worded."""
 
-    def problems(self) -> list[InputProblem]:
-        return super().problems()
-
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
         if self.usable == "check" and not isinstance(config.verifier, DafnyVerifierOptions):
             remedy = "verifier=dafny, or data.usable=trust"

@@ -12,7 +12,7 @@ from typing import ClassVar
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.edits import options
 from rlvr_exp.episodes.environment import Environment, Run
-from rlvr_exp.episodes.environments.retry import too_long
+from rlvr_exp.episodes.environments import too_long
 from rlvr_exp.episodes.episode import Episode, Turn, all_turns
 from rlvr_exp.episodes.types import Completion, RewardBreakdown
 from rlvr_exp.rewards.base import Term, ValueRange

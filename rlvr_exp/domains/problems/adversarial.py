@@ -30,7 +30,7 @@ from rlvr_exp.domains.problems.tested import (
     tester_reward,
 )
 from rlvr_exp.episodes.environment import Run
-from rlvr_exp.episodes.environments.retry import too_long
+from rlvr_exp.episodes.environments import too_long
 from rlvr_exp.episodes.episode import Draws, Episode, Judge, Sample
 from rlvr_exp.episodes.types import PENDING, VERDICT_OF, Completion, RewardBreakdown
 from rlvr_exp.tasks.base import Candidate, Domain, Task, WritesTests

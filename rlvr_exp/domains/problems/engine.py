@@ -32,7 +32,7 @@ from rlvr_exp.domains.problems.reasoning import InStages, Reasoning, before
 from rlvr_exp.domains.problems.rows import problem_of
 from rlvr_exp.domains.problems.tasks import Problems
 from rlvr_exp.episodes.environment import Run
-from rlvr_exp.episodes.environments.retry import too_long
+from rlvr_exp.episodes.environments import too_long
 from rlvr_exp.episodes.episode import Draws, Episode, Turn
 from rlvr_exp.episodes.types import rank
 from rlvr_exp.evaluation.metrics import Rate

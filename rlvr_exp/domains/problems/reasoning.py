@@ -7,7 +7,7 @@ from typing import Any
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.problems import options
 from rlvr_exp.episodes.environment import Environment, Run
-from rlvr_exp.episodes.environments.retry import too_long
+from rlvr_exp.episodes.environments import too_long
 from rlvr_exp.episodes.episode import POLICY, Episode, Sample
 from rlvr_exp.episodes.types import PENDING, VERDICT_OF, Completion, RewardBreakdown, TokenCount
 from rlvr_exp.tasks.base import Domain, ReasonsInStages, Task

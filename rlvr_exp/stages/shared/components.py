@@ -22,7 +22,7 @@ from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.episodes.environment import Environment
-from rlvr_exp.episodes.environments.single_turn import SingleTurn
+from rlvr_exp.episodes.environments import SingleTurn
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.leakage import apart, check_leakage
 from rlvr_exp.launch.preflight import HELD_OUT, no_split, not_for_training, reasons, vote_problems

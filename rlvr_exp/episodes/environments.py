@@ -1,4 +1,4 @@
-"""Retries: the prompt after a failed completion shows the completion with the verifier's feedback."""
+"""Environments of one role: one completion for each prompt, or retries with the verifier's feedback."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,8 +16,24 @@ AGAIN = "again"
 """Stands before the number of a retry in its random key."""
 
 
+class SingleTurn(Environment, options.SingleTurn):
+    """One prompt, one completion, one verdict."""
+
+    name = "single_turn"
+    one_group = True
+
+    def __init__(self, domain: Domain):
+        self._domain = domain
+
+    def domain(self, role: str) -> Domain:
+        return self._domain
+
+    def run(self, episode: Episode) -> Run:
+        yield [episode.ask(self._domain.task_prompt(episode.task))]
+
+
 class Retry(Environment, options.Retry):
-    """Further attempts at a task after a failed completion.
+    """Attempts until a completion passes. The prompt of a retry shows the failed completion with the verifier's feedback.
 
     Args:
         best: retry only the best completion of an attempt, with as many samples as the first prompt. Otherwise retry

@@ -1,1 +1,0 @@
-"""The environments, one per file. `environment=NAME` selects the file NAME."""
