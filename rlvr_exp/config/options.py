@@ -74,7 +74,6 @@ def defaults(**values: Any) -> Callable[[type], type]:
         for name, value in values.items():
             schema.__annotations__[name] = hints[name]
             setattr(schema, name, field(default=value, metadata=inherited[name].metadata))
-        schema._redefined_ = frozenset(values)  # type: ignore[attr-defined]
         return schema
 
     return redefine

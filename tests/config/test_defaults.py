@@ -17,7 +17,7 @@ from rlvr_exp.config.schema import STAGES, Config
 from rlvr_exp.config.schema_check import validator
 
 GOLDEN = Path(__file__).with_name("defaults.yaml")
-MOST = 477
+MOST = 502
 """Options of all schemas. A new option replaces one that nobody sets."""
 assert STAGES  # Imported for the schemas that it registers.
 
@@ -48,15 +48,13 @@ def defaults() -> dict[str, dict[str, Any]]:
     }
 
 
-def declares(part: type, name: str) -> bool:
-    """Whether a class declares an option; another default is no declaration."""
-    return name in vars(part).get("__annotations__", {}) and name not in vars(part).get("_redefined_", ())
-
-
 def declared() -> set[tuple[str, str]]:
-    """(schema, name) of every option, once for the class that declares it last."""
+    """(schema, name) of every option, once for the class that declares it last, also if it only changes the default."""
     return {
-        (next(part for part in schema.__mro__ if declares(part, spec.name)).__qualname__, spec.name)
+        (
+            next(part for part in schema.__mro__ if spec.name in vars(part).get("__annotations__", {})).__qualname__,
+            spec.name,
+        )
         for schema in all_schemas().values()
         for spec in dataclasses.fields(schema)
         if spec.name != "_target_" and not is_schema(field_types(schema)[spec.name]) and not allowed_of(spec).node
