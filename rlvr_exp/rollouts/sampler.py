@@ -1,8 +1,8 @@
 """The sampling loop for a local engine: several completions for each prompt, the prompt computed once.
 
 Completions leave the batch the moment they end, and are yielded while the others are still being sampled. The random
-number of every token comes from the caller's key and the token's position; no global generator is read or advanced
-(DESIGN.md, "Determinism"), so with equal weights the rest of the batch does not matter.
+number of every token comes from the caller's key and the token's position; no global generator is read or advanced,
+so with equal weights the rest of the batch does not matter.
 """
 
 from collections.abc import Iterator, Sequence

@@ -32,7 +32,7 @@ BUCKETS = (
     PROMPT_TOO_LONG,
     "truncated",
 )
-"""The closed list of reasons for a `failed` outcome (DESIGN.md, "Verdicts")."""
+"""The closed list of reasons for a `failed` outcome."""
 
 
 @dataclass(frozen=True)

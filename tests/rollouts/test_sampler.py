@@ -133,7 +133,7 @@ def test_prompts_may_ask_for_different_numbers(model):
 @given(st.data())
 @settings(max_examples=tries(20), deadline=None)
 def test_the_rest_of_the_batch_changes_no_bit(data):
-    """DESIGN.md, "Determinism": tokens, log-probabilities and entropies."""
+    """Tokens, log-probabilities and entropies."""
     model = exact_model(head_dim=64)
     generator = torch.Generator().manual_seed(data.draw(st.integers(0, 99)))
     lengths = data.draw(st.lists(st.one_of(st.integers(1, 40), st.integers(180, 420)), min_size=2, max_size=5))
