@@ -62,7 +62,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Row:
+class CheckRow:
     """A check with its verdict."""
 
     name: str
@@ -74,7 +74,7 @@ class Row:
     verdict: str
 
 
-def rows_of(checks: Sequence[Check], level: float) -> list[Row]:
+def rows_of(checks: Sequence[Check], level: float) -> list[CheckRow]:
     """
     Args:
         level: the chance that any check is outside though all of them hold.
@@ -85,7 +85,7 @@ def rows_of(checks: Sequence[Check], level: float) -> list[Row]:
     for check, of_check in zip(checks, each, strict=True):
         p = min([next(corrected) for _ in of_check])
         shown = t_interval(check.draws[:, 0].tolist())
-        found.append(Row(check.name, check.exact[0], shown, p, OUTSIDE if p < level else HOLDS))
+        found.append(CheckRow(check.name, check.exact[0], shown, p, OUTSIDE if p < level else HOLDS))
     return found
 
 
@@ -336,7 +336,7 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
     return text, {row.name: {"exact": row.exact, **row.estimate._asdict(), "p_holm": row.p} for row in rows}
 
 
-def table(rows: Sequence[Row], draws: int) -> str:
+def table(rows: Sequence[CheckRow], draws: int) -> str:
     wide = max(len(row.name) for row in rows)
     head = f"{'quantity':<{wide}}{'exact':>11}  {'estimate [95%]':<32}{'p, Holm':>8}  verdict"
     lines = []

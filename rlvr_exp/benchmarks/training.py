@@ -38,7 +38,7 @@ class TableRow:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class PairedRounds:
     """The rounds, (ours, stock's) each."""
 
     rounds: tuple[tuple[Lap, Lap], ...]
@@ -141,7 +141,7 @@ LONG = 20.0
 
 
 class Training(options.Training):
-    def measure(self, bench: Bench, progress: Progress) -> Pairs:
+    def measure(self, bench: Bench, progress: Progress) -> PairedRounds:
         """Both sides, timed.
 
         Raises:
@@ -164,7 +164,7 @@ class Training(options.Training):
                 rounds.append(self._round(sides, number, own, threads, warm, progress))
         finally:
             torch.set_num_threads(own)
-        return Pairs(tuple(rounds), apart, own, threads, tuple(limits))
+        return PairedRounds(tuple(rounds), apart, own, threads, tuple(limits))
 
     def _fastest(self, sides: Sides, own: int, progress: Progress) -> tuple[int, int]:
         """Return the number of threads with which stock is faster, and the number of warm-up steps in a turn.

@@ -163,7 +163,7 @@ def compose_lenient(words: Sequence[str]) -> Checked:
     """Like `compose`, with the problems in the result."""
     parsed = parse(words)
     resumed = _resume_alone(parsed)
-    groups = Groups(parsed.searchpath)
+    groups = ConfigGroups(parsed.searchpath)
     choices, values = groups.separate(parsed)
     tree = groups.load(choices, parsed)
     if tree is None:
@@ -229,7 +229,7 @@ def _foreign_stage(stage: Any, choices: Sequence[Override]) -> InputProblem | No
     return InputProblem("stage", what, str(stage), ", ".join(STAGES), suggest(str(stage), STAGES), remedy)
 
 
-class Groups:
+class ConfigGroups:
     """The config groups on the search path, and the YAML that a set of choices makes."""
 
     def __init__(self, searchpath: Sequence[Folder] = ()):

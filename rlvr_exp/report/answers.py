@@ -127,7 +127,7 @@ def _shape(line: str) -> str:
 
 
 @dataclass(frozen=True)
-class Text:
+class AnswerText:
     """A distinct answer to a task."""
 
     row: RolloutRow
@@ -173,12 +173,12 @@ def _list(kind: str, rows: Sequence[RolloutRow], known: TaskInfo | None) -> Mark
     )  # fmt: skip
 
 
-def distinct(rows: Iterable[RolloutRow]) -> list[Text]:
+def distinct(rows: Iterable[RolloutRow]) -> list[AnswerText]:
     """The distinct answers, ordered by reward, then passing ones, then by count."""
     found: dict[str, list[RolloutRow]] = {}
     for row in rows:
         found.setdefault(row.completion.text, []).append(row)
-    texts = [Text(of_text[0], len(of_text)) for of_text in found.values()]
+    texts = [AnswerText(of_text[0], len(of_text)) for of_text in found.values()]
     return sorted(texts, key=lambda text: (-(text.row.reward or 0.0), not text.row.completion.correct, -text.count))
 
 

@@ -26,7 +26,7 @@ from rlvr_exp.records.resumable_jsonl import FOLDER as JOURNALS
 from rlvr_exp.report.page import ABSENT, differences
 from rlvr_exp.runs.executors import Local
 from rlvr_exp.runs.schedule import Runs, stop_of
-from rlvr_exp.runs.study import Job, Place, Rounds, Run
+from rlvr_exp.runs.study import Job, JobRun, PlacedJob, Rounds
 
 STATE, PAGE = "chain.json", "chain.md"
 LESSONS = "## Lessons"
@@ -90,18 +90,18 @@ class _Order(Rounds):
             for problem in checked.problems
         ]:
             raise InputError(*problems)
-        self.places = {job: Place(job, links[job], _completed(job, links[job]), found[job]) for job in links}
+        self.places = {job: PlacedJob(job, links[job], _completed(job, links[job]), found[job]) for job in links}
         self.done: list[dict[str, Any]] = []
-        self.stopped: Run | None = None
+        self.stopped: JobRun | None = None
         self._left, self._root = [*links], root
 
-    def batch(self) -> Sequence[Job | Run]:
+    def batch(self) -> Sequence[Job | JobRun]:
         return () if self.stopped is not None or not self._left else (self._left.pop(0),)
 
     def left(self) -> int:
         return len(self._left)
 
-    def ended(self, run: Run) -> None:
+    def ended(self, run: JobRun) -> None:
         if run.code != DONE:
             self.stopped = run
             return
@@ -121,7 +121,7 @@ class _LinkRuns(Runs):
         super().__init__(order, context, follow=follow)
         self._places = order.places
 
-    def placed(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], list[Place]]:
+    def placed(self, batch: Sequence[Job | JobRun]) -> tuple[Sequence[Job | JobRun], list[PlacedJob]]:
         found = [self._places[job] for job in batch if isinstance(job, Job)]
         for place in found:
             if not place.reused and not _resumes(place) and place.directory.exists():
@@ -129,11 +129,11 @@ class _LinkRuns(Runs):
             write_json(_words_of(place.directory), list(place.job.words))
         return batch, found
 
-    def own_words(self, place: Place) -> tuple[str, ...]:
+    def own_words(self, place: PlacedJob) -> tuple[str, ...]:
         return ("run.resume=auto",) if _resumes(place) else ()
 
 
-def _resumes(place: Place) -> bool:
+def _resumes(place: PlacedJob) -> bool:
     """Whether the link resumes in its directory."""
     stage = _stage(place.job.words)
     return trains(stage) or (measures(stage) and (place.directory / JOURNALS).is_dir())

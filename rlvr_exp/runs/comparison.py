@@ -22,7 +22,7 @@ from rlvr_exp.evaluation.paired import SeedsDifference, at_an_end, difference_ov
 from rlvr_exp.records.rollout_files import When, evaluation_path, read_evaluation
 from rlvr_exp.records.tracking import Row, read_metrics
 from rlvr_exp.report.plots import Curve, curves, intervals
-from rlvr_exp.runs.study import Findings, Run
+from rlvr_exp.runs.study import Findings, JobRun
 
 Values = Mapping[int, Mapping[str, float]]
 """By seed, then by task."""
@@ -43,13 +43,13 @@ class Contrast:
         return self.p <= LEVEL
 
 
-def measured(run: Run, metric: str) -> bool:
+def measured(run: JobRun, metric: str) -> bool:
     """Whether a completed run has the rate after training, and its completions."""
     rates = run.summary.get(AFTER) or {}
     return run.completed and metric in rates and evaluation_path(run.directory, AFTER).exists()
 
 
-def arm_values(runs: Sequence[Run], metric: str, when: When = AFTER) -> dict[str, dict[int, Mapping[str, float]]]:
+def arm_values(runs: Sequence[JobRun], metric: str, when: When = AFTER) -> dict[str, dict[int, Mapping[str, float]]]:
     """The values of the completed runs after training, or before it, by arm, seed and task.
 
     Raises:
@@ -165,7 +165,7 @@ class Wording:
 AGAINST_FIRST = Wording("difference", "minus the first arm", "better", "worse")
 
 
-def compared(runs: Sequence[Run], reference: str, metric: str, equal: str, wording: Wording) -> Findings:
+def compared(runs: Sequence[JobRun], reference: str, metric: str, equal: str, wording: Wording) -> Findings:
     """
     Args:
         reference: the arm that the others are compared with.
@@ -223,7 +223,7 @@ def _sentence(name: str, between: Contrast, metric: str, wording: Wording) -> st
     return f"{name}: {what}, {wording.name} {mean} {scale.unit} [{low}, {high}], {counts}{found}{few}."
 
 
-def with_curves(found: Findings, runs: Sequence[Run], name: str, metric: str, unit: str) -> Findings:
+def with_curves(found: Findings, runs: Sequence[JobRun], name: str, metric: str, unit: str) -> Findings:
     """The findings with a table, and a plot of that name if a run has the metric."""
     means = mean_curves(runs, metric)
     rows = [
@@ -234,7 +234,7 @@ def with_curves(found: Findings, runs: Sequence[Run], name: str, metric: str, un
     return replace(found, tables={**found.tables, name: rows}, plots={**found.plots, **drawn})
 
 
-def mean_curves(runs: Sequence[Run], metric: str) -> Mapping[str, Mapping[int, Estimate]]:
+def mean_curves(runs: Sequence[JobRun], metric: str) -> Mapping[str, Mapping[int, Estimate]]:
     """By arm and step of the completed runs, with the interval over seeds."""
     each: dict[str, dict[int, list[float]]] = {}
     for run in runs:
@@ -306,7 +306,7 @@ def sampled(row: Row, kind: str = "rollouts") -> float:
     )
 
 
-def budgets(runs: Sequence[Run], kind: str) -> dict[str, float]:
+def budgets(runs: Sequence[JobRun], kind: str) -> dict[str, float]:
     """The mean budget of the completed runs of each arm."""
     each: dict[str, list[float]] = {}
     for run in runs:

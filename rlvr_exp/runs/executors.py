@@ -161,7 +161,7 @@ UNKNOWN = "UNKNOWN"
 
 
 @dataclass(frozen=True)
-class Program:
+class SubmittedCommand:
     """A command that submitit calls on the machine of the job. Returns its exit code.
 
     Slurm stops a job with SIGTERM before it requeues it. The run saves its state, and the job ends without a result, so that the
@@ -212,7 +212,7 @@ class Slurm(Executor[Any], options.Slurm):
             ) from fault
 
     def start(self, command: Command, slot: int) -> Any:
-        return self._submitit.submit(Program(command))
+        return self._submitit.submit(SubmittedCommand(command))
 
     def code_of(self, running: Any) -> int | None:
         if running.done():  # A job without a result was lost, for example by its time limit.

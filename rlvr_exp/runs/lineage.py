@@ -22,7 +22,7 @@ from rlvr_exp.tasks.base import Domain, Task
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainedTasks:
     """Tasks that weights were trained on."""
 
     where: str
@@ -38,7 +38,7 @@ class Unknown:
     where: str
 
 
-def trained_by(config: Config, where: str, directory: Path | None = None) -> Iterator[Training | Unknown]:
+def trained_by(config: Config, where: str, directory: Path | None = None) -> Iterator[TrainedTasks | Unknown]:
     """The tasks of a run, then those of the runs that its initial policy comes from.
 
     Args:
@@ -52,17 +52,17 @@ def trained_by(config: Config, where: str, directory: Path | None = None) -> Ite
         if directory is not None:
             check_same_data(domain, directory)
         tasks = _tasks(domain, config, directory)
-        yield Training(where, domain, tasks)
+        yield TrainedTasks(where, domain, tasks)
         yield from shown(config, domain, f"solved examples in the prompts of {where}", tasks)
     yield from _before(config.model)
 
 
-def shown(config: Config, domain: Domain, where: str, known: Sequence[Task] = ()) -> Iterator[Training]:
+def shown(config: Config, domain: Domain, where: str, known: Sequence[Task] = ()) -> Iterator[TrainedTasks]:
     """Tasks whose solutions prompts may show, without known ones. A policy learns from them too."""
     if getattr(getattr(config.data, "prompt", None), "shots", 0):
         seen = {task.id: task for task in known}
         if others := [task for task in domain.examples() if seen.get(task.id) != task]:
-            yield Training(where, domain, others)
+            yield TrainedTasks(where, domain, others)
 
 
 def domain_of(config: Config) -> Domain:
@@ -93,7 +93,7 @@ def _tasks(domain: Domain, config: Config, directory: Path | None) -> list[Task]
     return apart(domain, splits.get(split, ()), [task for name in names for task in splits.get(name, ())]).tasks
 
 
-def _before(model: Model) -> Iterator[Training | Unknown]:
+def _before(model: Model) -> Iterator[TrainedTasks | Unknown]:
     below = base(model)
     for folder in dict.fromkeys(filter(None, (continued(model), below))):
         if (name := _embedded_in(folder)) is not None:
@@ -112,13 +112,13 @@ def _embedded_in(folder: str) -> str | None:
     return path.name if path.parent == EMBEDDED_MODELS.resolve() else None
 
 
-def _corpus(name: str) -> Training | Unknown:
+def _corpus(name: str) -> TrainedTasks | Unknown:
     """The corpus that an embedded model has imitated: the train split of its domain."""
     corpus = next((one.name for one in domains().values() if name in one.embedded), None)
     if corpus is None:
         return Unknown(str(EMBEDDED_MODELS / name))
     domain = build(compose(["+stage=evaluate", f"data={corpus}"]).config.data)
-    return Training(f"model={name}", domain, [*domain.splits()["train"]])
+    return TrainedTasks(f"model={name}", domain, [*domain.splits()["train"]])
 
 
 def _run_of(checkpoint: Path) -> Path | None:

@@ -25,7 +25,7 @@ from rlvr_exp.report.outcome import changed, rated, title, track_of
 from rlvr_exp.report.page import document
 from rlvr_exp.report.plots import Drawing
 from rlvr_exp.report.rendering import part
-from rlvr_exp.runs.study import Findings, Run
+from rlvr_exp.runs.study import Findings, JobRun
 
 WHENS = ("before", "after")
 FACTS = ("status", "steps", "seconds")
@@ -36,7 +36,7 @@ OTHERS = ("median", "iqm", "ratio")
 
 
 def write_record(
-    root: Path, kind: str, command: Sequence[str], runs: Sequence[Run], findings: Findings | None = None
+    root: Path, kind: str, command: Sequence[str], runs: Sequence[JobRun], findings: Findings | None = None
 ) -> str:
     """Write the files into `root`. Returns the answer, and the arms as text if seeds are pooled.
 
@@ -91,7 +91,7 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _differing(found: Sequence[Arm], runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
+def _differing(found: Sequence[Arm], runs: Sequence[JobRun]) -> dict[str, dict[str, Any]]:
     """Options in which arms differ, by the configuration of the first run of each: by option, then by arm."""
     first = {arm.name: runs[arm.runs[0]].directory / "config.yaml" for arm in found}
     configs = {name: flat(yaml.safe_load(path.read_text("utf-8"))) for name, path in first.items() if path.is_file()}
@@ -102,7 +102,7 @@ def _differing(found: Sequence[Arm], runs: Sequence[Run]) -> dict[str, dict[str,
     return {key: dict(zip(configs, values, strict=True)) for key, values in rows_of(shared, True).items()}
 
 
-def _mean_curves(runs: Sequence[Run]) -> list[dict[str, float]]:
+def _mean_curves(runs: Sequence[JobRun]) -> list[dict[str, float]]:
     """Rows of metrics, each the mean over the completed runs that have the metric in that step; over all if none completed."""
     values: dict[int, dict[str, list[float]]] = {}
     for run in [run for run in runs if run.completed] or runs:

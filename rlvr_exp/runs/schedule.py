@@ -36,7 +36,7 @@ from rlvr_exp.records import manifest
 from rlvr_exp.records.context import STATUS, RunContext, StageResult, read_summary
 from rlvr_exp.runs.executors import Command, Feed
 from rlvr_exp.runs.record import write_record
-from rlvr_exp.runs.study import Findings, Job, Place, Rounds, Run, Study, check, places
+from rlvr_exp.runs.study import Findings, Job, JobRun, PlacedJob, Rounds, Study, check, places
 
 PAGE = "| page |\n| --- |\n| [study.html](study.html) |\n"
 MEASURED, PRINTED = "measured", "printed"
@@ -58,8 +58,8 @@ class Runs(Feed):
 
     def __init__(self, rounds: Rounds, context: RunContext, at_once: int = 1, follow: bool = False):
         self._rounds, self._context, self._follow = rounds, context, follow
-        self._waiting, self._running = list[Place](), dict[str, Place]()
-        self._runs: dict[str, Run | None] = {}
+        self._waiting, self._running = list[PlacedJob](), dict[str, PlacedJob]()
+        self._runs: dict[str, JobRun | None] = {}
         """By name, in order; None while the run is in progress."""
         self._pruned = set[str]()
         self._before = dict[str, Mapping[str, Any] | None]()
@@ -69,10 +69,10 @@ class Runs(Feed):
         self._at_once, self._begun, self._seconds = at_once, dict[str, float](), list[float]()
 
     @abstractmethod
-    def placed(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], list[Place]]:
+    def placed(self, batch: Sequence[Job | JobRun]) -> tuple[Sequence[Job | JobRun], list[PlacedJob]]:
         """The batch, or its replacement, with the directories of its jobs."""
 
-    def own_words(self, place: Place) -> tuple[str, ...]:
+    def own_words(self, place: PlacedJob) -> tuple[str, ...]:
         """Further words of a job's command."""
         return ()
 
@@ -128,14 +128,14 @@ class Runs(Feed):
         for name, place in self._running.items():
             self._runs[name] = self._ended(place, INTERRUPTED)
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[JobRun]:
         return [run for run in self._runs.values() if run is not None]
 
-    def _take(self, batch: Sequence[Job | Run]) -> None:
+    def _take(self, batch: Sequence[Job | JobRun]) -> None:
         batch, found = self.placed(batch)
         of_jobs = {place.job: place for place in found}
         for one in batch:
-            if isinstance(one, Run):
+            if isinstance(one, JobRun):
                 self._runs[one.job.name] = one
                 continue
             place = of_jobs[one]
@@ -150,7 +150,7 @@ class Runs(Feed):
         for run in there:
             self._rounds.ended(run)
 
-    def _ended(self, place: Place, code: int) -> Run:
+    def _ended(self, place: PlacedJob, code: int) -> JobRun:
         name = place.job.name
         run = _run(place, code, name in self._pruned, self._before[name])
         return replace(run, code=code) if self.exact and code != INTERRUPTED else run
@@ -190,11 +190,11 @@ class _StudyRuns(Runs):
         super().__init__(rounds, context, at_once)
         self._study = study
 
-    def own_words(self, place: Place) -> tuple[str, ...]:
+    def own_words(self, place: PlacedJob) -> tuple[str, ...]:
         shared = [f"evaluation.remember={self._context.directory / MEASURED}"]
         return (*(shared if trains(place.checked.config.stage) else ()), "run.resume=auto")
 
-    def placed(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], list[Place]]:
+    def placed(self, batch: Sequence[Job | JobRun]) -> tuple[Sequence[Job | JobRun], list[PlacedJob]]:
         jobs = [one for one in batch if isinstance(one, Job)]
         try:
             checked = check(jobs, self._study.rate)
@@ -246,11 +246,11 @@ def stop_of(code: int, where: str, text: str) -> RlvrError:
     return kinds.get(code, RlvrError)(text)
 
 
-def _run(place: Place, code: int, pruned: bool = False, before: Mapping[str, Any] | None = None) -> Run:
+def _run(place: PlacedJob, code: int, pruned: bool = False, before: Mapping[str, Any] | None = None) -> JobRun:
     summary = read_summary(place.directory)
     if summary is None or (code != DONE and summary == before):
         summary = {"status": STATUS[code]}
-    run = Run(place.job, place.directory, code, summary, place.reused, pruned)
+    run = JobRun(place.job, place.directory, code, summary, place.reused, pruned)
     # A run writes its summary last: the run is complete, whatever its process did afterwards.
     return replace(run, code=DONE, pruned=False) if run.completed else run
 
@@ -284,14 +284,14 @@ def study_plan(config: Config) -> str:
     return "\n".join([head, *lines, *advised, *last])
 
 
-def _line(place: Place) -> str:
+def _line(place: PlacedJob) -> str:
     if place.reused:
         return f"there already: {place.directory}"
     drawn = ", with values that are known once it starts" if place.job.open else ""
     return f"{_counted([place])}: {shlex.join(['python', '-m', 'rlvr_exp', *place.job.words])}{drawn}"
 
 
-def _counted(some: Sequence[Place]) -> str:
+def _counted(some: Sequence[PlacedJob]) -> str:
     configs = [place.checked.config for place in some]
     training = [config for config in configs if trains(config.stage)]
     steps, trained, measured = sum(config.algorithm.max_steps for config in training), sum(map(_trained, training)), 0

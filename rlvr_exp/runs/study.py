@@ -52,7 +52,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Run:
+class JobRun:
     """A job that has been run, well or not."""
 
     job: Job
@@ -76,7 +76,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Place:
+class PlacedJob:
     """A job and its directory."""
 
     job: Job
@@ -112,7 +112,7 @@ def check(jobs: Sequence[Job], metric: str = "") -> list[Checked]:
     return checked
 
 
-def places(jobs: Sequence[Job], checked: Sequence[Checked], root: Path, reuse: Sequence[str]) -> list[Place]:
+def places(jobs: Sequence[Job], checked: Sequence[Checked], root: Path, reuse: Sequence[str]) -> list[PlacedJob]:
     """A directory for each job: below the root, or of a finished run of the same fingerprint in a folder of `reuse`.
 
     Raises:
@@ -129,7 +129,7 @@ def places(jobs: Sequence[Job], checked: Sequence[Checked], root: Path, reuse: S
     found, data = [], dict[str, dict[str, str]]()
     for job, one in zip(jobs, checked, strict=True):
         known = finished.get(fingerprint(one, data)) if finished and not job.open else None
-        found.append(Place(job, known or _free(root / job.name, one, data), known is not None, one))
+        found.append(PlacedJob(job, known or _free(root / job.name, one, data), known is not None, one))
     return found
 
 
@@ -205,7 +205,7 @@ class Rounds(ABC):
     """The jobs of a study, in batches. The next batch may depend on how earlier jobs ended."""
 
     @abstractmethod
-    def batch(self) -> Sequence[Job | Run]:
+    def batch(self) -> Sequence[Job | JobRun]:
         """Jobs to start, and earlier runs that are not started again. Empty while running jobs must end first, and at the
         end."""
 
@@ -213,7 +213,7 @@ class Rounds(ABC):
     def left(self) -> int:
         """The maximum number of further jobs."""
 
-    def refused(self, fault: InputError) -> Sequence[Job | Run]:
+    def refused(self, fault: InputError) -> Sequence[Job | JobRun]:
         """The replacement of the last batch, whose configuration was refused."""
         raise fault
 
@@ -221,7 +221,7 @@ class Rounds(ABC):
         """Names of running jobs to stop, judged by the files in their directories."""
         return ()
 
-    def ended(self, run: Run) -> None:  # noqa: B027 A list of jobs ignores it.
+    def ended(self, run: JobRun) -> None:  # noqa: B027 A list of jobs ignores it.
         """A job has ended, or had ended before."""
 
 
@@ -231,7 +231,7 @@ class Listed(Rounds):
     def __init__(self, jobs: Sequence[Job]):
         self._jobs = [*jobs]
 
-    def batch(self) -> Sequence[Job | Run]:
+    def batch(self) -> Sequence[Job | JobRun]:
         jobs, self._jobs = self._jobs, []
         return jobs
 
@@ -255,7 +255,7 @@ class Study(options.Study, ABC):
         return []
 
     @abstractmethod
-    def summarise(self, runs: Sequence[Run]) -> Findings:
+    def summarise(self, runs: Sequence[JobRun]) -> Findings:
         """The answer from the directories of the completed runs; at least one has completed."""
 
     def arm(
@@ -318,7 +318,7 @@ class _TrainedFirst(Rounds):
         self._then = then
         self._ready = list[Job]()
 
-    def batch(self) -> Sequence[Job | Run]:
+    def batch(self) -> Sequence[Job | JobRun]:
         if first := self._listed.batch():
             return first
         ready, self._ready = self._ready, []
@@ -328,6 +328,6 @@ class _TrainedFirst(Rounds):
         expected = sum(len(self._then(job, "")) for job in self._left.values())
         return self._listed.left() + len(self._ready) + expected
 
-    def ended(self, run: Run) -> None:
+    def ended(self, run: JobRun) -> None:
         if (training := self._left.pop(run.job.name, None)) is not None and run.completed:
             self._ready += self._then(training, str(run.last_checkpoint))

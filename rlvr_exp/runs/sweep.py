@@ -36,7 +36,7 @@ from rlvr_exp.runs.comparison import AGAINST_FIRST, compared, measured
 from rlvr_exp.runs.executors import Command, Executor
 from rlvr_exp.runs.record import write_record
 from rlvr_exp.runs.schedule import Runs, worst
-from rlvr_exp.runs.study import Findings, Job, Listed, Place, Run
+from rlvr_exp.runs.study import Findings, Job, JobRun, Listed, PlacedJob
 
 SEED = "seed"
 OWN = (SEED, "run.dir")
@@ -209,9 +209,9 @@ class _SweepRuns(Runs):
         listed = [_listed(index, job) for index, job in enumerate(jobs)]
         super().__init__(Listed(listed), context, at_once, follow=at_once == 1)
         triples = zip(listed, directories, jobs, strict=True)
-        self._places = {job: Place(job, directory, False, one.checked) for job, directory, one in triples}
+        self._places = {job: PlacedJob(job, directory, False, one.checked) for job, directory, one in triples}
 
-    def placed(self, batch: Sequence[Job | Run]) -> tuple[Sequence[Job | Run], list[Place]]:
+    def placed(self, batch: Sequence[Job | JobRun]) -> tuple[Sequence[Job | JobRun], list[PlacedJob]]:
         return batch, [self._places[job] for job in batch if isinstance(job, Job)]
 
     def next(self) -> tuple[str, Command] | None:
@@ -244,7 +244,7 @@ def _stopping(context: RunContext) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _findings(runs: Sequence[Run]) -> Findings | None:
+def _findings(runs: Sequence[JobRun]) -> Findings | None:
     """None if fewer than two arms were measured."""
     metric = SUCCESS[0]
     if len({run.job.arm for run in runs if measured(run, metric)}) < 2:
@@ -252,7 +252,7 @@ def _findings(runs: Sequence[Run]) -> Findings | None:
     return compared(runs, runs[0].job.arm, metric, BUDGETS[0], AGAINST_FIRST)
 
 
-def table(runs: Sequence[Run]) -> str:
+def table(runs: Sequence[JobRun]) -> str:
     """One row per job, columns aligned."""
     rows: list[Sequence[str]] = [COLUMNS]
     for run in runs:

@@ -56,7 +56,7 @@ class LevelRefused(Broken):
 
 
 @dataclass(frozen=True)
-class Program:
+class WorkerProgram:
     """The program of every worker of a pool."""
 
     harness: str
@@ -128,7 +128,7 @@ class Event:
 class Link:
     """One worker, starting until it has greeted. `facts`: the level reached and its isolation."""
 
-    def __init__(self, program: Program, level: str, queue: JobQueue):
+    def __init__(self, program: WorkerProgram, level: str, queue: JobQueue):
         self._process = subprocess.Popen(
             program.command(level),
             stdin=queue.theirs.fileno(),
@@ -244,7 +244,7 @@ class IsolationRequest:
 class WorkerManager:
     """Starts workers no weaker than required. `level` is the first worker's; every later worker has it."""
 
-    def __init__(self, program: Program, isolation: IsolationRequest):
+    def __init__(self, program: WorkerProgram, isolation: IsolationRequest):
         self._program, self._isolation = program, isolation
         self.level: str | None = None
 

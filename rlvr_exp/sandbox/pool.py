@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.sandbox.jobs import Job, JobQueue, JobResult, message
-from rlvr_exp.sandbox.link import Event, IsolationRequest, Link, Program, Unavailable, WorkerManager
+from rlvr_exp.sandbox.link import Event, IsolationRequest, Link, Unavailable, WorkerManager, WorkerProgram
 
 if TYPE_CHECKING:  # The sandbox runs on a bare interpreter, without Hydra, which the schemas need.
     from rlvr_exp.config.verifier import Sandbox
@@ -101,7 +101,7 @@ class Pool:
             raise InputError(InputProblem("sandbox.workers", "cannot be negative", got=str(workers), remedy=remedy))
         self.size = workers or usable()
         self._owner = os.getpid()
-        program, isolation = Program(harness, packages, processes), IsolationRequest(level, require)
+        program, isolation = WorkerProgram(harness, packages, processes), IsolationRequest(level, require)
         self._dispatcher = Dispatcher(program, isolation, self.size)
         # Runs when the pool is forgotten, and before the interpreter ends.
         self._closing = weakref.finalize(self, _close, self._dispatcher, self._owner)
@@ -202,7 +202,7 @@ class Dispatcher:
     """Owns the links, the queue and every retry. `submit`, `facts` and `close` may be called from any thread, the rest
     only from its own."""
 
-    def __init__(self, program: Program, isolation: IsolationRequest, size: int):
+    def __init__(self, program: WorkerProgram, isolation: IsolationRequest, size: int):
         self._workers, self._size = WorkerManager(program, isolation), size
         self._queue = JobQueue()
         self.links: dict[int, Link] = {}

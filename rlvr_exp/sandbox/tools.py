@@ -121,7 +121,7 @@ class Supervised:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class Program(Supervised):
+class ConfinedProgram(Supervised):
     """One running program of this machine, confined.
 
     Args:
@@ -247,7 +247,7 @@ def run_words(
 
 
 class Container(Supervised):
-    """One command in a container of its own; as `rlvr_exp.sandbox.tools.Program`.
+    """One command in a container of its own; as `ConfinedProgram`.
 
     Args:
         image: must have `sh` and `head`.

@@ -37,7 +37,7 @@ from rlvr_exp.stages.shared.components import (
 from rlvr_exp.stages.shared.data_and_verifier import system_metrics
 from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, selection
 from rlvr_exp.stages.shared.training import (
-    Training,
+    TrainingInputs,
     algorithm_of,
     curriculum_of,
     fit,
@@ -221,7 +221,7 @@ def train(
             for role in components.policies
             if any(role in learning(step) for step in range(config.algorithm.max_steps))
         }
-        training = Training(
+        training = TrainingInputs(
             policies=components.checkpointed,
             learners=learners,
             learning=learning,

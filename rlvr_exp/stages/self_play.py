@@ -35,7 +35,7 @@ from rlvr_exp.stages.sft import batch_plan, golds_of, held_out_loss, trainer_arg
 from rlvr_exp.stages.shared.components import RunComponents, build_components, never_trained, training_tasks
 from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, selection
 from rlvr_exp.stages.shared.start import check_self_play
-from rlvr_exp.stages.shared.training import Training, curriculum_of, example_order, fit, mixed_tasks, open_tracker
+from rlvr_exp.stages.shared.training import TrainingInputs, curriculum_of, example_order, fit, mixed_tasks, open_tracker
 from rlvr_exp.stages.shared.trial import on_trial
 from rlvr_exp.tasks.base import Domain, Task
 from rlvr_exp.training.example_order import Mixture, Order, Pool
@@ -258,7 +258,7 @@ def train(
         feed = self_play_feed(components, config, context, maker, golds[0], lambda: learner.restart(base))
         remembers: dict[str, Any] = {"curriculum": maker.curriculum} if maker.curriculum.state_dict() else {}
         measured = [held_out_loss(learner, context)] if golds[1] else []
-        training = Training(
+        training = TrainingInputs(
             policies=policy,
             learners={POLICY: learner},
             learning=lambda step: (POLICY,),

@@ -27,7 +27,7 @@ from rlvr_exp.stages.shared.components import (
     training_tasks,
 )
 from rlvr_exp.stages.shared.held_out import evaluate_and_save, evaluate_before, held_out_success, selection
-from rlvr_exp.stages.shared.training import Training, example_order, fit, open_tracker
+from rlvr_exp.stages.shared.training import TrainingInputs, example_order, fit, open_tracker
 from rlvr_exp.stages.shared.trial import on_trial
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.training.learner import GoldFeed, SFTLearner
@@ -99,7 +99,7 @@ def train(
         learner = SFTLearner(POLICY, trainer, algorithm.eval_every_steps, held_out.characters)
         order = example_order(config, examples)(config.seed, "order of examples")
         feed = GoldFeed(examples, order, plan.sequences * config.parallel.world, config.seed)
-        training = Training(
+        training = TrainingInputs(
             policies=policy,
             learners={POLICY: learner},
             learning=lambda step: (POLICY,),

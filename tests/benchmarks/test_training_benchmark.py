@@ -9,7 +9,7 @@ from completions import completion
 
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.benchmarks.sides import DrawnReward, Lap, Sides, method
-from rlvr_exp.benchmarks.training import Pairs, Training, difference
+from rlvr_exp.benchmarks.training import PairedRounds, Training, difference
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
 from rlvr_exp.core import machine
@@ -102,9 +102,9 @@ def lap(generate: float, verify: float, update: float, other: float, tokens: int
     return Lap({"generate": generate, "verify": verify, "update": update, "other": other}, samples, tokens)
 
 
-def pairs() -> Pairs:
+def pairs() -> PairedRounds:
     ours, stock = lap(1.0, 0.5, 2.0, 0.5), lap(4.0, 0.5, 10.0, 1.5, tokens=200)
-    return Pairs(((ours, stock), (ours, stock)), 2e-6, 2, 1)
+    return PairedRounds(((ours, stock), (ours, stock)), 2e-6, 2, 1)
 
 
 def test_phases_are_compared_by_what_they_turn_out():
@@ -132,7 +132,7 @@ def test_the_text_says_what_was_drawn_and_which_floors_do_not_hold():
 def test_the_share_of_the_machines_limit_is_printed_if_operations_were_counted():
     assert pairs().arithmetic is None and "GFLOP/s" not in pairs().text()
     ours, stock = replace(lap(1.0, 0.5, 2.0, 0.5), flops=60e9), lap(4.0, 0.5, 10.0, 1.5)
-    counted = Pairs(((ours, stock), (ours, stock)), 2e-6, 2, 1, (30e9, 50e9))
+    counted = PairedRounds(((ours, stock), (ours, stock)), 2e-6, 2, 1, (30e9, 50e9))
     assert counted.arithmetic == pytest.approx((30e9, 40e9, 0.75))
     assert "30 GFLOP/s, 75% of a large float32 matrix product on the same threads (40 GFLOP/s)" in counted.text()
     assert counted.to_dict()["arithmetic"]["share"] == pytest.approx(0.75)

@@ -14,14 +14,14 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.code.tasks import Code
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case
-from rlvr_exp.tasks.formats.rows import Row, read_row
+from rlvr_exp.tasks.formats.rows import CandidateRow, read_row
 
 
-def converted(data: Path, run: Path, *words: str, judge: str = "pytest") -> list[Row]:
+def converted(data: Path, run: Path, *words: str, judge: str = "pytest") -> list[CandidateRow]:
     made(run, "rows", "data=code", f"data.path={data}", f"verifier={judge}", *words)
     found = [read_row(line, judge) for line in (run / "rows.jsonl").read_bytes().splitlines()]
-    assert all(isinstance(row, Row) for row in found), found
-    return [row for row in found if isinstance(row, Row)]
+    assert all(isinstance(row, CandidateRow) for row in found), found
+    return [row for row in found if isinstance(row, CandidateRow)]
 
 
 def as_json(problem: Any) -> Any:

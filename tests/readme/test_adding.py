@@ -15,7 +15,7 @@ from rlvr_exp.config.load import build
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.episodes.types import Completion, TokenCount
 from rlvr_exp.runs.record import write_record
-from rlvr_exp.runs.study import Run
+from rlvr_exp.runs.study import JobRun
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Verdict
 
@@ -124,7 +124,7 @@ def test_a_study(tmp_path, monkeypatch):
         (tmp_path / job.name).mkdir()
         row = {"step": 1, "entropy": 0.5 if "0.2" in job.name else 0.75}
         (tmp_path / job.name / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-        runs.append(Run(job, tmp_path / job.name, 0, {"status": "completed"}))
+        runs.append(JobRun(job, tmp_path / job.name, 0, {"status": "completed"}))
     found = study.summarise(runs)
     assert found.answer == ["Entropy is lowest with lr_0.2."]
     assert write_record(tmp_path, "study", [], runs, found).startswith(found.answer[0])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlvr_exp.records.resumable_jsonl import KEYS
-from rlvr_exp.tasks.formats.rows import Row, read_row
+from rlvr_exp.tasks.formats.rows import CandidateRow, read_row
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "rlvr_exp" / "docs" / "verifiers.md").read_text()
@@ -42,7 +42,7 @@ def test_the_readme_judges_a_file(tmp_path):
 @pytest.mark.parametrize("line", SHOWN)
 def test_every_row_that_is_shown_can_be_read(line):
     kind = next((kind for key, kind in FORMAT.items() if key in json.loads(line)), "python_io")
-    assert isinstance(read_row(line.encode(), kind), Row)
+    assert isinstance(read_row(line.encode(), kind), CandidateRow)
 
 
 def test_the_python_example_runs(tmp_path):

@@ -19,21 +19,21 @@ from rlvr_exp.records.manifest import initial_weights
 from rlvr_exp.records.rollout_files import EvalSample, When
 from rlvr_exp.runs import study
 from rlvr_exp.runs.executors import Command, Feed, Local
-from rlvr_exp.runs.study import Job, Run
+from rlvr_exp.runs.study import Job, JobRun
 
 TASKS = 60
 
 
 def plant(
     root: Path, job: Job, passes: Callable[[int], bool], rollouts: int = 64, tasks: int = TASKS, **more: Any
-) -> Run:
+) -> JobRun:
     """A completed run with an evaluation after training, in `root / job.name`; `more`: of its summary."""
     return plant_in(root / job.name, job, passes, rollouts, tasks, **more)
 
 
 def plant_in(
     directory: Path, job: Job, passes: Callable[[int], bool], rollouts: int = 64, tasks: int = TASKS, **more: Any
-) -> Run:
+) -> JobRun:
     directory.mkdir(parents=True)
     after = evaluated(directory, "after", passes, range(tasks))
     summary = {"stage": "grpo", "status": "completed", "steps": 2, "seconds": 3.0, "after": after, **more}
@@ -42,7 +42,7 @@ def plant_in(
     write_text(directory / "config.yaml", f"stage: grpo\nseed: {job.seed}\noptions: {options}\n")
     rows = [f'{{"step": {step}, "samples/sampled": {rollouts}, "tokens/completion_mean": 10.0}}' for step in (1, 2)]
     write_text(directory / "metrics.jsonl", "\n".join(rows) + "\n")
-    return Run(job, directory, 0, summary)
+    return JobRun(job, directory, 0, summary)
 
 
 def evaluated(

@@ -13,7 +13,7 @@ from rlvr_exp.core.files import write_text
 from rlvr_exp.runs.studies import search as search_rounds
 from rlvr_exp.runs.studies import trials
 from rlvr_exp.runs.studies.search import Search
-from rlvr_exp.runs.study import Job, Run
+from rlvr_exp.runs.study import Job, JobRun
 
 GREEDY, STEPS, SMALL = "pass_at_1_greedy", 6, 25
 FREE = {"log_uniform": [1e-5, 1e-1]}
@@ -46,11 +46,11 @@ def logged(root: Path, job: Job, steps: int) -> Path:
     return directory
 
 
-def stopped(root: Path, job: Job) -> Run:
-    return Run(job, root / job.name, 130, {"status": "interrupted"}, pruned=True)
+def stopped(root: Path, job: Job) -> JobRun:
+    return JobRun(job, root / job.name, 130, {"status": "interrupted"}, pruned=True)
 
 
-def completed(root: Path, job: Job) -> Run:
+def completed(root: Path, job: Job) -> JobRun:
     """Its run, which may have been finished before."""
     if not (root / job.name / "summary.json").exists():
         partly = root / job.name
@@ -59,7 +59,7 @@ def completed(root: Path, job: Job) -> Run:
             partly.rmdir()
         plant(root, job, lambda task: task < SMALL * success(job), tasks=SMALL)
         logged(root, job, STEPS)
-    return Run(job, root / job.name, 0, json.loads((root / job.name / "summary.json").read_text()))
+    return JobRun(job, root / job.name, 0, json.loads((root / job.name / "summary.json").read_text()))
 
 
 class Broken(Exception):
@@ -73,17 +73,17 @@ def drive(
     failing: Callable[[Job], bool] = lambda _: False,
     kill_after: int = 10**6,
     kill_at_stop: bool = False,
-) -> list[Run]:
+) -> list[JobRun]:
     """All runs of a search, one at a time, each logged step by step.
 
     Args:
         kill_after: so many steps.
         kill_at_stop: once a run is not to go on, before it has ended.
     """
-    rounds, runs, events = study.rounds(root, seed), list[Run](), 0
+    rounds, runs, events = study.rounds(root, seed), list[JobRun](), 0
     while batch := rounds.batch():
         for one in batch:
-            if isinstance(one, Run):
+            if isinstance(one, JobRun):
                 runs.append(one)
                 continue
             run = None
@@ -99,7 +99,7 @@ def drive(
                         run = stopped(root, one)
                         break
             if failing(one):
-                run = Run(one, root / one.name, 3, {"status": "stopped"})
+                run = JobRun(one, root / one.name, 3, {"status": "stopped"})
             runs.append(run or completed(root, one))
             rounds.ended(runs[-1])
     return runs
@@ -118,7 +118,7 @@ def unchecked():
         yield
 
 
-def names(runs: Sequence[Run]) -> list[str]:
+def names(runs: Sequence[JobRun]) -> list[str]:
     return [run.job.name for run in runs]
 
 

@@ -11,7 +11,7 @@ from rlvr_exp.core.files import write_text
 from rlvr_exp.runs.comparison import arm_values, contrasts
 from rlvr_exp.runs.record import write_record
 from rlvr_exp.runs.studies.arms import Ablation, Optimizers
-from rlvr_exp.runs.study import Run
+from rlvr_exp.runs.study import JobRun
 
 TERMS = {"no_terms": ["reward.a=0"], "no_effect": ["reward.b=0"]}
 
@@ -98,8 +98,8 @@ def test_a_metric_that_no_run_has_is_refused(tmp_path):
 def test_what_a_study_leaves(tmp_path):
     passing = {"full": full, "no_effect": full, "no_terms": lambda seed, task: task % 4 == 0}
     runs = ablated(tmp_path, passing)
-    runs[-1] = Run(runs[-1].job, tmp_path / "lost", 3, {"status": "stopped"})
-    runs[0] = Run(runs[0].job, runs[0].directory, 0, runs[0].summary, reused=True)
+    runs[-1] = JobRun(runs[-1].job, tmp_path / "lost", 3, {"status": "stopped"})
+    runs[0] = JobRun(runs[0].job, runs[0].directory, 0, runs[0].summary, reused=True)
     findings = ablation().summarise(runs)
     text = write_record(tmp_path, "study", ["python", "-m", "rlvr_exp"], runs, findings)
     assert findings.answer[0] in text and "Seeds pooled, with" in text

@@ -15,7 +15,7 @@ from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.runs.record import write_record
 from rlvr_exp.runs.studies.amounts import FewShot, LearningCurve, SampleComplexity
 from rlvr_exp.runs.studies.arms import Algorithms
-from rlvr_exp.runs.study import Run
+from rlvr_exp.runs.study import JobRun
 
 GREEDY = "pass_at_1_greedy"
 
@@ -34,7 +34,7 @@ def too_long(run, tasks):
     verdicts = [("failed", "prompt_too_long") if task < tasks else ("passed", None) for task in range(TASKS)]
     scored = [EvalSample(completion(f"t{task}", *verdict), "greedy", "p") for task, verdict in enumerate(verdicts)]
     rates = {name: rate.to_dict() for name, rate in save(run.directory, "after", scored).items()}
-    return Run(run.job, run.directory, 0, {**run.summary, "after": rates})
+    return JobRun(run.job, run.directory, 0, {**run.summary, "after": rates})
 
 
 def test_a_run_measures_each_number_with_each_seed():
@@ -212,7 +212,7 @@ def counted(tmp_path, by_seed, **more):
         rollouts = by_seed[job.arm][job.seed]
         run = plant(tmp_path, job, lambda task: True)
         rows_to(run, {1: {"samples/sampled": rollouts, study.curve: 0.3}})
-        runs.append(run if rollouts else Run(job, run.directory, 3, {"status": "stopped"}))
+        runs.append(run if rollouts else JobRun(job, run.directory, 3, {"status": "stopped"}))
     return study.summarise(runs)
 
 

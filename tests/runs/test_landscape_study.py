@@ -10,7 +10,7 @@ from rlvr_exp.core.files import write_json
 from rlvr_exp.report.plots import Line, Text
 from rlvr_exp.runs.record import write_record
 from rlvr_exp.runs.studies.landscape import Landscape
-from rlvr_exp.runs.study import Run
+from rlvr_exp.runs.study import JobRun
 
 AT = [0.0, 0.5, 1.0]
 TASKS = 20
@@ -24,7 +24,7 @@ def study(**more):
 def ended(job, root, status="completed"):
     directory = root / job.name
     directory.mkdir(parents=True, exist_ok=True)
-    return Run(job, directory, 0 if status == "completed" else 3, {"status": status, "stage": "benchmark"})
+    return JobRun(job, directory, 0 if status == "completed" else 3, {"status": status, "stage": "benchmark"})
 
 
 def measured(job, root, line, eigenvalue, loss):

@@ -27,7 +27,7 @@ from rlvr_exp.models.policy import load_policy
 from rlvr_exp.records.rollout_files import EvalSample
 from rlvr_exp.runs.comparison import seconds_until, used
 from rlvr_exp.runs.studies.models import TOLERANCE, ArchitectureStudy, Capacity, Tokenization
-from rlvr_exp.runs.study import Job, Run
+from rlvr_exp.runs.study import Job, JobRun
 
 CHARACTERS = 10
 ARMS = {"first": ["model.scratch.kv_heads=4"], "second": ["model.scratch.kv_heads=1"]}
@@ -44,7 +44,7 @@ def plant_model(
     passing: int = 0,
     tokens: int = 30,
     examples: int = 64,
-) -> Run:
+) -> JobRun:
     """`costs`: bits a character of each task; `passing`: how many of them, the first, pass."""
     run = plant(root, job, lambda task: True, tasks=0)
     scored = [
@@ -62,7 +62,7 @@ def plant_model(
     write_json(run.directory / "manifest.json", {"model": {"total": parameters}, "imitation": {"examples": examples}})
     lines = ["{" + ", ".join(f'"{name}": {value}' for name, value in row.items()) + "}" for row in rows]
     write_text(run.directory / "metrics.jsonl", "\n".join(lines) + "\n")
-    return Run(job, run.directory, 0, summary)
+    return JobRun(job, run.directory, 0, summary)
 
 
 def costs(mean: float, seed: int) -> list[float]:

@@ -10,7 +10,7 @@ from searched import GREEDY, completed, drive, search, stopped, stored, success,
 from rlvr_exp.runs.record import write_record
 from rlvr_exp.runs.studies import search as search_study
 from rlvr_exp.runs.studies import trials as importance
-from rlvr_exp.runs.study import Job, Run
+from rlvr_exp.runs.study import Job, JobRun
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -61,7 +61,7 @@ def test_trials_that_were_pruned_or_failed_are_counted_and_have_no_value(tmp_pat
     runs += [
         stopped(tmp_path, pruned),
         completed(tmp_path, failed),
-        Run(lost, tmp_path / "x", 3, {"status": "stopped"}),
+        JobRun(lost, tmp_path / "x", 3, {"status": "stopped"}),
     ]
     runs += [completed(tmp_path, unreached)]  # It ended before it was stopped, and has no second seed.
     found = study.summarise(runs)

@@ -11,7 +11,7 @@ from planted import Fed
 
 from rlvr_exp.core.errors import FAULT, INTERRUPTED, InputError, InputProblem, Interrupted
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.runs.executors import Command, Program, Slurm
+from rlvr_exp.runs.executors import Command, Slurm, SubmittedCommand
 
 pytest.importorskip("submitit")
 
@@ -80,6 +80,6 @@ def test_a_job_that_slurm_stops_leaves_no_result_so_that_it_may_be_queued_anew(j
     monkeypatch.setenv("SLURM_JOB_ID", job) if job else monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     ended: list[int] = []
     monkeypatch.setattr(os, "_exit", ended.append)
-    program = Program(Command(("+stage=grpo",), tmp_path / "printed" / "one.txt"))
+    program = SubmittedCommand(Command(("+stage=grpo",), tmp_path / "printed" / "one.txt"))
     assert program() == code and ended == ([code] if ends else [])
     assert program.checkpoint().function is program, "where its time is up, the same is queued"

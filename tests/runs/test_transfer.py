@@ -24,7 +24,7 @@ from rlvr_exp.evaluation.task_similarity import programs, similarity
 from rlvr_exp.records import manifest
 from rlvr_exp.runs.schedule import study_plan
 from rlvr_exp.runs.studies.transfer import EQUAL, OTHERS, OWN, UNTOLD, Likeness, Transfer, _pooled, correlations
-from rlvr_exp.runs.study import Run
+from rlvr_exp.runs.study import JobRun
 
 GREEDY = "pass_at_1_greedy"
 GROUPS = ("flip_lr", "rotate_180", "recolour", "bars", "tile_right")
@@ -51,7 +51,7 @@ def study(rows: Path, **more: Any) -> Transfer:
     return Transfer(command=["+stage=grpo"], words=[f"data.path={rows}"], **options)
 
 
-def measured(root: Path, asked: Transfer, after: Callable[[str, str], int], before: int = 20) -> list[Run]:
+def measured(root: Path, asked: Transfer, after: Callable[[str, str], int], before: int = 20) -> list[JobRun]:
     """Its runs: how many of the tasks of a group pass after training on another, and before any."""
     runs, trainings = [], asked.trainings()
     for job in [*trainings, *(one for training in trainings for one in asked.measurements(training, ""))]:
@@ -153,7 +153,7 @@ def test_each_training_is_followed_by_the_measurements_of_its_policy(rows: Path,
     path = done.directory / "checkpoints" / "best"
     assert job.name == "recolour_on_bars_seed3"
     assert job.words == ("+stage=evaluate", f"data.path={rows}", "data.families=[bars]", f"model.path={path}", "seed=3")
-    rounds.ended(Run(second, tmp_path / "lost", 3, {"status": "stopped"}))
+    rounds.ended(JobRun(second, tmp_path / "lost", 3, {"status": "stopped"}))
     assert (rounds.batch(), rounds.left()) == ([], 0)
     assert [job.open for job in asked.jobs()] == [False, False, True, True]
 
@@ -178,7 +178,7 @@ def test_groups_are_compared_by_where_the_initial_policy_puts_them_too(rows: Pat
     for job in jobs:
         name = job.arm.removesuffix("_embedded")
         files.write_json(tmp_path / job.name / "benchmark.json", {"mean": [*places[name], 7.0]})
-        embedded.append(Run(job, tmp_path / job.name, 0, {"status": "completed"}))
+        embedded.append(JobRun(job, tmp_path / job.name, 0, {"status": "completed"}))
     near = {
         (a, b): 35 + round(10 * places[a][0] * places[b][0] + 30 * places[a][1] * places[b][1])
         for a in names

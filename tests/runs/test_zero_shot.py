@@ -18,9 +18,9 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.files import write_json
 from rlvr_exp.domains.arc.tasks import EMBEDDED
 from rlvr_exp.records import manifest
-from rlvr_exp.runs.lineage import Training, trained_by
+from rlvr_exp.runs.lineage import TrainedTasks, trained_by
 from rlvr_exp.runs.studies.zero_shot import ZeroShot
-from rlvr_exp.runs.study import Run
+from rlvr_exp.runs.study import JobRun
 
 GREEDY = "pass_at_1_greedy"
 Row = dict[str, Any]
@@ -49,7 +49,7 @@ def study(folder: Path, **more: Any) -> ZeroShot:
     return ZeroShot(command=["+stage=grpo"], **options)
 
 
-def measured(tmp_path: Path, asked: ZeroShot, passes: Callable[[str, int], bool]) -> list[Run]:
+def measured(tmp_path: Path, asked: ZeroShot, passes: Callable[[str, int], bool]) -> list[JobRun]:
     """Its runs; `passes(arm, task)`: trained, base_on_target and trained_on_target after, `before` the training before it."""
     runs = []
     for job in [
@@ -156,7 +156,7 @@ def test_examples_that_are_taken_from_the_embedded_corpus_are_compared(tmp_path:
     folder = data(tmp_path / "rows", lambda target, train: without(("program",), train))
     config = compose(["+stage=grpo", f"data.path={folder}", "data.prompt.shots=1"]).config
     before, shown, imitated = trained_by(config, "the training")
-    assert isinstance(shown, Training) and isinstance(before, Training) and isinstance(imitated, Training)
+    assert isinstance(shown, TrainedTasks) and isinstance(before, TrainedTasks) and isinstance(imitated, TrainedTasks)
     assert len(before.tasks) == 20 and len(shown.tasks) == 12000 and shown.where.startswith("solved examples in the")
 
 

@@ -183,13 +183,13 @@ def test_pools_leave_no_descriptors():
 def test_the_level_is_settled_once(monkeypatch):
     with pool_of(1) as pool:
         level, asked = pool.isolation()["level"], []
-        real = link.Program.command
+        real = link.WorkerProgram.command
 
         def refusing(self, wished):
             asked.append(wished)
             return ["/bin/sh", "-c", "exit 71"] if len(asked) < 3 else real(self, wished)
 
-        monkeypatch.setattr(link.Program, "command", refusing)
+        monkeypatch.setattr(link.WorkerProgram, "command", refusing)
         os.kill(pool.pids()[0], 9)
         until = time.monotonic() + 20
         while len(asked) < 3:
@@ -338,12 +338,12 @@ def test_membarriers_within_the_process_stay(pool):
 @pytest.fixture
 def faulty(monkeypatch, tmp_path):
     """A pool whose first worker meets the fault, and no other."""
-    real = link.Program.environment
+    real = link.WorkerProgram.environment
     flag = tmp_path / "flag"
 
     def make(kind: str, **options):
         flag.touch()
-        monkeypatch.setattr(link.Program, "environment", lambda self: real(self) | {"FAULT": f"{kind}:{flag}"})
+        monkeypatch.setattr(link.WorkerProgram, "environment", lambda self: real(self) | {"FAULT": f"{kind}:{flag}"})
         return pool_at(**{"harness": "faulty_harness"} | options)
 
     return make

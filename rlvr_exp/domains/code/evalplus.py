@@ -44,7 +44,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Program:
+class ProgramText:
     """One program text of a task."""
 
     task: str
@@ -121,17 +121,17 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
     return text, counts
 
 
-def _own(tasks: Mapping[str, Task], domain: Domain, mutants: int) -> Iterator[Program]:
+def _own(tasks: Mapping[str, Task], domain: Domain, mutants: int) -> Iterator[ProgramText]:
     """Reference solutions and their mutants."""
     for name, task in tasks.items():
         if task.gold is not None:
             reference = domain.parse(task.gold, task)
-            yield Program(name, "reference", reference)
+            yield ProgramText(name, "reference", reference)
             for one in chosen(reference.text or "", mutants, name):
-                yield Program(name, "mutant", Candidate(one.code))
+                yield ProgramText(name, "mutant", Candidate(one.code))
 
 
-def _completions(options: EvalPlus, domain: Domain, tasks: Mapping[str, Task]) -> Iterator[Program]:
+def _completions(options: EvalPlus, domain: Domain, tasks: Mapping[str, Task]) -> Iterator[ProgramText]:
     """The programs of all completions, except those of tasks that the verifier's form leaves out."""
     left_out = domain.left_out()
     for name in options.completions:
@@ -139,7 +139,7 @@ def _completions(options: EvalPlus, domain: Domain, tasks: Mapping[str, Task]) -
         for row in read_rows(path):
             task = row.text("task")
             if task in tasks:
-                yield Program(task, "completion", domain.parse(row.text("completion"), tasks[task]))
+                yield ProgramText(task, "completion", domain.parse(row.text("completion"), tasks[task]))
             elif task not in left_out:
                 what, allowed = "no such task in data.path and benchmark.path", f"{', '.join([*tasks][:3])}, ..."
                 raise InputError(InputProblem(f"{row.where}, task", what, task, allowed))
@@ -212,7 +212,10 @@ def _plain(text: str) -> str:
 
 
 def _report(
-    found: Sequence[tuple[Program, Verdict, Status]], differences: Sequence[dict[str, Any]], version: str, absent: int
+    found: Sequence[tuple[ProgramText, Verdict, Status]],
+    differences: Sequence[dict[str, Any]],
+    version: str,
+    absent: int,
 ) -> tuple[str, dict[str, Any]]:
     lines = ["| programs | number | pass both | pass ours alone | pass EvalPlus alone | agreement (95% interval) |"]
     lines.append("| --- | --- | --- | --- | --- | --- |")

@@ -42,7 +42,7 @@ _MARKER = re.compile(r"//\s*(?:invariants?|assert|lemma-use)-(?:start|end|line)"
 
 
 @dataclass(frozen=True)
-class Program:
+class DafnyProgram:
     """A program of a data set."""
 
     id: str
@@ -53,7 +53,7 @@ class Program:
     """The same program without its hints, if the set has it."""
 
 
-def examples(program: Program) -> list[DafnyExample]:
+def examples(program: DafnyProgram) -> list[DafnyExample]:
     """One example for each method with a body, in the order of the text. Raises Unreadable."""
     whole = split(program.text)
     methods = _named(whole)
@@ -113,9 +113,9 @@ _SHOWN = 20
 Fields = Mapping[str, Any]
 
 
-def items(file: Path, source: str) -> Iterator[Program | DafnyExample]:
+def items(file: Path, source: str) -> Iterator[DafnyProgram | DafnyExample]:
     """The programs and examples in the rows of a file, in their order. Raises InputError."""
-    found: list[Program | DafnyExample] = []
+    found: list[DafnyProgram | DafnyExample] = []
     faults: list[InputProblem] = []
     for number, line in enumerate(_lines(file), 1):
         if not line.strip():
@@ -141,7 +141,7 @@ def row_of(example: DafnyExample) -> dict[str, Any]:
     return {**texts, "mutants": list(example.mutants)} if example.mutants else texts
 
 
-def bench_programs(text: str, file: Path, source: str) -> Iterator[Program]:
+def bench_programs(text: str, file: Path, source: str) -> Iterator[DafnyProgram]:
     """Programs of DafnyBench's test.json, a list of test_file, ground_truth, hints_removed. Raises InputError."""
     value = _json(text, str(file))
     if not isinstance(value, list):
@@ -149,10 +149,10 @@ def bench_programs(text: str, file: Path, source: str) -> Iterator[Program]:
     for number, row in enumerate(value):
         where = f"{file}[{number}]"
         name = _text(row, "test_file", where).removesuffix(".dfy")
-        yield Program(name, _text(row, "ground_truth", where), "", source, _text(row, "hints_removed", where))
+        yield DafnyProgram(name, _text(row, "ground_truth", where), "", source, _text(row, "hints_removed", where))
 
 
-def programs_by_id(text: str, file: Path, source: str) -> Iterator[Program]:
+def programs_by_id(text: str, file: Path, source: str) -> Iterator[DafnyProgram]:
     """The programs of an object of programs by id, without entries that have no `code`. Raises InputError."""
     value = _json(text, str(file))
     if not isinstance(value, dict):
@@ -160,10 +160,10 @@ def programs_by_id(text: str, file: Path, source: str) -> Iterator[Program]:
     for name, row in value.items():
         if isinstance(row, dict) and "code" not in row:
             continue
-        yield Program(f"{file.stem}/{name}", _text(row, "code", f"{file}, {name}"), "", source)
+        yield DafnyProgram(f"{file.stem}/{name}", _text(row, "code", f"{file}, {name}"), "", source)
 
 
-def _item(row: Fields, where: str, source: str, number: int) -> Program | DafnyExample:
+def _item(row: Fields, where: str, source: str, number: int) -> DafnyProgram | DafnyExample:
     name = row.get("id", row.get("test_file", f"{Path(source).name.split('.jsonl')[0]}/{number}"))
     if type(name) not in (str, int) or name == "":
         raise InputError(InputProblem(f"{where}, id", "no name", got=repr(name)[:60], allowed="a string or an integer"))
@@ -182,7 +182,7 @@ def _item(row: Fields, where: str, source: str, number: int) -> Program | DafnyE
         allowed = f"{', '.join(_TEXTS)}; or one of {', '.join(_PROGRAM_KEYS)}"
         got = f"keys {sorted(row)}"
         raise InputError(InputProblem(where, "neither an example nor a program", got=got, allowed=allowed))
-    return Program(name, _text(row, key, where), family, source, _text(row, "hints_removed", where, ""))
+    return DafnyProgram(name, _text(row, key, where), family, source, _text(row, "hints_removed", where, ""))
 
 
 def _text(row: Any, key: str, where: str, default: str | None = None) -> str:
@@ -215,7 +215,7 @@ def _lines(file: Path) -> list[bytes]:
 
 TRUTH, STRIPPED, NO_HINTS = "ground_truth", "hints_removed", "_no_hints"
 _MARKERS = ("// impl-start", "// pure-end", "// post-conditions-start")
-Found = Iterator[Program | DafnyExample]
+Found = Iterator[DafnyProgram | DafnyExample]
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ def _read_bench(file: Path, source: str) -> Found:
         yield from bench_programs(read_text(file), file, source)
         return
     partner = file.parent.parent / STRIPPED / f"{file.stem}{NO_HINTS}.dfy"
-    yield Program(file.stem, read_text(file), "", source, read_text(partner) if partner.is_file() else "")
+    yield DafnyProgram(file.stem, read_text(file), "", source, read_text(partner) if partner.is_file() else "")
 
 
 def _clover(path: Path) -> list[Path]:
@@ -262,7 +262,7 @@ def _clover(path: Path) -> list[Path]:
 
 
 def _read_clover(file: Path, source: str) -> Found:
-    yield Program(file.stem.removesuffix("_strong"), read_text(file), "", source)
+    yield DafnyProgram(file.stem.removesuffix("_strong"), read_text(file), "", source)
 
 
 def _mbpp(path: Path) -> list[Path]:
@@ -276,7 +276,7 @@ def _read_mbpp(file: Path, source: str) -> Found:
     if file.suffix == ".json":
         yield from programs_by_id(read_text(file), file, source)
     else:
-        yield Program(f"{file.parent.parent.name}/{file.stem}", read_text(file), "", source)
+        yield DafnyProgram(f"{file.parent.parent.name}/{file.stem}", read_text(file), "", source)
 
 
 def _human_eval(path: Path) -> list[Path]:
@@ -286,7 +286,7 @@ def _human_eval(path: Path) -> list[Path]:
 
 
 def _read_program(file: Path, source: str) -> Found:
-    yield Program(source.removesuffix(".dfy"), read_text(file), "", source)
+    yield DafnyProgram(source.removesuffix(".dfy"), read_text(file), "", source)
 
 
 def _rows(path: Path) -> list[Path]:
@@ -327,7 +327,7 @@ class Survey:
     set: str
     """The layout's name."""
     examples: list[DafnyExample] = field(default_factory=list)
-    programs: list[Program] = field(default_factory=list)
+    programs: list[DafnyProgram] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
     """Programs without an example, by id, each with the reason."""
 

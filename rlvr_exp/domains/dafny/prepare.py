@@ -40,7 +40,7 @@ from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json_lines
 from rlvr_exp.domains.dafny import annotations
-from rlvr_exp.domains.dafny.load import Program, read_text, survey
+from rlvr_exp.domains.dafny.load import DafnyProgram, read_text, survey
 from rlvr_exp.domains.dafny.syntax import Clause, Split, Tokens, Unreadable, parse, qualified, split
 from rlvr_exp.domains.dafny.tokens import Walker, is_name, partners, places, plain, tokens
 from rlvr_exp.records.context import RunContext
@@ -166,7 +166,7 @@ def ported(text: str) -> str:
     return "".join(parts) + text[at:]
 
 
-def port(program: Program) -> Program:
+def port(program: DafnyProgram) -> DafnyProgram:
     """A program ported with its version without hints; the same if it cannot be read or needs no change."""
     try:
         text = ported(program.text)

@@ -28,7 +28,7 @@ from rlvr_exp.domains.dafny.logs import Report, read_4, read_23
 from rlvr_exp.domains.dafny.options import INSTALL_DAFNY, build_command
 from rlvr_exp.domains.dafny.options import DafnyVerifierOptions as Options
 from rlvr_exp.domains.dafny.tokens import has_directive, plain, printed
-from rlvr_exp.sandbox.tools import Container, ContainerLimits, Image, Lost, Program, Usage, find_image
+from rlvr_exp.sandbox.tools import ConfinedProgram, Container, ContainerLimits, Image, Lost, Usage, find_image
 
 ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "DOTNET_CLI_TELEMETRY_OPTOUT": "1"}
 _PROBE_S, _BUILD_S = 60, 240
@@ -59,7 +59,7 @@ class Tool:
         environment: Mapping[str, str],
         files: Mapping[str, bytes],
         limits: ContainerLimits,
-    ) -> Program | Container:
+    ) -> ConfinedProgram | Container:
         """A program beside this Dafny; `limits` are those of its container, if it runs in one.
 
         Raises:
@@ -128,9 +128,9 @@ def _started(
     environment: Mapping[str, str],
     files: Mapping[str, bytes],
     limits: ContainerLimits,
-) -> Program | Container:
+) -> ConfinedProgram | Container:
     if image is None:
-        return Program(command, {**ENVIRONMENT, **environment}, files)
+        return ConfinedProgram(command, {**ENVIRONMENT, **environment}, files)
     inside = {name: value for name, value in ENVIRONMENT.items() if name != "PATH"}
     return Container(image, command, {**inside, **environment}, files, limits)
 
@@ -221,7 +221,7 @@ class RunLimits:
 
 
 @dataclass(frozen=True)
-class Run:
+class ToolRun:
     """Its end, the tool's output, its exit code (99 if it has none) and the CPU time."""
 
     end: End
@@ -233,7 +233,7 @@ class Run:
 class _Watch:
     """One program's clocks. Reading waits in ticks and raises the limit that was reached."""
 
-    def __init__(self, program: Program | Container, limits: RunLimits, before: Usage):
+    def __init__(self, program: ConfinedProgram | Container, limits: RunLimits, before: Usage):
         self._program, self._limits, self._before = program, limits, before
         self._deadline = time.monotonic() + limits.wall_s
         self.cpu_s = 0.0
@@ -259,13 +259,13 @@ class Warm:
     def __init__(self, tool: Tool, options: Sequence[str], start_s: float = _START_S):
         self._tool, self._options, self._start_s = tool, list(options), start_s
         self._built = build(tool, _SOURCE)
-        self._program: Program | Container | None = None
+        self._program: ConfinedProgram | Container | None = None
         self._most_mb = _LEAST_MB
         self._count = 0
         self._idle = Usage(0.0, 0.0)
         self._buffer = bytearray()
 
-    def run(self, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]) -> Run:
+    def run(self, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]) -> ToolRun:
         """Judge one program; once it has resolved, `may_prove` decides whether its proofs are checked.
 
         Raises:
@@ -289,7 +289,7 @@ class Warm:
             self._program.end()
             self._program = None
 
-    def _start(self) -> Program | Container:
+    def _start(self) -> ConfinedProgram | Container:
         """Start a process, with a second attempt of twice the seconds: a machine under load is slow and not broken."""
         faults = []
         for start_s in (self._start_s, 2 * self._start_s):
@@ -299,7 +299,7 @@ class Warm:
             faults.append(started)
         raise Lost(f"the warm Dafny did not start: {faults[0]}; then {faults[1]}")
 
-    def _started(self, start_s: float) -> Program | Container | str:
+    def _started(self, start_s: float) -> ConfinedProgram | Container | str:
         """A process that is ready, or the reason why it is not."""
         words = "\t".join([*self._options, "/trace", FILE])
         command = ["mono", "warm.exe", self._tool.library, words]
@@ -322,12 +322,12 @@ class Warm:
 
     def _judge(
         self,
-        program: Program | Container,
+        program: ConfinedProgram | Container,
         text: str,
         extra: Sequence[str],
         limits: RunLimits,
         may_prove: Callable[[], bool],
-    ) -> Run:
+    ) -> ToolRun:
         watch = _Watch(program, limits, self._idle)
         self._count += 1
         try:
@@ -340,14 +340,14 @@ class Warm:
         except OSError:  # its end of the pipe is gone
             frame = "crash"
         if isinstance(frame, str):
-            return Run(frame, cpu_s=watch.cpu_s)
+            return ToolRun(frame, cpu_s=watch.cpu_s)
         words, output = frame
         watch.tick()
         self._idle = program.usage()
         code = int(words[1])
-        return Run(_ENDS.get(code, "done"), output, code, watch.cpu_s)
+        return ToolRun(_ENDS.get(code, "done"), output, code, watch.cpu_s)
 
-    def _frame(self, program: Program | Container, watch: _Watch) -> tuple[list[str], str] | End:
+    def _frame(self, program: ConfinedProgram | Container, watch: _Watch) -> tuple[list[str], str] | End:
         """The next frame, its words and its text; or the end of the run. Other output is the message of a crash."""
         while True:
             head, newline, rest = bytes(self._buffer).partition(b"\n")
@@ -375,10 +375,10 @@ class Cold:
     def __init__(self, tool: Tool, options: Sequence[str]):
         self._tool, self._options = tool, list(options)
 
-    def run(self, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]) -> Run:
+    def run(self, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]) -> ToolRun:
         """As `Warm.run`; `may_prove` is called first, since this process does not stop in the middle."""
         if not may_prove():
-            return Run("stopped", code=98)
+            return ToolRun("stopped", code=98)
         command = [*self._tool.command, *self._options, *extra, FILE]
         most = ContainerLimits(limits.memory_mb + _SPARE_MB, math.ceil(limits.cpu_s) + _SPARE_S)
         program = self._tool.start(command, {}, {FILE: text.encode()}, most)
@@ -386,7 +386,7 @@ class Cold:
         try:
             while True:
                 if ended := watch.tick():
-                    return Run(ended, output.decode(errors="replace"), cpu_s=watch.cpu_s)
+                    return ToolRun(ended, output.decode(errors="replace"), cpu_s=watch.cpu_s)
                 if not _readable(program.output.fileno()):
                     continue
                 data = program.output.read(1 << 16)
@@ -395,7 +395,7 @@ class Cold:
                 if len(output) < _LONGEST:
                     output += data
             code = program.wait()
-            return Run("crash" if code >= 125 else "done", output.decode(errors="replace"), code, watch.cpu_s)
+            return ToolRun("crash" if code >= 125 else "done", output.decode(errors="replace"), code, watch.cpu_s)
         finally:
             program.end()
 
@@ -464,14 +464,14 @@ class ResolveThenVerify:
     def __init__(self, tool: Tool, words: Sequence[str]):
         self._full, self._front = Cold(tool, words), Cold(tool, front_words(tool))
 
-    def run(self, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]) -> Run:
+    def run(self, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]) -> ToolRun:
         """As `Warm.run`."""
         run = self._full.run(text, extra, limits, may_prove)
         if run.end != "stopped":
             return run
         front = self._front.run(text, extra, limits, lambda: True)
         resolves = front.end == "done" and front.code == 0
-        return Run("stopped", code=run.code, cpu_s=front.cpu_s) if resolves else front
+        return ToolRun("stopped", code=run.code, cpu_s=front.cpu_s) if resolves else front
 
     def isolated(self) -> list[str]:
         """The isolation of a process."""

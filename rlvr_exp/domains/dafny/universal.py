@@ -163,7 +163,7 @@ def fixed_answers(problem: DafnyProblem, kind: str) -> Iterator[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Row:
+class AnswerRow:
     """The results of one answer on all tasks. `held`: how often each rule, or bucket of the tool, stopped it."""
 
     name: str
@@ -172,7 +172,9 @@ class Row:
     held: Counter[str]
 
 
-def check(problems: Sequence[tuple[str, DafnyProblem]], verifier: DafnyVerifier, proved: int = 0) -> Iterator[Row]:
+def check(
+    problems: Sequence[tuple[str, DafnyProblem]], verifier: DafnyVerifier, proved: int = 0
+) -> Iterator[AnswerRow]:
     """One row an answer.
 
     Args:
@@ -193,7 +195,7 @@ def check(problems: Sequence[tuple[str, DafnyProblem]], verifier: DafnyVerifier,
         verdicts = verifier.verify([request for _, request in left])
         held.update(one.rule or one.bucket or one.outcome for one in verdicts)
         passed = tuple(title for (title, _), one in zip(left, verdicts, strict=True) if one.outcome == "passed")
-        yield Row(name, len(problems), passed, held)
+        yield AnswerRow(name, len(problems), passed, held)
 
 
 def refused(problem: DafnyProblem, text: str) -> str:

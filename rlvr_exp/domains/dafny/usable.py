@@ -25,7 +25,7 @@ from rlvr_exp.core.errors import GuardStop, RlvrError
 from rlvr_exp.core.files import write_json_lines
 from rlvr_exp.domains.dafny import annotations, guards
 from rlvr_exp.domains.dafny.guards import read_declarations
-from rlvr_exp.domains.dafny.load import Program, Survey, row_of, survey
+from rlvr_exp.domains.dafny.load import DafnyProgram, Survey, row_of, survey
 from rlvr_exp.domains.dafny.problem import ROLES, DafnyExample, DafnyProblem, Protect, Role, RoleExample
 from rlvr_exp.domains.dafny.soundness import without_limits
 from rlvr_exp.domains.dafny.splits import alike, construct, split_examples
@@ -91,7 +91,7 @@ def target(example: DafnyExample, whole: Split) -> Method | None:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class TrainingPairs:
     """Training pairs of a role: the usable examples in their order, and the reasons against the others by id."""
 
     role: Role
@@ -107,7 +107,7 @@ class Pairs:
         return f"{self.role} pairs: {len(self.examples)}{note}, left out: {len(self.left_out)}{left}"
 
 
-def pairs_of(examples: Iterable[DafnyExample], role: Role, check: Check | None = None) -> Pairs:
+def pairs_of(examples: Iterable[DafnyExample], role: Role, check: Check | None = None) -> TrainingPairs:
     """The pairs of a role: the writer goes from the specification to the body, the annotator from the body to the annotated
     body, which may be equal: it also has to learn when nothing is missing.
 
@@ -121,7 +121,7 @@ def pairs_of(examples: Iterable[DafnyExample], role: Role, check: Check | None =
             left_out[example.id] = fault
         else:
             found.append(example)
-    return Pairs(role, tuple(found), left_out)
+    return TrainingPairs(role, tuple(found), left_out)
 
 
 def make_check(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
@@ -157,7 +157,7 @@ def make_check(config: Config, context: RunContext) -> tuple[str, dict[str, int]
     return text, {"programs": len(found.programs), "examples": len(examples)}
 
 
-def _splits(found: Survey) -> Iterator[tuple[Program, Split]]:
+def _splits(found: Survey) -> Iterator[tuple[DafnyProgram, Split]]:
     """The readable programs."""
     for program in found.programs:
         try:

@@ -42,7 +42,7 @@ from rlvr_exp.domains.dafny.problem import DafnyProblem, Protect
 from rlvr_exp.domains.dafny.soundness import without_limits
 from rlvr_exp.domains.dafny.syntax import Unreadable, parse
 from rlvr_exp.domains.dafny.tokens import has_directive, plain, printed, tokens, with_inserted
-from rlvr_exp.domains.dafny.tool import ResolveThenVerify, Run, RunLimits, Warm
+from rlvr_exp.domains.dafny.tool import ResolveThenVerify, RunLimits, ToolRun, Warm
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.pool import usable
 from rlvr_exp.sandbox.tools import Lost
@@ -241,13 +241,13 @@ class _CandidateRun:
         proof = Proof(case.given, case.text, self._facts, report, named, self._probe, self._own._read)
         probing = tool.probing_words(self._own._tool, self._own.rlimit)
         objection = proof.objection(careful, probing, tool.searching_words(self._own._tool), self._own.vacuity)
-        if isinstance(objection, Run):
+        if isinstance(objection, ToolRun):
             return self._ended(objection, cacheable=False)
         if objection is not None:
             return self._rejected(objection)
         return Judgement(Verdict("passed", passed=passed, total=total, seconds=self._cpu_s))
 
-    def _run(self, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]) -> Run:
+    def _run(self, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]) -> ToolRun:
         run = self._runner.run(text, extra, limits, may_prove)
         self._cpu_s += run.cpu_s
         return run
@@ -266,7 +266,7 @@ class _CandidateRun:
             self._violation = Violation("unreadable", str(fault))
         return self._violation is None
 
-    def _probe(self, text: str, extra: Sequence[str]) -> Run:
+    def _probe(self, text: str, extra: Sequence[str]) -> ToolRun:
         """Run a probing program without the guards; once more with the candidate's own limits if it reaches one."""
         own = self._case.limits
         short = RunLimits(min(own.cpu_s, tool.PROBE_CPU_S), own.wall_s, own.memory_mb)
@@ -278,7 +278,7 @@ class _CandidateRun:
     def _rejected(self, violation: Violation) -> Judgement:
         return Judgement(Verdict("rejected", rule=violation.rule, seconds=self._cpu_s, log=violation.log))
 
-    def _ended(self, run: Run, cacheable: bool) -> Judgement:
+    def _ended(self, run: ToolRun, cacheable: bool) -> Judgement:
         limits = self._case.limits
         bucket, log = {
             "cpu": ("timeout", f"stopped at its CPU limit of {limits.cpu_s:g} s"),
@@ -308,12 +308,12 @@ class Proof:
     facts: Facts
     report: Report
     named: bool
-    run: Callable[[str, Sequence[str]], Run]
+    run: Callable[[str, Sequence[str]], ToolRun]
     read: Callable[[str, int], Report]
 
     def objection(
         self, careful: Sequence[str], probing: Sequence[str], searching: Sequence[str], every: bool
-    ) -> Violation | Run | None:
+    ) -> Violation | ToolRun | None:
         """Return why it is not accepted, or a Run that reached a limit, which leaves a doubt.
 
         Args:

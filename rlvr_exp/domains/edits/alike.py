@@ -109,7 +109,7 @@ def layout(similarity: float) -> tuple[int, int]:
     return chosen.b, chosen.r
 
 
-class Groups:
+class DisjointSets:
     """Disjoint sets of the numbers 0 to count - 1, in a file."""
 
     def __init__(self, file: Path, count: int):
@@ -136,9 +136,9 @@ class Groups:
         return ((number, self.root(number)) for number in range(self._count))
 
 
-def group_alike(db: sqlite3.Connection, file: Path, similarity: float) -> Groups:
+def group_alike(db: sqlite3.Connection, file: Path, similarity: float) -> DisjointSets:
     """The groups of all rows of an index."""
-    groups = Groups(file, db.execute("SELECT count(*) FROM rows").fetchone()[0])
+    groups = DisjointSets(file, db.execute("SELECT count(*) FROM rows").fetchone()[0])
     signatures = np.empty((HEADS, PERMUTATIONS), np.uint32)
     # Of the heads of one band.
     sorted_bands = db.execute("SELECT band, n FROM bands ORDER BY band, place, n")
@@ -159,7 +159,7 @@ def group_alike(db: sqlite3.Connection, file: Path, similarity: float) -> Groups
     return groups
 
 
-def place(db: sqlite3.Connection, groups: Groups, options: EditSets, seed: int) -> None:
+def place(db: sqlite3.Connection, groups: DisjointSets, options: EditSets, seed: int) -> None:
     """Write the table `placed`: n, split, and the reason why a row is dropped after all, or nothing."""
 
     def split_of(head: bytes, rank: int) -> str:

@@ -74,7 +74,7 @@ UNPLACED = "unplaced"
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLine:
     """A line of a file."""
 
     file: Path
@@ -134,10 +134,10 @@ class Reader:
         """Raises Dropped."""
         raise NotImplementedError
 
-    def read(self, file: Path) -> Iterator[tuple[Place, EditRow | None, Proposal | Dropped]]:
+    def read(self, file: Path) -> Iterator[tuple[SourceLine, EditRow | None, Proposal | Dropped]]:
         """Every row of every line, its edit if it has one, and the proposal or the reason why there is none."""
         for line in read_lines(file):
-            place = Place(file, line.number, line.position)
+            place = SourceLine(file, line.number, line.position)
             given = Row(line.values, f"{file.name}, line {line.number}", split_named_for(file))
             try:
                 if line.fault:
@@ -386,12 +386,12 @@ class Writer:
         self.output, self.root, self.tally, self.open = output, root, tally, ExitStack()
         self.by_text = self.open.enter_context(AstGrep(config.sandbox, config.cache))
         self.by_tree = self.open.enter_context(AstGrep(config.sandbox, config.cache, compare="syntax"))
-        self._waiting: list[tuple[Place, str, Proposal | Dropped]] = []
+        self._waiting: list[tuple[SourceLine, str, Proposal | Dropped]] = []
         self._files: dict[str, IO[str]] = {}
         self._dropped = csv.writer(self._file(DROPPED), lineterminator="\n")
         self._dropped.writerow(("file", "line", "id", "reason", "detail"))
 
-    def take(self, place: Place, name: str, found: Proposal | Dropped) -> None:
+    def take(self, place: SourceLine, name: str, found: Proposal | Dropped) -> None:
         self._waiting.append((place, name, found))
         if len(self._waiting) >= BATCH:
             self.flush()

@@ -35,8 +35,8 @@ from rlvr_exp.domains.edits.normalize import (
     Dropped,
     Line,
     Normalized,
-    Place,
     SetReader,
+    SetSource,
     name_below,
     normalize,
     read_lines,
@@ -131,7 +131,7 @@ class Shard:
     number: int
     file: Path
     reader: SetReader
-    place: Place
+    place: SetSource
 
     @property
     def name(self) -> str:
@@ -146,7 +146,7 @@ def shards_of(options: EditSets) -> list[Shard]:
     """
     found: list[Shard] = []
     for name, path in sorted({options.set: options.path, **options.also}.items()):
-        where = Place(Path(path), options)
+        where = SetSource(Path(path), options)
         if not where.root.exists():
             raise InputError(InputProblem("prepare.also", "not there", path, "an existing folder or file"))
         for file in READERS[name].files(where.root):

@@ -211,7 +211,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Place:
+class SetSource:
     """The path of a set, and the options that readers read."""
 
     root: Path
@@ -223,7 +223,7 @@ class SetReader:
     """A set of edits that can be read."""
 
     name: str
-    read: Callable[[Row, Place], Draft]
+    read: Callable[[Row, SetSource], Draft]
     """Turns a line into a draft. Raises Dropped, or InputError for a missing field."""
     files: Callable[[Path], list[Path]] = row_files
     """The files to read below a path, in order. Raises InputError if there are none."""
@@ -276,7 +276,7 @@ class Normalized:
     text: str
 
 
-def normalize(line: Line, row: Row, reader: SetReader, place: Place) -> Normalized:
+def normalize(line: Line, row: Row, reader: SetReader, place: SetSource) -> Normalized:
     """The record of a line. Raises Dropped."""
     if line.fault:
         raise Dropped(UNREADABLE, line.fault)
@@ -297,7 +297,7 @@ def normalize(line: Line, row: Row, reader: SetReader, place: Place) -> Normaliz
     return Normalized(record, draft.split, text)
 
 
-def _checked(draft: Draft, name: str, place: Place) -> NormalizedRecord:
+def _checked(draft: Draft, name: str, place: SetSource) -> NormalizedRecord:
     options = place.options
     language, source = canonical(draft.language), draft.source or name
     licence = spdx(draft.licence)
@@ -348,7 +348,7 @@ _REQUEST = re.compile(r".*^## Instruction:\n(.*?)\n## Code After:\s*(?:/no_think
 PLACES = ("train", "dev", "test")
 
 
-def read_commitpackft(row: Row, place: Place) -> Draft:
+def read_commitpackft(row: Row, place: SetSource) -> Draft:
     return commit_of(row, row.text(place.options.instruction), row.text("lang"))
 
 
@@ -365,7 +365,7 @@ def commit_of(row: Row, instruction: str, language: str) -> Draft:
     )
 
 
-def read_editpackft(row: Row, place: Place) -> Draft:
+def read_editpackft(row: Row, place: SetSource) -> Draft:
     key = "instruction" if "instruction" in row.values else place.options.instruction
     return commit_of(row, row.text(key), row.text("lang", "Python"))
 
@@ -382,7 +382,7 @@ def _programs(root: Path) -> list[Path]:
     return _labels(root) + sorted(file for file in root.glob("*/*") if file.suffix in ENDINGS)
 
 
-def read_smelly_code(row: Row, place: Place) -> Draft:
+def read_smelly_code(row: Row, place: SetSource) -> Draft:
     language, owner, smell = row.text("Language"), row.text("Class"), row.text("Code Smell")
     if (language, owner) == ("Language", "Class"):
         raise Dropped(HEADER)
@@ -414,7 +414,7 @@ def _order(file: Path) -> tuple[int, str]:
     return ENDINGS.index(file.suffix), file.name
 
 
-def read_edit_eval(row: Row, place: Place) -> Draft:
+def read_edit_eval(row: Row, place: SetSource) -> Draft:
     instruction = row.text("instruction")
     if "test" not in row.values:
         before, after = row.text("input"), row.text("output")
@@ -429,7 +429,7 @@ def read_edit_eval(row: Row, place: Place) -> Draft:
     return Draft(found.id, "python", instruction, before, found.gold, tests, MIT, split=split)
 
 
-def read_opencodeedit(row: Row, place: Place) -> Draft:
+def read_opencodeedit(row: Row, place: SetSource) -> Draft:
     chat = "messages" in row.values
     instruction = _instruction_of(row.values["messages"]) if chat else row.text(INSTRUCTION)
     before, after = (row.text("old_code"), row.text("new_code")) if chat else (row.text(BEFORE), row.text(AFTER))
@@ -448,7 +448,7 @@ def _instruction_of(messages: Any) -> str:
     raise Dropped(INCOMPLETE, "no request with an instruction among the messages")
 
 
-def read_rows(row: Row, place: Place) -> Draft:
+def read_rows(row: Row, place: SetSource) -> Draft:
     values = row.values
     instruction, before = row.text("instruction"), row.text("before")
     after = None if values.get("after") is None else row.text("after")

@@ -32,7 +32,7 @@ from rlvr_exp.domains.edits.trees import (
     Rule,
     Span,
     Step,
-    Text,
+    TreeText,
     Unparsed,
     encloses,
     find_all,
@@ -134,11 +134,11 @@ class Template:
     unusable: str
     _variables: dict[Key, str] = field(default_factory=dict)
 
-    def pattern(self, source: Text, node: SgNode) -> str:
+    def pattern(self, source: TreeText, node: SgNode) -> str:
         places = sorted(self._copied(source.text, node))
         return _filled(source.text, span(node), [(place, self._named(key)) for place, key in places])
 
-    def rewrite(self, source: Text, place: Span) -> str:
+    def rewrite(self, source: TreeText, place: Span) -> str:
         return _filled(source.text, place, list(_known(source, place, self._variables)))
 
     @property
@@ -213,7 +213,7 @@ def outline(text: str, node: SgNode) -> str:
     return _filled(text, span(node), places)
 
 
-def _known(source: Text, place: Span, variables: Mapping[Key, str]) -> Iterator[tuple[Span, str]]:
+def _known(source: TreeText, place: Span, variables: Mapping[Key, str]) -> Iterator[tuple[Span, str]]:
     """Places of a stretch of the text after whose content a variable stands for, without overlap."""
     ahead = [source.root]
     while ahead:
@@ -455,7 +455,7 @@ class Search:
         if (longest := max(len(before), len(after))) > MOST_CHARACTERS:
             raise Dropped(TOO_LONG, f"{longest} characters")
         try:
-            step = Step.of(before, Text.of(after, parse(after, language)), language)
+            step = Step.of(before, TreeText.of(after, parse(after, language)), language)
             if len(step.hunks) > MOST_HUNKS:
                 raise Dropped(MANY_CHANGES, str(len(step.hunks)))
             for cost in RULE_COSTS[:-1]:

@@ -122,7 +122,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Text:
+class TreeText:
     """A text and the nodes of its tree that may be copied from or to it, in order."""
 
     text: str
@@ -132,7 +132,7 @@ class Text:
     """Siblings that follow each other."""
 
     @classmethod
-    def of(cls, text: str, root: SgNode) -> "Text":
+    def of(cls, text: str, root: SgNode) -> "TreeText":
         keys: list[tuple[Span, Key]] = []
         pairs: list[tuple[Span, tuple[Key, Key]]] = []
         for node in (root, *descendants(root)):
@@ -264,18 +264,18 @@ def _ratio(one: SgNode, other: SgNode) -> float:
 @dataclass(frozen=True)
 class Step:
     language: str
-    before: Text
-    after: Text
+    before: TreeText
+    after: TreeText
     hunks: Sequence[Hunk]
     places: Sequence[Sequence[Span]]
     """Of each hunk: all places that it may be at."""
 
     @classmethod
-    def of(cls, before: str, after: Text, language: str) -> "Step":
+    def of(cls, before: str, after: TreeText, language: str) -> "Step":
         """Raises Unparsed."""
         root = parse(before, language)
         hunks = hunks_of(before, after.text, (root, after.root))
-        return cls(language, Text.of(before, root), after, hunks, [hunk.places(before) for hunk in hunks])
+        return cls(language, TreeText.of(before, root), after, hunks, [hunk.places(before) for hunk in hunks])
 
     def held(self, place: Span) -> frozenset[int] | None:
         """The numbers of the hunks that a stretch holds or touches; None if it holds only a part of one."""

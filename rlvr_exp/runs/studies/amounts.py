@@ -35,7 +35,7 @@ from rlvr_exp.runs.comparison import (
     undecidable,
     used,
 )
-from rlvr_exp.runs.study import ArmStudy, Findings, Job, Run, Study
+from rlvr_exp.runs.study import ArmStudy, Findings, Job, JobRun, Study
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
 
 FEWEST = 3
@@ -47,7 +47,7 @@ class LearningCurve(options.LearningCurve, Study):
         words = {str(size): [word.replace(SIZE, str(size)) for word in self.varied] for size in self.sizes}
         return [job for name, own in words.items() for job in self.arm(name, own)]
 
-    def summarise(self, runs: Sequence[Run]) -> Findings:
+    def summarise(self, runs: Sequence[JobRun]) -> Findings:
         arms = arm_values(runs, self.metric)
         points: list[dict[str, Any]] = [
             {
@@ -100,7 +100,7 @@ class SampleComplexity(options.SampleComplexity, ArmStudy):
     def jobs(self) -> list[Job]:
         return self.arm_jobs()
 
-    def summarise(self, runs: Sequence[Run]) -> Findings:
+    def summarise(self, runs: Sequence[JobRun]) -> Findings:
         metrics = {run.job: read_metrics(run.directory) for run in runs if run.completed}
         if not any(self.curve in row for of_run in metrics.values() for row in of_run):
             known = sorted({name for of_run in metrics.values() for row in of_run for name in row if "success" in name})
@@ -187,7 +187,7 @@ class FewShot(options.FewShot, Study):
     def jobs(self) -> list[Job]:
         return [job for count in self.shots for job in self.arm(f"shots_{count}", [f"data.prompt.shots={count}"])]
 
-    def summarise(self, runs: Sequence[Run]) -> Findings:
+    def summarise(self, runs: Sequence[JobRun]) -> Findings:
         arms = arm_values(runs, self.metric)
         counts = [count for count in self.shots if f"shots_{count}" in arms]
         best, first = max(counts, key=lambda count: level(arms[f"shots_{count}"])), counts[0]

@@ -16,7 +16,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.statistics import t_interval
 from rlvr_exp.records.tracking import Row, read_metrics
 from rlvr_exp.runs.comparison import Wording, compared, with_curves
-from rlvr_exp.runs.study import ArmStudy, Findings, Job, Run
+from rlvr_exp.runs.study import ArmStudy, Findings, Job, JobRun
 
 IMPACT = Wording("impact", "full minus without the component", "helps", "harms", from_reference=True)
 
@@ -25,7 +25,7 @@ class Ablation(options.Ablation, ArmStudy):
     def jobs(self) -> list[Job]:
         return [*self.arm(FULL, ()), *self.arm_jobs()]
 
-    def summarise(self, runs: Sequence[Run]) -> Findings:
+    def summarise(self, runs: Sequence[JobRun]) -> Findings:
         return compared(runs, FULL, self.metric, self.equal, IMPACT)
 
 
@@ -37,7 +37,7 @@ class Algorithms(options.Algorithms, ArmStudy):
     def jobs(self) -> list[Job]:
         return self.arm_jobs()
 
-    def summarise(self, runs: Sequence[Run]) -> Findings:
+    def summarise(self, runs: Sequence[JobRun]) -> Findings:
         found = compared(runs, runs[0].job.arm, self.metric, self.equal, FIRST_ALGORITHM)
         return with_curves(found, runs, ENTROPY, ENTROPY, "entropy of a token, nats")
 
@@ -62,7 +62,7 @@ class Optimizers(options.Optimizers, ArmStudy):
     def jobs(self) -> list[Job]:
         return self.arm_jobs()
 
-    def summarise(self, runs: Sequence[Run]) -> Findings:
+    def summarise(self, runs: Sequence[JobRun]) -> Findings:
         reference = runs[0].job.arm
         found = compared(runs, reference, self.metric, self.equal, FIRST_OPTIMIZER)
         courses = self._courses(runs)
@@ -72,7 +72,7 @@ class Optimizers(options.Optimizers, ArmStudy):
         found = replace(found, answer=answer, tables={**found.tables, "convergence": rows})
         return with_curves(found, runs, "curve", self.curve, self.curve)
 
-    def _courses(self, runs: Sequence[Run]) -> list[_Course]:
+    def _courses(self, runs: Sequence[JobRun]) -> list[_Course]:
         """Raises InputError if no run has the curve."""
         metrics = {run.job: read_metrics(run.directory) for run in runs if run.completed}
         found = [

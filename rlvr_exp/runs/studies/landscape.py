@@ -14,7 +14,7 @@ from rlvr_exp.core.statistics import Estimate, t_interval
 from rlvr_exp.evaluation.paired import of_few_seeds
 from rlvr_exp.records.context import read_benchmark
 from rlvr_exp.report.plots import Curve, Drawing, curves, heat_map, intervals
-from rlvr_exp.runs.study import Findings, Job, MeasuredStudy, Run
+from rlvr_exp.runs.study import Findings, Job, JobRun, MeasuredStudy
 
 TRAINING, BASE, TRAINED = "training", "base", "trained"
 """The arms."""
@@ -34,7 +34,7 @@ class Landscape(options.Landscape, MeasuredStudy):
         ends = ((BASE, line), (TRAINED, self.policy(checkpoint)))
         return [job for name, words in ends for job in self.measure_arm(name, words, [training.seed])]
 
-    def summarise(self, runs: Sequence[Run]) -> Findings:
+    def summarise(self, runs: Sequence[JobRun]) -> Findings:
         arms: dict[str, dict[Any, Found]] = {BASE: {}, TRAINED: {}}
         for run in runs:
             if run.completed and run.job.arm in arms:

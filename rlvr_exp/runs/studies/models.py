@@ -33,7 +33,7 @@ from rlvr_exp.runs.comparison import (
     unequal,
     used,
 )
-from rlvr_exp.runs.study import ArmStudy, Findings, Job, Run, Study
+from rlvr_exp.runs.study import ArmStudy, Findings, Job, JobRun, Study
 
 SUCCESS = "pass_at_1"
 MODELS = "models"
@@ -41,7 +41,7 @@ MODELS = "models"
 Row = Mapping[str, Any]
 
 
-def model_findings(runs: Sequence[Run], metric: str, equal: str) -> Findings:
+def model_findings(runs: Sequence[JobRun], metric: str, equal: str) -> Findings:
     """Each arm against the first by the metric, then by success if any arm succeeds.
 
     Raises:
@@ -52,7 +52,7 @@ def model_findings(runs: Sequence[Run], metric: str, equal: str) -> Findings:
     return replace(found, answer=answer, tables={MODELS: model_rows(runs, metric), **found.tables})
 
 
-def model_rows(runs: Sequence[Run], metric: str) -> list[Row]:
+def model_rows(runs: Sequence[JobRun], metric: str) -> list[Row]:
     """A row for each arm that was measured: means over its runs, rates with 95% intervals over seeds and tasks."""
     succeeded = arm_values(runs, SUCCESS) if any(measured(run, SUCCESS) for run in runs) else {}
     rows: list[Row] = []
@@ -73,7 +73,7 @@ def model_rows(runs: Sequence[Run], metric: str) -> list[Row]:
     return rows
 
 
-def _success(runs: Sequence[Run]) -> Iterator[str]:
+def _success(runs: Sequence[JobRun]) -> Iterator[str]:
     if not any(measured(run, SUCCESS) for run in runs):
         return
     levels = {arm: level(values) for arm, values in arm_values(runs, SUCCESS).items()}
@@ -93,7 +93,7 @@ class ArchitectureStudy(options.ArchitectureStudy, ArmStudy):
     def jobs(self) -> list[Job]:
         return self.arm_jobs()
 
-    def summarise(self, runs: Sequence[Run]) -> Findings:
+    def summarise(self, runs: Sequence[JobRun]) -> Findings:
         found = model_findings(runs, self.metric, self.equal)
         least, most = (choose(found.tables[MODELS], key=lambda row: row["parameters"]) for choose in (min, max))
         if most["parameters"] - least["parameters"] <= TOLERANCE * most["parameters"]:
@@ -125,7 +125,7 @@ class Capacity(options.Capacity, Study):
         }
         return [f"model.scratch.{name}={number}" for name, number in numbers.items()]
 
-    def summarise(self, runs: Sequence[Run]) -> Findings:
+    def summarise(self, runs: Sequence[JobRun]) -> Findings:
         found = model_findings(runs, self.metric, self.equal)
         losses: list[Row] = [
             {**_size(run), "at": TOKENS, "measure": self.metric, "value": rates[self.metric]["value"]}
@@ -144,12 +144,12 @@ class Capacity(options.Capacity, Study):
         )
 
 
-def _size(run: Run) -> dict[str, Any]:
+def _size(run: JobRun) -> dict[str, Any]:
     kind, _, size = run.job.arm.partition("_")
     return {"of": kind, "size": int(size), "seed": run.job.seed}
 
 
-def _at_equal_time(runs: Sequence[Run]) -> Iterator[Row]:
+def _at_equal_time(runs: Sequence[JobRun]) -> Iterator[Row]:
     """The loss of each run after the seconds of the fastest run of its kind. Kinds with a run without such a loss are left
     out."""
     for kind in KINDS:
@@ -172,7 +172,7 @@ def _rank(losses: Sequence[Row], kind: str, at: str) -> dict[str, Any]:
     return {"of": kind, "at": at, "measure": some[0]["measure"], "correlation": correlation, "p": chance, **counts}
 
 
-def _untimed(runs: Sequence[Run], losses: Sequence[Row]) -> Iterator[str]:
+def _untimed(runs: Sequence[JobRun], losses: Sequence[Row]) -> Iterator[str]:
     """A sentence for each kind of size without a comparison at equal time."""
     timed = {row["of"] for row in losses if row["at"] == TIME}
     for kind in dict.fromkeys(_size(run)["of"] for run in runs if run.completed):
@@ -213,7 +213,7 @@ class Tokenization(options.Tokenization, ArmStudy):
     def jobs(self) -> list[Job]:
         return self.arm_jobs()
 
-    def summarise(self, runs: Sequence[Run]) -> Findings:
+    def summarise(self, runs: Sequence[JobRun]) -> Findings:
         found = model_findings(runs, self.metric, self.equal)
         counts = {row["arm"]: row["tokens_a_task"] for row in found.tables[MODELS] if "tokens_a_task" in row}
         tokens = min(used(run.directory, "tokens") for run in runs if run.completed)
@@ -222,7 +222,7 @@ class Tokenization(options.Tokenization, ArmStudy):
         return replace(found, answer=answer, tables={**found.tables, **({EQUAL_TOKENS: rows} if rows else {})})
 
 
-def _bits_at(runs: Sequence[Run], tokens: float) -> dict[str, dict[int, float]]:
+def _bits_at(runs: Sequence[JobRun], tokens: float) -> dict[str, dict[int, float]]:
     """Bits per character of the reference answers of `dev` after that many tokens, by arm and seed. Empty if a run was not
     measured by then."""
     found: dict[str, dict[int, float]] = {}
@@ -276,7 +276,7 @@ def _difference(row: Row) -> str:
     return f"{difference} [{row['low']:+.3f}, {row['high']:+.3f}], {sure}"
 
 
-def _unequal_texts(runs: Sequence[Run]) -> Iterator[str]:
+def _unequal_texts(runs: Sequence[JobRun]) -> Iterator[str]:
     """A sentence if arms imitated, or were measured on, different numbers of tasks: tasks with too many tokens are left out."""
     sections = {run.job.arm: manifest.section(run.directory, "imitation") for run in runs if run.completed}
     for kind, done in (("examples", "imitated"), ("held_out", "were measured in training on")):

@@ -22,7 +22,7 @@ from rlvr_exp.evaluation.arms import BEFORE
 from rlvr_exp.evaluation.paired import of_few_seeds
 from rlvr_exp.report.plots import intervals
 from rlvr_exp.runs.comparison import arm_values, interval, judged, undecidable
-from rlvr_exp.runs.study import Findings, Job, Run, Study
+from rlvr_exp.runs.study import Findings, Job, JobRun, Study
 
 
 class CrossValidation(options.CrossValidation, Study):
@@ -30,7 +30,7 @@ class CrossValidation(options.CrossValidation, Study):
         words = {f"fold{fold}": [f"data.folds={self.folds}", f"data.fold={fold}"] for fold in range(self.folds)}
         return [job for name, own in words.items() for job in self.arm(name, own)]
 
-    def summarise(self, runs: Sequence[Run]) -> Findings:
+    def summarise(self, runs: Sequence[JobRun]) -> Findings:
         folds = arm_values(runs, self.metric)
         held_out = [set(next(iter(of_fold.values()))) for of_fold in folds.values()]
         if len(set.union(*held_out)) < sum(map(len, held_out)):
@@ -154,7 +154,7 @@ class BiasVariance(options.BiasVariance, Study):
         draws = range(1, self.resamples + 1)
         return [job for draw in draws for job in self.arm(f"resample{draw}", [f"data.resample={draw}"])]
 
-    def summarise(self, runs: Sequence[Run]) -> Findings:
+    def summarise(self, runs: Sequence[JobRun]) -> Findings:
         arms = arm_values(runs, self.metric)
         seeds = [seed for seed in self.seeds if all(seed in of_arm for of_arm in arms.values())]
         if len(arms) < self.resamples or not seeds:

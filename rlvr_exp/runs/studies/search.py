@@ -26,7 +26,7 @@ from rlvr_exp.records.tracking import read_metrics
 from rlvr_exp.report.plots import Curve, Drawing, curves, intervals
 from rlvr_exp.runs.comparison import Values, Wording, arm_values, budgets, compared, interval, level, measured, unequal
 from rlvr_exp.runs.studies.trials import FEWEST, Ended, Importance, Trial, Trials, importances
-from rlvr_exp.runs.study import Findings, Job, Rounds, Run, Study, check, fingerprint
+from rlvr_exp.runs.study import Findings, Job, JobRun, Rounds, Study, check, fingerprint
 
 BEST = "best"
 UNCHANGED = "default"
@@ -81,7 +81,7 @@ class _Open:
     jobs: Sequence[Job]
     given: int = 0
     """Number of jobs that were handed out."""
-    runs: list[Run] = field(default_factory=list)
+    runs: list[JobRun] = field(default_factory=list)
 
     @property
     def failed(self) -> bool:
@@ -113,13 +113,13 @@ class SearchRounds(Rounds):
         if (values := _default(study, base)) is not None:
             self._trials.begin_with(values)
         self._open = [self._opened(trial) for trial in self._trials.running()]
-        self._before: list[Job | Run] = [part for ended in self._trials.ended() for part in self._known(ended)]
+        self._before: list[Job | JobRun] = [part for ended in self._trials.ended() for part in self._known(ended)]
         self._confirmed = False
         self.pruned = {arm_of(one.number, one.unchanged) for one in self._trials.ended() if one.state == STATE_PRUNED}
         """Arms of pruned trials. Some of their runs may have completed."""
         self._sizes: dict[Path, int] = {}
 
-    def batch(self) -> Sequence[Job | Run]:
+    def batch(self) -> Sequence[Job | JobRun]:
         if self._before:
             before, self._before = self._before, []
             return before
@@ -139,7 +139,7 @@ class SearchRounds(Rounds):
         of_open = sum(len(one.jobs) - one.given for one in self._open)
         return trials * seeds + of_open + (0 if self._confirmed else 2 * len(self._study.confirm))
 
-    def refused(self, fault: InputError) -> Sequence[Job | Run]:
+    def refused(self, fault: InputError) -> Sequence[Job | JobRun]:
         """A trial fails, with the reason, if the configuration refuses its values."""
         one = self._open[-1] if self._open else None
         if one is None or one.runs or one.given != 1:
@@ -155,7 +155,7 @@ class SearchRounds(Rounds):
                 self._report(one, directory)
         return [one.jobs[0].name for one in self._open if one.trial.pruned]
 
-    def ended(self, run: Run) -> None:
+    def ended(self, run: JobRun) -> None:
         one = next((one for one in self._open if run.job in one.jobs), None)
         if one is None:
             return
@@ -199,7 +199,7 @@ class SearchRounds(Rounds):
         one.trial.keep({str(run.job.seed): os.path.relpath(run.directory, self._root) for run in one.runs})
         self._trials.tell(one.trial, value)
 
-    def _known(self, ended: Ended) -> list[Job | Run]:
+    def _known(self, ended: Ended) -> list[Job | JobRun]:
         """The runs of an earlier trial. For a completed trial its jobs, which are reused or run again."""
         jobs = self._study.trial_jobs(ended.number, ended.words, ended.unchanged)
         if ended.state == "COMPLETE":
@@ -209,14 +209,14 @@ class SearchRounds(Rounds):
         pruned = ended.state == STATE_PRUNED
         return [_there(job, self._root / name, pruned) for job in jobs if (name := ended.runs.get(str(job.seed)))]
 
-    def _refused(self, job: Job, reason: str) -> Run:
-        return Run(job, self._root / job.name, BAD_INPUT, {"status": STATUS[BAD_INPUT], "reason": reason})
+    def _refused(self, job: Job, reason: str) -> JobRun:
+        return JobRun(job, self._root / job.name, BAD_INPUT, {"status": STATUS[BAD_INPUT], "reason": reason})
 
 
-def _there(job: Job, directory: Path, pruned: bool) -> Run:
+def _there(job: Job, directory: Path, pruned: bool) -> JobRun:
     summary = read_summary(directory) or {"status": STATUS[FAULT]}
     code = CODES[str(summary["status"])]
-    return Run(job, directory, code, summary, reused=True, pruned=pruned and code != DONE)
+    return JobRun(job, directory, code, summary, reused=True, pruned=pruned and code != DONE)
 
 
 def _default(study: SearchJobs, base: Checked) -> dict[str, object] | None:
@@ -242,7 +242,7 @@ class Tried:
     """A trial and its runs."""
 
     name: str
-    runs: Sequence[Run]
+    runs: Sequence[JobRun]
     seeds: int
     """Number of runs of a completed trial."""
     pruned: bool
@@ -270,7 +270,7 @@ class Search(SearchJobs):
         self._rounds = SearchRounds(self, root, seed)
         return self._rounds
 
-    def summarise(self, runs: Sequence[Run]) -> Findings:
+    def summarise(self, runs: Sequence[JobRun]) -> Findings:
         trials = self._trials(runs)
         done = [trial for trial in trials if trial.state == COMPLETED]
         values = arm_values([run for trial in done for run in trial.runs], self.metric) if done else {}
@@ -295,10 +295,10 @@ class Search(SearchJobs):
             tables, plots = {**check.tables, **tables}, {**check.plots, **plots}
         return Findings(answer, {name: table for name, table in tables.items() if table}, plots)
 
-    def _trials(self, runs: Sequence[Run]) -> list[Tried]:
+    def _trials(self, runs: Sequence[JobRun]) -> list[Tried]:
         """The trials by number. Reused runs come in another order."""
         pruned = self._rounds.pruned if self._rounds is not None else ()
-        of_trials: dict[str, list[Run]] = {}
+        of_trials: dict[str, list[JobRun]] = {}
         for run in runs:
             if run.job.arm.startswith(TRIAL):
                 of_trials.setdefault(run.job.arm, []).append(run)
@@ -310,7 +310,7 @@ class Search(SearchJobs):
     def _up(self) -> bool:
         return self.direction == "maximize"
 
-    def _measured(self, fresh: Sequence[Run]) -> bool:
+    def _measured(self, fresh: Sequence[JobRun]) -> bool:
         return {run.job.arm for run in fresh if measured(run, self.metric)} == {UNCHANGED, BEST}
 
     def _drawn(self, trial: Tried) -> dict[str, Any]:

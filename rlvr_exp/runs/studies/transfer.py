@@ -30,8 +30,8 @@ from rlvr_exp.runs.comparison import (
     points,
     undecidable,
 )
-from rlvr_exp.runs.lineage import Training, trained_by
-from rlvr_exp.runs.study import ArmStudy, Findings, Job, MeasuredStudy, Run
+from rlvr_exp.runs.lineage import TrainedTasks, trained_by
+from rlvr_exp.runs.study import ArmStudy, Findings, Job, JobRun, MeasuredStudy
 
 EMBEDDINGS = "embeddings"
 KINDS = ("programs", "inputs", EMBEDDINGS)
@@ -70,7 +70,7 @@ def _in_direction(embeddings: Mapping[str, Sequence[float]], first: str, second:
     return (1 + (sum(map(mul, one, other)) / lengths if lengths else 0.0)) / 2
 
 
-def likeness(runs: Sequence[Run], most: int, embedded: Mapping[str, Run]) -> Likeness:
+def likeness(runs: Sequence[JobRun], most: int, embedded: Mapping[str, JobRun]) -> Likeness:
     """The likeness of the trained groups, by the first `most` tasks of each. Raises InputError if data have changed.
 
     Args:
@@ -79,7 +79,7 @@ def likeness(runs: Sequence[Run], most: int, embedded: Mapping[str, Run]) -> Lik
     profiles: dict[str, dict[str, Profile]] = {kind: {} for kind in ("programs", "inputs")}
     for run in {run.job.arm: run for run in runs}.values():
         own = next(trained_by(load(run.directory / "config.yaml"), run.job.name, run.directory))
-        if isinstance(own, Training):
+        if isinstance(own, TrainedTasks):
             tasks = own.tasks[:most]
             profiles["programs"][run.job.arm] = programs(tasks)
             profiles["inputs"][run.job.arm] = inputs(own.domain, tasks)
@@ -125,7 +125,7 @@ def _sentence(kind: str, one: Permuted, p: float, groups: int) -> str:
     )
 
 
-def overlaps(trained: Sequence[Run]) -> Iterator[str]:
+def overlaps(trained: Sequence[JobRun]) -> Iterator[str]:
     """A sentence for each pair of groups if held-out tasks of one group share content with the training tasks of the other. A
     run separates its own tasks.
 
@@ -136,7 +136,7 @@ def overlaps(trained: Sequence[Run]) -> Iterator[str]:
     for run in {run.job.arm: run for run in trained}.values():
         config = load(run.directory / "config.yaml")
         own = next(trained_by(config, run.job.name, run.directory))
-        if isinstance(own, Training):
+        if isinstance(own, TrainedTasks):
             tasks = own.domain.splits().get(config.evaluation.split, ())
             learned[run.job.arm] = {key for task in own.tasks for key in own.domain.contents(task)}
             held_out[run.job.arm] = [own.domain.contents(task) for task in tasks]
@@ -177,7 +177,7 @@ class Transfer(options.Transfer, MeasuredStudy, ArmStudy):
             for job in self.measure_arm(_arm(training.arm, name), [*words, *self.policy(checkpoint)], [training.seed])
         ]
 
-    def summarise(self, runs: Sequence[Run]) -> Findings:
+    def summarise(self, runs: Sequence[JobRun]) -> Findings:
         trained = [run for run in runs if run.job.arm in self._groups and run.completed]
         if not trained or any(self.metric not in (run.summary.get(BEFORE) or {}) for run in trained):
             return Findings(["Cannot tell: no group was measured both before training and after it."])

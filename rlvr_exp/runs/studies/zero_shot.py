@@ -28,8 +28,8 @@ from rlvr_exp.runs.comparison import (
     points,
     undecidable,
 )
-from rlvr_exp.runs.lineage import Training, Unknown, check_same_data, domain_of, shown, trained_by
-from rlvr_exp.runs.study import Findings, Job, MeasuredStudy, Rounds, Run, check
+from rlvr_exp.runs.lineage import TrainedTasks, Unknown, check_same_data, domain_of, shown, trained_by
+from rlvr_exp.runs.study import Findings, Job, JobRun, MeasuredStudy, Rounds, check
 from rlvr_exp.tasks.base import Domain, Task
 
 TRAINED, BASE, TARGET = "trained", "base_on_target", "trained_on_target"
@@ -51,7 +51,7 @@ class ZeroShot(options.ZeroShot, MeasuredStudy):
         refuse_before(*(one.config for one in check([self.trainings()[0], self.others()[0]])))
         return super().rounds(root, seed)
 
-    def summarise(self, runs: Sequence[Run]) -> Findings:
+    def summarise(self, runs: Sequence[JobRun]) -> Findings:
         of_arm = {arm: [run for run in runs if run.completed and run.job.arm == arm] for arm in (TRAINED, BASE, TARGET)}
         if lacking := [arm for arm, found in of_arm.items() if not found]:
             return Findings([f"Cannot tell: no run of {' and '.join(lacking)} completed."])
@@ -106,7 +106,7 @@ def refuse_before(training: Config, target: Config) -> None:
     _refuse_common([*trained_by(training, "the training"), *shown(target, domain, SHOTS)], domain, measured)
 
 
-def proof(trained: Sequence[Run], initial: Sequence[Run], after: Sequence[Run]) -> Proof:
+def proof(trained: Sequence[JobRun], initial: Sequence[JobRun], after: Sequence[JobRun]) -> Proof:
     """Of completed runs.
 
     Args:
@@ -126,7 +126,7 @@ def proof(trained: Sequence[Run], initial: Sequence[Run], after: Sequence[Run]) 
     if strangers := sorted(answered - {task.id for task in target}):
         what = f"tasks were measured that are not in split {config.evaluation.split!r}"
         raise InputError(InputProblem("study.target", what, ", ".join(strangers[:SHOWN])))
-    starts, found = [manifest.section(run.directory, "start") for run in initial], dict[str, Training | Unknown]()
+    starts, found = [manifest.section(run.directory, "start") for run in initial], dict[str, TrainedTasks | Unknown]()
     for run in trained:
         if manifest.section(run.directory, "start") not in starts:
             raise InputError(_other_start(run.job.name))
@@ -152,9 +152,11 @@ def proof(trained: Sequence[Run], initial: Sequence[Run], after: Sequence[Run]) 
     return Proof(sentence, rows)
 
 
-def _refuse_common(trained: Iterable[Training | Unknown], domain: Domain, target: Sequence[Task]) -> list[Training]:
+def _refuse_common(
+    trained: Iterable[TrainedTasks | Unknown], domain: Domain, target: Sequence[Task]
+) -> list[TrainedTasks]:
     """The known trainings. Raises InputError if one of them has something in common with the target."""
-    known, own, problems = [one for one in trained if isinstance(one, Training)], material(domain, target), []
+    known, own, problems = [one for one in trained if isinstance(one, TrainedTasks)], material(domain, target), []
     for one in known:
         if not (found := common(own, one.domain, one.tasks)):
             continue

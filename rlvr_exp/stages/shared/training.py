@@ -109,7 +109,7 @@ def algorithm_of(config: Config, role: str, roles: Sequence[str]) -> Algorithm:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingInputs:
     """The policies that a stage trains, and the inputs of their training."""
 
     policies: Policies
@@ -136,7 +136,7 @@ def open_tracker(config: Config, context: RunContext) -> Tracker:
 
 
 def fit(
-    training: Training, config: Config, context: RunContext, tracker: Tracker, clock: StepClock | None = None
+    training: TrainingInputs, config: Config, context: RunContext, tracker: Tracker, clock: StepClock | None = None
 ) -> tuple[int, Row]:
     """Train from the current step to the last one. If a best step is selected, the policies end with its weights.
 

@@ -21,7 +21,7 @@ FORMATS: Mapping[str, Format] = {**_OF_DOMAINS, **{one.name: one for one in (Pyt
 
 
 @dataclass(frozen=True)
-class Row:
+class CandidateRow:
     """One candidate to judge."""
 
     id: RowId
@@ -50,13 +50,13 @@ def as_program(task: Task) -> tuple[Task, Candidate] | None:
     return None if found is None else (replace(task, problem=found[0]), Candidate(found[1]))
 
 
-def read_row(line: bytes, name: str) -> Row | Malformed:
+def read_row(line: bytes, name: str) -> CandidateRow | Malformed:
     """One line of a file; `name` is one of FORMATS. Never raises for the content of the line."""
     identity: RowId = None
     try:
         fields = object_of(line)
         identity = identity_of(fields)
-        return Row(identity, FORMATS[name].read_problem(fields), FORMATS[name].read_candidate(fields))
+        return CandidateRow(identity, FORMATS[name].read_problem(fields), FORMATS[name].read_candidate(fields))
     except Fault as fault:
         return Malformed(identity, str(fault))
 

@@ -57,7 +57,7 @@ _END_TEXTS = {
 
 
 @dataclass
-class Run:
+class RecordedRun:
     """The content of a run's records."""
 
     result: JobResult
@@ -74,9 +74,9 @@ class Run:
     done: bool = False
 
 
-def read(result: JobResult) -> Run:
+def read(result: JobResult) -> RecordedRun:
     """The records of one run. A limit may have cut the last record. A candidate or a suite may have forged one."""
-    run = Run(result)
+    run = RecordedRun(result)
     try:
         for part in frames(result.records):
             _take(run, json.loads(part))
@@ -87,7 +87,7 @@ def read(result: JobResult) -> Run:
     return run
 
 
-def judge(shape: Shape, run: Run) -> Verdict:
+def judge(shape: Shape, run: RecordedRun) -> Verdict:
     """The verdict on one run."""
     result = run.result
     if result.end == "unavailable":
@@ -106,7 +106,7 @@ def judge(shape: Shape, run: Run) -> Verdict:
     return Verdict("failed", bucket, passed=min(passed, total - 1) if total else 0, log=log[:LOG], **counts)
 
 
-def _fault(shape: Shape, run: Run, names: list[str], result: JobResult) -> tuple[str, str] | None:
+def _fault(shape: Shape, run: RecordedRun, names: list[str], result: JobResult) -> tuple[str, str] | None:
     if result.end != "exit":
         return BUCKET_OF_END[result.end], _END_TEXTS[result.end].format(result)
     if not run.done or result.status != 0:
@@ -152,7 +152,7 @@ def _bucket_of(message: str, usual: str) -> str:
     return usual if usual != "wrong_answer" or plain else "runtime_error"
 
 
-def _take(run: Run, record: list[Any]) -> None:
+def _take(run: RecordedRun, record: list[Any]) -> None:
     kind, *rest = record
     if kind == "solution":
         run.loading = (_text(rest[0]) if rest[0] in _BUCKET_OF_LOADING else "exception", _text(rest[1]))
@@ -219,7 +219,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
         super().__init__(cache, **given)
         self._limits = replace(JobLimits.of(sandbox).named_by(self), result_kb=_RESULT_KB)
         self._shared = self.process == "shared"
-        self._profiles: OrderedDict[bytes, Future[Run]] = OrderedDict()
+        self._profiles: OrderedDict[bytes, Future[RecordedRun]] = OrderedDict()
         self._lock_profiles = threading.Lock()
         self._pool = Pool.of(sandbox, HARNESS, packages=True)
 
@@ -250,7 +250,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
             return then(self._run(suite, text), lambda run: self._judged(suite, run))
         profile = self._profile(suite, known_by, reference)
 
-        def after(first: Run) -> Judgement | Future[Judgement]:
+        def after(first: RecordedRun) -> Judgement | Future[Judgement]:
             judgement = self._judged(suite, first)
             if same_program(text, reference):
                 return judgement
@@ -261,7 +261,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
 
         return then(profile, after)
 
-    def _profile(self, suite: _Suite, known_by: bytes, reference: str) -> Future[Run]:
+    def _profile(self, suite: _Suite, known_by: bytes, reference: str) -> Future[RecordedRun]:
         """The reference's run, which records the kind of value at each place; once, as long as it is cached."""
         with self._lock_profiles:
             known = self._profiles.get(known_by)
@@ -273,7 +273,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
 
     def _run(
         self, suite: _Suite, text: str | None, sites: dict[str, int] | None = None, recording: bool = False
-    ) -> Future[Run]:
+    ) -> Future[RecordedRun]:
         """One solution under one suite."""
         uses = suite.uses
         both = {"solution": text, "words": uses.words, "threads": uses.threads}
@@ -283,7 +283,7 @@ class PytestSuite(CachedVerifier, options.PytestSuite):
         peer = b"" if self._shared else wire.encode(both)
         return then(self._pool.submit(Job(wire.encode(job), suite.limits, peer)), read)
 
-    def _judged(self, suite: _Suite, run: Run) -> Judgement:
+    def _judged(self, suite: _Suite, run: RecordedRun) -> Judgement:
         verdict = judge(suite.shape, run)
         self._count("assertions", verdict.assertions)
         self._count("own_assertions", verdict.own_assertions)

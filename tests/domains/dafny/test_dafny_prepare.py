@@ -9,7 +9,7 @@ from surface_programs import MAX, PROGRAMS
 from thinning import thinned
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.dafny.load import Program, load
+from rlvr_exp.domains.dafny.load import DafnyProgram, load
 from rlvr_exp.domains.dafny.prepare import port, ported, rows, variants
 
 WEAK = MAX.replace("m >= a && m >= b", "m >= a")
@@ -150,7 +150,7 @@ def test_loops_in_loops_are_all_changed() -> None:
 
 @pytest.mark.parametrize("name", thinned(PROGRAMS))
 def test_what_is_not_newer_stays_byte_for_byte(name: str) -> None:
-    program = Program("p", PROGRAMS[name], "f", "p.dfy")
+    program = DafnyProgram("p", PROGRAMS[name], "f", "p.dfy")
     assert port(program) == program
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from surface_programs import BY_METHOD, MAX, SUM
 
-from rlvr_exp.domains.dafny.load import Program, examples
+from rlvr_exp.domains.dafny.load import DafnyProgram, examples
 from rlvr_exp.domains.dafny.problem import DafnyExample
 from rlvr_exp.domains.dafny.splits import alike, band, constructs, near_duplicates, shingles, similarity, split_examples
 
@@ -16,7 +16,7 @@ OPERATORS = ("+", "-", "*", "==", "<", ">", "<=", ">=")
 
 
 def of(text: str, name: str = "p") -> list[DafnyExample]:
-    return examples(Program(name, text, "f", name))
+    return examples(DafnyProgram(name, text, "f", name))
 
 
 def straight(one: str, two: str) -> str:
@@ -104,7 +104,7 @@ SETS = st.dictionaries(
 
 
 def shingled(text: str) -> frozenset:
-    return shingles(examples(Program("p", text, "f", "s"))[-1])
+    return shingles(examples(DafnyProgram("p", text, "f", "s"))[-1])
 
 
 @settings(deadline=None)

@@ -9,13 +9,13 @@ from surface_programs import GHOSTS, MAX, PROGRAMS, SUM, TOTAL_BODY
 
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.domains.dafny import usable
-from rlvr_exp.domains.dafny.load import Program, examples, survey
+from rlvr_exp.domains.dafny.load import DafnyProgram, examples, survey
 from rlvr_exp.domains.dafny.problem import ROLES, DafnyExample, RoleExample
 from rlvr_exp.domains.dafny.usable import pairs_of
 
 
 def of(text: str) -> list[DafnyExample]:
-    return examples(Program("p", text, "f", "p.dfy"))
+    return examples(DafnyProgram("p", text, "f", "p.dfy"))
 
 
 TOTAL = of(SUM)[-1]

@@ -15,7 +15,7 @@ from rlvr_exp.domains.dafny.guards import Facts, Violation, read_declarations
 from rlvr_exp.domains.dafny.logs import read_23
 from rlvr_exp.domains.dafny.problem import ROLES
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
-from rlvr_exp.domains.dafny.tool import Run, RunLimits, Tool, find
+from rlvr_exp.domains.dafny.tool import RunLimits, Tool, ToolRun, find
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier, Proof, contract_probe, probed
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.fields import Limits
@@ -191,13 +191,13 @@ def log(**bodies: str) -> str:
 
 def objection(
     proved: str, *probes: str, text: str = UP_DONE, every: bool = False, end: str = "done"
-) -> Violation | Run | None:
+) -> Violation | ToolRun | None:
     """The objection to a program whose proof and whose probes end with these logs."""
     declared = read_declarations(text)
     facts = Facts.of(declared.declarations)
     left = iter(probes)
     proof = Proof(
-        read_declarations(UP), text, facts, read_23(proved, 0), True, lambda *_: Run(end, next(left), 0), read_23
+        read_declarations(UP), text, facts, read_23(proved, 0), True, lambda *_: ToolRun(end, next(left), 0), read_23
     )
     return proof.objection((), (), (), every)
 
@@ -299,11 +299,11 @@ def test_a_probe_that_reaches_a_limit_is_repeated_and_its_verdict_is_not_remembe
     assert judge(GIVEN, DONE + "// first").outcome == "passed"
     (runner,), real, ended = judge.verifier._all, judge.verifier._all[0].run, []
 
-    def run(text: str, extra: list[str], limits: RunLimits, may_prove: object) -> Run:
+    def run(text: str, extra: list[str], limits: RunLimits, may_prove: object) -> ToolRun:
         if "/errorLimit:1" not in extra or len(ended) == 2:
             return real(text, extra, limits, may_prove)
         ended.append(limits.cpu_s)
-        return Run("cpu")
+        return ToolRun("cpu")
 
     monkeypatch.setattr(runner, "run", run)
     first, second = (judge(GIVEN, DONE + "// probed anew") for _ in range(2))

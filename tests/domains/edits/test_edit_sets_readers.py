@@ -21,7 +21,7 @@ from raw_edits import commit, dropped, edit, ingest, program, reasons, records, 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.edits.alike import signature
-from rlvr_exp.domains.edits.normalize import READERS, Dropped, Line, Place, normalize
+from rlvr_exp.domains.edits.normalize import READERS, Dropped, Line, SetSource, normalize
 from rlvr_exp.domains.edits.options import EditSets
 from rlvr_exp.domains.edits.tasks import Edits
 from rlvr_exp.tasks.edit_sets import CANITEDIT
@@ -306,7 +306,7 @@ def test_any_line_is_taken_or_dropped(name: str, maker: str, data: st.DataObject
         del values[key]
     try:
         found = normalize(
-            Line(1, 1, values), Row(values, "rows, line 1"), READERS[name], Place(Path("x"), options(maker))
+            Line(1, 1, values), Row(values, "rows, line 1"), READERS[name], SetSource(Path("x"), options(maker))
         )
     except Dropped as fault:
         assert fault.reason

@@ -128,7 +128,7 @@ def test_a_band_with_more_heads_than_are_held_is_bounded(tmp_path: Path, monkeyp
 def test_groups_are_the_connected_components(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[int, int]]
 ) -> None:
-    found = groups.Groups(tmp_path_factory.mktemp("groups") / "g.npy", 30)
+    found = groups.DisjointSets(tmp_path_factory.mktemp("groups") / "g.npy", 30)
     component = {number: {number} for number in range(30)}
     for one, other in pairs:
         found.join(one, other)

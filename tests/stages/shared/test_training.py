@@ -17,7 +17,7 @@ from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.tracking import read_metrics
-from rlvr_exp.stages.shared.training import Training, curriculum_of, fit, mixed_tasks, open_tracker, resumed_step
+from rlvr_exp.stages.shared.training import TrainingInputs, curriculum_of, fit, mixed_tasks, open_tracker, resumed_step
 from rlvr_exp.tasks.base import Task
 from rlvr_exp.training.loop import Measurement
 
@@ -69,7 +69,7 @@ def go(place: Path, steps: int, resumed: int = 0, best: int = 0, *more: str) -> 
     learner = Moving(who)
     measured = Measurement(lambda step: best > 0, lambda: {METRIC: -abs(learner.steps - best)})
     config = compose(words).config
-    training = Training(who, {POLICY: learner}, lambda step: (POLICY,), Feed(), [measured], planned(config))
+    training = TrainingInputs(who, {POLICY: learner}, lambda step: (POLICY,), Feed(), [measured], planned(config))
     with open_tracker(config, context) as tracker:
         done, _ = fit(training, config, context, tracker)
     return done, learner, who

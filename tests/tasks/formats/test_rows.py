@@ -15,7 +15,7 @@ from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem, StdinCase
-from rlvr_exp.tasks.formats.rows import FORMATS, Malformed, Row, RowDomain, fault_of, read_row
+from rlvr_exp.tasks.formats.rows import FORMATS, CandidateRow, Malformed, RowDomain, fault_of, read_row
 from rlvr_exp.tasks.rows import RowLine, fingerprint, lines
 
 CALL = {"id": "a", "code": "c", "entry_point": "f", "cases": [{"args": [1, [2]], "expected": {"k": None}}]}
@@ -32,7 +32,7 @@ def read(row, kind="python_io"):
 
 def problem(row, kind="python_io"):
     answer = read(row, kind)
-    assert isinstance(answer, Row), answer
+    assert isinstance(answer, CandidateRow), answer
     return answer.problem
 
 
@@ -47,7 +47,7 @@ def cases(*given):
 
 
 def test_a_function_with_json_cases():
-    assert read(CALL) == Row("a", PythonProblem("f", (Case((1, [2]), {"k": None}),)), Candidate("c"))
+    assert read(CALL) == CandidateRow("a", PythonProblem("f", (Case((1, [2]), {"k": None}),)), Candidate("c"))
 
 
 def test_a_function_with_literals_is_strict_about_types():
@@ -61,7 +61,7 @@ def test_arguments_as_a_list_of_literals_and_with_json_answers():
 
 
 def test_a_program_by_its_output():
-    assert read(PROGRAM) == Row(7, PythonProblem("", (StdinCase("x\n", "y\n"),)), Candidate("c"))
+    assert read(PROGRAM) == CandidateRow(7, PythonProblem("", (StdinCase("x\n", "y\n"),)), Candidate("c"))
     assert problem(PROGRAM | {"entry_point": None, "cases": [{"expected_stdout": "y"}]}).cases == (StdinCase("", "y"),)
 
 
@@ -89,7 +89,7 @@ def test_a_row_with_an_absolute_tolerance_alone_has_a_small_relative_one(given, 
 def test_the_other_formats():
     files = PYTEST | {"files": {"data/x.txt": "1"}, "limits": {"wall_s": 3}}
     assert problem(files, "pytest") == PytestProblem("t", (("data/x.txt", "1"),), Limits(wall_s=3.0))
-    assert read(DAFNY, "dafny") == Row("a", DafnyProblem("p"), Candidate("c"))
+    assert read(DAFNY, "dafny") == CandidateRow("a", DafnyProblem("p"), Candidate("c"))
     assert problem(DAFNY | {"keep": "k"}, "dafny") == DafnyProblem("p", keep="k")
     assert problem(DAFNY | {"keep": None}, "dafny") == DafnyProblem("p")
     assert problem(AST_GREP | {"tests": "t", "after": None}, "ast_grep") == AstGrepProblem("python", "b", "", "t")
@@ -199,12 +199,12 @@ KEYS = sorted({key for row in ROWS.values() for key in row} | {"limits", "atol",
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(KEYS), JSON), st.sampled_from(sorted(FORMATS)))
 def test_no_row_raises(row, kind):
-    assert isinstance(read(row, kind), Row | Malformed)
+    assert isinstance(read(row, kind), CandidateRow | Malformed)
 
 
 @given(st.binary(max_size=60), st.sampled_from(sorted(FORMATS)))
 def test_no_bytes_raise(line, kind):
-    assert isinstance(read_row(line, kind), Row | Malformed)
+    assert isinstance(read_row(line, kind), CandidateRow | Malformed)
 
 
 @pytest.fixture(params=["plain", "gzip"])
