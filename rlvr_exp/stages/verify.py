@@ -8,6 +8,7 @@ last row.
 import sys
 import time
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
@@ -77,7 +78,7 @@ def source_of(given: str, row_format: str) -> Path:
     return path
 
 
-class VerificationPass:
+class VerificationPass(ABC):
     """A pass over rows. It requests each row and completes them in order. A failure of the verifier affects only its
     row.
 
@@ -99,13 +100,13 @@ class VerificationPass:
         if self.before:
             context.progress(kind="note", text=f"resuming after the {self.before} rows of {out.path}")
 
+    @abstractmethod
     def answer(self, pending: Pending, verdict: Verdict) -> None:
         """Write and count the verdict of a row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def metrics(self) -> dict[str, Any]:
         """Metrics so far."""
-        raise NotImplementedError
 
     def submit(self, request: Request) -> Future[Verdict]:
         try:

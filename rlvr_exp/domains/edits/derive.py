@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shutil
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -95,7 +96,7 @@ class Proposal:
     """Equal syntax trees count as equal texts; the text after becomes the one that ast-grep makes."""
 
 
-class Reader:
+class Reader(ABC):
     """Proposes rows with actions, or drops them with the reason.
 
     Args:
@@ -130,9 +131,9 @@ class Reader:
             raise Dropped(NO_TEXT) from fault
         return edit if edit.after is None else replace(edit, after=ended_as(edit.after, edit.before))
 
+    @abstractmethod
     def propose(self, line: Row, row: Row, edit: EditRow) -> Proposal:
         """Raises Dropped."""
-        raise NotImplementedError
 
     def read(self, file: Path) -> Iterator[tuple[SourceLine, EditRow | None, Proposal | Dropped]]:
         """Every row of every line, its edit if it has one, and the proposal or the reason why there is none."""
