@@ -2,6 +2,7 @@
 guards."""
 
 import pytest
+from dafny_attacks import UNSOUND
 from dafny_judge import Judge
 from dafny_programs import EXTENDED, HOLE, LEMMAS, SORT, STACK
 
@@ -11,24 +12,7 @@ from rlvr_exp.domains.dafny.tokens import plain, printed
 from rlvr_exp.domains.dafny.tool import RunLimits, Warm, find
 from rlvr_exp.domains.dafny.universal import ANSWERS, HELPERS, bodies, check, problems_of, refused
 
-PROVED_BY_DAFNY = (
-    "unverified lemma",
-    "free requires",
-    "datatype over iset",
-    "datatype over imap",
-    "datatype over iset, by a synonym",
-    "datatype over iset, in two steps",
-    "class over a function of itself",
-    "datatype and class over a function",
-    "function in a field",
-    "function in a field, reads *",
-    "bit vector that decreases",
-    "ordinals in a datatype",
-    "subset type over sequences",
-    "typed pattern",
-    "concatenation past its type",
-    "promise beyond its condition",
-)
+PROVED_BY_DAFNY = ("unverified lemma", "free requires", *UNSOUND)
 UNSEEN_BY_THE_GUARDS = (
     "concatenation past its type",
     "promise beyond its condition",
