@@ -269,17 +269,22 @@ def erased(body: str, proofs: Collection[str], goes: Callable[[str], bool] = lam
         if not piece.token and piece.text[0] == "/" and not within and goes(comment):
             spans.append((at, at + len(comment)))
         at += len(piece.text)
+    return without_spans(body, spans)
+
+
+def without_spans(text: str, spans: Iterable[Span]) -> str:
+    """The text without these parts of it. A line that has nothing else goes too."""
     joined: list[Span] = []
     for start, stop in sorted(spans):  # Spans with only blanks between them are one.
-        if joined and not body[joined[-1][1] : start].strip(_BLANKS):
+        if joined and not text[joined[-1][1] : start].strip(_BLANKS):
             start = joined.pop()[0]
         joined.append((start, stop))
     parts, at = [], 0
     for start, stop in joined:
-        start, stop = _widened(body, start, stop)
-        parts.append(body[at:start])
+        start, stop = _widened(text, start, stop)
+        parts.append(text[at:start])
         at = stop
-    return "".join(parts) + body[at:]
+    return "".join(parts) + text[at:]
 
 
 def hollow(body: str) -> str:
