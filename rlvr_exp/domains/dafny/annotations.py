@@ -368,7 +368,7 @@ class Body:
 def grafted(written: str, example: DafnyExample) -> str:
     """The written body with the gold's annotations; unchanged if its brackets do not match. A body with the gold's
     code and no further annotations becomes the gold's text."""
-    proofs = _proofs(example.gold)
+    proofs = proofs_of(example.gold)
     try:
         own = Body(written, proofs)
     except Unbalanced:
@@ -445,7 +445,7 @@ def _free(tokens: Sequence[str]) -> set[str]:
 
 
 @lru_cache(maxsize=4096)
-def _proofs(program: str) -> frozenset[str]:
+def proofs_of(program: str) -> frozenset[str]:
     """Names of the lemmas and ghost methods of a program: calls of them are annotations. None if it cannot be read."""
     try:
         every = qualified(parse(plain(program)))

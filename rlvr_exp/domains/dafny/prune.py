@@ -82,9 +82,9 @@ class _Program:
 
     def __init__(self, text: str):
         self._text = text
+        declarations = [*every(parse(text))]
         self._tokens, self._starts = tokens_with_starts(text)
         self._walk = Walker(self._tokens, partners(self._tokens))
-        declarations = [*every(parse(text))]
         self._proofs = {one.name for one in declarations if one.ghost and one.kind in ("lemma", "method")}
         self._spans = [
             (one, span)
