@@ -249,7 +249,13 @@ class _Reader:
         return token in DECLARES or modified
 
     def _callable(
-        self, kind: str, modifiers: list[str], attributes: list[Tokens], begun: tuple[int, int], index: int, members: bool
+        self,
+        kind: str,
+        modifiers: list[str],
+        attributes: list[Tokens],
+        begun: tuple[int, int],
+        index: int,
+        members: bool,
     ) -> tuple[Declaration, int]:
         head, more, first = self._head(index)
         clauses, index = self._clauses(first)

@@ -15,7 +15,10 @@ OFF = " {:induction false}"
         ("least lemma L() { }", f"least lemma{OFF} L() {{ }}"),
         ("lemma {:induction n} L(n: nat) { }", f"lemma{OFF}                L(n: nat) {{ }}"),
         ("@Induction(n)\n@Fuel(2) lemma L(n: nat) { }", f"             \n@Fuel(2) lemma{OFF} L(n: nat) {{ }}"),
-        ("lemma L() { assert forall n {:induction} :: P(n); }", f"lemma{OFF} L() {{ assert forall n              :: P(n); }}"),
+        (
+            "lemma L() { assert forall n {:induction} :: P(n); }",
+            f"lemma{OFF} L() {{ assert forall n              :: P(n); }}",
+        ),
         ("lemma L() ensures P(3)", None),
         ("method M() { } function F(): int { 3 }", None),
         ("lemma Other() { } // lemma L() { }", None),
