@@ -123,12 +123,6 @@ class DafnyCheck(FromPath):
     """Dafny data checked before a run: programs are cut and reassembled, pairs and left-out examples are counted."""
 
 
-@configures("rlvr_exp.domains.dafny.prepare.make_backport")
-@dataclass
-class DafnyBackport(FromPath, Written):
-    """Programs for Dafny 3 or 4 translated to Dafny 2.3, as far as that is mechanical."""
-
-
 @configures("rlvr_exp.domains.dafny.usable.make")
 @dataclass
 class DafnyUsable(FromPath, Written):

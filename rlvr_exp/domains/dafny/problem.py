@@ -6,18 +6,23 @@ defines annotations. A `RoleExample` is what one role is given and writes.
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from rlvr_exp.domains.dafny.syntax import Unreadable, parse
 from rlvr_exp.domains.dafny.tokens import plain, tokens
 from rlvr_exp.tasks.formats.base import Format
-from rlvr_exp.tasks.formats.fields import Fields, Limits, limits_of, optional_text, text_of
+from rlvr_exp.tasks.formats.fields import Fault, Fields, Limits, limits_of, optional_text, text_of, wrong
 
 Protect = Literal["specification", "program"]
 """The protected part of a given Dafny program: its specification, with free code; or everything but annotations."""
 
 PLACE = re.compile(r"(.*?\b)line (\d+): (.*)")
 """A line of a verdict's log that points to a line of the judged program: the words before, the number, the message."""
+
+
+Strength = Literal["strict", "refresh", "default"]
+"""Option sets of Dafny for verdicts, the strictest first (`rlvr_exp/docs/dafny.md`)."""
+STRENGTHS: tuple[Strength, ...] = get_args(Strength)
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,8 @@ class DafnyProblem:
     keep: str | None = None
     """The same program with code, all of which the candidate must keep as well: without annotations the two are equal,
     and an empty body stays empty. The specification is that of `program`."""
+    strength: Strength | None = None
+    """The strictest option set of Dafny that the reference program passes; None: not known, so the strictest."""
 
 
 class Dafny(Format):
@@ -43,7 +50,10 @@ class Dafny(Format):
     fixed_answers = "rlvr_exp.domains.dafny.universal:fixed_answers"
 
     def read_problem(self, fields: Fields) -> DafnyProblem:
-        return DafnyProblem(text_of(fields, "program"), limits_of(fields), keep=optional_text(fields, "keep"))
+        keep, strength = optional_text(fields, "keep"), fields.get("strength")
+        if strength is not None and strength not in STRENGTHS:
+            raise Fault(wrong("strength", fields, ", ".join(STRENGTHS)))
+        return DafnyProblem(text_of(fields, "program"), limits_of(fields), keep=keep, strength=strength)
 
     def prompt(self, problem: DafnyProblem) -> str:
         whole = (problem.program, "specification as it stands")
