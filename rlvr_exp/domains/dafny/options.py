@@ -48,6 +48,14 @@ class DafnyVerifierOptions(OwnLimits):
     """A given method or lemma without a body, that promises something and that no other body calls, must get one."""
     vacuity: bool = True
     """Reject a program that also proves `assert false` at the ends of its bodies. Checked once for each new program that is proved."""
+    prune: bool = False
+    """Drop annotations that Dafny does not prove, one at a time, before the last verdict (+stage=evaluate and infer)."""
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        if self.prune and config.stage not in ("evaluate", "infer"):
+            what = "a pruned program is not the policy's own answer, which this stage judges"
+            allowed = "true with +stage=evaluate or infer"
+            yield InputProblem("verifier.prune", what, f"true with +stage={config.stage}", allowed, "", "drop it")
 
     def missing(self) -> Iterator[tuple[InputProblem, str]]:
         """Dafny itself, or the image that holds it, if it is not on this machine, and the command that installs it."""

@@ -14,7 +14,7 @@ their texts, with reasons. It proves nothing.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -242,7 +242,7 @@ def _refused(given: str, gold: str, protect: Protect) -> str:
 @contextmanager
 def _usable_check(config: Any, proved: Callable[[int, int], None] = lambda done, total: None) -> Iterator[UsableCheck]:
     with (
-        build(config.verifier, sandbox=config.sandbox, cache=config.cache) as verifier,
+        build(replace(config.verifier, prune=False), sandbox=config.sandbox, cache=config.cache) as verifier,
         Resolver(config.verifier.path, config.verifier.image) as resolver,
     ):
         yield UsableCheck(verifier, resolver, proved)
