@@ -17,6 +17,7 @@ from rlvr_exp.config.roles import Team
 from rlvr_exp.config.stage_options import Evaluate, FromPath, Infer, Written
 from rlvr_exp.config.verifier import OwnLimits
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.domains.dafny import package
 from rlvr_exp.sandbox.tools import find_image
 
 INSTALL_DAFNY = "drop it to use the packaged Dafny 4.11, or name a Dafny 4.4 or later"
@@ -56,9 +57,10 @@ class DafnyVerifierOptions(OwnLimits):
                 find_image(self.image, build_command(self.image))
             except InputError as fault:
                 yield from ((problem, build_command(self.image)) for problem in fault.problems)
-        elif shutil.which(program := self.path or "dafny") is None:
-            problem = InputProblem("verifier.path", "Dafny is not there", program, remedy=INSTALL_DAFNY)
-            yield problem, "apt-get install dafny"
+        elif self.path and shutil.which(self.path) is None:
+            yield InputProblem("verifier.path", "there is no such program", self.path, remedy=INSTALL_DAFNY), ""
+        elif not self.path and shutil.which("dafny") is None:
+            yield from ((problem, package.INSTALL) for problem in package.missing())
 
 
 def proves_no_dafny(verifier: Any) -> Iterator[InputProblem]:

@@ -312,13 +312,17 @@ class Server:
         except Lost as fault:
             return str(fault)
         self._program = program
+        watch = _Watch(program, limits, Usage(0.0, 0.0))
+        own: dict[str, Any] = {"processId": None, "rootUri": None, "capabilities": {}}
         try:
-            own: dict[str, Any] = {"processId": None, "rootUri": None, "capabilities": {}}
             program.send(_message({"id": 1, "method": "initialize", "params": own}))
+            answer = self._message(program, watch)
+            while not isinstance(answer, str) and answer.get("id") != 1:
+                answer = self._message(program, watch)
             program.send(_message({"method": "initialized", "params": {}}))
+            first = ToolRun(answer) if isinstance(answer, str) else self._judged(program, _WARM_UP, limits, lambda: True)
         except OSError:
-            pass  # The next read says that it is gone.
-        first = self._judged(program, _WARM_UP, limits, lambda: True)
+            first = ToolRun("crash")
         if first.verified:
             return ""
         output = bytes(self._buffer[:200]).decode(errors="replace").strip()
