@@ -108,9 +108,7 @@ def _recent(program: str, image: Image | None, where: str) -> str:
     version = _version(program, image)
     if not version or _numbers(version) < OLDEST:
         got = f"{version or 'no answer to --version'} of {program}"
-        raise InputError(
-            InputProblem(where, "Dafny is too old", got=got, allowed="4.4 or later", remedy=INSTALL_DAFNY)
-        )
+        raise InputError(InputProblem(where, "Dafny is too old", got=got, allowed="4.4 or later", remedy=INSTALL_DAFNY))
     return version
 
 
@@ -167,9 +165,11 @@ class Diagnostic:
     line: int
     column: int
     text: str
+    related: "tuple[Diagnostic, ...]" = ()
+    """Places that belong to it, such as the postcondition that a path breaks."""
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.text}"
+        return "\n  ".join([f"line {self.line}: {self.text}", *map(str, self.related)])
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,9 @@ _SIZE = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _FAILED, _CORRECT = 4, 5
 """The status of a declaration, in the protocol's numbers, once all of its proofs were tried."""
 _FAULTS: dict[str, End] = {"ParsingFailed": "parse", "ResolutionFailed": "resolve", "InternalException": "crash"}
-_WARM_UP = "method Sum(a: int, b: nat) returns (c: int) ensures c >= a { c := a; var i := 0; while i < b { i := i + 1; } }"
+_WARM_UP = (
+    "method Sum(a: int, b: nat) returns (c: int) ensures c >= a { c := a; var i := 0; while i < b { i := i + 1; } }"
+)
 _NAME = re.compile(r"[\w'?]+")
 
 
@@ -320,7 +322,9 @@ class Server:
             while not isinstance(answer, str) and answer.get("id") != 1:
                 answer = self._message(program, watch)
             program.send(_message({"method": "initialized", "params": {}}))
-            first = ToolRun(answer) if isinstance(answer, str) else self._judged(program, _WARM_UP, limits, lambda: True)
+            first = (
+                ToolRun(answer) if isinstance(answer, str) else self._judged(program, _WARM_UP, limits, lambda: True)
+            )
         except OSError:
             first = ToolRun("crash")
         if first.verified:
@@ -408,12 +412,18 @@ def _diagnostics(found: Sequence[Mapping[str, Any]]) -> tuple[tuple[Diagnostic, 
     """The errors and the warnings among a document's diagnostics, in the order of their places."""
     by_severity: dict[int, list[Diagnostic]] = {1: [], 2: []}
     for one in found:
-        start = one["range"]["start"]
         if one.get("severity") in by_severity:
-            place = Diagnostic(start["line"] + 1, start["character"] + 1, one["message"])
-            by_severity[one["severity"]].append(place)
+            own = (each for each in one.get("relatedInformation") or () if each["location"]["uri"].endswith(f"/{FILE}"))
+            related = tuple(_diagnostic(each["location"]["range"], each["message"]) for each in own)
+            by_severity[one["severity"]].append(_diagnostic(one["range"], one["message"], related))
     errors, warnings = (sorted(each, key=lambda one: (one.line, one.column)) for each in by_severity.values())
     return tuple(errors), tuple(warnings)
+
+
+def _diagnostic(place: Mapping[str, Any], message: str, related: tuple[Diagnostic, ...] = ()) -> Diagnostic:
+    start = place["start"]
+    text = " ".join(message.partition("\nRelated message: ")[0].split())
+    return Diagnostic(start["line"] + 1, start["character"] + 1, text, related)
 
 
 def _by_status(text: str, symbols: Sequence[Mapping[str, Any]]) -> tuple[Counter[str], Counter[str]]:
@@ -491,12 +501,8 @@ def _read(output: str, code: int) -> ToolRun:
             continue
         value = message.get("value") if isinstance(message, dict) else None
         if isinstance(value, dict) and message.get("type") == "diagnostic":
-            start = value["location"]["range"]["start"]
-            place = {"line": start["line"] - 1, "character": start["character"]}
-            text = value["defaultFormatMessage"]
-            for number, argument in enumerate(value["arguments"]):
-                text = text.replace(f"{{{number}}}", str(argument))
-            found.append({"severity": value["severity"], "message": text, "range": {"start": place}})
+            related = [_as_served(each) for each in value["relatedInformation"]]
+            found.append({"severity": value["severity"], **_as_served(value), "relatedInformation": related})
             sources.update([value["source"]] if value["severity"] == 1 else [])
         elif isinstance(value, str) and (waiting := _WAITING.match(value)):
             names[waiting[1]] += 1
@@ -516,6 +522,15 @@ def _read(output: str, code: int) -> ToolRun:
     if code == 4 and not failed:
         failed[""] += 1
     return ToolRun("done", errors, warnings, proved, failed)
+
+
+def _as_served(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A message of the command line in the form of the language server, whose lines count from 0."""
+    start, text = value["location"]["range"]["start"], value["defaultFormatMessage"]
+    for number, argument in enumerate(value["arguments"]):
+        text = text.replace(f"{{{number}}}", str(argument))
+    place = {"start": {"line": start["line"] - 1, "character": start["character"]}}
+    return {"message": text, "range": place, "location": {"uri": value["location"]["uri"], "range": place}}
 
 
 class Runner:
