@@ -25,7 +25,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
-from itertools import count
 from queue import SimpleQueue
 from typing import Any, cast
 
@@ -39,7 +38,7 @@ from rlvr_exp.domains.dafny.problem import DafnyProblem, Protect, Strength
 from rlvr_exp.domains.dafny.soundness import without_limits
 from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Unreadable, parse
 from rlvr_exp.domains.dafny.tokens import has_directive, plain, printed, tokens, with_inserted
-from rlvr_exp.domains.dafny.tool import Diagnostic, Runner, RunLimits, ToolRun
+from rlvr_exp.domains.dafny.tool import RunLimits, Runner, ToolRun
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.pool import usable
 from rlvr_exp.sandbox.tools import Lost
@@ -283,7 +282,9 @@ class _CandidateRun:
         written = Counter(_last(label) for label, one in labelled(parse(self._case.text)) if one.body is not None)
         if missing := written - run.proved:
             name = min(missing)
-            return Violation("unproved", f"Dafny does not report `{name}` as verified; declare it outside of other code")
+            return Violation(
+                "unproved", f"Dafny does not report `{name}` as verified; declare it outside of other code"
+            )
         lines, known = self._case.text.split("\n"), {line.strip() for line in self._case.program.split("\n")}
         for one in run.warnings:
             if any(word in one.text for word in _UNPROVEN) and lines[one.line - 1].strip() not in known:

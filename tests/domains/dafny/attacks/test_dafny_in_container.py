@@ -17,7 +17,7 @@ from dafny_programs import SORT
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.dafny import tool as options
-from rlvr_exp.domains.dafny.tool import RunLimits, Tool, Warm, find
+from rlvr_exp.domains.dafny.tool import RunLimits, Server, Tool, find
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier
 from rlvr_exp.sandbox.tools import Container, ContainerLimits, Image
 from rlvr_exp.tasks.formats.fields import Limits
@@ -135,4 +135,4 @@ def test_nothing_outlives_a_killed_parent(image: Image) -> None:
 def test_where_mono_is_installed_here_the_image_is_asked_for_its_own(tool: Tool) -> None:
     if shutil.which("mono") is None:
         pytest.skip("no mono on this machine")
-    assert tool.command == ("dafny",) and tool.library
+    assert tool.command == ("dafny",)

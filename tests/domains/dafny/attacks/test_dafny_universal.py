@@ -9,7 +9,7 @@ from dafny_programs import EXTENDED, HOLE, LEMMAS, SORT, STACK
 from rlvr_exp.domains.dafny import tool as options
 from rlvr_exp.domains.dafny.problem import DafnyProblem
 from rlvr_exp.domains.dafny.tokens import plain, printed
-from rlvr_exp.domains.dafny.tool import RunLimits, Warm, find
+from rlvr_exp.domains.dafny.tool import RunLimits, Server, find
 from rlvr_exp.domains.dafny.universal import ANSWERS, HELPERS, bodies, check, problems_of, refused
 
 PROVED_BY_DAFNY = ("unverified lemma", "free requires", *UNSOUND)
