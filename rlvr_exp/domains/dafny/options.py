@@ -200,9 +200,9 @@ class Cascade:
     """Mode annotator_only: annotate bodies of the writer or those of the data."""
     annotations: int = option(4, low=2)
     """Annotations sampled of each body in training; `algorithm.group_size` is the bodies sampled of each task."""
-    attempts: int = option(1, low=1, high=8)
-    """Attempts to annotate a body, each after the first with the feedback on the previous attempt. The annotator learns
-    from its first attempts, the writer is credited with the result of the last."""
+    attempts: int = option(1, low=1, high=10)
+    """Attempts of each role, each after the first with the feedback on the previous one. The writer retries bodies that cannot be
+    annotated or that Dafny cannot resolve. Roles learn from their first attempts, and the writer is credited with the last."""
     writer: str = ""
     """Folder that the writer starts from in place of the model node's weights: a checkpoint, or an adapter of its base."""
     annotator: str = ""
@@ -315,8 +315,8 @@ class CascadeEvaluate(Evaluate):
     cascade: str = ""
     """A checkpoint of +stage=cascade. Its writer and annotator are measured together. model: both roles have the model node's own
     weights. Empty: one policy is measured."""
-    attempts: int = option(1, low=1, high=8)
-    """With a cascade: attempts to annotate a body. Each attempt after the first sees the feedback on the previous one."""
+    attempts: int = option(1, low=1, high=10)
+    """With a cascade: attempts of each role. Each attempt after the first sees the feedback on the previous one."""
 
     def problems(self) -> list[InputProblem]:
         if self.attempts == 1 or self.cascade:
@@ -330,7 +330,7 @@ class CascadeInfer(Infer):
     """Options of +stage=infer for a cascade."""
 
     cascade: str = ""
-    """A checkpoint of +stage=cascade. Its writer and annotator solve the tasks together, and `max_attempts` are the annotator's.
+    """A checkpoint of +stage=cascade. Its writer and annotator solve the tasks together, with `max_attempts` of each role.
     model: both roles have the model node's own weights. Empty: one policy answers."""
 
     def problems(self) -> list[InputProblem]:

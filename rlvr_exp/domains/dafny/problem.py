@@ -4,6 +4,7 @@ The texts of an example are cuts of one program and concatenate to it byte for b
 defines annotations. A `RoleExample` is what one role is given and writes.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -14,6 +15,10 @@ from rlvr_exp.tasks.formats.fields import Fault, Fields, Limits, limits_of, opti
 
 Protect = Literal["specification", "program"]
 """The protected part of a given Dafny program: its specification, with free code; or everything but annotations."""
+
+PLACE = re.compile(r"(.*?\b)line (\d+): (.*)")
+"""A line of a verdict's log that points to a line of the judged program: the words before, the number, the message."""
+
 
 Strength = Literal["strict", "refresh", "default"]
 """Option sets of Dafny for verdicts, the strictest first (`rlvr_exp/docs/dafny.md`)."""
@@ -64,6 +69,15 @@ class Dafny(Format):
         except Unreadable as fault:
             return str(fault)
         return ""
+
+    def explained(self, feedback: str, text: str) -> str:
+        """The feedback with the lines of the program that it points to."""
+        source, found = plain(text).split("\n"), []
+        for line in feedback.splitlines():
+            place = PLACE.fullmatch(line)
+            known = place is not None and int(place[2]) <= len(source)
+            found += [line, f"    {source[int(place[2]) - 1].strip()}"] if place and known else [line]
+        return "\n".join(found)
 
     def tokens(self, text: str) -> list[str]:
         return tokens(text)

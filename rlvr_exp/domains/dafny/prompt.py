@@ -75,7 +75,12 @@ def write(part: RoleExample, options: Wording, shots: Sequence[RoleExample] = ()
 
 def answer_of(part: RoleExample, options: Wording) -> str:
     """The gold completion: in the bare style the body alone, else in a code block."""
-    return part.gold if options.style == "bare" else f"```dafny\n{part.gold}\n```"
+    return shown(part.gold, options)
+
+
+def shown(body: str, options: Wording) -> str:
+    """A body in the form of an answer."""
+    return body if options.style == "bare" else f"```dafny\n{body}\n```"
 
 
 def retry(part: RoleExample, options: Wording, shots: Sequence[RoleExample], previous: str, feedback: str) -> str:

@@ -17,6 +17,7 @@ from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.domains.dafny import prompt as wording
 from rlvr_exp.domains.dafny.annotations import grafted
+from rlvr_exp.domains.dafny.feedback import of_body
 from rlvr_exp.domains.dafny.load import survey
 from rlvr_exp.domains.dafny.options import DafnyDataOptions
 from rlvr_exp.domains.dafny.problem import ROLES, DafnyExample, DafnyProblem, Role, RoleExample
@@ -107,6 +108,11 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
         return [*map(self.to_task, self._parts.get("train", []))]
 
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
+        """The retry prompt shows the body that was judged, and counts its lines."""
+        one = task.inputs.example
+        if (body := body_of(previous, one).text) is not None:
+            feedback = of_body(feedback, one, body, self._judged(body, task.inputs))
+            previous = wording.shown(body, self.prompt)
         if self.prompt.style != "bare":
             return super().retry_prompt(task, previous, feedback)
         return wording.retry(task.inputs, self.prompt, self._shots(task), previous, feedback)
@@ -116,8 +122,11 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
         found = body_of(completion, part.example)
         if found.text is None:
             return found
-        body = grafted(found.text, part.example) if part.role == "writer" else found.text
-        return Candidate(part.example.program(body))
+        return Candidate(part.example.program(self._judged(found.text, part)))
+
+    def _judged(self, body: str, part: RoleExample) -> str:
+        """The body in the program that Dafny verifies: a writer's has the reference annotations."""
+        return grafted(body, part.example) if part.role == "writer" else body
 
     def is_complete(self, text: str) -> bool:
         """A bare completion is its body: complete with the brace that closes it; one in words with the fence around it."""
