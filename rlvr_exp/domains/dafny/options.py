@@ -17,6 +17,7 @@ from rlvr_exp.config.roles import Team
 from rlvr_exp.config.stage_options import Evaluate, FromPath, Infer, Written
 from rlvr_exp.config.verifier import OwnLimits
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.domains.dafny import package
 from rlvr_exp.sandbox.tools import find_image
 
 INSTALL_DAFNY = "apt-get install dafny (Debian and Ubuntu), or set verifier.path or verifier.image"
@@ -24,8 +25,8 @@ CONTAINERFILE = Path(__file__).resolve().parents[2] / "assets" / "dafny.Containe
 
 
 def build_command(image: str) -> str:
-    """The command that makes an image of Debian's Dafny; docker takes the same words."""
-    return f"podman build -t {image} - < {shlex.quote(str(CONTAINERFILE))}"
+    """The command that makes an image of the packaged Dafny; docker takes the same words."""
+    return shlex.join(["podman", "build", "-t", image, "-f", str(CONTAINERFILE), str(package.ARCHIVE.parent)])
 
 
 @configures("rlvr_exp.domains.dafny.verifier.DafnyVerifier")
