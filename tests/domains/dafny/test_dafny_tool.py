@@ -16,7 +16,7 @@ from dafny_judge import Judge, of_dafny
 
 from rlvr_exp.core.errors import BAD_INPUT, InputError
 from rlvr_exp.domains.dafny import tool
-from rlvr_exp.domains.dafny.tool import MANUAL_TRIGGERS, REFRESH, Process, Resolver, Runner, RunLimits, Server, Tool
+from rlvr_exp.domains.dafny.tool import MANUAL_TRIGGERS, REFRESH, Process, Resolver, RunLimits, Runner, Server, Tool
 from rlvr_exp.sandbox.tools import Lost
 
 ROOMY = RunLimits(60, 300, 2048)
@@ -75,7 +75,7 @@ def test_warm_and_cold_agree(warm: Server, dafny: Tool, program: str) -> None:
 def test_a_result_names_declarations_and_places(warm: Server) -> None:
     run = warm.run(f"\n{WRONG}\n{CLASS}", ROOMY, always)
     assert (run.proved, set(run.failed)) == ({}, {"M", "constructor", "c"})
-    assert [one.line for one in run.errors] == [2, 3, 3] and run.errors[0].column == WRONG.rindex("}") + 1
+    assert [one.line for one in run.errors] == [2, 3, 3] and run.errors[0].column == WRONG.index("{") + 1
     assert str(run.errors[0]) == "line 2: a postcondition could not be proved on this return path"
 
 
@@ -83,7 +83,9 @@ def test_a_runner_keeps_a_server_for_each_set_of_options(dafny: Tool) -> None:
     ghost = "datatype O<T> = N | S(v: T) function F(n: int): O<nat> { if n < 0 then S(n) else S(-1) }"
     loop = "method M(a: array<int>) requires forall i :: 0 <= i < a.Length ==> a[i] > 0 { if a.Length > 0 { assert a[0] > 0; } }"
     with Runner(dafny, 0) as runner:
-        runs = [runner.run(text, options, ROOMY) for text in (ghost, loop) for options in ((), REFRESH, MANUAL_TRIGGERS)]
+        runs = [
+            runner.run(text, options, ROOMY) for text in (ghost, loop) for options in ((), REFRESH, MANUAL_TRIGGERS)
+        ]
         assert len(runner._judges) == 3
     assert [run.end for run in runs] == ["done"] * 6
     assert [run.verified for run in runs[3:]] == [True] * 3
@@ -132,7 +134,9 @@ def test_killed_process_is_a_crash_and_replaced(warm: Server) -> None:
 
 def test_a_prover_that_does_not_start_is_a_crash_and_no_failed_proof(dafny: Tool, tmp_path: Path) -> None:
     broken = tmp_path / "z3"
-    broken.write_text("#!/bin/sh\n[ \"$1\" = -version ] || [ \"$1\" = --version ] && echo 'Z3 version 4.12.1 - 64 bit' && exit\nexit 1\n")
+    broken.write_text(
+        '#!/bin/sh\n[ "$1" = -version ] || [ "$1" = --version ] && echo \'Z3 version 4.12.1 - 64 bit\' && exit\nexit 1\n'
+    )
     broken.chmod(0o755)
     run = Runner(dataclasses.replace(dafny, solver=str(broken)), 0, warm=False).run(WRONG, (), ROOMY)
     assert not run.verified and run.end == "crash", run
@@ -221,7 +225,8 @@ def test_last_words_of_a_process_that_does_not_start_are_told(fake: Fake, words:
 
 
 def test_no_start_is_told_before_any_work(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool, "find", lambda path, image, found=fake("exit 1"): found)
+    found = fake("exit 1")
+    monkeypatch.setattr(tool, "find", lambda path, image: found)
     with of_dafny() as verifier, pytest.raises(InputError, match="does not start") as fault:
         verifier.isolation()
     told = fault.value.problems[0]
@@ -233,7 +238,13 @@ def test_the_command_line_ends_with_one_error(fake: Fake, tmp_path: Path) -> Non
     source.write_text(json.dumps({"id": "a", "program": PROVED, "candidate": PROVED}))
     own = fake('[ "$1" = --version ] && real "$@"; exit 1').command[0]
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    asked = ["+stage=verify", "verifier=dafny", f"verifier.path={own}", f"verify.input={source}", f"verify.output={out}"]
+    asked = [
+        "+stage=verify",
+        "verifier=dafny",
+        f"verifier.path={own}",
+        f"verify.input={source}",
+        f"verify.output={out}",
+    ]
     command = [sys.executable, "-m", "rlvr_exp", *asked, "run.dir=run"]
     ended = subprocess.run(command, check=False, env=env, cwd=tmp_path, capture_output=True, text=True)
     assert ended.returncode == BAD_INPUT, ended.stderr
@@ -243,7 +254,8 @@ def test_the_command_line_ends_with_one_error(fake: Fake, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_process_lost_while_judging_gives_no_verdict_and_the_next_start_judges(fake: Fake, monkeypatch) -> None:
-    monkeypatch.setattr(tool, "find", lambda path, image, found=fake('real "$@"'): found)
+    found = fake('real "$@"')
+    monkeypatch.setattr(tool, "find", lambda path, image: found)
     with of_dafny() as verifier:
         judge, asked = Judge(verifier), [PROVED + "\n" * number for number in range(3)]
         assert judge(PROVED, asked[0]).outcome == "passed"
