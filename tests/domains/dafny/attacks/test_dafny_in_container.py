@@ -16,7 +16,7 @@ from dafny_programs import SORT
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.dafny.tool import RunLimits, Tool, find
+from rlvr_exp.domains.dafny.tool import RunLimits, Server, Tool, find
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier
 from rlvr_exp.sandbox.tools import Container, ContainerLimits, Image
 from rlvr_exp.tasks.formats.fields import Limits
