@@ -253,6 +253,8 @@ _WARM_UP = (
     "method Sum(a: int, b: nat) returns (c: int) ensures c >= a { c := a; var i := 0; while i < b { i := i + 1; } }"
 )
 _NAME = re.compile(r"[\w'?]+")
+_BROKEN = re.compile(r"Unable to start the process|[Pp]rover (?:died|error)|[Uu]nexpected prover|[Ii]nternal error")
+"""Words of errors about the prover itself: they say nothing about the program."""
 
 
 class Server:
@@ -327,7 +329,7 @@ class Server:
             )
         except OSError:
             first = ToolRun("crash")
-        if first.verified:
+        if first.end == "done":
             return ""
         output = bytes(self._buffer[:200]).decode(errors="replace").strip()
         self.close()
@@ -381,7 +383,7 @@ class Server:
                     program.send(_message({"method": "textDocument/didSave", "params": saved}))
             if proving and all(one["status"] in (_FAILED, _CORRECT) for one in symbols):
                 errors, warnings = _diagnostics(found)
-                return ToolRun("done", errors, warnings, *_by_status(text, symbols))
+                return _sound(ToolRun("done", errors, warnings, *_by_status(text, symbols)))
 
     def _message(self, program: ConfinedProgram | Container, watch: _Watch) -> dict[str, Any] | End:
         """The next message of the server, or the end of the run."""
@@ -426,6 +428,12 @@ def _diagnostic(place: Mapping[str, Any], message: str, related: tuple[Diagnosti
     return Diagnostic(start["line"] + 1, start["character"] + 1, text, related)
 
 
+def _sound(run: ToolRun) -> ToolRun:
+    """The run, or a crash if the prover itself failed."""
+    broken = next((one for one in run.errors if _BROKEN.search(one.text)), None)
+    return run if broken is None else ToolRun("crash", run.errors, run.warnings, fault=broken.text[-300:])
+
+
 def _by_status(text: str, symbols: Sequence[Mapping[str, Any]]) -> tuple[Counter[str], Counter[str]]:
     """The names of the proved and of the failed declarations."""
     lines = text.split("\n")
@@ -446,6 +454,26 @@ _OF_ITERATOR = ("MoveNext", "Valid")
 """Members that an iterator has without a declaration, and that only the command line names."""
 
 
+def outcome(tool: Tool, words: Sequence[str], text: str, limits: RunLimits) -> tuple[End | None, str, int, float]:
+    """A process of Dafny over one program: the limit that ended it, if any, its output, its exit code, and its CPU seconds."""
+    most = ContainerLimits(limits.memory_mb + _SPARE_MB, math.ceil(limits.cpu_s) + _SPARE_S)
+    program = tool.start([*words, FILE], {FILE: text.encode()}, most)
+    watch, output = _Watch(program, limits, Usage(0.0, 0.0)), bytearray()
+    try:
+        while True:
+            if ended := watch.tick():
+                return ended, output.decode(errors="replace"), 0, watch.cpu_s
+            if not _readable(program.output.fileno()):
+                continue
+            data = program.output.read(1 << 16)
+            if not data:
+                return None, output.decode(errors="replace"), program.wait(), watch.cpu_s
+            if len(output) < _LONGEST:
+                output += data
+    finally:
+        program.end()
+
+
 class Process:
     """The plain command line, one process for each program."""
 
@@ -455,28 +483,14 @@ class Process:
     def run(self, text: str, limits: RunLimits, may_prove: Callable[[], bool]) -> ToolRun:
         """As `Server.run`; `may_prove` is called first, and then a program is only resolved."""
         proves = may_prove()
-        more = ["--allow-warnings", "--json-output", "--progress=Symbol", "--log-format=text"] if proves else []
+        more = ["--allow-warnings", "--json-output", "--progress=Symbol", "--log-format=text"]
         words = [*self._words, *more] if proves else ["resolve", "--json-output", "--allow-warnings"]
-        most = ContainerLimits(limits.memory_mb + _SPARE_MB, math.ceil(limits.cpu_s) + _SPARE_S)
-        program = self._tool.start([*words, FILE], {FILE: text.encode()}, most)
-        watch, output = _Watch(program, limits, Usage(0.0, 0.0)), bytearray()
-        try:
-            while True:
-                if ended := watch.tick():
-                    return ToolRun(ended, cpu_s=watch.cpu_s)
-                if not _readable(program.output.fileno()):
-                    continue
-                data = program.output.read(1 << 16)
-                if not data:
-                    break
-                if len(output) < _LONGEST:
-                    output += data
-            code = program.wait()
-        finally:
-            program.end()
-        run = _read(output.decode(errors="replace"), code)
+        ended, output, code, cpu_s = outcome(self._tool, words, text, limits)
+        if ended:
+            return ToolRun(ended, cpu_s=cpu_s)
+        run = _read(output, code)
         end: End = "stopped" if run.end == "done" and not proves else run.end
-        return ToolRun(end, run.errors, run.warnings, run.proved, run.failed, run.fault, watch.cpu_s)
+        return ToolRun(end, run.errors, run.warnings, run.proved, run.failed, run.fault, cpu_s)
 
     def isolated(self) -> list[str]:
         """The isolation of a process."""
@@ -521,7 +535,7 @@ def _read(output: str, code: int) -> ToolRun:
             (proved if outcomes.get(name, True) else failed)["constructor" if last == "_ctor" else last] += count
     if code == 4 and not failed:
         failed[""] += 1
-    return ToolRun("done", errors, warnings, proved, failed)
+    return _sound(ToolRun("done", errors, warnings, proved, failed))
 
 
 def _as_served(value: Mapping[str, Any]) -> dict[str, Any]:
