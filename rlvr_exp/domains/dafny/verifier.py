@@ -207,8 +207,8 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
         verdict, dropped = whole.verdict, tuple[str, ...]()
         if found is not None and found.result.verdict.outcome == "passed":
             verdict, dropped = found.result.verdict, found.dropped
-            log = "\n".join(["pruned:", *(" ".join(one.split()) for one in dropped)])
-            verdict = replace(verdict, revised=found.text, log=log)
+            log = "; ".join(" ".join(one.split()).rstrip(";") for one in dropped)
+            verdict = replace(verdict, revised=found.text, log=f"pruned: {log}")
         measures = {
             "pruned": float(bool(dropped)),
             "dropped_annotations": float(len(dropped)),
