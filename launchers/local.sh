@@ -4,7 +4,6 @@
 #   bash launchers/local.sh +stage=grpo
 #
 # Takes what `python -m rlvr_exp` takes. Works from any folder; runs land in outputs/ of the folder it is called from.
-# The first set-up, as root and with apt, also installs Debian's Dafny; otherwise it prints the command.
 # PYTHON=/path/to/python3.12 chooses the interpreter that .venv is made with (3.11 or newer); pip's own settings hold.
 set -euo pipefail
 # shellcheck source=launchers/setup.sh

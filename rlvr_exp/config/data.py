@@ -119,7 +119,7 @@ class Retry:
     """After a completion that does not pass, the policy answers again. The new prompt shows the completion and the
     verifier's feedback."""
 
-    attempts: int = option(2, low=2, high=8)
+    attempts: int = option(2, low=2, high=10)
     """Most completions for a task, the first included."""
 
 

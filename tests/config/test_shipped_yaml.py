@@ -41,7 +41,6 @@ NEEDED = {
 }
 NEEDED["curriculum/manual"] = ["curriculum.steps=[10]"]
 FROM_PATH = (
-    "dafny_backport",
     "dafny_check",
     "dafny_rows",
     "dafny_usable",

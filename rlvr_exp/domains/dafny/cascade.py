@@ -39,7 +39,7 @@ from rlvr_exp.domains.dafny.options import ANNOTATOR, ROLES, WRITER
 from rlvr_exp.domains.dafny.tasks import TwoStage
 from rlvr_exp.episodes.environment import Environment, Run
 from rlvr_exp.episodes.environments import AGAIN, feedback, follows, too_long
-from rlvr_exp.episodes.episode import Episode, Judge, Sample, SampleKey, Turn
+from rlvr_exp.episodes.episode import Episode, Judge, Sample, SampleKey, Turn, all_turns
 from rlvr_exp.episodes.types import PENDING, Completion, RewardBreakdown, TokenCount, rank
 from rlvr_exp.evaluation.metrics import METRICS, of_role, rates_from
 from rlvr_exp.evaluation.text_similarity import metrics_by_role
@@ -67,7 +67,7 @@ class Widths:
 
     Args:
         annotations: samples for each body.
-        attempts: the most attempts at an annotation, each after the first with the feedback on the previous one.
+        attempts: the most attempts of each role, each after the first with the feedback on the previous one.
         resamples: annotations of each body that no role learns from, for the writer's credit.
         graft_all: also judge bodies that an annotation proves with the gold's annotations.
     """
@@ -91,9 +91,10 @@ class WrittenBody:
 class Body:
     """A body of an episode with its annotations."""
 
-    index: int
-    """Index of its turn; -1: the gold's body, which has none."""
+    written: tuple[int, ...]
+    """Turns of the writer: one for each attempt. Empty: the gold's body."""
     turn: Turn | None
+    """The last of these turns."""
     text: str
     """Empty if the turn has no body."""
     chains: tuple[tuple[int, ...], ...]
@@ -104,6 +105,11 @@ class Body:
     """The annotations are of this body, not of an equal one before it."""
     proved: bool
     """Some sampled annotations, or the gold's, prove it."""
+
+    @property
+    def index(self) -> int:
+        """Index of its first turn, from which the writer learns; -1 without a turn."""
+        return self.written[0] if self.written else -1
 
     @property
     def fault(self) -> Verdict | None:
@@ -134,16 +140,48 @@ class Cascade(Environment):
         task = episode.task
         if episode.samples:
             [written] = yield [episode.ask(self._domain.writer.task_prompt(task), WRITER, pending=True)]
-            for turn in written:
-                self._read(episode, turn)
+            yield from self._write(episode, written)
         yield [*self._annotate(episode)]
         for body in self.bodies(episode):
             if body.turn is not None and body.fault is None and not body.chains:
-                completion = replace(body.turn.completion, verdict=TOO_LONG)
-                episode.change(body.index, completion=completion, note=replace(body.turn.note, faulty=True))
+                self._fault(episode, body.turn, TOO_LONG)
         for attempt in range(1, self._widths.attempts):
             yield [*self._retry(episode, attempt)]
         yield [*self._judge(episode)]
+
+    def _write(self, episode: Episode, turns: Sequence[Turn]) -> Run:
+        """Read the bodies. The writer retries those that cannot be annotated, or that Dafny does not parse or resolve."""
+        for attempt in range(1, self._widths.attempts + 1):
+            for turn in turns:
+                self._read(episode, turn)
+            if self._widths.attempts == 1:
+                return
+            read = [episode.turns[turn.index] for turn in turns]
+            sound = [one for one in read if one.completion.verdict == PENDING]
+            yield [Judge(WRITER, one.completion.task, one.completion.candidate, one.index) for one in sound]
+            for one in (episode.turns[turn.index] for turn in sound):
+                if failure(one.completion.verdict) == "syntax":
+                    self._fault(episode, one, one.completion.verdict)
+            if attempt < self._widths.attempts:
+                wrong = [one for turn in turns if (one := episode.turns[turn.index]).note.faulty]
+                turns = all_turns(
+                    (yield [self._again(episode, one, attempt) for one in wrong if follows(one.completion)])
+                )
+
+    def _fault(self, episode: Episode, turn: Turn, verdict: Verdict) -> None:
+        """Note that a body cannot be annotated."""
+        note = replace(turn.note, faulty=True)
+        episode.change(turn.index, completion=replace(turn.completion, verdict=verdict), note=note)
+
+    def _again(self, episode: Episode, last: Turn, attempt: int) -> Sample:
+        """Request another attempt after a turn that failed."""
+        first, verdict = last, last.completion.verdict
+        while first.parent is not None and episode.turns[first.parent].role == last.role:
+            first = episode.turns[first.parent]
+        previous = without_thoughts(last.completion.text)
+        prompt = self.domain(last.role).retry_prompt(last.completion.task, previous, feedback(verdict))
+        keys = [None if first.key is None else (*first.key, AGAIN, attempt)]
+        return episode.ask(prompt, last.role, parent=last, keys=keys, learn=False, pending=last.role == WRITER)
 
     def _read(self, episode: Episode, turn: Turn) -> None:
         """Note the body of a writer's turn, and its fault as its verdict."""
@@ -166,7 +204,7 @@ class Cascade(Environment):
         for body in self.bodies(episode):
             if not body.own or body.fault is not None or body.turn is None:
                 continue
-            index = episode.samples[body.turn.completion.sample]
+            index = episode.samples[episode.turns[body.index].completion.sample]
             keys = [draws.key(task, index, number, label=ANNOTATOR) for number in range(widths.annotations)]
             if widths.annotations == 1:  # A chain of single turns needs no number.
                 keys = [draws.key(task, index, label=ANNOTATOR)]
@@ -186,36 +224,36 @@ class Cascade(Environment):
     def _retry(self, episode: Episode, attempt: int) -> Iterator[Sample]:
         for body in self.bodies(episode):
             for chain in (*body.chains, *body.others) if body.own else ():
-                last, key = episode.turns[chain[-1]], episode.turns[chain[0]].key
+                last = episode.turns[chain[-1]]
                 if len(chain) == attempt and follows(last.completion):
-                    task, verdict = last.completion.task, last.completion.verdict
-                    previous = without_thoughts(last.completion.text)
-                    prompt = self._domain.annotator.retry_prompt(task, previous, feedback(verdict))
-                    keys = [None if key is None else (*key, AGAIN, attempt)]
-                    yield episode.ask(prompt, ANNOTATOR, parent=last, keys=keys, learn=False)
+                    yield self._again(episode, last, attempt)
 
     def _judge(self, episode: Episode) -> Iterator[Judge]:
         for body in self.bodies(episode):
             written = body.turn.completion if body.turn is not None else None
             if written and written.verdict == PENDING and (self._widths.graft_all or not body.proved):
-                yield Judge(WRITER, written.task, written.candidate, body.index)
+                yield Judge(WRITER, written.task, written.candidate, body.written[-1])
 
     # Results.
 
     def bodies(self, episode: Episode) -> list[Body]:
         """The bodies of an episode, in the order of their turns; without a writer only the gold's."""
-        written = [index for index, turn in enumerate(episode.turns) if turn.role == WRITER]
-        if not written:
-            return [self._body(episode, -1, -1)] if episode.turns else []
-        texts = [(note.text, note.faulty) for note in (episode.turns[index].note for index in written)]
-        firsts = [written[texts.index(text)] for text in texts]
-        return [self._body(episode, index, first) for index, first in zip(written, firsts, strict=True)]
+        chains = [_chain(episode, at) for at in episode.children(None) if episode.turns[at].role == WRITER]
+        if not chains:
+            return [self._body(episode, (), None)] if episode.turns else []
+        notes = [episode.turns[chain[-1]].note for chain in chains]
+        firsts = [chains[notes.index(note)] for note in notes]
+        return [self._body(episode, chain, first) for chain, first in zip(chains, firsts, strict=True)]
 
-    def _body(self, episode: Episode, index: int, first: int) -> Body:
-        turn = None if index < 0 else episode.turns[index]
+    def _body(self, episode: Episode, written: tuple[int, ...], first: tuple[int, ...] | None) -> Body:
+        """
+        Args:
+            first: the turns of the first equal body, which is annotated.
+        """
+        turn = episode.turns[written[-1]] if written else None
         text = self._domain.gold_body(episode.task) if turn is None else turn.note.text or ""
         faulty = turn is not None and turn.note.faulty
-        children = episode.children(None if first < 0 else first)
+        children = episode.children(first[-1] if first else None)
         annotated = [place for place in children if episode.turns[place].role == ANNOTATOR]
         roots = [] if faulty else [place for place in annotated if not _too_long(episode.turns[place])]
         chains, others = (
@@ -224,7 +262,7 @@ class Cascade(Environment):
         )
         passed = turn is None or turn.completion.verdict.outcome == "passed"
         proved = passed or any(_verdict(episode, chain).outcome == "passed" for chain in chains)
-        return Body(index, turn, text, chains, others, index == first, proved and not faulty)
+        return Body(written, turn, text, chains, others, not written or written == first, proved and not faulty)
 
     def result(self, episode: Episode) -> Completion:
         """The annotator's last attempt; tokens and seconds are those of all turns."""
@@ -241,7 +279,7 @@ class Cascade(Environment):
         return [
             (number, episode.turns[index])
             for body in self.bodies(episode)
-            for chain in body.chains or ((body.index,),)
+            for chain in body.chains or (body.written,)
             for number, index in enumerate(chain, 1)
         ]
 
@@ -280,7 +318,7 @@ class Cascade(Environment):
         annotations."""
         found: dict[int, None] = {}
         for body in self.bodies(episode):
-            alone = [] if body.turn is None else [body.index]
+            alone = [] if body.turn is None else [body.turn.index]
             found |= dict.fromkeys([chain[-1] for chain in body.chains] or alone)
             found |= dict.fromkeys(self._other(body))
         for body in self.bodies(episode):
@@ -291,12 +329,12 @@ class Cascade(Environment):
         """Turns whose rewards are those of a body under the other annotator."""
         if not self._counterfactual or body.turn is None:
             return []
-        return [chain[-1] for chain in body.others] or [body.index]
+        return [chain[-1] for chain in body.others] or [body.turn.index]
 
     def credit(self, episode: Episode, rewards: Mapping[int, RewardBreakdown]) -> Mapping[int, RewardBreakdown]:
         bodies = [body for body in self.bodies(episode) if body.turn is not None]
         cascades = [
-            [rewards[place] for place in [chain[-1] for chain in body.chains] or [body.index]] for body in bodies
+            [rewards[place] for place in [chain[-1] for chain in body.chains] or [body.written[-1]]] for body in bodies
         ]
         if self._counterfactual:
             others = [[rewards[place].total for place in self._other(body)] for body in bodies]
@@ -423,8 +461,13 @@ def _verdict(episode: Episode, chain: Sequence[int]) -> Verdict:
 
 
 def _chain(episode: Episode, root: int) -> tuple[int, ...]:
-    """An annotation and its retries; a retry whose prompt was too long is none."""
-    following = [place for place in episode.children(root) if not _too_long(episode.turns[place])]
+    """A turn and its retries; a retry whose prompt was too long is none."""
+    role = episode.turns[root].role
+    following = [
+        place
+        for place in episode.children(root)
+        if episode.turns[place].role == role and not _too_long(episode.turns[place])
+    ]
     return (root, *_chain(episode, following[0])) if following else (root,)
 
 

@@ -17,6 +17,7 @@ from rlvr_exp.config.roles import Team
 from rlvr_exp.config.stage_options import Evaluate, FromPath, Infer, Written
 from rlvr_exp.config.verifier import OwnLimits
 from rlvr_exp.core.errors import InputError, InputProblem
+from rlvr_exp.domains.dafny import package
 from rlvr_exp.sandbox.tools import find_image
 
 INSTALL_DAFNY = "apt-get install dafny (Debian and Ubuntu), or set verifier.path or verifier.image"
@@ -24,8 +25,8 @@ CONTAINERFILE = Path(__file__).resolve().parents[2] / "assets" / "dafny.Containe
 
 
 def build_command(image: str) -> str:
-    """The command that makes an image of Debian's Dafny; docker takes the same words."""
-    return f"podman build -t {image} - < {shlex.quote(str(CONTAINERFILE))}"
+    """The command that makes an image of the packaged Dafny; docker takes the same words."""
+    return shlex.join(["podman", "build", "-t", image, "-f", str(CONTAINERFILE), str(package.ARCHIVE.parent)])
 
 
 @configures("rlvr_exp.domains.dafny.verifier.DafnyVerifier")
@@ -96,25 +97,35 @@ class DafnyPrompt(Styled):
 DATA = "rlvr_exp.domains.dafny.tasks.DafnyDomain"
 
 
+@dataclass
+class Unit:
+    """Options of what reads sets of programs."""
+
+    unit: str = option("method", choices=("method", "program"))
+    """method: every method of a program is a task. program: a program that the set also has without hints is one task of the
+    annotator, as in DafnyBench's protocol."""
+
+
 @configures(DATA)
 @dataclass
-class DafnyDataOptions(SplitData):
+class DafnyDataOptions(Unit, SplitData):
     """Bodies of Dafny methods to write or to annotate: embedded, or real programs in the layouts of the published sets."""
 
     role: str = option("annotator", choices=("writer", "annotator", "both"))
     """writer: header and specification to body; annotator: body to annotated body; both: each example gives both
     tasks."""
-    usable: str = option("trust", choices=("trust", "check"))
-    """check: before the run, Dafny proves every task's gold, and tasks whose gold does not pass are left out; trust: a gold
-    that does not pass stops a training."""
+    usable: str = option("trust", choices=("trust", "check", "strong"))
+    """check: before the run, Dafny proves every task's gold on the strictest level that it passes, and tasks whose gold does
+    not pass are left out; strong: also those below the level `strict` and the writer's that a trivial body solves; trust: a
+    gold that does not pass stops a training."""
     prompt: DafnyPrompt = field(default_factory=DafnyPrompt)
     """How a task is worded."""
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
-        if self.usable == "check" and not isinstance(config.verifier, DafnyVerifierOptions):
+        if self.usable != "trust" and not isinstance(config.verifier, DafnyVerifierOptions):
             remedy = "verifier=dafny, or data.usable=trust"
-            allowed = "check with verifier=dafny"
-            yield InputProblem("data.usable", "proves golds with Dafny", "check", allowed, "", remedy)
+            allowed = f"{self.usable} with verifier=dafny"
+            yield InputProblem("data.usable", "proves golds with Dafny", self.usable, allowed, "", remedy)
 
 
 @configures("rlvr_exp.domains.dafny.usable.make_check")
@@ -123,15 +134,9 @@ class DafnyCheck(FromPath):
     """Dafny data checked before a run: programs are cut and reassembled, pairs and left-out examples are counted."""
 
 
-@configures("rlvr_exp.domains.dafny.prepare.make_backport")
-@dataclass
-class DafnyBackport(FromPath, Written):
-    """Programs for Dafny 3 or 4 translated to Dafny 2.3, as far as that is mechanical."""
-
-
 @configures("rlvr_exp.domains.dafny.usable.make")
 @dataclass
-class DafnyUsable(FromPath, Written):
+class DafnyUsable(Unit, FromPath, Written):
     """Examples of a data set that can be trained on, according to Dafny."""
 
     reads = JUDGES
@@ -148,8 +153,9 @@ class DafnyRows(FromPath, Written):
     """A published set of Dafny programs as rows of +stage=verify."""
 
     variant: str = option("ground_truth", choices=("ground_truth", "hints_removed", "pairs", "wrong", "tests"))
-    """DafnyBench: each ground truth, or program without hints, against itself, or the two as pairs. CloverBench: wrong
-    variants as answers. MBPP-DFY: programs with their tests as answers."""
+    """ground_truth: programs against themselves. hints_removed (DafnyBench): the same without hints. pairs (DafnyBench, vericoding):
+    reference programs as answers to their tasks. wrong (CloverBench): wrong variants as answers. tests (MBPP-DFY): programs
+    with their tests as answers."""
 
 
 @configures("rlvr_exp.domains.dafny.differential.measure")
@@ -206,9 +212,9 @@ class Cascade:
     """Mode annotator_only: annotate bodies of the writer or those of the data."""
     annotations: int = option(4, low=2)
     """Annotations sampled of each body in training; `algorithm.group_size` is the bodies sampled of each task."""
-    attempts: int = option(1, low=1, high=8)
-    """Attempts to annotate a body, each after the first with the feedback on the previous attempt. The annotator learns
-    from its first attempts, the writer is credited with the result of the last."""
+    attempts: int = option(1, low=1, high=10)
+    """Attempts of each role, each after the first with the feedback on the previous one. The writer retries bodies that cannot be
+    annotated or that Dafny cannot resolve. Roles learn from their first attempts, and the writer is credited with the last."""
     writer: str = ""
     """Folder that the writer starts from in place of the model node's weights: a checkpoint, or an adapter of its base."""
     annotator: str = ""
@@ -321,8 +327,8 @@ class CascadeEvaluate(Evaluate):
     cascade: str = ""
     """A checkpoint of +stage=cascade. Its writer and annotator are measured together. model: both roles have the model node's own
     weights. Empty: one policy is measured."""
-    attempts: int = option(1, low=1, high=8)
-    """With a cascade: attempts to annotate a body. Each attempt after the first sees the feedback on the previous one."""
+    attempts: int = option(1, low=1, high=10)
+    """With a cascade: attempts of each role. Each attempt after the first sees the feedback on the previous one."""
 
     def problems(self) -> list[InputProblem]:
         if self.attempts == 1 or self.cascade:
@@ -336,7 +342,7 @@ class CascadeInfer(Infer):
     """Options of +stage=infer for a cascade."""
 
     cascade: str = ""
-    """A checkpoint of +stage=cascade. Its writer and annotator solve the tasks together, and `max_attempts` are the annotator's.
+    """A checkpoint of +stage=cascade. Its writer and annotator solve the tasks together, with `max_attempts` of each role.
     model: both roles have the model node's own weights. Empty: one policy answers."""
 
     def problems(self) -> list[InputProblem]:

@@ -109,10 +109,48 @@ def soundness_risks(tokens: Sequence[str]) -> Iterator[SoundnessRisk]:
             found = SoundnessRisk("refinement" if token == "..." else "extern", token)
         elif token in ("while", "for", "forall") and not _has_body(walk, index):
             found = SoundnessRisk("no-body", f"{token} without a body")
+        elif token == "forall" and _is_unstated(walk, index):
+            found = SoundnessRisk("unsound", f"a forall statement without ensures: {_until_end(walk, index)[:60]}")
+        elif token in ("map", "imap") and walk.at(index + 1) not in _NO_COMPREHENSION:
+            found = SoundnessRisk("unsound", f"a {token} comprehension: write a loop or a recursive function")
         elif token == "case" and _has_typed_pattern(walk, index):
             found = SoundnessRisk("unsound", "a pattern whose variable has a type of its own, which Dafny 2.3 believes")
         if found is not None:
             yield found
+
+
+_NO_COMPREHENSION = ("", "<", "[", "(", ")", "]", "}", ">", ",", ".", ";", ":=", ":", "{")
+_INTEGERS = (":", "int", "nat", ",")
+
+
+def _is_unstated(walk: Walker, index: int) -> bool:
+    """Whether a forall statement without `ensures` begins there that is more than assignments to an array over integer
+    indices. Dafny assumes the calls in its range for values of all types (dafny#6366, dafny#6533)."""
+    stop = walk.past_expression(index + 1)
+    words = walk.tokens[index:stop]
+    quantifiers = sum(word in ("forall", "exists") for word in words)
+    if walk.at(stop) != "{" or words.count("::") >= quantifiers or not {"|", "<"} & set(words):
+        return False
+    bar = words.index("|") if "|" in words else len(words)
+    names = [word for word in words[1:bar] if is_name(word) and word not in _INTEGERS]
+    if not set(words[1:bar]) <= {*names, *_INTEGERS} or quantifiers > 1:
+        return True
+    depth = 0
+    for before, word, after in zip(words[bar:], words[bar + 1 :], [*words[bar + 2 :], ""], strict=False):
+        depth += (word == "(" and is_name(before)) - (word == ")" and depth > 0)
+        if word in names and (depth or after in (".", "in", "!") or before in ("in", "==")):
+            return True
+    body = walk.tokens[stop + 1 : walk.closes[stop]]
+    return ":=" not in body or any(is_name(before) and word == "(" for before, word in pairwise(_left_of_values(body)))
+
+
+def _left_of_values(body: Sequence[str]) -> Iterator[str]:
+    """The tokens of statements without the values that they assign."""
+    skips = False
+    for word in body:
+        skips = word != ";" and (skips or word == ":=")
+        if not skips:
+            yield word
 
 
 def bodyless(tokens: Sequence[str]) -> int:

@@ -60,7 +60,8 @@ class Where:
     """Indices of a callable's tokens in the program's list of them."""
 
     start: int
-    """The first modifier, or its keyword."""
+    """The first at-attribute or modifier, or its keyword."""
+    keyword: int
     clauses: int
     """The first clause, or the token after the head."""
     opens: int
@@ -169,17 +170,20 @@ class _Reader:
         return tuple(found)
 
     def _declaration(self, start: int, depth: int, members: bool) -> tuple[Declaration, int]:
-        index = self._past_modifiers(start)
+        before, index = self._at_attributes(start)
+        modified, index = index, self._past_modifiers(index)
         word = self._walk.at(index)
         if word not in DECLARES and not (word == "var" and members):
             raise Unreadable(f"{self._shown(index)} where a declaration should begin")
         kind = _KINDS.get(word, word)
-        modifiers = list(self._tokens[start:index]) + [word]
+        modifiers = [*self._tokens[modified:index], word]
+        keyword = index
         index += 1
         if word in ("function", "predicate") and self._walk.at(index) == "method":
             modifiers.append("method")
             index += 1
         attributes, index = self._attributes(index)
+        attributes = before + attributes
         if kind in HOLDERS:
             head, more, brace = self._head(index)
             if self._walk.at(brace) != "{":
@@ -189,7 +193,7 @@ class _Reader:
             full, attributes = tuple(modifiers + head), attributes + more
             return Declaration(kind, _dotted(head), full, tuple(attributes), members=inner), close + 1
         if kind in CALLABLES:
-            return self._callable(kind, modifiers, attributes, start, index, members)
+            return self._callable(kind, modifiers, attributes, (start, keyword), index, members)
         return self._plain(kind, modifiers, attributes, index, depth, members)
 
     def _shown(self, index: int) -> str:
@@ -201,6 +205,15 @@ class _Reader:
             if self._walk.at(index).startswith('"'):  # the older extern "name"
                 index += 1
         return index
+
+    def _at_attributes(self, index: int) -> tuple[list[Tokens], int]:
+        """Attributes `@Name(arguments)` before a declaration."""
+        found = []
+        while self._walk.at(index) == "@":
+            stop = self._walk.past_at_attribute(index)
+            found.append(tuple(self._tokens[index:stop]))
+            index = stop
+        return found, index
 
     def _attributes(self, index: int) -> tuple[list[Tokens], int]:
         found = []
@@ -230,11 +243,19 @@ class _Reader:
     def _begins(self, index: int) -> bool:
         """Whether a declaration begins there; contextual modifiers count only before its keyword."""
         token = self._walk.at(index)
+        if token == "@":
+            return self._begins(self._at_attributes(index)[1])
         modified = token in MODIFIERS and self._walk.at(self._past_modifiers(index)) in DECLARES | {"var"}
         return token in DECLARES or modified
 
     def _callable(
-        self, kind: str, modifiers: list[str], attributes: list[Tokens], start: int, index: int, members: bool
+        self,
+        kind: str,
+        modifiers: list[str],
+        attributes: list[Tokens],
+        begun: tuple[int, int],
+        index: int,
+        members: bool,
     ) -> tuple[Declaration, int]:
         head, more, first = self._head(index)
         clauses, index = self._clauses(first)
@@ -242,12 +263,12 @@ class _Reader:
         end = -1
         if self._walk.at(index) == "{":
             end = self._closes[index]
-            where = Where(start, first, index, end)
+            where = Where(*begun, first, index, end)
             body, index = self._braced(index)
             if self._walk.at(index) == "by" and self._walk.at(index + 1) == "method":
                 brace = index + 2
                 compiled, index = self._braced(brace)
-                where = Where(start, first, brace, index - 1)
+                where = Where(*begun, first, brace, index - 1)
         self._check_end(index, kind, members)
         name = head[0] if head and is_name(head[0]) else ""
         full = tuple(modifiers + head)

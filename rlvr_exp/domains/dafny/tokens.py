@@ -227,6 +227,13 @@ class Walker:
         """Whether an attribute `{:name ...}` begins at an index."""
         return self.at(index) == "{" and self.at(index + 1) == ":"
 
+    def past_at_attribute(self, index: int) -> int:
+        """The index after the attribute `@A.Name(arguments)` that begins at `index`."""
+        index += 2
+        while self.at(index) == ".":
+            index += 2
+        return self.closes[index] + 1 if self.at(index) == "(" else index
+
     def past_expression(self, index: int) -> int:
         """The index of the first token that is no part of the expression, or list of them, that begins at `index`."""
         state = _State()

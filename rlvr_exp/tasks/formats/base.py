@@ -70,6 +70,10 @@ class Format(ABC):
     def fault(self, problem: Any, text: str) -> str:
         """The syntax error of a candidate, in a line; empty if there is none. Runs nothing."""
 
+    def explained(self, feedback: str, text: str) -> str:
+        """The verifier's feedback on a candidate, as a retry shows it to the author of the candidate."""
+        return feedback
+
     def tokens(self, text: str) -> list[str] | None:
         """The tokens of a candidate without comments and blanks; None if Python's scanner reads it."""
         return None

@@ -85,6 +85,11 @@ class RowDomain(Domain):
     def task_prompt(self, task: Task) -> str:
         return task.inputs
 
+    def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
+        text = self.parse(previous, task).text
+        explained = feedback if text is None else self._format.explained(feedback, text)
+        return super().retry_prompt(task, previous, explained)
+
     def parse(self, completion: str, task: Task) -> Candidate:
         return self._format.parse(completion, task.problem)
 

@@ -77,10 +77,12 @@ class Recorder:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.buckets: dict[str, str] = {}
 
     def verify(self, requests):
-        self.asked += [one.candidate.text for one in requests]
-        return [failed("verify")] * len(requests)
+        texts = [one.candidate.text for one in requests]
+        self.asked += texts
+        return [failed(self.buckets.get(text, "verify")) for text in texts]
 
 
 def runner(

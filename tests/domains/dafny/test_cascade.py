@@ -41,18 +41,22 @@ def two(tmp_path):
 
 
 class Sampled:
-    """One task with two bodies; `written` and `annotated`: (text, verdict) by their number, 10 more for a retry."""
+    """One task with several bodies; `written` and `annotated`: (text, verdict) by their number, 10 more for each retry.
+    `buckets`: of the judged bodies that do not fail with `verify`, by their text."""
 
-    def __init__(self, two, written, annotated, attempts: int = 1, room: int = 10_000, **widths):
+    def __init__(self, two, written, annotated, attempts: int = 1, room: int = 10_000, buckets=None, **widths):
         def script(role, request, key):
-            if role == "writer":
-                return written[key[-1]]
-            retry = key[-2] == "again"
-            return annotated[key[6 if retry else -1] + 10 * retry]
+            given = written if role == "writer" else annotated
+            return given[key[6] + 10 * key[8]] if "again" in key else given[key[-1]]
 
         self.runner = runner(two, script, Widths(attempts=attempts, **widths), room=room)
+        self.runner.verifier.buckets = buckets or {}
         self.environment, self.asked = self.runner.environment, self.runner.generate
-        self.episode = episode(two, self.runner, range(len(written)))
+        self.episode = episode(
+            two,
+            self.runner,
+            range(len(written) if isinstance(written, list) else sum(number < 10 for number in written)),
+        )
         self.bodies = self.environment.bodies(self.episode)
 
     def verdict(self, place: int = 0):
@@ -141,6 +145,47 @@ def test_a_retry_gets_the_feedback_of_the_first_attempt(two) -> None:
         "the annotator learns from its first attempts"
     )
     assert made.who() == (None, None)
+
+
+def test_a_body_that_cannot_be_annotated_is_written_again(two) -> None:
+    written = {0: (NO_BODY, failed("parse")), 1: (GOOD, PASSED), 10: (ASSUMES, PENDING), 20: (LOOP, PASSED)}
+    made = Sampled(two, written, [(PROVED, PASSED), (GOOD, PASSED)], attempts=3)
+    asked = ["".join(map(chr, one.prompt)) for one in made.asked.of("writer")]
+    assert [one.keys[0][-2:] for one in made.asked.of("writer")[1:]] == [("again", 1), ("again", 2)]
+    assert "it says parse" in asked[1] and NO_BODY in asked[1] and "assume" in asked[2]
+    assert [body.written for body in made.bodies] == [(0, 2, 3), (1,)]
+    assert [made.who(place) for place in (0, 1)] == [(None, None)] * 2
+    assert [turn.learn for turn in made.episode.turns] == [True, True, False, False, True, True]
+    assert made.environment.groups(made.episode) == [[0, 1], [4], [5]]
+    result = made.environment.result(Sampled(two, {0: written[0], 10: (LOOP, PASSED)}, [(PROVED, PASSED)], 2).episode)
+    assert result.text == PROVED and result.tokens == sum(1 + len(text) % 5 for text in (NO_BODY, LOOP, PROVED))
+
+
+@pytest.mark.parametrize(("bucket", "again"), [("resolve", True), ("parse", True), ("verify", False)])
+def test_a_body_that_dafny_cannot_read_is_written_again_before_it_is_annotated(two, bucket, again) -> None:
+    buckets = {two.writer.parse(WRONG, tasks_of(two)[0]).text: bucket}
+    written = {0: (WRONG, PENDING), 10: (LOOP, PENDING)}
+    made = Sampled(two, written, [(PROVED, PASSED)], attempts=2, buckets=buckets)
+    assert len(made.asked.of("writer")) == 1 + again
+    assert made.bodies[0].text == (LOOP if again else WRONG)
+    assert made.environment.outcome(made.episode)["written"] == (LOOP if again else WRONG)
+
+
+def test_the_writer_is_credited_with_the_cascade_of_its_last_attempt(two) -> None:
+    def script(role, request, key):
+        if role == "writer":
+            return (LOOP, PASSED) if "again" in key else (NO_BODY, failed("parse"))
+        return (PROVED, PASSED) if key[-1] == 0 else (LOOP, failed("verify"))
+
+    found = collector(two, script, Widths(annotations=2, attempts=2)).collect(0).groups["writer"].batch[0]
+    assert found.rewards == (0.5, 0.5, 0.5)
+    assert [one.verdict.outcome for one in found.completions] == ["failed"] * 3, "a group has the first attempts"
+
+
+def test_a_body_that_stays_faulty_is_the_writers_fault(two) -> None:
+    made = Sampled(two, {0: (NO_BODY, failed("parse")), 10: (CUT_TEXT, TRUNCATED)}, [], attempts=2)
+    assert made.who() == ("writer", "truncated") and not made.asked.of("annotator")
+    assert [number for number, _ in made.environment.answers(made.episode)] == [1, 2]
 
 
 def test_a_retry_shows_the_proof_without_its_thoughts(two) -> None:

@@ -1,11 +1,14 @@
 """An image is looked for in each engine here, and what is missing is told before the start."""
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.dafny.options import DafnyVerifierOptions, build_command
+from rlvr_exp.domains.dafny.package import RUNTIME, SOLVER
 from rlvr_exp.sandbox.tools import find_image
 
 
@@ -35,5 +38,7 @@ def test_without_engine_or_image_the_command_that_builds_it_is_told(
     ((problem, command),) = DafnyVerifierOptions(image="own").missing()
     assert problem.what == "no engine here holds the image" and command == build_command("own")
     assert problem.got == "own; podman: own: image not known"
-    file = Path(command.rpartition("< ")[2])
-    assert "apt-get install --yes --no-install-recommends dafny" in file.read_text()
+    *_, file, context = shlex.split(command)
+    copied = re.findall(r"^COPY (.+) /opt/$", Path(file).read_text(), re.MULTILINE)
+    assert [(Path(context) / name).is_file() for name in copied[0].split()] == [True, True]
+    assert all("==".join(wheel) in Path(file).read_text() for wheel in (RUNTIME, SOLVER))

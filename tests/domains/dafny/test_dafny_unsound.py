@@ -70,6 +70,21 @@ def test_what_breaks_dafny_is_refused(more: str) -> None:
 @pytest.mark.parametrize(
     "more",
     [
+        "lemma L(d: set<int>) { var t := map x | x in d :: x; }",
+        "lemma L(d: iset<int>) { var t := imap x: int | x in d :: x := 1; }",
+        "method M(a: array<int>, s: set<(nat, nat)>) modifies a { forall t: (nat, nat) | t.0 < 1 && t in s { a[t.0] := 0; } }",
+        "method M(a: array<int>) modifies a { forall i | 0 <= F(i) < a.Length { a[i] := 0; } } function F(i: int): int { i }",
+        "method M(a: array<int>, s: seq<int>) modifies a { forall i <- s { a[0] := 0; } }",
+        "lemma L(n: int) { forall i | 0 <= i < n { K(i); } } lemma K(i: int) { }",
+    ],
+)
+def test_forms_over_values_outside_their_range_are_refused(more: str) -> None:
+    assert rule(GIVEN + more.replace("method M(", "method W(")) == "unsound"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
         "datatype T = T(s: iset<int>)",
         "datatype T = Leaf | Node(left: T, value: int, right: T)",
         "datatype State = State(f: int -> int)",
@@ -81,7 +96,9 @@ def test_what_breaks_dafny_is_refused(more: str) -> None:
         "type Front = d: set<int> | 0 in d witness {0}",
         "lemma L(n: nat, b: bv8) { }",
         "lemma L(n: nat) decreases n { }",
-        "lemma L(d: set<int>) { var t := map x | x in d :: x; }",
+        "lemma L(d: map<int, int>) { var t: map<int, int> := map[1 := 2]; var k := d - {1}; }",
+        "method W(a: array<int>) modifies a { forall i: nat | i < a.Length && a[i] > 0 { a[i] := 0; } }",
+        "lemma L(n: int) { forall i | 0 <= i < n ensures i < n { } forall k: nat { } assert forall i | i in {n} :: i == n; }",
         "datatype D = E | F(x: int) lemma L(d: D) { match d { case E => case F(y) => assert y == d.x; } }",
         "lemma L(t: set<Cell>) { var s := set c | c in t && c.value == 0 :: c.value; assert |s| >= |set c | c in t| - 9; }",
         "lemma L(x: int) { var s := set i | i in {x, 2} && i != 2; assert |set i | i in [1]| > 0 || s != {}; }",

@@ -92,6 +92,10 @@ def test_the_other_formats():
     assert read(DAFNY, "dafny") == CandidateRow("a", DafnyProblem("p"), Candidate("c"))
     assert problem(DAFNY | {"keep": "k"}, "dafny") == DafnyProblem("p", keep="k")
     assert problem(DAFNY | {"keep": None}, "dafny") == DafnyProblem("p")
+    assert problem(DAFNY | {"strength": "refresh"}, "dafny") == DafnyProblem("p", strength="refresh")
+    assert problem(DAFNY | {"strength": None}, "dafny") == DafnyProblem("p")
+    found = read(DAFNY | {"strength": "weak"}, "dafny")
+    assert isinstance(found, Malformed) and found.reason == 'strength: got "weak", allowed strict, refresh, default'
     assert problem(AST_GREP | {"tests": "t", "after": None}, "ast_grep") == AstGrepProblem("python", "b", "", "t")
     assert read(AST_GREP, "ast_grep").candidate == Candidate('{"pattern": "x", "fix": "é"}')
     assert read(AST_GREP | {"action": "pattern: x"}, "ast_grep").candidate == Candidate("pattern: x")
