@@ -285,6 +285,8 @@ class Golds:
     checked: int
     refused: Mapping[str, str]
     """The reason by the name of each gold that does not pass."""
+    notes: Mapping[str, str]
+    """A note of the check on a gold that passes, by its name."""
 
 
 class ProvesGolds(Domain):
@@ -304,8 +306,8 @@ class ProvesGolds(Domain):
         """
 
     @abstractmethod
-    def without_golds(self, refused: Mapping[str, str]) -> Domain:
-        """The domain without those tasks; others of the data take their place."""
+    def without_golds(self, refused: Mapping[str, str], notes: Mapping[str, str]) -> Domain:
+        """The domain without those tasks; others of the data take their place. `notes`: as in `Golds`."""
 
 
 class RelabelsTasks(Domain):

@@ -3,19 +3,26 @@
     dafnybench         ground_truth/NAME.dfy and hints_removed/NAME_no_hints.dfy, or test.json
     clover_bench       textbook_algo/NAME/NAME_strong.dfy; its wrong variants: rlvr_exp.domains.dafny.prepare
     mbpp_dfy           MBPP-DFY-153 and MBPP-DFY-50: src/task_id_N.dfy, and JSON objects of programs by id
+    vericoding         jsonl/dafny_tasks.jsonl, and vericoded/ID_vericoded.dfy: the reference program
     rows               a .jsonl file with a program or a DafnyExample a row
     humaneval_dafny    NNN-name.dfy with marker comments
     programs           any .dfy files
 
+A folder of several of these sets gives all of them. The ids of their examples then begin with the name of the set's folder.
+
 Tests, templates and wrong variants next to the programs are not training data and are not read.
 
 A row is a DafnyExample by its fields (`header`, `spec`, `body`, `annotated_body`, and optionally `id`, `before`,
-`after`, `family`, `mutants`), or a program: `program`, or `code`, or DafnyBench's `ground_truth` with `hints_removed`.
+`after`, `family`, `mutants`, `whole`, `groups`, `strength`), or a program: `program`, or `code`, or DafnyBench's `ground_truth` with `hints_removed`.
 Other keys are ignored. Faults are reported with file, line and key, all faults of a file at once.
 
 A program gives an example for each method. If the set has the same program without hints, a method's body is taken from there
 if it is the same method: equal head and clauses, and the same code once both are erased. Hints outside that method stay.
 Otherwise the body is erased here; a body that is all proof (a lemma, a ghost method) keeps only its braces.
+
+With unit `program`, a program that the set also has without hints is one example. If the text without hints cannot be parsed,
+because lines were removed from the middle of a statement, the example's given program is the program with erased bodies.
+Tasks of vericoding are whole programs with either unit.
 
 `survey` also lists the programs without an example, with reasons: an unreadable program is expected in these sets.
 """
@@ -26,15 +33,15 @@ import lzma
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.dafny.annotations import erased, hollow, method_body
-from rlvr_exp.domains.dafny.problem import DafnyExample
+from rlvr_exp.domains.dafny.problem import ROLES, STRENGTHS, DafnyExample
 from rlvr_exp.domains.dafny.syntax import Method, Split, Unreadable, split
 from rlvr_exp.domains.dafny.tokens import Unbalanced, plain, tokens
 
@@ -51,6 +58,8 @@ class DafnyProgram:
     source: str
     stripped: str = ""
     """The same program without its hints, if the set has it."""
+    groups: tuple[str, ...] = ()
+    """As in `DafnyExample`."""
 
 
 def examples(program: DafnyProgram) -> list[DafnyExample]:
@@ -69,8 +78,29 @@ def examples(program: DafnyProgram) -> list[DafnyExample]:
         else:
             body = other.body
         texts = (method.header, method.spec, body, method.body, method.before, method.after)
-        found.append(DafnyExample(f"{program.id}/{name}", *texts, program.family, program.source))
+        example = DafnyExample(f"{program.id}/{name}", *texts, program.family, program.source, groups=program.groups)
+        found.append(example)
     return found
+
+
+def whole_example(program: DafnyProgram) -> DafnyExample:
+    """The program as an example whose answer is the whole program. Raises Unreadable."""
+    whole = split(program.text)
+    try:
+        split(program.stripped)
+        given = program.stripped
+    except Unreadable:
+        given = _erased_program(program.text, whole)
+    texts = ("", "", given, program.text, "", "", program.family, program.source)
+    return DafnyExample(program.id, *texts, whole="annotator", groups=program.groups)
+
+
+def _erased_program(text: str, whole: Split) -> str:
+    """The program with all bodies erased."""
+    for method in reversed(whole.methods):
+        start = len(method.before + method.header + method.spec)
+        text = text[:start] + without_annotations(method, whole.proofs) + text[start + len(method.body) :]
+    return text
 
 
 def without_annotations(method: Method, proofs: frozenset[str]) -> str:
@@ -110,6 +140,7 @@ SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.xz")
 _TEXTS = ("header", "spec", "body", "annotated_body")
 _PROGRAM_KEYS = ("program", "ground_truth", "code")
 _SHOWN = 20
+_CHOICES = {"whole": ROLES, "strength": STRENGTHS}
 Fields = Mapping[str, Any]
 
 
@@ -138,7 +169,8 @@ def items(file: Path, source: str) -> Iterator[DafnyProgram | DafnyExample]:
 def row_of(example: DafnyExample) -> dict[str, Any]:
     """An example in the form that `items` parses, without its source."""
     texts = {key: getattr(example, key) for key in ("id", *_TEXTS, "before", "after", "family")}
-    return {**texts, "mutants": list(example.mutants)} if example.mutants else texts
+    further = {key: getattr(example, key) for key in ("mutants", "whole", "groups", "strength")}
+    return {**texts, **{key: value for key, value in further.items() if value}}
 
 
 def bench_programs(text: str, file: Path, source: str) -> Iterator[DafnyProgram]:
@@ -149,7 +181,12 @@ def bench_programs(text: str, file: Path, source: str) -> Iterator[DafnyProgram]
     for number, row in enumerate(value):
         where = f"{file}[{number}]"
         name = _text(row, "test_file", where).removesuffix(".dfy")
-        yield DafnyProgram(name, _text(row, "ground_truth", where), "", source, _text(row, "hints_removed", where))
+        texts = (_text(row, key, where) for key in ("ground_truth", "hints_removed"))
+        yield _of_bench(name, source, *texts)
+
+
+def _of_bench(name: str, source: str, truth: str, stripped: str) -> DafnyProgram:
+    return DafnyProgram(name, truth, "", source, stripped, (f"dafnybench/{name}",))
 
 
 def programs_by_id(text: str, file: Path, source: str) -> Iterator[DafnyProgram]:
@@ -170,19 +207,33 @@ def _item(row: Fields, where: str, source: str, number: int) -> DafnyProgram | D
     name = str(name).removesuffix(".dfy")
     family = _text(row, "family", where, "")
     if any(key in row for key in ("annotated_body", "header")):
-        texts = {key: _text(row, key, where) for key in _TEXTS}
-        texts |= {key: _text(row, key, where, "") for key in ("before", "after")}
-        mutants = row.get("mutants", [])
-        if not isinstance(mutants, list) or not all(isinstance(one, str) for one in mutants):
-            got = repr(mutants)[:60]
-            raise InputError(InputProblem(f"{where}, mutants", "not bodies", got=got, allowed="a list of texts"))
-        return DafnyExample(name, **texts, family=family, source=source, mutants=tuple(mutants))
+        fields: dict[str, Any] = {key: _text(row, key, where) for key in _TEXTS}
+        fields |= {key: _text(row, key, where, "") for key in ("before", "after")}
+        fields |= {key: _one_of(row, key, where, allowed) for key, allowed in _CHOICES.items()}
+        fields |= {key: _list_of_texts(row, key, where) for key in ("mutants", "groups")}
+        return DafnyExample(name, **fields, family=family, source=source)
     key = next((key for key in _PROGRAM_KEYS if key in row), None)
     if key is None:
         allowed = f"{', '.join(_TEXTS)}; or one of {', '.join(_PROGRAM_KEYS)}"
         got = f"keys {sorted(row)}"
         raise InputError(InputProblem(where, "neither an example nor a program", got=got, allowed=allowed))
     return DafnyProgram(name, _text(row, key, where), family, source, _text(row, "hints_removed", where, ""))
+
+
+def _one_of(row: Fields, key: str, where: str, allowed: Sequence[str]) -> Any:
+    value = row.get(key)
+    if value is not None and value not in allowed:
+        problem = InputProblem(f"{where}, {key}", "no such value", repr(value)[:60], ", ".join(allowed))
+        raise InputError(problem)
+    return value
+
+
+def _list_of_texts(row: Fields, key: str, where: str) -> tuple[str, ...]:
+    value = row.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        got = repr(value)[:60]
+        raise InputError(InputProblem(f"{where}, {key}", "not texts", got=got, allowed="a list of texts"))
+    return tuple(value)
 
 
 def _text(row: Any, key: str, where: str, default: str | None = None) -> str:
@@ -213,9 +264,13 @@ def _lines(file: Path) -> list[bytes]:
     return content.split(b"\n")
 
 
+VERICODING = "dafny_tasks.jsonl"
+_PARTS = ("vc-preamble", "vc-helpers", "vc-spec", "vc-postamble")
+_ABOUT = ("vc-description", "source", "source-id", "qa-near-duplicate-group")
 TRUTH, STRIPPED, NO_HINTS = "ground_truth", "hints_removed", "_no_hints"
 _MARKERS = ("// impl-start", "// pure-end", "// post-conditions-start")
 Found = Iterator[DafnyProgram | DafnyExample]
+Item = TypeVar("Item", DafnyProgram, DafnyExample)
 
 
 @dataclass(frozen=True)
@@ -252,7 +307,7 @@ def _read_bench(file: Path, source: str) -> Found:
         yield from bench_programs(read_text(file), file, source)
         return
     partner = file.parent.parent / STRIPPED / f"{file.stem}{NO_HINTS}.dfy"
-    yield DafnyProgram(file.stem, read_text(file), "", source, read_text(partner) if partner.is_file() else "")
+    yield _of_bench(file.stem, source, read_text(file), read_text(partner) if partner.is_file() else "")
 
 
 def _clover(path: Path) -> list[Path]:
@@ -285,8 +340,43 @@ def _human_eval(path: Path) -> list[Path]:
     return files if marked else []
 
 
+def _read_human_eval(file: Path, source: str) -> Found:
+    groups = (f"humaneval/{file.stem.partition('-')[0]}",)
+    yield DafnyProgram(source.removesuffix(".dfy"), read_text(file), "", source, groups=groups)
+
+
 def _read_program(file: Path, source: str) -> Found:
     yield DafnyProgram(source.removesuffix(".dfy"), read_text(file), "", source)
+
+
+def _vericoding(path: Path) -> list[Path]:
+    files = (path, path / "jsonl" / VERICODING, path / VERICODING)
+    return [file for file in files if file.name == VERICODING and file.is_file()][:1]
+
+
+def _read_vericoding(file: Path, source: str) -> Found:
+    """The tasks of the vericoding benchmark. The given program is preamble, helpers and specification, after the
+    description as a comment. The body that holds the place of the answer (`vc-code`) is left out."""
+    folder = file.parent.parent if file.parent.name == "jsonl" else file.parent
+    for number, line in enumerate(_lines(file), 1):
+        if not line.strip():
+            continue
+        where = f"{file}, line {number}"
+        row = _json(line, where)
+        name, *parts = (_text(row, f"{key}", where) for key in ("id", *_PARTS))
+        described, origin, title, group = (_text(row, key, where, "") for key in _ABOUT)
+        given = "\n\n".join(part.strip("\n") for part in (_comment(described), *parts) if part.strip()) + "\n"
+        solution = folder / "vericoded" / f"{name}_vericoded.dfy"
+        reference = read_text(solution) if solution.is_file() else ""
+        shared = {"dafnybench": f"dafnybench/{title}", "humaneval": "/".join(title.split("_")[:2])}.get(origin, "")
+        groups = tuple(filter(None, (shared, group and f"vericoding/{group}")))
+        family = f"vericoding/{origin}"
+        yield DafnyExample(name, "", "", given, reference, "", "", family, source, whole="writer", groups=groups)
+
+
+def _comment(text: str) -> str:
+    inner = text.strip().removeprefix("/*").removesuffix("*/").strip()
+    return "\n".join(f"// {line}".rstrip() for line in inner.splitlines())
 
 
 def _rows(path: Path) -> list[Path]:
@@ -309,12 +399,15 @@ LAYOUTS = {
         DataSetLayout("dafnybench", _dafny_bench, _read_bench),
         DataSetLayout("clover_bench", _clover, _read_clover),
         DataSetLayout("mbpp_dfy", _mbpp, _read_mbpp),
+        DataSetLayout("vericoding", _vericoding, _read_vericoding),
+        DataSetLayout("humaneval_dafny", _human_eval, _read_human_eval),
         DataSetLayout("rows", _rows, items),
-        DataSetLayout("humaneval_dafny", _human_eval, _read_program),
         DataSetLayout("programs", _plain, _read_program),
     )
 }
 """All layouts, in the order in which they are tried."""
+_ANY = ("rows", "programs")
+"""Layouts of any files: their folders are no sets of a folder of sets."""
 
 
 NO_TARGET, UNREADABLE = "no method or lemma with a body", "cannot be read"
@@ -332,31 +425,57 @@ class Survey:
     """Programs without an example, by id, each with the reason."""
 
 
-def load(path: Path | str) -> list[DafnyExample]:
+def load(path: Path | str, unit: str = "method") -> list[DafnyExample]:
     """Every example at or below a path, whatever the set.
 
     Raises:
         InputError: nothing is there, or a file does not fit its layout; with file, key and remedy.
     """
-    return survey(path).examples
+    return survey(path, unit).examples
 
 
-def survey(path: Path | str) -> Survey:
-    """As `load`, with the programs left out."""
+def survey(path: Path | str, unit: str = "method") -> Survey:
+    """As `load`, with the programs left out.
+
+    Args:
+        unit: method or program: whether a program that the set also has without hints is an example for each method, or one.
+    """
     path = Path(path)
     if not path.exists():
         raise InputError(
             InputProblem(str(path), "no such file or folder", remedy="point data.path at a Dafny data set")
         )
     for layout in LAYOUTS.values():
+        if layout.name in _ANY and len(sets := _sets(path)) > 1:
+            return _joined([(name, survey(path / name, unit)) for name in sets])
         files = layout.files(path)
         if files:
-            return _read(layout, path, files)
-    allowed = "DafnyBench, HumanEval-Dafny, MBPP-DFY, CloverBench, .dfy files or .jsonl rows"
+            return _read(layout, path, files, unit)
+    allowed = "DafnyBench, HumanEval-Dafny, MBPP-DFY, CloverBench, vericoding, .dfy files or .jsonl rows"
     raise InputError(InputProblem(str(path), "no Dafny programs here", allowed=allowed))
 
 
-def _read(layout: DataSetLayout, path: Path, files: list[Path]) -> Survey:
+def _sets(path: Path) -> list[str]:
+    """Names of the folders in a folder that hold a set each."""
+    folders = sorted(one for one in path.iterdir() if one.is_dir()) if path.is_dir() else []
+    known = [layout for layout in LAYOUTS.values() if layout.name not in _ANY]
+    return [one.name for one in folders if any(layout.files(one) for layout in known)]
+
+
+def _joined(surveys: Sequence[tuple[str, Survey]]) -> Survey:
+    found = Survey("several sets")
+    for name, one in surveys:
+        found.examples += (_below(name, example) for example in one.examples)
+        found.programs += (_below(name, program) for program in one.programs)
+        found.left_out |= {f"{name}/{program}": reason for program, reason in one.left_out.items()}
+    return found
+
+
+def _below(folder: str, item: Item) -> Item:
+    return replace(item, id=f"{folder}/{item.id}", source=f"{folder}/{item.source}")
+
+
+def _read(layout: DataSetLayout, path: Path, files: list[Path], unit: str) -> Survey:
     found = Survey(layout.name)
     root = path if path.is_dir() else path.parent
     for file in files:
@@ -367,7 +486,7 @@ def _read(layout: DataSetLayout, path: Path, files: list[Path]) -> Survey:
                 continue
             found.programs.append(item)
             try:
-                own = examples(item)
+                own = [whole_example(item)] if unit == "program" and item.stripped else examples(item)
             except Unreadable as fault:
                 found.left_out[item.id] = f"{UNREADABLE}: {fault}"
                 continue

@@ -97,25 +97,35 @@ class DafnyPrompt(Styled):
 DATA = "rlvr_exp.domains.dafny.tasks.DafnyDomain"
 
 
+@dataclass
+class Unit:
+    """Options of what reads sets of programs."""
+
+    unit: str = option("method", choices=("method", "program"))
+    """method: every method of a program is a task. program: a program that the set also has without hints is one task of the
+    annotator, as in DafnyBench's protocol."""
+
+
 @configures(DATA)
 @dataclass
-class DafnyDataOptions(SplitData):
+class DafnyDataOptions(Unit, SplitData):
     """Bodies of Dafny methods to write or to annotate: embedded, or real programs in the layouts of the published sets."""
 
     role: str = option("annotator", choices=("writer", "annotator", "both"))
     """writer: header and specification to body; annotator: body to annotated body; both: each example gives both
     tasks."""
-    usable: str = option("trust", choices=("trust", "check"))
-    """check: before the run, Dafny proves every task's gold, and tasks whose gold does not pass are left out; trust: a gold
-    that does not pass stops a training."""
+    usable: str = option("trust", choices=("trust", "check", "strong"))
+    """check: before the run, Dafny proves every task's gold on the strictest level that it passes, and tasks whose gold does
+    not pass are left out; strong: also those below the level `strict` and the writer's that a trivial body solves; trust: a
+    gold that does not pass stops a training."""
     prompt: DafnyPrompt = field(default_factory=DafnyPrompt)
     """How a task is worded."""
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
-        if self.usable == "check" and not isinstance(config.verifier, DafnyVerifierOptions):
+        if self.usable != "trust" and not isinstance(config.verifier, DafnyVerifierOptions):
             remedy = "verifier=dafny, or data.usable=trust"
-            allowed = "check with verifier=dafny"
-            yield InputProblem("data.usable", "proves golds with Dafny", "check", allowed, "", remedy)
+            allowed = f"{self.usable} with verifier=dafny"
+            yield InputProblem("data.usable", "proves golds with Dafny", self.usable, allowed, "", remedy)
 
 
 @configures("rlvr_exp.domains.dafny.usable.make_check")
@@ -126,7 +136,7 @@ class DafnyCheck(FromPath):
 
 @configures("rlvr_exp.domains.dafny.usable.make")
 @dataclass
-class DafnyUsable(FromPath, Written):
+class DafnyUsable(Unit, FromPath, Written):
     """Examples of a data set that can be trained on, according to Dafny."""
 
     reads = JUDGES
@@ -143,8 +153,9 @@ class DafnyRows(FromPath, Written):
     """A published set of Dafny programs as rows of +stage=verify."""
 
     variant: str = option("ground_truth", choices=("ground_truth", "hints_removed", "pairs", "wrong", "tests"))
-    """DafnyBench: each ground truth, or program without hints, against itself, or the two as pairs. CloverBench: wrong
-    variants as answers. MBPP-DFY: programs with their tests as answers."""
+    """ground_truth: programs against themselves. hints_removed (DafnyBench): the same without hints. pairs (DafnyBench, vericoding):
+    reference programs as answers to their tasks. wrong (CloverBench): wrong variants as answers. tests (MBPP-DFY): programs
+    with their tests as answers."""
 
 
 @configures("rlvr_exp.domains.dafny.differential.measure")

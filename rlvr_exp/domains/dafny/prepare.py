@@ -1,13 +1,14 @@
 """`prepare=dafny_rows`: published sets of Dafny programs as rows for `+stage=verify verifier=dafny`, by `prepare.variant`:
 
-    ground_truth     each ground truth against itself
-    hints_removed    each program without its hints, likewise
-    pairs            ground truth as the answer to hints_removed
+    ground_truth     any set: each program against itself
+    hints_removed    DafnyBench: each program without its hints, likewise
+    pairs            DafnyBench: ground truth as the answer to hints_removed; vericoding: solutions as answers to tasks
     wrong            CloverBench: wrong variants as answers to the right programs
     tests            MBPP-DFY: programs with their tests as answers
 
-The folder is that of the data set: it holds DafnyBench/dataset, CloverBench or MBPP-DFY-153. Only pairs leave out
-programs without a version without hints. A row of `tests` passes if the program's specification proves what its tests
+The folder is that of the data set: it holds DafnyBench/dataset, CloverBench, MBPP-DFY-153 or jsonl/dafny_tasks.jsonl. Only pairs
+leave out programs without a version without hints. If that version cannot be parsed, the given program is the ground truth with
+erased bodies. A row of `tests` passes if the program's specification proves what its tests
 assert: then so does every body that is proved against it. Tests that `expect`, or only print, are left out: they would
 have to be run, and nothing is run here.
 
@@ -20,14 +21,14 @@ Each verifies against its own specification; as an answer to the right program o
 have `weakened`: whether the variant's specification differs from the right program's.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json_lines
-from rlvr_exp.domains.dafny.load import read_text
+from rlvr_exp.domains.dafny.load import NO_HINTS, read_text, survey
 from rlvr_exp.domains.dafny.syntax import Clause, Tokens, parse, qualified
 from rlvr_exp.domains.dafny.tokens import plain, tokens
 from rlvr_exp.records.context import RunContext
@@ -44,7 +45,7 @@ def make_rows(config: Config, context: RunContext) -> tuple[str, dict[str, int]]
     return f"{count} rows: {output}", {"rows": count}
 
 
-def rows(folder: Path, variant: str) -> Iterator[dict[str, str | bool]]:
+def rows(folder: Path, variant: str) -> Iterator[Mapping[str, str | bool]]:
     """Rows {"id", "program", "candidate"}, in the order of their names.
 
     Raises:
@@ -65,12 +66,18 @@ def rows(folder: Path, variant: str) -> Iterator[dict[str, str | bool]]:
             if "expect" not in words and words.count("assert") > tokens(plain(program)).count("assert"):
                 yield {"id": f"{path.parent.parent.name}/{path.stem}", "program": program, "candidate": text}
         return
-    dataset = folder / "DafnyBench" / "dataset"
-    name = "hints_removed" if variant == "hints_removed" else "ground_truth"
-    for path in _files(dataset / name, "*.dfy", "DafnyBench"):
-        given = dataset / "hints_removed" / f"{path.stem}_no_hints.dfy" if variant == "pairs" else path
-        if given.exists():
-            yield {"id": path.stem, "program": read_text(given), "candidate": read_text(path)}
+    if variant == "hints_removed":
+        for path in _files(folder / "DafnyBench" / "dataset" / variant, "*.dfy", "DafnyBench"):
+            yield {"id": path.stem.removesuffix(NO_HINTS), "program": read_text(path), "candidate": read_text(path)}
+        return
+    found = survey(folder, "program")
+    if variant == "ground_truth":
+        yield from (
+            {"id": program.id, "program": program.text, "candidate": program.text} for program in found.programs
+        )
+        return
+    whole = (one for one in found.examples if one.whole and one.gold)
+    yield from ({"id": one.id, "program": one.body, "candidate": one.gold} for one in whole)
 
 
 def _files(folder: Path, pattern: str, name: str) -> list[Path]:

@@ -1,7 +1,8 @@
-"""Problems that Dafny judges, and the examples that they are made from: one method with its specification, code and proof.
+"""Problems that Dafny judges, and the examples that they are made from: one method with its specification, code and proof,
+or a whole program.
 
-The texts of an example are cuts of one program and concatenate to it byte for byte. `syntax.py` makes the cuts, `annotations.py`
-defines annotations. A `RoleExample` is what one role is given and writes.
+The texts of a method's example are cuts of one program and concatenate to it byte for byte. `syntax.py` makes the cuts,
+`annotations.py` defines annotations. A `RoleExample` is what one role is given and writes.
 """
 
 import re
@@ -13,6 +14,8 @@ from rlvr_exp.domains.dafny.tokens import plain, tokens
 from rlvr_exp.tasks.formats.base import Format
 from rlvr_exp.tasks.formats.fields import Fault, Fields, Limits, limits_of, optional_text, text_of, wrong
 
+Role = Literal["writer", "annotator"]
+ROLES: tuple[Role, ...] = ("writer", "annotator")
 Protect = Literal["specification", "program"]
 """The protected part of a given Dafny program: its specification, with free code; or everything but annotations."""
 
@@ -87,7 +90,8 @@ class Dafny(Format):
 class DafnyExample:
     """A target (method, lemma or function by method) inside its program.
 
-    `before + header + spec + annotated_body + after` is the original program.
+    `before + header + spec + annotated_body + after` is the original program. In an example that is a whole program, only the
+    two bodies have texts: `body` is the given program, and `annotated_body` is the reference program.
     """
 
     id: str
@@ -108,6 +112,13 @@ class DafnyExample:
     """Its file, relative to the loaded folder."""
     mutants: tuple[str, ...] = ()
     """Annotated bodies that Dafny refuses, if the data have any."""
+    whole: Role | None = None
+    """The role that completes the whole program. The reference program is empty if there is none. None: one method."""
+    groups: tuple[str, ...] = ()
+    """Names of groups: examples with a group in common stay in one split. A name also ties the names that continue it
+    with `_`."""
+    strength: Strength | None = None
+    """As in `DafnyProblem`."""
 
     def program(self, body: str | None) -> str:
         """The complete program with that body; None: with a hole, header and specification alone."""
@@ -119,14 +130,15 @@ class DafnyExample:
         return self.program(self.annotated_body)
 
     @property
+    def content(self) -> str:
+        """The original program; the given one if there is no reference program."""
+        return self.gold or self.body
+
+    @property
     def title(self) -> str:
-        """The target's kind and name: `method Max`."""
+        """The kind and name of a method: `method Max`."""
         (one,) = parse(plain(self.header))
         return f"{one.kind} {one.name}".rstrip()
-
-
-Role = Literal["writer", "annotator"]
-ROLES: tuple[Role, ...] = ("writer", "annotator")
 
 
 @dataclass(frozen=True)
@@ -141,11 +153,20 @@ class RoleExample:
         return f"{self.example.id}/{self.role}"
 
     @property
+    def problem(self) -> DafnyProblem:
+        """The problem that an answer is judged by."""
+        one = self.example
+        given = one.body if one.whole else one.program(None if self.role == "writer" else one.body)
+        protect: Protect = "specification" if self.role == "writer" else "program"
+        return DafnyProblem(given, protect=protect, strength=one.strength)
+
+    @property
     def given(self) -> str:
-        """The given body, in its braces; empty for the writer."""
-        return plain(self.example.body).strip() if self.role == "annotator" else ""
+        """The given body, in its braces, or the given program; empty for the writer of a body."""
+        return plain(self.example.body).strip() if self.role == "annotator" or self.example.whole else ""
 
     @property
     def gold(self) -> str:
-        """The wanted body, in its braces."""
-        return plain(self.example.body if self.role == "writer" else self.example.annotated_body).strip()
+        """The wanted body, in its braces, or the wanted program, which may be empty."""
+        is_body = self.role == "writer" and not self.example.whole
+        return plain(self.example.body if is_body else self.example.annotated_body).strip()

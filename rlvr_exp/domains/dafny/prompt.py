@@ -2,7 +2,8 @@
 
 `bare` is for small models trained here; the first token is the role: `W` for a body, `A` for a body's annotations. Then
 the text around the method, its header and specification, for `A` also its code, and `P`. An answer is the body alone,
-from its opening to its closing brace, and then the end token. `instruct` says the same in words. Solved examples
+from its opening to its closing brace, and then the end token. If the task is a whole program, that program is shown and a
+whole program is the answer. `instruct` says the same in words. Solved examples
 (shots) precede the task, each as its own prompt with its answer. A program is never cut to make a prompt fit.
 
 A body is found by Dafny's own tokens, so that braces in comments and strings do not count, within fences, chatter and repeats
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.dafny.options import DafnyPrompt as Wording
-from rlvr_exp.domains.dafny.problem import DafnyExample, RoleExample
+from rlvr_exp.domains.dafny.problem import Dafny, DafnyExample, RoleExample
 from rlvr_exp.domains.dafny.syntax import parse
 from rlvr_exp.domains.dafny.tokens import CLAUSES, DECLARES, Walker, plain, tokens_with_starts
 from rlvr_exp.tasks.base import Candidate
@@ -43,6 +44,23 @@ ASKS = {
     "permissive": (
         "You may reason first. End your answer with one code block that holds the {what}; a whole method or program is"
         " taken\ntoo, of which the body of {title} counts. Nothing may be assumed:\n```dafny\n{{\n  ...\n}}\n```\n"
+    ),
+}
+WHOLE_HEADS = {
+    "writer": (
+        "Complete the Dafny program below, so that Dafny verifies it: write the missing bodies, and the lemmas and functions"
+        " that the\nproof needs. Keep everything that is given as it stands."
+    ),
+    "annotator": (
+        "Add annotations to the Dafny program below, so that Dafny verifies it: loop invariants, assertions, decreases"
+        " clauses, calls of\nlemmas, calc statements or ghost variables. Leave the specification and the code exactly as they"
+        " are."
+    ),
+}
+WHOLE_ASKS = {
+    "strict": "Answer with the whole program in one code block and without another word.\n",
+    "permissive": (
+        "You may reason first. End your answer with one code block that holds the whole program. Nothing may be assumed.\n"
     ),
 }
 FORMS = tuple(ASKS)
@@ -98,6 +116,8 @@ def _bare(part: RoleExample, context: str) -> str:
 
 def _worded(part: RoleExample, options: Wording) -> str:
     """One task in words: the request, the program, the form of the answer."""
+    if part.example.whole:
+        return f"{WHOLE_HEADS[part.role]}\n\n```dafny\n{part.given}\n```\n\n{WHOLE_ASKS[options.answer]}"
     words = {"title": f"`{part.example.title}`", "what": WHAT[part.role]}
     program = plain(part.example.program(part.given or HOLE)).strip(NEWLINE)
     lead, form = HEADS[part.role].format(**words), ASKS[options.answer].format(**words)
@@ -120,6 +140,11 @@ def body_of(completion: str, example: DafnyExample) -> Candidate:
     guessed = (block.body(example) for block in (*blocks, _Text(text)))
     found = next(filter(None, (*known, *guessed)), "")
     return Candidate(found) if found else Candidate(None, _Text(text).fault())
+
+
+def answer_in(completion: str, example: DafnyExample) -> Candidate:
+    """The target's body, or the program if the whole program is the task."""
+    return Dafny().parse(completion) if example.whole else body_of(completion, example)
 
 
 def closed(completion: str) -> bool:

@@ -96,7 +96,7 @@ def split_examples(
     examples, wanted = list(examples), dict(FRACTIONS if fractions is None else fractions)
     stratum = strata or (lambda example: f"{example.family}, {construct(example)}")
     groups = alike(examples)
-    keys = {example.id: content_hash([example.gold, len(example.before)]) for example in examples}
+    keys = {example.id: content_hash([example.content, len(example.before)]) for example in examples}
     items = [Item(keys[one.id], groups[one.id], stratum(one), band(one)) for one in examples]
     parts = split(items, list(wanted.values()), seed)
     names = [*wanted, "train"]
@@ -114,18 +114,33 @@ def items_of(examples: tuple[DafnyExample, ...]) -> list[Item]:
 
 
 def alike(examples: Sequence[DafnyExample]) -> dict[str, str]:
-    """A group for each id: examples of one program and near-duplicates share it, directly or through others."""
+    """A group for each id: examples of one program, near-duplicates, and examples with a group in common share it, directly or
+    through others."""
     sets = {example.id: shingles(example) for example in examples}
     own = {name: content_hash(sorted(members)) for name, members in sets.items()}
-    contents = {example.id: [own[example.id], content_hash(example.gold)] for example in examples}
+    contents = {example.id: [own[example.id], content_hash(example.content)] for example in examples}
     for one, other in near_duplicates(sets):
         contents[one].append(own[other])
+    named = frozenset(name for example in examples for name in example.groups)
+    for example in examples:
+        contents[example.id] += [_LAST + name for group in example.groups for name in _continued(group, named)]
     return tied(contents)
+
+
+_LAST = "~"
+"""Sorts after all hashes: a name of a group does not change the name that `tied` gives."""
+
+
+def _continued(group: str, named: frozenset[str]) -> Iterator[str]:
+    """The group, and those of the named groups that its name continues."""
+    ends = (at for at, letter in enumerate(group) if letter == "_")
+    yield from (group[:end] for end in ends if group[:end] in named)
+    yield group
 
 
 def band(example: DafnyExample) -> int:
     """The band of its length: 0 for the shortest."""
-    size = len(tokens(plain(example.header + example.spec + example.annotated_body)))
+    size = len(tokens(plain(example.header + example.spec + (example.annotated_body or example.body))))
     return sum(size >= border for border in LENGTHS)
 
 
@@ -138,7 +153,7 @@ def constructs(example: DafnyExample) -> list[str]:
     """All constructs of an example, at least one, in the order of CONSTRUCTS."""
     head = tokens(plain(example.header))
     mentioned = {*head, *tokens(plain(example.spec))}
-    body = tokens(plain(example.annotated_body))
+    body = tokens(plain(example.annotated_body or example.body))
     words = mentioned.union(body)
     depth, name = 0, ""  # The target's own name, after its keyword and its attributes.
     for token in head:

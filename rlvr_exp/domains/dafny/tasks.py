@@ -2,7 +2,7 @@
 
 A writer's body is judged with the gold's annotations grafted onto it, against the program with a hole, specification
 protected: a body that passes can be proved. An annotator's is judged unchanged, against the program with the gold's
-code, everything but annotations protected. Splits are those of files named like splits (`train.jsonl`); for other data,
+code, everything but annotations protected. The answer to a whole program is a program, which is judged unchanged. Splits are those of files named like splits (`train.jsonl`); for other data,
 and if such a file is missing, `dev` and `test` are drawn, with similar examples kept on one side.
 """
 
@@ -11,8 +11,10 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any, cast
 
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.domains.dafny import prompt as wording
@@ -20,8 +22,8 @@ from rlvr_exp.domains.dafny.annotations import grafted
 from rlvr_exp.domains.dafny.feedback import of_body
 from rlvr_exp.domains.dafny.load import survey
 from rlvr_exp.domains.dafny.options import DafnyDataOptions
-from rlvr_exp.domains.dafny.problem import ROLES, DafnyExample, DafnyProblem, Role, RoleExample
-from rlvr_exp.domains.dafny.prompt import body_of, closed
+from rlvr_exp.domains.dafny.problem import ROLES, DafnyExample, Role, RoleExample, Strength
+from rlvr_exp.domains.dafny.prompt import answer_in, body_of, closed
 from rlvr_exp.domains.dafny.splits import LENGTHS, band, items_of, renamed, split_examples
 from rlvr_exp.domains.dafny.tokens import tokens
 from rlvr_exp.domains.dafny.usable import fault_of, golds
@@ -58,22 +60,28 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
         self.stop_text = "}" if self.prompt.style == "bare" else "`"
         self._check: Check | None = None
         self._refused: dict[RoleExample, str] = {}
+        self._levels: Mapping[str, Strength] = {}
         self._unchecked = self
 
     @property
     def proves_golds(self) -> bool:
-        return self.usable == "check"
+        return self.usable != "trust"
 
     def refused_golds(self, config: Any, proved: Callable[[int, int], None]) -> Golds:
         return golds(self.checked, config, proved)
 
-    def without_golds(self, refused: Mapping[str, str]) -> "DafnyDomain":
-        return self.checked(lambda parts: [refused.get(part.id, "") for part in parts])
+    def without_golds(self, refused: Mapping[str, str], notes: Mapping[str, str]) -> "DafnyDomain":
+        levels = cast(Mapping[str, Strength], notes)
+        return self.checked(lambda parts: [refused.get(part.id, "") for part in parts], levels)
 
-    def checked(self, check: Check) -> "DafnyDomain":
-        """The same tasks without those that the check refuses; with a `limit`, others of the data take their place."""
+    def checked(self, check: Check, levels: Mapping[str, Strength] = MappingProxyType({})) -> "DafnyDomain":
+        """The same tasks without those that the check refuses; with a `limit`, others of the data take their place.
+
+        Args:
+            levels: level of a part, by its id.
+        """
         found = copy(self)
-        found._check, found._refused, found._unchecked = check, {}, self
+        found._check, found._refused, found._levels, found._unchecked = check, {}, levels, self
         for chosen in ("_tasks", "_solved"):  # Of the unchecked tasks, if they have been read.
             found.__dict__.pop(chosen, None)
         return found
@@ -119,8 +127,8 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
 
     def parse(self, completion: str, task: Task) -> Candidate:
         part: RoleExample = task.inputs
-        found = body_of(completion, part.example)
-        if found.text is None:
+        found = answer_in(completion, part.example)
+        if found.text is None or part.example.whole:
             return found
         return Candidate(part.example.program(self._judged(found.text, part)))
 
@@ -134,7 +142,7 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
 
     def similarity_pair(self, completion: str, task: Task) -> tuple[str, str]:
         """Tokens, so that comments and blanks do not count; for a completion without a body its own words."""
-        found = body_of(completion, task.inputs.example).text
+        found = answer_in(completion, task.inputs.example).text
         answer = completion.split() if found is None else tokens(found)
         return " ".join(answer), " ".join(tokens(task.inputs.gold))
 
@@ -145,15 +153,13 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
         """The task of a role's example, its gold in the form that the prompt requests."""
         one, role = part.example, part.role
         shown, wanted = (len(tokens(text)) for text in (part.given, part.gold))
-        given = one.program(None if role == "writer" else one.body)
-        problem = DafnyProblem(given, protect="specification" if role == "writer" else "program")
         return Task(
             self._id(part),
             one.family,
-            min(1.0, max(0, wanted - shown) / HARDEST),
+            min(1.0, max(0, wanted - shown) / HARDEST) if part.gold else 1.0,
             part,
-            problem,
-            wording.answer_of(part, self.prompt),
+            part.problem,
+            wording.answer_of(part, self.prompt) if part.gold else None,
             one.mutants if role == "annotator" else (),
             self._set_of(one),
         )
@@ -170,7 +176,7 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
     @cached_property
     def _data(self) -> tuple[Mapping[str, Sequence[DafnyExample]], Mapping[str, str]]:
         """The examples of each split, before roles and limits, and the programs left out."""
-        found = survey(self._source)
+        found = survey(self._source, self.unit)
         placed = _placed(found.examples, {"test": self.test_fraction, "dev": self.dev_fraction}, self.seed)
         return self.of_families(placed), found.left_out
 
@@ -216,8 +222,12 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
             first += len(asked)
             faults = dict(zip(asked, self._check(asked), strict=True))
             self._refused |= {part: fault for part, fault in faults.items() if fault}
-            found += [part for part, fault in faults.items() if not fault]
+            found += [self._with_level(part) for part, fault in faults.items() if not fault]
         return found
+
+    def _with_level(self, part: RoleExample) -> RoleExample:
+        level = self._levels.get(part.id, part.example.strength)
+        return replace(part, example=replace(part.example, strength=level))
 
     def _shots(self, task: Task) -> list[RoleExample]:
         """Solved examples of the task's role from the shorter half of `train`, without the task's own example."""
@@ -238,14 +248,16 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
         as_read = self._check is None and not self.folds
         train = self._parts.get("train", []) if as_read else [task.inputs for task in self._tasks["train"]]
         for role in self.roles:
-            parts = sorted((one for one in train if one.role == role), key=lambda one: len(one.example.gold))
+            parts = sorted(
+                (one for one in train if one.role == role and one.gold), key=lambda one: len(one.example.gold)
+            )
             found[role] = parts[: max(self.prompt.shots + 1, len(parts) // 2)]
         return found
 
 
 @lru_cache(maxsize=1 << 16)
 def _contents(example: DafnyExample) -> tuple[str, str]:
-    return content_hash(example.gold), content_hash(renamed(example))
+    return content_hash(example.content), content_hash(renamed(example))
 
 
 def band_name(example: DafnyExample) -> str:
@@ -278,6 +290,11 @@ class TwoStage:
 
     writer: Domain
     annotator: Domain
+
+    def __post_init__(self) -> None:
+        if any(task.inputs.example.whole for tasks in self.writer.splits().values() for task in tasks):
+            what, remedy = "a cascade writes bodies of methods", "a set of programs and data.unit=method"
+            raise InputError(InputProblem("data.path", what, "tasks that are whole programs", "", "", remedy))
 
     def example(self, task: Task) -> DafnyExample:
         return task.inputs.example

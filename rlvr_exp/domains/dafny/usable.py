@@ -1,20 +1,21 @@
 """Examples that can be trained on, judged by their text and by Dafny, and the reasons why others cannot.
 
 By text (`fault_of`): no text is empty, the parts are one method of a readable program, and the body equals the annotated body
-without annotations. By Dafny (`UsableCheck`): the program is proved, the guards accept it as an answer to the program with a hole
+without annotations. A whole program for the writer has a method or lemma to write. By Dafny (`UsableCheck`): the program is proved, the guards accept it as an answer to the program with a hole
 (an annotator's also to the program with the body), and the program with the body alone resolves.
 
 `prepare=dafny_check` reads all of the data, cuts every program into its methods, reassembles each, splits, and counts examples by
 their texts, with reasons. It proves nothing.
 
-`prepare=dafny_usable` also asks Dafny. Verdicts are cached, so a second run takes seconds. A row of `reasons.jsonl` is an example:
-{"id", "writer", "annotator"}, each the reason against it, or empty.
+`prepare=dafny_usable` also asks Dafny. Verdicts are cached, so a second run takes seconds. Each row that it writes has the
+strictest level that the reference program passes. A row of `reasons.jsonl` is an example: {"id", "writer", "annotator", "risks"},
+the reason against each role, or an empty text, and the risks of its given program.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,22 @@ from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop, RlvrError
 from rlvr_exp.core.files import write_json_lines
 from rlvr_exp.domains.dafny import annotations, guards
+from rlvr_exp.domains.dafny.given import given_risks
 from rlvr_exp.domains.dafny.guards import read_declarations
 from rlvr_exp.domains.dafny.load import DafnyProgram, Survey, row_of, survey
-from rlvr_exp.domains.dafny.problem import ROLES, DafnyExample, DafnyProblem, Protect, Role, RoleExample
+from rlvr_exp.domains.dafny.problem import (
+    ROLES,
+    STRENGTHS,
+    DafnyExample,
+    DafnyProblem,
+    Protect,
+    Role,
+    RoleExample,
+    Strength,
+)
 from rlvr_exp.domains.dafny.soundness import without_limits
 from rlvr_exp.domains.dafny.splits import alike, construct, split_examples
-from rlvr_exp.domains.dafny.syntax import CALLABLES, Method, Split, Unreadable, qualified, split
+from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Method, Split, Unreadable, every, qualified, split
 from rlvr_exp.domains.dafny.tokens import ERROR, Unbalanced, plain, tokens
 from rlvr_exp.domains.dafny.tool import Resolver
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier
@@ -41,6 +52,8 @@ from rlvr_exp.verifiers.base import Request, Verdict
 EMPTY_HEADER, EMPTY_BODY = "empty header", "empty body"
 UNREADABLE, NOT_ONE_METHOD = "cannot be read", "the parts are not one method with its body"
 ALL_PROOF, NO_PROMISE = "a lemma or ghost method: no code to write", "no ensures: every body would do"
+OTHER_ROLE = "a whole program for the other role"
+NO_HOLE = "nothing to write: no method or lemma lacks a body that must keep a promise"
 OTHER_CODE = "the body is not the annotated one without annotations"
 _BUCKETS = {"parse": "does not parse", "resolve": "does not resolve", "verify": "is not proved"}
 _SHOWN = 20
@@ -50,6 +63,8 @@ Check = Callable[[DafnyExample, Role], str]
 
 def fault_of(example: DafnyExample, role: Role) -> str:
     """Return why an example is of no use to a role, judged by its text, or an empty text."""
+    if example.whole:
+        return OTHER_ROLE if role != example.whole else _fault_of_program(example)
     if not example.header.strip():
         return EMPTY_HEADER
     body, annotated = tokens(plain(example.body)), tokens(plain(example.annotated_body))
@@ -77,6 +92,24 @@ def fault_of(example: DafnyExample, role: Role) -> str:
         return "" if same else OTHER_CODE
     except (Unreadable, Unbalanced) as fault:
         return f"{UNREADABLE}: {fault}"
+
+
+def _fault_of_program(example: DafnyExample) -> str:
+    try:
+        given = split(example.body)
+        if example.annotated_body:
+            split(example.annotated_body)
+    except Unreadable as fault:
+        return f"{UNREADABLE}: {fault}"
+    if example.whole == "annotator":
+        return ""
+    return "" if any(map(_is_hole, every(given.declarations))) else NO_HOLE
+
+
+def _is_hole(one: Declaration) -> bool:
+    """Whether it is a method or lemma to write."""
+    promises = any(clause.word == "ensures" for clause in one.clauses)
+    return promises and one.kind in ("method", "lemma") and one.body is None and not one.attributes
 
 
 @lru_cache(maxsize=256)
@@ -196,20 +229,38 @@ class UsableCheck:
         self, verifier: DafnyVerifier, resolver: Resolver, proved: Callable[[int, int], None] = lambda done, total: None
     ):
         self._verifier, self._resolver, self._proved = verifier, resolver, proved
-        self._verdicts: dict[str, Verdict] = {}
+        self._verdicts: dict[Request, tuple[Strength, Verdict]] = {}
 
-    def ask(self, texts: Iterable[str]) -> None:
-        """Prove programs in parallel before their verdicts are needed one by one."""
-        fresh = [text for text in dict.fromkeys(texts) if text not in self._verdicts]
-        requests = (Request(DafnyProblem(text), Candidate(text)) for text in fresh)
+    def ask(self, examples: Iterable[DafnyExample]) -> None:
+        """Prove reference programs in parallel, each on the strictest level that it passes."""
+        fresh = [one for one in dict.fromkeys(map(_reference, examples)) if one not in self._verdicts]
         total = len(self._verdicts) + len(fresh)
-        for index, verdict in self._verifier.as_ready(requests):
-            self._verdicts[fresh[index]] = verdict
-            self._proved(len(self._verdicts), total)
+        for strength in STRENGTHS:
+            asked = [replace(one, problem=replace(one.problem, strength=strength)) for one in fresh]
+            failed = []
+            for index, verdict in self._verifier.as_ready(asked):
+                if verdict.outcome == "failed" and verdict.bucket != "parse" and strength != STRENGTHS[-1]:
+                    failed.append(fresh[index])
+                    continue
+                self._verdicts[fresh[index]] = (strength, verdict)
+                self._proved(len(self._verdicts), total)
+            fresh = failed
+
+    def strength(self, example: DafnyExample) -> Strength:
+        """The level of the task."""
+        self.ask([example])
+        return self._verdicts[_reference(example)][0]
+
+    def weakness(self, part: RoleExample) -> str:
+        """Return why a usable task is not a strong one, or an empty text."""
+        level = self.strength(part.example) if part.example.gold else STRENGTHS[0]
+        return "" if level == STRENGTHS[0] else f"below the level {STRENGTHS[0]}: {level}"
 
     def __call__(self, example: DafnyExample, role: Role) -> str:
-        self.ask([example.gold])
-        verdict = self._verdicts[example.gold]
+        if not example.gold:
+            return ""
+        self.ask([example])
+        _, verdict = self._verdicts[_reference(example)]
         if verdict.outcome == "rejected":
             return f"the guards refuse the program, {verdict.rule}: {verdict.log[:200]}"
         if verdict.outcome == "no_verdict":
@@ -217,6 +268,8 @@ class UsableCheck:
         if verdict.outcome != "passed":
             what = _BUCKETS.get(verdict.bucket or "", f"ends with {verdict.bucket}")
             return f"the program {what}: {verdict.log[:200]}"
+        if example.whole:
+            return ""
         refused = _refused(example.program(None), example.gold, "specification")
         if role == "annotator" and not refused:
             refused = _refused(example.program(example.body), example.gold, "program")
@@ -224,6 +277,12 @@ class UsableCheck:
             return f"the guards refuse the gold, {refused}"
         reason = "" if example.body == example.annotated_body else self._resolver.fault(example.program(example.body))
         return f"the body alone does not resolve: {reason}" if reason else ""
+
+
+def _reference(example: DafnyExample) -> Request:
+    """The reference program as an answer to its task; that of a method as an answer to itself."""
+    problem = RoleExample(example.whole, example).problem if example.whole else DafnyProblem(example.gold)
+    return Request(replace(problem, strength=None), Candidate(example.gold))
 
 
 def _refused(given: str, gold: str, protect: Protect) -> str:
@@ -254,21 +313,42 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
     Raises:
         RlvrError: Dafny broke down; the verdicts until then are cached.
     """
-    options, found = config.prepare, survey(config.prepare.path)
+    options, found = config.prepare, survey(config.prepare.path, config.prepare.unit)
     try:
         with _usable_check(config) as usable:
-            usable.ask(example.gold for example in found.examples)
+            usable.ask(one for one in found.examples if one.gold)
             pairs = [pairs_of(found.examples, role, usable) for role in ROLES]
+            graded = [replace(one, strength=usable.strength(one) if one.gold else None) for one in found.examples]
     except Lost as fault:
         raise RlvrError(f"{fault}: run the command again, what is proved by now is cached") from fault
-    reasons = ({"id": one.id, **{of.role: of.left_out.get(one.id, "") for of in pairs}} for one in found.examples)
+    remaining = {one.id: given_risks(one) for one in graded}
+    reasons = (
+        {"id": one.id, **{of.role: of.left_out.get(one.id, "") for of in pairs}, "risks": remaining[one.id]}
+        for one in graded
+    )
     write_json_lines(context.directory / "reasons.jsonl", reasons)
-    unfit = {name for of in pairs if options.role in (of.role, "both") for name in of.left_out}
+    roles = [role for role in ROLES if options.role in (role, "both")]
+    wanted = [one for one in graded if _fits(one, roles, pairs)]
     output = Path(options.output or context.directory / "examples.jsonl")
-    usable_rows = write_json_lines(output, (row_of(one) for one in found.examples if one.id not in unfit))
-    head = f"path: {options.path}\nprograms: {len(found.programs)}, examples: {len(found.examples)}"
-    counts = {"examples": len(found.examples), "usable": usable_rows} | {of.role: len(of.examples) for of in pairs}
-    return "\n".join([head, *(f"usable {of.summary()}" for of in pairs)]), counts
+    usable_rows = write_json_lines(output, map(row_of, wanted))
+    levels: Counter[str] = Counter(one.strength or "strict, without a reference" for one in wanted)
+    risks = Counter(risk for one in wanted for risk in remaining[one.id])
+    lines = [
+        f"path: {options.path}",
+        f"programs: {len(found.programs)}, examples: {len(graded)}, usable: {usable_rows}",
+        *(f"usable {of.summary()}" for of in pairs),
+        f"levels of the usable: {_counted(levels)}",
+        f"risks that no guard removes, in given text: {_counted(risks)}",
+    ]
+    below = usable_rows - sum(count for level, count in levels.items() if level.startswith("strict"))
+    counts = {"examples": len(graded), "usable": usable_rows, "below_strict": below}
+    return "\n".join(lines), counts | {of.role: len(of.examples) for of in pairs}
+
+
+def _fits(example: DafnyExample, roles: Sequence[Role], pairs: Sequence[TrainingPairs]) -> bool:
+    """Whether the example is usable for these roles. A whole program has one role."""
+    needed = [role for role in roles if example.whole in (None, role)]
+    return bool(needed) and not any(example.id in of.left_out for of in pairs if of.role in needed)
 
 
 def golds(
@@ -282,13 +362,18 @@ def golds(
         checked: makes the domain whose golds pass a check.
     """
     known: dict[str, str] = {}
+    levels: dict[str, str] = {}
     with _usable_check(config, proved) as usable:
 
         def check(parts: Sequence[RoleExample]) -> list[str]:
-            usable.ask(part.example.gold for part in parts)
+            usable.ask(part.example for part in parts if part.example.gold)
             faults = [usable(part.example, part.role) for part in parts]
+            levels.update({part.id: usable.strength(part.example) for part in parts if part.example.gold})
+            if config.data.usable == "strong":
+                faults = [fault or usable.weakness(part) for part, fault in zip(parts, faults, strict=True)]
             known.update(zip((part.id for part in parts), faults, strict=True))
             return faults
 
         checked(check).splits()
-    return Golds(len(known), {name: fault for name, fault in known.items() if fault})
+    refused = {name: fault for name, fault in known.items() if fault}
+    return Golds(len(known), refused, {name: level for name, level in levels.items() if name not in refused})

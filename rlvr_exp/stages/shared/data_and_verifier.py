@@ -54,7 +54,7 @@ def build_domain(config: Config, context: RunContext, once: Once = lambda find: 
     context.progress(
         kind="note", text=f"golds: {passed} of {golds['checked']} are proved, the others are left out{shown}"
     )
-    return domain.without_golds(left_out)
+    return domain.without_golds(left_out, golds.get("notes", {}))
 
 
 def _recorded(context: RunContext) -> Section:
@@ -70,7 +70,7 @@ def _golds(domain: ProvesGolds, config: Config, context: RunContext) -> Section:
         found = domain.refused_golds(config, proved)
     except Lost as fault:
         raise RlvrError(f"{fault}: run the command again, what is proved by now is cached") from fault
-    return {"checked": found.checked, "left_out": dict(found.refused)}
+    return {"checked": found.checked, "left_out": dict(found.refused), "notes": dict(found.notes)}
 
 
 STRONG = ("strict", "namespaces")

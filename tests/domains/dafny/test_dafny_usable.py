@@ -1,5 +1,6 @@
 """Usable examples of both roles by their texts, the reasons against the others, and the check of Dafny data before a run."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,9 @@ from surface_programs import GHOSTS, MAX, PROGRAMS, SUM, TOTAL_BODY
 from rlvr_exp.core.errors import GuardStop, InputError
 from rlvr_exp.domains.dafny import usable
 from rlvr_exp.domains.dafny.load import DafnyProgram, examples, survey
-from rlvr_exp.domains.dafny.problem import ROLES, DafnyExample, RoleExample
+from rlvr_exp.domains.dafny.problem import ROLES, STRENGTHS, DafnyExample, RoleExample
 from rlvr_exp.domains.dafny.usable import pairs_of
+from rlvr_exp.verifiers.base import Request, Verdict
 
 
 def of(text: str) -> list[DafnyExample]:
@@ -83,6 +85,40 @@ def test_a_check_is_asked_of_what_is_well_formed_and_its_reasons_count() -> None
     pairs = pairs_of([*of(MAX), TOTAL, replace(TOTAL, id="q", header="")], "writer", check)
     assert asked == [("p/Max", "writer"), ("p/Total", "writer")]
     assert pairs.reasons() == {"is not proved": 1, usable.EMPTY_HEADER: 1} and len(pairs.examples) == 1
+
+
+class Levels:
+    """A verifier that proves a program on the levels up to that of its name."""
+
+    def as_ready(self, requests: Iterable[Request]) -> Iterator[tuple[int, Verdict]]:
+        for index, request in enumerate(requests):
+            text = request.candidate.text
+            below = [name for name in STRENGTHS[: STRENGTHS.index(request.problem.strength) + 1] if f"_{name}" in text]
+            yield index, Verdict("passed") if below else Verdict("failed", "verify", log="line 1")
+
+
+def test_the_level_is_the_strictest_on_which_the_program_is_proved() -> None:
+    class Resolves:
+        def fault(self, text: str) -> str:
+            return ""
+
+    usable_check = usable.UsableCheck(Levels(), Resolves())  # type: ignore[arg-type]
+    found = {name: of(MAX.replace("Max", f"_{name}"))[0] for name in (*STRENGTHS, "never")}
+    usable_check.ask(found.values())
+    assert {name: usable_check.strength(one) for name, one in found.items()} == {
+        "strict": "strict",
+        "refresh": "refresh",
+        "default": "default",
+        "never": "default",
+    }
+    assert usable_check(found["never"], "annotator") == "the program is not proved: line 1"
+    assert not any(usable_check(found[name], "annotator") for name in STRENGTHS)
+    weak = {name: usable_check.weakness(RoleExample("annotator", found[name])) for name in STRENGTHS}
+    assert weak == {
+        "strict": "",
+        "refresh": "below the level strict: refresh",
+        "default": "below the level strict: default",
+    }
 
 
 @pytest.fixture
