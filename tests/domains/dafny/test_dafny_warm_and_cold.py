@@ -51,7 +51,9 @@ def test_a_server_and_a_process_per_program_give_equal_verdicts(dafny: Tool) -> 
         both = [[told(verdict) for verdict in verifier.verify(rows)] for verifier in (warm, cold)]
     assert [pair for pair in zip(*both, strict=True) if pair[0] != pair[1]] == []
     kinds = Counter(one[1] or one[0] for one in both[0])
-    assert kinds["passed"] >= COUNT // 5 and kinds["verify"] >= COUNT // 5 and kinds["parse"] and kinds["resolve"], kinds
+    assert kinds["passed"] >= COUNT // 5 and kinds["verify"] >= COUNT // 5 and kinds["parse"] and kinds["resolve"], (
+        kinds
+    )
 
 
 def test_killed_servers_lose_no_verdict_and_change_none(dafny: Tool) -> None:
