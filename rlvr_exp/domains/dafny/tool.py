@@ -484,8 +484,9 @@ class Process:
     def run(self, text: str, limits: RunLimits, may_prove: Callable[[], bool]) -> ToolRun:
         """As `Server.run`; `may_prove` is called first, and then a program is only resolved."""
         proves = may_prove()
-        more = ["--allow-warnings", "--json-output", "--progress=Symbol", "--log-format=text"]
-        words = [*self._words, *more] if proves else ["resolve", "--json-output", "--allow-warnings"]
+        words = [*self._words, "--allow-warnings", "--json-output", "--progress=Symbol", "--log-format=text"]
+        if not proves:  # `dafny resolve` reports in words for people.
+            words.append("--filter-symbol=nothing.has.this.name")
         ended, output, code, cpu_s = outcome(self._tool, words, text, limits)
         if ended:
             return ToolRun(ended, cpu_s=cpu_s)
@@ -557,7 +558,7 @@ class Runner:
 
     def __init__(self, tool: Tool, rlimit: int, warm: bool = True):
         self._tool, self._rlimit, self._warm = tool, rlimit, warm
-        self._judges: dict[tuple[str, ...], Server | Process] = {}
+        self._judges: dict[tuple[tuple[str, ...], bool], Server | Process] = {}
 
     def run(
         self, text: str, options: tuple[str, ...], limits: RunLimits, may_prove: Callable[[], bool] = lambda: True
@@ -567,11 +568,12 @@ class Runner:
         Raises:
             Lost: Dafny does not start.
         """
-        return self._judge(options).run(text, limits, may_prove)
+        # A server can report an iterator as correct before it has proved it.
+        return self._judge(options, self._warm and "iterator" not in text).run(text, limits, may_prove)
 
     def isolated(self) -> list[str]:
         """The isolation of its processes. Raises Lost: Dafny does not start."""
-        return self._judge(()).isolated()
+        return self._judge((), self._warm).isolated()
 
     def close(self) -> None:
         """End all processes."""
@@ -584,11 +586,11 @@ class Runner:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _judge(self, options: tuple[str, ...]) -> Server | Process:
-        if options not in self._judges:
-            make, command = (Server, "server") if self._warm else (Process, "verify")
-            self._judges[options] = make(self._tool, [*self._tool.words(command, self._rlimit), *options])
-        return self._judges[options]
+    def _judge(self, options: tuple[str, ...], warm: bool) -> Server | Process:
+        if (options, warm) not in self._judges:
+            make, command = (Server, "server") if warm else (Process, "verify")
+            self._judges[options, warm] = make(self._tool, [*self._tool.words(command, self._rlimit), *options])
+        return self._judges[options, warm]
 
 
 class Resolver:
