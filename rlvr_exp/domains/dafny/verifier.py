@@ -40,6 +40,7 @@ from rlvr_exp.domains.dafny.soundness import without_limits
 from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Unreadable, parse
 from rlvr_exp.domains.dafny.tokens import has_directive, plain, printed, tokens, with_inserted
 from rlvr_exp.domains.dafny.tool import RunLimits, Runner, ToolRun
+from rlvr_exp.domains.dafny.torn import untorn
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.pool import usable
 from rlvr_exp.sandbox.tools import Lost
@@ -140,7 +141,10 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
         early = guards.before_parsing(plain(problem.program), plain(candidate.text))
         if early is not None:
             return Verdict("rejected", rule=early.rule, log=early.log)
-        text, program = _seen(candidate.text), _seen(problem.program)
+        shown = problem.program
+        if _read_declarations(shown) is None:
+            shown = untorn(shown, candidate.text) or shown
+        text, program = _seen(candidate.text), _seen(shown)
         keep = None if problem.keep is None else _seen(problem.keep)
         named, usual = problem.limits, self._limits
         limits = RunLimits(named.cpu_s or usual.cpu_s, named.wall_s or usual.wall_s, named.memory_mb or usual.memory_mb)
@@ -148,7 +152,7 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
         strength = problem.strength or "refresh"
         own = [protect, strength, self.holes, self.vacuity, self.rlimit, *astuple(limits)]
         content = wire.encode([_bytes(program), text, own, None if keep is None else _bytes(keep)])
-        given, kept = _read_declarations(problem.program), _read_declarations(problem.keep)
+        given, kept = _read_declarations(shown), _read_declarations(problem.keep)
         case = _Case(given, keep is not None, kept, program, text, limits, protect, strength)
         return VerificationJob(content, case, request)
 
@@ -207,6 +211,7 @@ class _CandidateRun:
         self._own, self._runner, self._case = verifier, runner, case
         self._violation: Violation | None = None
         self._facts = Facts()
+        self._holes = verifier.holes
         self._cpu_s = 0.0
 
     def judge(self) -> Judgement:
@@ -214,6 +219,8 @@ class _CandidateRun:
         given = self._case.given
         text = self._without_induction(self._case.text)
         run = self._careful(text, (), self._may_be_proved)
+        if self._violation is not None and self._violation.rule == "hole" and self._open():
+            run = self._careful(text, (), self._may_be_proved)
         if run.end == "stopped" and self._violation is not None:
             return self._rejected(self._violation)
         passed, total = _counts(run, given)
@@ -235,6 +242,12 @@ class _CandidateRun:
         if self._own.vacuity and (found := self._vacuous(given)):
             return self._rejected(found) if isinstance(found, Violation) else self._failed(found, "in a probe, ", 0, 0)
         return Judgement(Verdict("passed", passed=passed, total=total, seconds=self._cpu_s))
+
+    def _open(self) -> bool:
+        """Allow given declarations without bodies if the given program has other code to prove: then they are assumptions."""
+        run = self._careful(self._case.program, (), lambda: True)
+        self._holes = run.end != "done" or run.verified
+        return not self._holes
 
     def _without_induction(self, text: str) -> str:
         """The program without automatic induction: in all lemmas of a strict task, else in those that the candidate added."""
@@ -291,7 +304,7 @@ class _CandidateRun:
             self._violation = Violation("program-changed", "the code to keep cannot be read: what resolves is another")
             return False
         try:
-            self._violation, self._facts = guards.check(case.given, case.text, case.protect, self._own.holes, case.keep)
+            self._violation, self._facts = guards.check(case.given, case.text, case.protect, self._holes, case.keep)
         except Unreadable as fault:
             self._violation = Violation("unreadable", str(fault))
         return self._violation is None
