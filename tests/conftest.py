@@ -103,17 +103,10 @@ def pytest_collection_finish() -> None:
 def dafny():
     """The Dafny of this machine; without it the tests that need it are skipped, with the command that installs it."""
     from rlvr_exp.core.errors import InputError
-    from rlvr_exp.domains.dafny.options import INSTALL_DAFNY
+    from rlvr_exp.domains.dafny.package import INSTALL
     from rlvr_exp.domains.dafny.tool import find
 
     try:
         return find()
     except InputError:
-        pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL_DAFNY}")
-
-
-@pytest.fixture(scope="session")
-def warm_dafny(dafny):
-    if not dafny.library:
-        pytest.skip("this Dafny cannot be kept warm: not 2.3, or no mono compiler beside it")
-    return dafny
+        pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL}")

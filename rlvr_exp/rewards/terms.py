@@ -25,6 +25,7 @@ SEVERITY = {
     "memory": -0.6,
     "output_limit": -0.6,
     "timeout": -0.5,
+    "out_of_resource": -0.5,
     "verify": -0.3,
     "wrong_answer": -0.2,
     PROMPT_TOO_LONG: -0.2,
@@ -121,9 +122,9 @@ def length(completion: Completion) -> int:
     return sum(len(part.string) for part in found if part.type not in LAYOUT)
 
 
-PARSED = frozenset(("resolve", "verify", "timeout"))
+PARSED = frozenset(("resolve", "verify", "timeout", "out_of_resource"))
 """Buckets of programs that were parsed; a broken tool (`runtime_error`, `memory`) does not show how far it came."""
-RESOLVED = frozenset(("verify", "timeout"))
+RESOLVED = frozenset(("verify", "timeout", "out_of_resource"))
 
 
 class Parses(Term, options.Parses):

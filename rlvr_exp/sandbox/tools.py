@@ -35,7 +35,7 @@ from rlvr_exp.sandbox.isolation.process_tree import Processes
 _ROOT = str(Path(__file__).resolve().parents[2])
 _BOOT = "import sys; sys.path.insert(0, {root!r}); from rlvr_exp.sandbox import tools; tools.supervise({order!r})"
 _FACTS = ".isolation"
-_FILE_BYTES, _OPEN_FILES = 64 << 20, 256
+_FILE_BYTES, _OPEN_FILES = 64 << 20, 1024
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_KB = resource.getpagesize() >> 10
 _TABLE = Processes()

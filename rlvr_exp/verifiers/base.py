@@ -27,6 +27,7 @@ BUCKETS = (
     "wrong_answer",
     "runtime_error",
     "timeout",
+    "out_of_resource",
     "memory",
     "output_limit",
     PROMPT_TOO_LONG,

@@ -11,7 +11,7 @@ import pytest
 from trajectories import Runner, differences, forked, said_in
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.dafny.options import INSTALL_DAFNY
+from rlvr_exp.domains.dafny.package import INSTALL
 from rlvr_exp.domains.dafny.tool import find
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ def runner() -> Runner:
     try:
         find()
     except InputError:
-        pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL_DAFNY}")
+        pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL}")
     return forked
 
 

@@ -52,7 +52,13 @@ from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
 OptionalReward = float | None
 """None: no verdict."""
 
-FAILURES = {"parse": "syntax", "resolve": "syntax", "timeout": "timeout", "verify": "semantic"}
+FAILURES = {
+    "parse": "syntax",
+    "resolve": "syntax",
+    "timeout": "timeout",
+    "out_of_resource": "timeout",
+    "verify": "semantic",
+}
 """Buckets of a verdict in three kinds; every other bucket is its own kind."""
 
 TOO_LONG = Verdict("failed", PROMPT_TOO_LONG, log="the prompt with the body is longer than the annotator accepts")

@@ -1,8 +1,5 @@
 """The contest of Dafny in `benchmark=verifiers`: the verifier against one plain `dafny` process a program."""
 
-import signal
-import subprocess
-import tempfile
 from pathlib import Path
 
 from rlvr_exp.config.benchmark import Verifiers
@@ -10,9 +7,8 @@ from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform
 from rlvr_exp.domains.dafny.problem import DafnyProblem
-from rlvr_exp.domains.dafny.tool import command_words, find, log_reader
+from rlvr_exp.domains.dafny.tool import Process, RunLimits, find
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier
-from rlvr_exp.sandbox.isolation import process_tree
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Request
 
@@ -80,32 +76,15 @@ def request(program: str) -> Request:
 
 
 class DafnyProcess:
-    """One plain `dafny` process a program: "passed", the bucket of its output, or "timeout"."""
+    """One `dafny verify` a program: "passed", the bucket of its output, or "timeout"."""
 
     def __init__(self, rlimit: int, wall_s: float):
-        tool = find()
-        self._command = [*tool.command, *command_words(tool, rlimit)]
-        self._read, self._wall_s = log_reader(tool), wall_s
-        self._table = process_tree.Processes()
+        found = find()
+        self._process = Process(found, found.words("verify", rlimit))
+        self._limits = RunLimits(wall_s, wall_s, 1 << 20)
 
     def __call__(self, program: str) -> str:
-        with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "candidate.dfy").write_text(program, encoding="utf-8")
-            try:
-                output, status = _output([*self._command, "candidate.dfy"], folder, self._wall_s, self._table)
-            except subprocess.TimeoutExpired:
-                return "timeout"
-        report = self._read(output.decode(errors="replace"), status)
-        return "passed" if report.proved else report.bucket
-
-
-def _output(command: list[str], folder: str, wall_s: float, table: process_tree.Processes) -> tuple[bytes, int]:
-    """The output of the command and its status. Raises TimeoutExpired once it has ended with all that it started: its prover
-    does not notice its end."""
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        try:
-            return process.communicate(timeout=wall_s)[0], process.returncode
-        except subprocess.TimeoutExpired:
-            for pid in (*table.below(process.pid), process.pid):
-                process_tree.send(pid, signal.SIGKILL)
-            raise
+        run = self._process.run(program, self._limits, lambda: True)
+        return (
+            "passed" if run.verified else {"done": "verify", "cpu": "timeout", "wall": "timeout"}.get(run.end, run.end)
+        )

@@ -1,4 +1,4 @@
-"""`benchmark=dafny_differential`: our parser against Dafny's print of the program (2.3, /dprint), on real and on mutated
+"""`benchmark=dafny_differential`: our parser against Dafny's print of the program (`dafny resolve --print`), on real and on mutated
 programs.
 
 Mutated programs have directives, comments, strings and characters that are hard to read put into them. Dafny prints each
@@ -16,7 +16,7 @@ from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.domains.dafny.syntax import Declaration, Unreadable, every, parse, qualified
 from rlvr_exp.domains.dafny.tokens import has_directive, is_name, partners, plain, printed, tokens_with_starts
-from rlvr_exp.domains.dafny.tool import FILE, Cold, RunLimits, Tool, Warm, find
+from rlvr_exp.domains.dafny.tool import FILE, RunLimits, Tool, find, outcome
 from rlvr_exp.records.context import RunContext
 
 AGREES, REFUSED, NO_PARSE, UNREADABLE, NO_PRINT = "agrees", "refused", "no parse", "unreadable", "not printed"
@@ -67,26 +67,19 @@ INSIDES = {
 
 
 class Reader:
-    """Dafny's parser and printer, kept warm; a separate process prints modules, since the warm process cannot."""
+    """Dafny's parser and printer."""
 
     def __init__(self, tool: Tool):
-        self._warm = Warm(tool, ["/compile:0", "/nologo"])
-        self._cold = Cold(tool, ["/compile:0", "/nologo", "/noResolve", "/dprint:-"])
+        self._tool = tool
 
     def printed(self, text: str) -> str | None:
         """The parsed program as Dafny prints it; None if it does not parse."""
-        run = self._warm.run(text, ["/dprint:-"], _LIMITS, lambda: False)
-        if "Exception: " in run.output:
-            run = self._cold.run(text, (), _LIMITS, lambda: True)
-        if "parse errors detected in" in run.output:
+        _, output, _, _ = outcome(self._tool, ["resolve", "--print=-"], text, _LIMITS)
+        if "parse errors detected in" in output:
             return None
-        shown = run.output.partition(f"// {FILE}\n")[2].split("\n")
+        shown = output.partition(f"// {FILE}\n")[2].split("\n")
         # The resolver's messages follow the print.
         return "\n".join(takewhile(lambda line: not line.startswith(f"{FILE}(") and _COUNTED not in line, shown))
-
-    def close(self) -> None:
-        """End the process."""
-        self._warm.close()
 
 
 def compare(reader: Reader, text: str) -> str:
@@ -192,10 +185,7 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
     if not programs:
         raise InputError(InputProblem("benchmark.path", "no .dfy files below it", options.path))
     reader, lines = Reader(find()), list[str]()
-    try:
-        counts = check(reader, programs, options.mutate, lines.append)
-    finally:
-        reader.close()
+    counts = check(reader, programs, options.mutate, lines.append)
     lines += [f"programs: {len(programs)}, texts: {counts.total()}"]
     text = "\n".join([*lines, *(f"  {count} {what}" for what, count in counts.most_common())])
     if counts["differs"]:

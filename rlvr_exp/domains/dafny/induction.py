@@ -26,12 +26,13 @@ def manual_induction(text: str, wanted: Callable[[str], bool]) -> str:
     Raises:
         Unreadable: the program cannot be parsed.
     """
+    declarations = parse(text)
     parts = pieces(text)
     places = [index for index, piece in enumerate(parts) if piece.token]
     words = [parts[place].text for place in places]
     walk = Walker(words, partners(words))
     shown = [piece.text for piece in parts]
-    for label, one in labelled(parse(text)):
+    for label, one in labelled(declarations):
         if one.where is None or one.kind not in ("lemma", "method") or not one.ghost or not wanted(label):
             continue
         for index in range(one.where.start, one.where.closes):

@@ -20,7 +20,7 @@ from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.dafny import package
 from rlvr_exp.sandbox.tools import find_image
 
-INSTALL_DAFNY = "apt-get install dafny (Debian and Ubuntu), or set verifier.path or verifier.image"
+INSTALL_DAFNY = "drop it to use the packaged Dafny 4.11, or name a Dafny 4.4 or later"
 CONTAINERFILE = Path(__file__).resolve().parents[2] / "assets" / "dafny.Containerfile"
 
 
@@ -33,16 +33,16 @@ def build_command(image: str) -> str:
 @dataclass
 @defaults(cpu_s=60.0, wall_s=120.0)
 class DafnyVerifierOptions(OwnLimits):
-    """Proves Dafny programs with Dafny, 2.3 or 4.x, and holds them against the given program."""
+    """Proves Dafny programs with Dafny 4.4 or later, and compares them with the given program."""
 
     path: str = ""
-    """The Dafny to use; empty: `dafny` on the PATH."""
+    """The Dafny to use; empty: a recent `dafny` on the PATH, else the packaged one."""
     image: str = ""
     """An image of podman or docker that holds Dafny, in place of a path."""
     warm: bool = True
-    """Verify many programs in one process if this Dafny can (2.3, with the mono compiler installed)."""
+    """Verify many programs in one process (`dafny server`); otherwise each has a process of its own."""
     rlimit: int = option(20_000_000, low=0)
-    """Resource limit of the prover for one procedure, in its own count, the same on every machine; 0: no limit."""
+    """Resource limit of the prover for each batch of assertions, in its own count, the same on every machine; 0: no limit."""
     protect: str = option("specification", choices=("specification", "program"))
     """The part that a candidate must keep: the specification, with free code; or everything without the annotations."""
     holes: bool = True
@@ -57,9 +57,10 @@ class DafnyVerifierOptions(OwnLimits):
                 find_image(self.image, build_command(self.image))
             except InputError as fault:
                 yield from ((problem, build_command(self.image)) for problem in fault.problems)
-        elif shutil.which(program := self.path or "dafny") is None:
-            problem = InputProblem("verifier.path", "Dafny is not there", program, remedy=INSTALL_DAFNY)
-            yield problem, "apt-get install dafny"
+        elif self.path and shutil.which(self.path) is None:
+            yield InputProblem("verifier.path", "there is no such program", self.path, remedy=INSTALL_DAFNY), ""
+        elif not self.path and shutil.which("dafny") is None:
+            yield from ((problem, package.INSTALL) for problem in package.missing())
 
 
 def proves_no_dafny(verifier: Any) -> Iterator[InputProblem]:

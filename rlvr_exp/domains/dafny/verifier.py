@@ -1,24 +1,28 @@
 """Verifies Dafny programs: `passed` is a proof of the given program's specification, and nothing less.
 
-The tool decides whether a program is proved, the guards whether it is still the given program and keeps the code that the
+Dafny decides whether a program is proved, the guards whether it is still the given program and keeps the code that the
 problem requires. A program is parsed and resolved first; then the guards check it, and only programs that they accept are proved.
-Buckets: `parse` and `resolve` as the tool reports; `verify` if an obligation is known to be unproved; `timeout` if the prover ran
-out of its resource count, or all of it out of CPU or wall time; `memory`; `runtime_error` if Dafny itself crashed, twice.
+Buckets: `parse` and `resolve` as Dafny reports; `verify` if an obligation is known to be unproved; `out_of_resource` if the prover
+reached its count of resources; `timeout` at the limits of CPU or wall time; `memory`; `runtime_error` if Dafny itself crashed, twice.
 
-Score: of the procedures that belong to the given program's declarations, the share that is proved; any other failure
-counts as one more procedure. So proving helpers does not raise the score.
+No set of options makes Dafny 4.11 sound (rlvr_exp/docs/dafny.md has the table), so a candidate is proved several times: with the
+default resolver, with `--type-system-refresh`, and, if it has loops, with `--manual-triggers`. Lemmas that a candidate adds get no
+automatic induction. The level of the task (`DafnyProblem.strength`) widens or narrows this to what its reference passes.
 
-A program that the tool calls proved is accepted only if each promise is in its log, and false is not proved as well. Dafny 2.3
-writes a line for each body that must keep a promise. If a line is missing, a probe (`assert false` at the end of that body) must be
-reported as an error. With `vacuity` every body is probed, at its end and before each `return` and `yield`, so that its probe is
-proved only if no exit can be reached. Then the proof means nothing, for a given body and for a new body that requires nothing. A
-given contract that implies false is no fault of the candidate: `contract_probe` finds that out from the given program.
+Score: of the given program's declarations, the share that is proved; any other failure counts as one more declaration. So proving
+helpers does not raise the score.
 
-Not covered: unsoundness of Dafny, Boogie or z3 themselves, and a specification that says too little.
+A proved program is accepted only if Dafny reported each of its callables, and if false is not proved as well. With `vacuity`, each
+body that the candidate wrote is probed with `assert false` at its end and before each `return` and `yield`, so that the body stays
+proved only if no exit can be reached. A given contract that implies false is no fault of the candidate: `contract_probe` finds
+that out from the given program. A new lemma or method that proves whatever it is asked, such as `lemma Any(b: bool) ensures b`,
+proves no false in its own body: `goal_probes` calls it about a fresh predicate, of which nothing is known.
+
+Not covered: unsoundness of Dafny, Boogie or z3 that none of this stops, and a specification that says too little.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from queue import SimpleQueue
@@ -27,22 +31,14 @@ from typing import Any, cast
 from rlvr_exp.config.verifier import Cache, Sandbox
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.dafny import guards, tool
-from rlvr_exp.domains.dafny.guards import (
-    PROVED,
-    Facts,
-    ProgramDeclarations,
-    Violation,
-    labelled,
-    leaves_assumed,
-    read_declarations,
-)
-from rlvr_exp.domains.dafny.logs import Report
+from rlvr_exp.domains.dafny.guards import PROVED, Facts, ProgramDeclarations, Violation, labelled, read_declarations
+from rlvr_exp.domains.dafny.induction import has_loops, manual_induction
 from rlvr_exp.domains.dafny.options import DafnyVerifierOptions
-from rlvr_exp.domains.dafny.problem import DafnyProblem, Protect
+from rlvr_exp.domains.dafny.problem import DafnyProblem, Protect, Strength
 from rlvr_exp.domains.dafny.soundness import without_limits
-from rlvr_exp.domains.dafny.syntax import Unreadable, parse
+from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Unreadable, parse
 from rlvr_exp.domains.dafny.tokens import has_directive, plain, printed, tokens, with_inserted
-from rlvr_exp.domains.dafny.tool import ResolveThenVerify, RunLimits, ToolRun, Warm
+from rlvr_exp.domains.dafny.tool import RunLimits, Runner, ToolRun
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.pool import usable
 from rlvr_exp.sandbox.tools import Lost
@@ -52,6 +48,10 @@ from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 _LONGEST = 400_000
 """Characters of a candidate; the longest program of DafnyBench has 35,000."""
 _PROBE = " assert false; "
+_UNPROVEN = ("assume", "no body", "bodyless", "not been verified", "{:axiom}")
+"""Words of the warnings that mark unproven code."""
+_SHOWN = 3
+"""Errors that a log names."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,11 @@ class _Case:
     keeps: bool
     """Whether the problem has code to keep: `keep`, or None if it cannot be parsed."""
     keep: ProgramDeclarations | None
+    program: str
     text: str
     limits: RunLimits
     protect: Protect
+    strength: Strength
 
 
 class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
@@ -79,7 +81,7 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
 
     runs_candidates = False
     name = "dafny"
-    version = "5"
+    version = "6"
 
     def __init__(self, sandbox: Sandbox, cache: Cache | None = None, **given: Any):
         super().__init__(cache, **given)
@@ -87,13 +89,10 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
         self._limits = RunLimits(
             self.cpu_s or sandbox.cpu_s, self.wall_s or sandbox.wall_s, self.memory_mb or sandbox.memory_mb
         )
-        self._read = tool.log_reader(self._tool)
-        words = tool.command_words(self._tool, self.rlimit)
-        warmed = self.warm and bool(self._tool.library) and sandbox.level != "strict"
-        make = Warm if warmed else ResolveThenVerify
         size = sandbox.workers or usable()
-        self._runners: SimpleQueue[Warm | ResolveThenVerify] = SimpleQueue()
-        self._all = [make(self._tool, words) for _ in range(size)]
+        self._runners: SimpleQueue[Runner] = SimpleQueue()
+        warm = self.warm and sandbox.level != "strict"
+        self._all = [Runner(self._tool, self.rlimit, warm) for _ in range(size)]
         for runner in self._all:
             self._runners.put(runner)
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="dafny")
@@ -145,10 +144,12 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
         named, usual = problem.limits, self._limits
         limits = RunLimits(named.cpu_s or usual.cpu_s, named.wall_s or usual.wall_s, named.memory_mb or usual.memory_mb)
         protect = problem.protect or cast(Protect, self.protect)
-        own = [protect, self.holes, self.vacuity, self.rlimit, *astuple(limits)]
+        strength = problem.strength or "strict"
+        own = [protect, strength, self.holes, self.vacuity, self.rlimit, *astuple(limits)]
         content = wire.encode([_bytes(program), text, own, None if keep is None else _bytes(keep)])
         given, kept = _read_declarations(problem.program), _read_declarations(problem.keep)
-        return VerificationJob(content, _Case(given, keep is not None, kept, text, limits, protect), request)
+        case = _Case(given, keep is not None, kept, program, text, limits, protect, strength)
+        return VerificationJob(content, case, request)
 
     def start(self, work: VerificationJob) -> Future[Judgement]:
         return self._threads.submit(self._judge, work.payload)
@@ -166,7 +167,7 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
             self.close()
             raise
 
-    def _with_runner(self, work: Callable[[Warm | ResolveThenVerify], Any]) -> Any:
+    def _with_runner(self, work: Callable[[Runner], Any]) -> Any:
         runner = self._runners.get()
         try:
             return work(runner)
@@ -201,54 +202,64 @@ def _read_declarations(program: str | None) -> ProgramDeclarations | None:
 class _CandidateRun:
     """One candidate, from the first run to the verdict."""
 
-    def __init__(self, verifier: DafnyVerifier, runner: Warm | ResolveThenVerify, case: _Case):
+    def __init__(self, verifier: DafnyVerifier, runner: Runner, case: _Case):
         self._own, self._runner, self._case = verifier, runner, case
         self._violation: Violation | None = None
         self._facts = Facts()
         self._cpu_s = 0.0
 
     def judge(self) -> Judgement:
-        """Run the program; once more after a crash, and with twice the time after it reached its wall clock limit."""
-        case, limits = self._case, self._case.limits
-        assumes = case.given is None or leaves_assumed(case.given, case.text)
-        careful = () if assumes else tool.careful_words(self._own._tool)
-        run = self._run(case.text, careful, limits, self._may_be_proved)
-        if run.end == "crash":
-            run = self._run(case.text, careful, limits, self._may_be_proved)
-        if run.end == "wall":
-            longer = RunLimits(limits.cpu_s, 2 * limits.wall_s, limits.memory_mb)
-            run = self._run(case.text, careful, longer, self._may_be_proved)
+        """Prove the program under each set of options in turn, then look for reasons not to accept the proof."""
+        given = self._case.given
+        text = self._without_induction(self._case.text)
+        run = self._careful(text, (), self._may_be_proved)
         if run.end == "stopped" and self._violation is not None:
             return self._rejected(self._violation)
-        if run.end != "done":
-            return self._ended(run, cacheable=run.end != "wall")
-        report = self._own._read(run.output, run.code)
-        if report.careless:
-            return self._rejected(Violation("no-body", report.faults[0].text))
-        passed, total = _counts(report, case.given)
-        if not report.proved:
-            verdict = Verdict(
-                "failed", report.bucket, passed=passed, total=total, seconds=self._cpu_s, log=report.summary()
-            )
-            return Judgement(verdict)
-        if case.given is None:
+        passed, total = _counts(run, given)
+        if not run.verified:
+            return self._failed(run, "", passed, total)
+        if given is None:
             fault = Violation("unreadable", "the given program itself cannot be read: nothing is protected")
             return self._rejected(fault)
-        if report.bodyless != self._facts.bodyless:
-            return self._rejected(Violation("no-body", "a loop or forall statement has no body"))
-        # A refining module's bodies have other names in the log.
-        named = self._own._tool.family == "2.3" and not {"refines", "abstract"} & case.given.spoken
-        proof = Proof(case.given, case.text, self._facts, report, named, self._probe, self._own._read)
-        probing = tool.probing_words(self._own._tool, self._own.rlimit)
-        objection = proof.objection(careful, probing, tool.searching_words(self._own._tool), self._own.vacuity)
-        if isinstance(objection, ToolRun):
-            return self._ended(objection, cacheable=False)
-        if objection is not None:
+        if objection := self._objection(run):
             return self._rejected(objection)
+        for options in self._further(text):
+            run = self._careful(text, options, lambda: True)
+            if not run.verified:
+                return self._failed(run, f"with {' '.join(options)}, ", passed, total)
+        if self._own.vacuity and (found := self._vacuous(given)):
+            return self._rejected(found) if isinstance(found, Violation) else self._failed(found, "in a probe, ", 0, 0)
         return Judgement(Verdict("passed", passed=passed, total=total, seconds=self._cpu_s))
 
-    def _run(self, text: str, extra: Sequence[str], limits: RunLimits, may_prove: Callable[[], bool]) -> ToolRun:
-        run = self._runner.run(text, extra, limits, may_prove)
+    def _without_induction(self, text: str) -> str:
+        """The program without automatic induction: in all lemmas of a strict task, else in those that the candidate added."""
+        given, strict = self._case.given, self._case.strength == "strict"
+        labels = frozenset() if given is None or strict else given.labels
+        try:
+            return manual_induction(text, lambda label: label not in labels)
+        except Unreadable:
+            return text
+
+    def _further(self, text: str) -> Iterator[tuple[str, ...]]:
+        """The options of further proofs."""
+        if self._case.strength != "default":
+            yield tool.REFRESH
+        if has_loops(text):
+            yield tool.MANUAL_TRIGGERS
+
+    def _careful(self, text: str, options: tuple[str, ...], may_prove: Callable[[], bool]) -> ToolRun:
+        """Run a program; once more after a crash, and with twice the time after it reached its wall clock limit."""
+        limits = self._case.limits
+        run = self._run(text, options, limits, may_prove)
+        if run.end == "crash":
+            run = self._run(text, options, limits, may_prove)
+        if run.end == "wall":
+            longer = RunLimits(limits.cpu_s, 2 * limits.wall_s, limits.memory_mb)
+            run = self._run(text, options, longer, may_prove)
+        return run
+
+    def _run(self, text: str, options: tuple[str, ...], limits: RunLimits, may_prove: Callable[[], bool]) -> ToolRun:
+        run = self._runner.run(text, options, limits, may_prove)
         self._cpu_s += run.cpu_s
         return run
 
@@ -266,132 +277,178 @@ class _CandidateRun:
             self._violation = Violation("unreadable", str(fault))
         return self._violation is None
 
-    def _probe(self, text: str, extra: Sequence[str]) -> ToolRun:
-        """Run a probing program without the guards; once more with the candidate's own limits if it reaches one."""
-        own = self._case.limits
-        short = RunLimits(min(own.cpu_s, tool.PROBE_CPU_S), own.wall_s, own.memory_mb)
-        run = self._run(text, extra, short, lambda: True)
-        if run.end == "done":
+    def _objection(self, run: ToolRun) -> Violation | None:
+        """Callables that Dafny did not report as proved, and warnings of unproven code that the given program does not have."""
+        written = Counter(_last(label) for label, one in labelled(parse(self._case.text)) if one.body is not None)
+        if missing := written - run.proved:
+            name = min(missing)
+            return Violation(
+                "unproved", f"Dafny does not report `{name}` as verified; declare it outside of other code"
+            )
+        lines, known = self._case.text.split("\n"), {line.strip() for line in self._case.program.split("\n")}
+        for one in run.warnings:
+            if any(word in one.text for word in _UNPROVEN) and lines[one.line - 1].strip() not in known:
+                return Violation("no-body", f"{one}; prove it instead")
+        return None
+
+    def _vacuous(self, given: ProgramDeclarations) -> Violation | ToolRun | None:
+        """The body, or the new lemma, that proves too much; a run that found no answer."""
+        text = self._case.text
+        before = {(label, one.body, one.clauses) for label, one in labelled(given.declarations)}
+
+        def changed(label: str, one: Declaration) -> bool:
+            return (label, one.body, one.clauses) not in before
+
+        shown, labels, goals = probed(text, changed, lambda label: label not in given.labels)
+        if not labels and not goals:
+            return None
+        run = self._careful(shown, (), lambda: True)
+        if run.end in ("parse", "resolve") and goals:  # A signature that the probes cannot call.
+            shown, labels, goals = probed(text, changed, lambda label: False)
+            run = self._careful(shown, (), lambda: True)
+        if run.end != "done":
             return run
-        return self._run(text, extra, RunLimits(own.cpu_s, 2 * own.wall_s, own.memory_mb), lambda: True)
+        for name, label in goals.items():
+            if run.proved[name] and not run.proved[f"{name}_control"]:
+                return Violation("vacuous", f"`{label}` proves a predicate of which nothing is known")
+        alone = [label for label in labels if run.proved[_last(label)] > _others(labels, label, run)]
+        known = [label for label in alone if label in given.labels]
+        new = [label for label in alone if label not in given.labels and label in self._facts.unconditional]
+        if known and given.text:
+            run = self._careful(contract_probe(given.text, known), (), lambda: True)
+            if run.end == "done":
+                known = [label for label in known if not run.proved[_last(label)]]
+        found = next(iter(known + new), "")
+        return Violation("vacuous", f"`assert false` is proved at the end of {found}") if found else None
 
     def _rejected(self, violation: Violation) -> Judgement:
         return Judgement(Verdict("rejected", rule=violation.rule, seconds=self._cpu_s, log=violation.log))
 
-    def _ended(self, run: ToolRun, cacheable: bool) -> Judgement:
+    def _failed(self, run: ToolRun, lead: str, passed: int, total: int) -> Judgement:
         limits = self._case.limits
+        log = lead + "\n".join(map(str, run.errors[:_SHOWN])) if run.errors else lead + "a proof does not hold"
         bucket, log = {
-            "cpu": ("timeout", f"stopped at its CPU limit of {limits.cpu_s:g} s"),
-            "wall": ("timeout", f"stopped at its wall clock limit, twice {limits.wall_s:g} s"),
-            "memory": ("memory", f"used more than {limits.memory_mb} MB"),
-            "crash": ("runtime_error", "Dafny broke down on it twice: " + run.output[-300:].strip()),
+            "parse": ("parse", log),
+            "resolve": ("resolve", log),
+            "done": ("out_of_resource" if run.exhausted else "verify", log),
+            "cpu": ("timeout", f"{lead}stopped at its CPU limit of {limits.cpu_s:g} s"),
+            "wall": ("timeout", f"{lead}stopped at its wall clock limit, twice {limits.wall_s:g} s"),
+            "memory": ("memory", f"{lead}used more than {limits.memory_mb} MB"),
+            "crash": ("runtime_error", f"{lead}Dafny broke down on it twice: {run.fault}"),
         }[run.end]
-        return Judgement(Verdict("failed", bucket, seconds=self._cpu_s, log=log), cacheable)
+        proved = (passed, total) if run.end == "done" else (0, 0)
+        verdict = Verdict("failed", bucket, passed=proved[0], total=proved[1], seconds=self._cpu_s, log=log)
+        return Judgement(verdict, cacheable=run.end != "wall")
 
 
-def _counts(report: Report, given: ProgramDeclarations | None) -> tuple[int, int]:
-    """(proved, all) procedures of the given declarations; one more of all if anything else failed."""
-    labels = given.labels if given is not None else frozenset()
-    theirs = [one.result == "verified" for one in report.procedures if one.name in labels]
-    others = [one.result == "verified" for one in report.procedures if one.name not in labels]
-    proved, total = sum(theirs), len(theirs)
-    return proved, total + (not report.proved and (not all(others) or proved == total))
+def _last(label: str) -> str:
+    """The name of a labelled declaration in a run's counts."""
+    name = label.rpartition(".")[2]
+    return "constructor" if name == "_ctor" else name
 
 
-@dataclass(frozen=True)
-class Proof:
-    """A candidate that the tool calls proved. `run` runs further programs within the candidate's limits, `read` parses
-    their output; `named`: the tool's log names each body as `guards.labelled` does."""
-
-    given: ProgramDeclarations
-    text: str
-    facts: Facts
-    report: Report
-    named: bool
-    run: Callable[[str, Sequence[str]], ToolRun]
-    read: Callable[[str, int], Report]
-
-    def objection(
-        self, careful: Sequence[str], probing: Sequence[str], searching: Sequence[str], every: bool
-    ) -> Violation | ToolRun | None:
-        """Return why it is not accepted, or a Run that reached a limit, which leaves a doubt.
-
-        Args:
-            careful: options of the run that proved it.
-            probing: further options of a run that only searches for false, with a small count of resources.
-            searching: the same with the count of the proof, for the bodies whose probes fell to the small one.
-            every: probe all bodies, not only those missing in the log.
-        """
-        quiet: set[str] = set()
-        if self.named:  # Labels of which fewer bodies are reported as verified than promise something.
-            ends = _ends(self.report)
-            promising = self.facts.promising.items()
-            quiet = {label for label, count in promising if ends.get(label, []).count("verified") < count}
-        elif not self.report.procedures and self.facts.promising:
-            return Violation("unproved", "Dafny proved nothing where there is something to prove")
-        if not (quiet or every):
-            return None
-        text, labels = probed(self.text, lambda label: every or label in quiet)
-        run = self.run(text, [*careful, *probing])
-        if run.end != "done":
-            return run
-        report = self.read(run.output, run.code)
-        ends = _ends(report)
-        if self.named:
-            # Each probe is in the log, and shows as an error if the log had no line before.
-            missing = {label for label, count in labels.items() if len(ends.get(label, ())) < count}
-            missing |= {one for one in quiet if not all(end.startswith("error") for end in ends.get(one) or [""])}
-            if missing:
-                return Violation("unproved", f"Dafny's log does not report the body of {min(missing)} as verified")
-        found = self._vacuous(_proved(report, labels), probing)
-        # Probes that fell to a limit.
-        late = {one for one in labels if not all(end.startswith(("verified", "error")) for end in ends.get(one, ()))}
-        if late and not found:
-            run = self.run(probed(self.text, late.__contains__)[0], [*careful, *searching])
-            found = self._vacuous(_proved(self.read(run.output, run.code), late), probing)
-        if found:
-            return Violation("vacuous", f"`assert false` is proved at the end of {found}")
-        return None if run.end == "done" else run
-
-    def _vacuous(self, falsified: Sequence[str], probing: Sequence[str]) -> str:
-        given = [label for label in falsified if label in self.given.labels]
-        new = [label for label in falsified if label not in self.given.labels and label in self.facts.unconditional]
-        if given and self.given.text:
-            run = self.run(contract_probe(self.given.text, given), probing)
-            if run.end == "done":
-                excused = _proved(self.read(run.output, run.code), given)
-                given = [label for label in given if label not in excused]
-        return next(iter(given + new), "")
+def _counts(run: ToolRun, given: ProgramDeclarations | None) -> tuple[int, int]:
+    """(proved, all) declarations of the given program; one more of all if anything else failed."""
+    names = Counter(_last(label) for label in given.labels) if given is not None else Counter()
+    proved, failed = run.proved & names, run.failed & names
+    whole = proved.total() + failed.total()
+    others = bool(run.failed - failed) or (not run.verified and not failed)
+    return proved.total(), whole + others
 
 
-def _ends(report: Report) -> dict[str, list[str]]:
-    """How each body's proof ended, by label; a label may stand for several bodies."""
-    found: dict[str, list[str]] = {}
-    for procedure in report.procedures:
-        if procedure.part == "Impl":
-            found.setdefault(procedure.name.removesuffix("#"), []).append(procedure.result)
-    return found
+def _others(labels: Mapping[str, int], label: str, run: ToolRun) -> int:
+    """How many proved declarations of a label's name are not the probed ones."""
+    name = _last(label)
+    probes = sum(number for other, number in labels.items() if _last(other) == name)
+    return max(0, run.proved[name] + run.failed[name] - probes)
 
 
-def _proved(report: Report, labels: Iterable[str]) -> list[str]:
-    """Labels one of whose probes is proved."""
-    ends = _ends(report)
-    return sorted(label for label in labels if "verified" in ends.get(label, ()))
+def probed(
+    text: str, bodies: Callable[[str, Declaration], bool], goals: Callable[[str], bool]
+) -> tuple[str, Counter[str], dict[str, str]]:
+    """The program with probes: the text, the number of probed bodies of each label, and the goals' names with their labels.
 
-
-def probed(text: str, wanted: Callable[[str], bool] = lambda label: True) -> tuple[str, Counter[str]]:
-    """The program with probes in the bodies of the callables with wanted labels, and the number of bodies of each."""
+    Args:
+        bodies: the callables whose exits get `assert false`.
+        goals: the labels of callables that are called about a fresh predicate, by a probe that follows them. It asserts the
+            predicate after a call with the predicate in place of each boolean argument. Its control makes no call: if the control
+            holds too, the callable's own requirements are the reason.
+    """
     before: dict[int, str] = {}
     labels: Counter[str] = Counter()
+    names: dict[str, str] = {}
     words = tokens(text)
     for label, one in labelled(parse(text)):
+        if one.body is None or one.kind not in CALLABLES:
+            continue
         # A callable that need not end may have an end that is never reached.
         endless = any(clause.word == "decreases" and clause.text == ("*",) for clause in one.clauses)
-        if one.kind in PROVED and one.body is not None and not endless and wanted(label):
+        if one.kind in PROVED and not endless and bodies(label, one):
             labels[label] += 1
             inside = range(one.end - len(one.body), one.end)
             before |= {at: _PROBE for at in inside if words[at] in ("return", "yield")} | {one.end: _PROBE}
-    return with_inserted(text, before), labels
+        promises = any(clause.word == "ensures" for clause in one.clauses)
+        if promises and one.kind in ("lemma", "method", "function") and "(" in one.head and goals(label):
+            names[name := f"{_GOAL}{len(names)}"] = label
+            before[one.stop] = before.get(one.stop, "") + _goal_probe(one, name)
+    return with_inserted(text, before), labels, names
+
+
+_GOAL = "rlvr_goal_"
+
+
+def _goal_probe(one: Declaration, name: str) -> str:
+    """A predicate of which nothing is known, a probe that calls a callable about it, and the probe's control."""
+    called = one.name.rpartition(".")[2]
+    first = max(at for at, word in enumerate(one.head) if word == called and at < one.head.index("("))
+    opening = one.head.index("(", first)
+    generic = " ".join(one.head[first + 1 : opening])
+    lists = _parameter_lists(one.head[opening:])
+    parameters = [_parameter(words) for words in lists[0]]
+    results = len(lists[1]) if len(lists) > 1 and "returns" in one.head else 0
+    static = "static " if "static" in one.head else ""
+    assumed = "".join(f"assume {{:axiom}} {each} == {name}_is(); " for each, type_ in parameters if type_ == "bool")
+    call = f"{called}({', '.join(each for each, _ in parameters)});"
+    if one.kind == "function":
+        call = f"var rlvr_result := {call}"
+    elif results:
+        call = f"var {', '.join(f'rlvr_result_{number}' for number in range(results))} := {call}"
+    kept = " ".join(
+        f"{clause.word} {' '.join(clause.text)}" for clause in one.clauses if clause.word in ("requires", "modifies")
+    )
+    declared = ", ".join(f"{each}: {type_}" for each, type_ in parameters)
+    kind = "method" if one.kind == "method" and not one.ghost else "ghost method"
+    head = f"{generic}({declared}) {kept}"
+    return (
+        f" {static}ghost predicate {name}_is() "
+        f"{static}{kind} {name}{head} {{ {assumed}{call} assert {name}_is(); }} "
+        f"{static}{kind} {name}_control{head} {{ {assumed}assert {name}_is(); }} "
+    )
+
+
+def _parameter_lists(words: Sequence[str]) -> list[list[list[str]]]:
+    """The parenthesised lists at the top level of a head, each cut at its commas."""
+    found: list[list[list[str]]] = []
+    depth = 0
+    for word in words:
+        if word in (")", "]", "}", ">"):
+            depth -= 1
+        if word == "(" and depth == 0:
+            found.append([[]])
+        elif depth == 1 and word == ",":
+            found[-1].append([])
+        elif depth:
+            found[-1][-1].append(word)
+        if word in ("(", "[", "{", "<"):
+            depth += 1
+    return [[each for each in one if each] for one in found]
+
+
+def _parameter(words: Sequence[str]) -> tuple[str, str]:
+    """The name and the type of one parameter."""
+    end = words.index(":=") if ":=" in words else len(words)
+    colon = words.index(":") if ":" in words else end
+    return words[colon - 1], " ".join(words[colon + 1 : end])
 
 
 def contract_probe(text: str, labels: Collection[str]) -> str:

@@ -92,7 +92,7 @@ def test_every_row_makes_a_task_of_each_role_and_no_mutant_is_the_gold():
 
 
 @pytest.fixture(scope="module")
-def verdicts(warm_dafny: Tool):
+def verdicts(dafny: Tool):
     lines = lzma.decompress((EMBEDDED / "dev.jsonl.xz").read_bytes()).splitlines()
     rows = Random(0).sample([row for row in map(json.loads, lines) if row["mutants"]], 10)
     asked = [

@@ -44,8 +44,8 @@ lemma All() { forall x: int ensures x * x >= 0 { } assert exists y :: y > 3; var
 
 
 @pytest.fixture(scope="module")
-def reader(warm_dafny: Tool) -> Reader:
-    found = Reader(warm_dafny)
+def reader(dafny: Tool) -> Reader:
+    found = Reader(dafny)
     yield found
     found.close()
 

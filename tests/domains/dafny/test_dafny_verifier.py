@@ -1,7 +1,9 @@
-"""The verifier: verdicts, scores, limits, the prover's resource count, and the acceptance of programs that the tool calls
-proved: promises missing in its log, and bodies that prove false."""
+"""The verifier: verdicts, scores, limits, the prover's resource count, the options of each level, and the acceptance of programs
+that Dafny calls proved: callables that it does not report, and bodies and lemmas that prove too much."""
 
 import json
+import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,12 +13,11 @@ from thinning import thinned
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.dafny.guards import Facts, Violation, read_declarations
-from rlvr_exp.domains.dafny.logs import read_23
+from rlvr_exp.domains.dafny.package import VERSION
 from rlvr_exp.domains.dafny.problem import ROLES
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
 from rlvr_exp.domains.dafny.tool import RunLimits, Tool, ToolRun, find
-from rlvr_exp.domains.dafny.verifier import DafnyVerifier, Proof, contract_probe, probed
+from rlvr_exp.domains.dafny.verifier import DafnyVerifier, contract_probe, probed
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.fields import Limits
 from rlvr_exp.tasks.formats.python_io import PythonProblem
@@ -27,11 +28,10 @@ method Up(x: int) returns (y: int) ensures y > x { y := x; }
 method Down(x: int) returns (y: int) ensures y < x { y := x - 1; }
 """
 DONE = GIVEN.replace("y := x;", "y := x + 1;")
-SWAP = """
-method Swap(X: bv8, Y: bv8) returns (x: bv8, y: bv8) ensures x == Y && y == X
-{ x, y := X, Y; x := x ^ y; y := x ^ y; x := x ^ y; }
+TRIANGLE = """method S(n: nat) returns (s: nat) ensures 2 * s == n * (n + 1)
+{ s := 0; var i := 0; while i < n invariant 0 <= i <= n invariant 2 * s == i * (i + 1) { i := i + 1; s := s + i; } }
 """
-"""True, found within a second, and expensive in the prover's count."""
+"""True, and proved within 100,000 of the prover's resources."""
 HARD = "lemma L(x: int, y: int, z: int) requires x > 2 && y > 2 && z > 2 ensures x*x*x + y*y*y != z*z*z { }"
 BROKEN = "lemma {:axiom} Bad() ensures false\nmethod M() returns (x: int) ensures x > 3 { }\n"
 
@@ -64,17 +64,20 @@ def test_unreadable_given_program_proves_nothing(judge: Judge) -> None:
     assert judge(GIVEN + "}", GIVEN + "}").bucket == "parse"
 
 
-@pytest.mark.parametrize("rlimit", thinned([1, 1000, 10_000, 100_000]))
+@pytest.mark.parametrize("rlimit", thinned([1, 1000, 4000]))
 def test_running_out_of_the_resource_count_never_passes(dafny: Tool, rlimit: int) -> None:
     with of_dafny(rlimit=rlimit) as verifier:
-        verdict = Judge(verifier)(SWAP, SWAP)
+        verdict = Judge(verifier)(TRIANGLE, TRIANGLE)
         assert verdict.outcome == "failed", verdict
 
 
-def test_out_of_resource_is_a_cacheable_timeout(dafny: Tool) -> None:
-    with of_dafny(rlimit=1_000_000) as verifier:
-        verdicts = [Judge(verifier)(SWAP, SWAP) for _ in range(2)]
-        assert [(verdict.bucket, verdict.cached) for verdict in verdicts] == [("timeout", False), ("timeout", True)]
+def test_running_out_of_resources_is_a_bucket_of_its_own_and_remembered(dafny: Tool) -> None:
+    with of_dafny(rlimit=4000) as verifier:
+        verdicts = [Judge(verifier)(TRIANGLE, TRIANGLE) for _ in range(2)]
+        assert [(verdict.bucket, verdict.cached) for verdict in verdicts] == [
+            ("out_of_resource", False),
+            ("out_of_resource", True),
+        ]
 
 
 @pytest.mark.slow
@@ -94,19 +97,36 @@ def test_strict_level_and_cold_give_the_same_verdicts(dafny: Tool) -> None:
         assert ask(GIVEN, DONE.replace("ensures y > x", "")).rule == "spec-changed"
 
 
-def test_missing_tool_is_told_before_any_work(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="apt-get install dafny"):
+def test_missing_and_old_dafnys_are_refused_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such program"):
         find(str(tmp_path / "dafny"))
-    other = tmp_path / "other"
-    other.write_text("#!/bin/sh\necho Something 1.0\n")
-    other.chmod(0o755)
-    with pytest.raises(InputError, match="unknown version"):
-        find(str(other))
+    for output in ("4.3.0+ab", "2.3.0", "Something 1.0", ""):
+        old = tmp_path / f"old{len(output)}"
+        old.write_text(f"#!/bin/sh\necho '{output}'\n")
+        old.chmod(0o755)
+        with pytest.raises(InputError, match="too old") as fault:
+            find(str(old))
+        assert "4.4 or later" in str(fault.value)
+
+
+def test_a_recent_dafny_on_the_path_comes_before_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for version, own in (("4.9.1", True), ("2.3.0", False)):
+        program = tmp_path / version / "dafny"
+        program.parent.mkdir()
+        program.write_text(f"#!/bin/sh\necho {version}+0\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        find.cache_clear()
+        try:
+            found = find()
+        finally:
+            find.cache_clear()
+        assert (found.command[0] == str(program)) is own
+        assert found.version == (version if own else VERSION)
 
 
 def test_manifest_names_the_tool_and_the_prover(judge: Judge) -> None:
-    tool = judge.verifier.tool()
-    assert "Dafny" in tool["dafny"] or tool["dafny"][0].isdigit()
+    assert judge.verifier.tool()["dafny"][0].isdigit()
 
 
 # Both roles' tasks: golds pass, with the changes that each role may make, and no further.
@@ -120,7 +140,7 @@ ROW = {
     "annotated_body": "{\n  s := 0;\n  var i := 0;\n  while i < n\n    invariant 0 <= i <= n\n    invariant s == Tri(i)\n"
     "  {\n    i := i + 1;\n    s := s + i;\n  }\n}",
 }
-SUM2 = """function method Sum2(n: nat): nat
+SUM2 = """function Sum2(n: nat): nat
   ensures Sum2(n) == Tri(n)
 { if n == 0 then 0 else n + Sum2(n - 1) }
 """
@@ -173,86 +193,52 @@ def test_a_problem_without_a_word_on_it_is_protected_as_the_verifier_says(judge:
     assert [told(one) for one in found] == ["passed", "passed", "program-changed"]
 
 
-# Programs that the tool calls proved.
+# Levels.
 
-UP = "method M(x: int) returns (y: int) ensures y > x { y := x; }\n"
-UP_DONE = UP.replace("y := x;", "y := x + 1;")
+OPTION = """datatype Option<T> = None | Some(value: T)
+method First(s: seq<int>) returns (o: Option<nat>) ensures o.Some? ==> o.value >= 0
+"""
+MIXED = OPTION + "{ o := if |s| > 0 && s[0] < 0 then Some(s[0]) else Some(-1); }"
+INDUCTIVE = "function Sum(n: nat): nat { if n == 0 then 0 else n + Sum(n - 1) }\n"
+GAUSS = "lemma Gauss(n: nat) ensures 2 * Sum(n) == n * (n + 1) { }\n"
 
 
-def log(**bodies: str) -> str:
-    """What Dafny prints for these bodies, each with its result."""
-    lines = [
-        f"Verifying Impl$$_module.__default.{name} ...\n  [1 proof obligation]  {end}" for name, end in bodies.items()
+def test_a_program_must_be_proved_with_both_resolvers(judge: Judge) -> None:
+    assert judge(OPTION, MIXED).outcome == "failed"
+
+
+def test_lemmas_use_automatic_induction_by_the_level_of_the_task(judge: Judge) -> None:
+    given = INDUCTIVE + GAUSS
+    assert [told(judge(given, given, strength=level)) for level in (None, "strict", "refresh", "default")] == [
+        "verify",
+        "verify",
+        "passed",
+        "passed",
     ]
-    good = sum(end == "verified" for end in bodies.values())
-    total = f"\nDafny program verifier finished with {good} verified, {len(bodies) - good} errors"
-    return "\n".join([*lines, total])
+    assert told(judge(INDUCTIVE, given, strength="default")) == "verify", "an added lemma has none at any level"
 
 
-def objection(
-    proved: str, *probes: str, text: str = UP_DONE, every: bool = False, end: str = "done"
-) -> Violation | ToolRun | None:
-    """The objection to a program whose proof and whose probes end with these logs."""
-    declared = read_declarations(text)
-    facts = Facts.of(declared.declarations)
-    left = iter(probes)
-    proof = Proof(
-        read_declarations(UP), text, facts, read_23(proved, 0), True, lambda *_: ToolRun(end, next(left), 0), read_23
-    )
-    return proof.objection((), (), (), every)
+# Programs that Dafny calls proved.
 
 
-def test_a_promise_that_the_log_leaves_out_must_show_as_an_error_when_probed() -> None:
-    assert objection(log(M="verified"), "never run") is None
-    assert objection(log(), log(M="error")) is None
-    for probe in (log(), log(M="verified"), log(M="out of resource")):
-        assert objection(log(), probe).rule == "unproved"
-
-
-def test_each_of_two_bodies_of_one_name_must_be_in_the_log() -> None:
-    both = UP_DONE + "module A { lemma L() ensures true { } } module B { module A { lemma L() ensures true { } } }"
-    one = log(M="verified", L="verified").replace("__default.L", "A.__default.L").replace("_module.A", "A")
-    assert objection(one, log(), text=both).rule == "unproved"
-
-
-def test_probes_that_fall_to_a_limit_leave_a_doubt() -> None:
-    assert objection(log(M="verified"), "", every=True, end="cpu").end == "cpu"
-    assert objection(log(), "", end="cpu").end == "cpu"
-
-
-def test_a_body_whose_probe_falls_to_its_count_of_resources_is_probed_with_that_of_the_proof() -> None:
-    late = log(M="out of resource")
-    assert objection(log(M="verified"), late, log(M="verified"), log(M="error"), every=True).rule == "vacuous"
-    for probe in (log(M="error"), late):
-        assert objection(log(M="verified"), late, probe, every=True) is None
-
-
-def test_a_body_without_a_promise_may_be_silent_and_is_probed_all_the_same() -> None:
-    quiet = UP_DONE + "method Q() { }"
-    assert objection(log(M="verified"), log(M="error", Q="error"), text=quiet, every=True) is None
-    assert objection(log(M="verified"), log(M="error"), text=quiet, every=True).rule == "unproved"
-
-
-def test_a_new_body_that_requires_nothing_must_not_prove_false() -> None:
-    helped = UP_DONE + "lemma L() { } lemma K() requires 1 == 2 { }"
-    ends = {"M": "error", "L": "error", "K": "verified"}
-    assert objection(log(M="verified"), log(**ends), text=helped, every=True) is None
-    assert objection(log(M="verified"), log(**{**ends, "L": "verified"}), text=helped, every=True).rule == "vacuous"
+def bodies(text: str, wanted: Callable[[str], bool] = lambda label: True) -> tuple[str, Counter[str]]:
+    """The text with its bodies probed, and the labels."""
+    return probed(text, lambda label, one: wanted(label), lambda label: False)[:2]
 
 
 def test_every_way_out_is_probed() -> None:
-    text, labels = probed("method M() { if * { return; } } iterator I() { while true { yield; } } lemma L() { }")
+    text, labels = bodies("method M() { if * { return; } } iterator I() { while true { yield; } } lemma L() { }")
     assert labels == {"M": 1, "I": 1, "L": 1} and text.count("assert false;") == 5
     assert "{  assert false; return; }" in text and "assert false; yield;" in text
 
 
 def test_only_wanted_bodies_are_probed_and_functions_never() -> None:
-    text, labels = probed("method M() { } method N() { } function F(): int { 3 }", lambda label: label == "N")
+    text, labels = bodies("method M() { } method N() { } function F(): int { 3 }", lambda label: label == "N")
     assert labels == {"N": 1} and text.startswith("method M() { } method N() {  assert false; }")
 
 
 def test_a_method_that_need_not_end_is_not_probed() -> None:
-    assert not probed("method M() decreases * { while true decreases * { } }")[1]
+    assert not bodies("method M() decreases * { while true decreases * { } }")[1]
 
 
 def test_a_contract_is_probed_without_the_body_and_written_where_there_is_none() -> None:
@@ -264,7 +250,7 @@ def test_a_contract_is_probed_without_the_body_and_written_where_there_is_none()
 
 
 def test_probe_stands_at_the_end_of_bodies_that_can_be_reached() -> None:
-    text, names = probed("method M() { x := 1; } method N() { return; } method O() decreases * { while true { } }")
+    text, names = bodies("method M() { x := 1; } method N() { return; } method O() decreases * { while true { } }")
     assert names == {"M": 1, "N": 1} and text.startswith("method M() { x := 1;  assert false; }")
     assert "method N() {  assert false; return;" in text and text.endswith("decreases * { while true { } }")
 
@@ -295,17 +281,49 @@ def test_a_contract_that_comes_to_false_is_the_given_programs_own(judge: Judge, 
     assert judge(given, given + "// as given").outcome == "passed"
 
 
-def test_a_probe_that_reaches_a_limit_is_repeated_and_its_verdict_is_not_remembered(judge: Judge, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    "cheat",
+    [
+        "lemma Any(b: bool) ensures b { BAD }",
+        "lemma Any(n: nat, b: bool) requires n > 2 ensures n > 1 && b { BAD }",
+        "method Any(b: bool, n: int) returns (m: int, k: int) ensures m == n && b { m, k := n, n; BAD }",
+        "ghost method Any<T>(t: T, b: bool) ensures b { BAD }",
+        "function Any(b: bool): (n: int) ensures b { BADFUNCTION }",
+    ],
+)
+def test_a_lemma_that_proves_whatever_it_is_asked_is_refused(judge: Judge, cheat: str) -> None:
+    """The unsound step is one of the given program, whose contract is not the candidate's fault."""
+    given = GIVEN + "lemma {:axiom} Wrong(b: bool) ensures b\nfunction {:axiom} Odd(b: bool): int ensures b\n"
+    text = cheat.replace("BADFUNCTION", "Odd(b)").replace("BAD", "Wrong(b);")
+    assert told(judge(given, given.replace("y := x;", "y := x + 1;") + text)) == "vacuous"
+
+
+@pytest.mark.parametrize(
+    "honest",
+    [
+        "lemma Id(b: bool) requires b ensures b { }",
+        "lemma Either(b: bool) ensures b || !b { }",
+        "lemma Both(b: bool, c: bool) requires b && c ensures c { }",
+        "function Not(b: bool): (c: bool) ensures c == !b { !b }",
+        "method Same(b: bool, n: int) returns (c: bool, m: int) ensures c == b { return b, n; }",
+        "ghost method Larger<T>(s: seq<T>, t: T) ensures |s + [t]| > |s| { if t !in s { } }",
+    ],
+)
+def test_lemmas_about_booleans_are_accepted(judge: Judge, honest: str) -> None:
+    assert told(judge(GIVEN, DONE + honest)) == "passed"
+
+
+def test_a_probe_that_reaches_a_limit_leaves_no_verdict_to_remember(judge: Judge, monkeypatch) -> None:
     assert judge(GIVEN, DONE + "// first").outcome == "passed"
     (runner,), real, ended = judge.verifier._all, judge.verifier._all[0].run, []
 
-    def run(text: str, extra: list[str], limits: RunLimits, may_prove: object) -> ToolRun:
-        if "/errorLimit:1" not in extra or len(ended) == 2:
-            return real(text, extra, limits, may_prove)
-        ended.append(limits.cpu_s)
-        return ToolRun("cpu")
+    def run(text: str, options: tuple[str, ...], limits: RunLimits, may_prove: Callable[[], bool]) -> ToolRun:
+        if "assert false" not in text or len(ended) == 2:
+            return real(text, options, limits, may_prove)
+        ended.append(limits.wall_s)
+        return ToolRun("wall")
 
     monkeypatch.setattr(runner, "run", run)
     first, second = (judge(GIVEN, DONE + "// probed anew") for _ in range(2))
-    assert (first.outcome, first.bucket, ended) == ("failed", "timeout", [20, 60])
+    assert (first.outcome, first.bucket, ended) == ("failed", "timeout", [300, 600])
     assert (second.outcome, second.cached) == ("passed", False)

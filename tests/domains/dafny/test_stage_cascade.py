@@ -10,7 +10,7 @@ from program import ENVIRONMENT, PROGRAM
 from transformers import AutoModelForCausalLM
 
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.dafny.options import INSTALL_DAFNY
+from rlvr_exp.domains.dafny.package import INSTALL
 from rlvr_exp.domains.dafny.tool import find
 from rlvr_exp.records.rollout_files import read_evaluation, read_rollouts, rollout_steps
 
@@ -37,7 +37,7 @@ def run(tmp_path_factory) -> Path:
     try:
         find()
     except InputError:
-        pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL_DAFNY}")
+        pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL}")
     place = tmp_path_factory.mktemp("cascade")
     done = subprocess.run(
         [*PROGRAM, *SMALL, f"run.dir={place / 'run'}"],
@@ -118,5 +118,5 @@ def test_without_dafny_nothing_starts(tmp_path: Path) -> None:
     env = {**ENVIRONMENT, "PATH": str(tmp_path)}
     words = [*PROGRAM, *SMALL, f"run.dir={tmp_path / 'run'}"]
     done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 2 and INSTALL_DAFNY in done.stderr, done.stderr
+    assert done.returncode == 2 and INSTALL in done.stderr, done.stderr
     assert not (tmp_path / "run").exists()

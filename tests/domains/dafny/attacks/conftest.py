@@ -7,7 +7,7 @@ from dafny_judge import Judge
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.dafny.options import INSTALL_DAFNY
+from rlvr_exp.domains.dafny.package import INSTALL
 from rlvr_exp.domains.dafny.tool import find
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier
 
@@ -17,6 +17,6 @@ def judge() -> Iterator[Judge]:
     try:
         find()
     except InputError:
-        pytest.skip(f"NO DAFNY: its guards are not tried against the tool; {INSTALL_DAFNY}")
+        pytest.skip(f"NO DAFNY: its guards are not tried against the tool; {INSTALL}")
     with DafnyVerifier(Sandbox(), rlimit=3_000_000, cpu_s=40, wall_s=300, memory_mb=2048) as verifier:
         yield Judge(verifier)

@@ -16,8 +16,7 @@ from dafny_programs import SORT
 
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.dafny import tool as options
-from rlvr_exp.domains.dafny.tool import RunLimits, Tool, Warm, find
+from rlvr_exp.domains.dafny.tool import RunLimits, Server, Tool, find
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier
 from rlvr_exp.sandbox.tools import Container, ContainerLimits, Image
 from rlvr_exp.tasks.formats.fields import Limits
@@ -89,11 +88,11 @@ def test_a_cold_container_each_gives_the_verdicts_of_the_command_line(tool: Tool
     [(RunLimits(1, 300, 2048), "cpu"), (RunLimits(300, 2, 2048), "wall"), (RunLimits(60, 300, 5), "memory")],
 )
 def test_a_limit_ends_the_container_and_the_next_program_is_judged(tool: Tool, limits: RunLimits, end: str) -> None:
-    before, warm = set(left(tool.image)), Warm(tool, options.command_words(tool, 0))
+    before, warm = set(left(tool.image)), Server(tool, tool.words("server", 0))
     try:
-        assert warm.run(SLOW, [], limits, lambda: True).end == end
+        assert warm.run(SLOW, limits, lambda: True).end == end
         assert set(left(tool.image)) <= before
-        assert warm.run("lemma L() ensures true { }", [], RunLimits(60, 300, 2048), lambda: True).code == 0
+        assert warm.run("lemma L() ensures true { }", RunLimits(60, 300, 2048), lambda: True).verified
     finally:
         warm.close()
     assert set(left(tool.image)) <= before
@@ -135,4 +134,4 @@ def test_nothing_outlives_a_killed_parent(image: Image) -> None:
 def test_where_mono_is_installed_here_the_image_is_asked_for_its_own(tool: Tool) -> None:
     if shutil.which("mono") is None:
         pytest.skip("no mono on this machine")
-    assert tool.command == ("dafny",) and tool.library
+    assert tool.command == ("dafny",)
