@@ -49,7 +49,7 @@ def _allows(name: str, head: Sequence[str], generic: set[str]) -> bool:
     """Whether the fields use the parameters in covariant places alone."""
     start = head.index(name) + 1
     own = {head[index] for index in _parameters(head, start + 1)}
-    fields, depth, field = [], 0, list[str]()
+    fields, depth, field = list[list[str]](), 0, list[str]()
     for token in head[head.index("=") :]:
         if depth and not (depth == 1 and token in (",", ")")):
             field.append(token)

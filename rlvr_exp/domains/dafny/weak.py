@@ -3,7 +3,7 @@
 The writer leaves the body empty, or returns a constant or a parameter. The annotator adds nothing.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 
 from rlvr_exp.domains.dafny.guards import labelled
@@ -40,7 +40,7 @@ def trivial_answers(part: RoleExample) -> Iterator[tuple[str, str]]:
         return
     if holes:
         for body in islice(dict.fromkeys(_bodies(holes[-1])), MOST):
-            yield body, filled(given, lambda one: body if one == holes[-1] else "{ }")
+            yield body, filled(given, {holes[-1]: body})
 
 
 def is_hole(one: Declaration) -> bool:
@@ -49,13 +49,14 @@ def is_hole(one: Declaration) -> bool:
     return one.kind in ("method", "lemma") and one.body is None and not outside
 
 
-def filled(given: str, body_of: Callable[[Declaration], str]) -> str:
-    """The program with bodies for its methods and lemmas that wait for theirs. Raises Unreadable."""
+def filled(given: str, bodies: Mapping[Declaration, str], other: str = "{ }") -> str:
+    """The program with these bodies for its methods and lemmas that wait for theirs, and another for the rest of them.
+    Raises Unreadable."""
     text = plain(given)
     words, put = tokens(text), dict[int, str]()
     for _, one in labelled(parse(text)):
         if is_hole(one):
-            put[one.stop + (words[one.stop : one.stop + 1] == [";"])] = f" {body_of(one)} "
+            put[one.stop + (words[one.stop : one.stop + 1] == [";"])] = f" {bodies.get(one, other)} "
     return with_inserted(text, put)
 
 

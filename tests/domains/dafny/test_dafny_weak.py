@@ -34,4 +34,4 @@ def test_a_lemma_and_an_unknown_type_get_the_empty_body() -> None:
 
 def test_declarations_with_a_body_and_axioms_stay_as_they_are() -> None:
     given = "method A() { }\nlemma {:axiom} B()\nlemma C();\nmethod D()"
-    assert filled(given, lambda one: "{ }").split() == given.replace("C();", "C(); { }").split() + ["{", "}"]
+    assert filled(given, {}).split() == given.replace("C();", "C(); { }").split() + ["{", "}"]
