@@ -77,6 +77,11 @@ def _values(kind: Tokens, takes: Sequence[tuple[str, Tokens]]) -> list[str]:
     return [name for name, other in takes if other == kind] + found
 
 
+def results(head: Tokens) -> list[tuple[str, Tokens]]:
+    """The results of a method's head, each with its type."""
+    return _lists(head)[1]
+
+
 def _lists(head: Tokens) -> tuple[list[tuple[str, Tokens]], list[tuple[str, Tokens]]]:
     """The parameters and the results of a method's head, each with its type."""
     split = head.index("returns") if "returns" in head else len(head)

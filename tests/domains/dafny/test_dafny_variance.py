@@ -13,7 +13,10 @@ from rlvr_exp.domains.dafny.variance import covariant
             "datatype Option<T(==), U> = None | Some(v: T, u: seq<U>) { predicate P() { true } }\nmethod M() { }",
             "datatype Option<+T(==), +U> = None | Some(v: T, u: seq<U>) { predicate P() { true } }\nmethod M() { }",
         ),
-        ("datatype Tree<+A, B> = Leaf | Node(l: Tree<A, B>, b: B)", "datatype Tree<+A, +B> = Leaf | Node(l: Tree<A, B>, b: B)"),
+        (
+            "datatype Tree<+A, B> = Leaf | Node(l: Tree<A, B>, b: B)",
+            "datatype Tree<+A, +B> = Leaf | Node(l: Tree<A, B>, b: B)",
+        ),
         ("module M { datatype X<A> = X(ghost a: A) }", "module M { datatype X<+A> = X(ghost a: A) }"),
     ],
 )

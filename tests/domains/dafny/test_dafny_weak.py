@@ -3,7 +3,9 @@
 from rlvr_exp.domains.dafny.problem import DafnyExample, RoleExample
 from rlvr_exp.domains.dafny.weak import MOST, filled, trivial_answers
 
-ABS = DafnyExample("abs", "method Abs(x: int) returns (y: int)\n", "  ensures y >= 0\n", "{ y := x; }", "{ y := x; assert true; }")
+ABS = DafnyExample(
+    "abs", "method Abs(x: int) returns (y: int)\n", "  ensures y >= 0\n", "{ y := x; }", "{ y := x; assert true; }"
+)
 
 
 def example(header: str) -> RoleExample:
@@ -22,8 +24,17 @@ def test_an_annotator_adds_nothing() -> None:
 
 
 def test_results_of_several_types_are_combined_up_to_a_limit() -> None:
-    bodies = [body for body, _ in trivial_answers(example("method M<T>(a: seq<T>, m: map<int, T>) returns (r: seq<T>, b: bool)"))]
-    assert bodies == ["{ }", "{ r, b := a, true; }", "{ r, b := a, false; }", "{ r, b := [], true; }", "{ r, b := [], false; }"]
+    bodies = [
+        body
+        for body, _ in trivial_answers(example("method M<T>(a: seq<T>, m: map<int, T>) returns (r: seq<T>, b: bool)"))
+    ]
+    assert bodies == [
+        "{ }",
+        "{ r, b := a, true; }",
+        "{ r, b := a, false; }",
+        "{ r, b := [], true; }",
+        "{ r, b := [], false; }",
+    ]
     assert len(list(trivial_answers(example("method M(a: int, b: int) returns (r: int, s: int)")))) == MOST
 
 
