@@ -39,7 +39,7 @@ from rlvr_exp.domains.dafny.tokens import (
 _STARTS = frozenset(("", "{", "}", ";", "then", "else", "=>", "(", ",", ":=", ":|"))
 _BEFORE_STATEMENTS = frozenset(("", "{", "}", ";", "=>", ":"))
 _ASSIGNS = (":=", ":|")
-_LOOP_CLAUSES = frozenset(("invariant", "decreases", "modifies", "free"))
+_LOOP_CLAUSES = frozenset(("invariant", "decreases", "modifies"))
 
 
 def function_body(tokens: Sequence[str]) -> tuple[str, ...]:
@@ -160,8 +160,8 @@ def _past_call(walk: Walker, index: int) -> int | None:
 
 def _past_statement(walk: Walker, index: int, proofs: Collection[str], runs: Collection[str]) -> int | None:
     token, before = walk.at(index), walk.at(index - 1) if index else ""
-    if token in _LOOP_CLAUSES and before != "." and (token != "free" or walk.at(index + 1) in _LOOP_CLAUSES):
-        stop = walk.past_expression(index + (2 if token == "free" else 1))
+    if token in _LOOP_CLAUSES and before != ".":
+        stop = walk.past_expression(index + 1)
         return stop + 1 if walk.at(stop) == ";" else stop
     if before not in _BEFORE_STATEMENTS:
         return None

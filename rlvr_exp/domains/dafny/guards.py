@@ -14,12 +14,19 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-from rlvr_exp.domains.dafny import annotations, soundness
+from rlvr_exp.domains.dafny import annotations
 from rlvr_exp.domains.dafny.problem import Protect
 from rlvr_exp.domains.dafny.scopes import Use, uses
-from rlvr_exp.domains.dafny.soundness import SoundnessRisk, attribute_of, bodyless, soundness_risks
+from rlvr_exp.domains.dafny.soundness import (
+    INSTEAD,
+    SoundnessRisk,
+    attribute_of,
+    declaration_risk,
+    nondeterminism,
+    soundness_risks,
+)
 from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Unreadable, every, parse
-from rlvr_exp.domains.dafny.tokens import has_directive, plain, tokens
+from rlvr_exp.domains.dafny.tokens import has_directive, is_name, plain, tokens
 
 PROVED = CALLABLES - {"function"}
 """Kinds whose bodies are proved; a function's is part of the specification."""
@@ -41,15 +48,13 @@ class ProgramDeclarations:
     labels: frozenset[str]
     """Names of its methods, lemmas and functions in the tool's log."""
     assumes: bool
-    """Whether it assumes something without a proof: `assume` or a `free` clause."""
+    """Whether it assumes something without a proof."""
     unwritten: frozenset[tuple[str, str]]
     """Keys of its callables that promise something without a body."""
     text: str = ""
     """The program itself."""
-    faults: frozenset[str] = frozenset()
-    """Its types that make Dafny inconsistent."""
-    bits: frozenset[str] = frozenset()
-    """Its names that mean bit vectors."""
+    missing: frozenset[str] = frozenset()
+    """Functions that it calls and does not declare: a candidate may define them."""
 
 
 @lru_cache(maxsize=2048)
@@ -66,12 +71,24 @@ def read_declarations(text: str) -> ProgramDeclarations:
         spoken=frozenset(name for one in found for name in speaks_of(one)) | {use.name for use in meant},
         meant=meant,
         labels=frozenset(label for label, _ in labelled(declarations)),
-        assumes=any(word in ("assume", "free") or word.startswith("free ") for word in words),
+        assumes="assume" in words,
         unwritten=_unwritten(found),
         text=text,
-        faults=frozenset(soundness.type_faults(declarations)),
-        bits=soundness.bit_vectors(declarations),
+        missing=_missing(found),
     )
+
+
+def _missing(found: Sequence[Declaration]) -> frozenset[str]:
+    """Names that are always called, never behind a dot, and that no declaration has."""
+    if any(one.kind == "include" for one in found):
+        return frozenset()
+    called, other = set[str](), {name for one in found for name in one.names()}
+    for one in found:
+        words = ["", *one.everything(), ""]
+        for before, word, after in zip(words, words[1:], words[2:], strict=False):
+            if is_name(word or ";"):
+                (called if after == "(" and before != "." else other).add(word)
+    return frozenset(called - other)
 
 
 def labelled(declarations: Sequence[Declaration], inner: str = "") -> Iterator[tuple[str, Declaration]]:
@@ -92,12 +109,8 @@ class Facts:
     """Names of lemmas and ghost methods that no compiled method has: calls of them are proofs."""
     runs: frozenset[str] = frozenset()
     """Names of compiled methods."""
-    methods: frozenset[str] = frozenset()
-    """Names of methods, ghost ones too."""
     bodyless: int = 0
     """Number of loops and forall statements without a body."""
-    bits: frozenset[str] = frozenset()
-    """Names that mean bit vectors."""
     unconditional: frozenset[str] = frozenset()
     """Labels of callables that require nothing."""
     promising: Counter[str] = field(default_factory=Counter)
@@ -117,9 +130,12 @@ class Facts:
         return cls(
             ghosts - runs,
             runs,
-            methods=runs | {one.name for one in found if one.kind == "method"},
-            bodyless=sum(bodyless(body) for one in found for body in (one.body, one.compiled) if body),
-            bits=soundness.bit_vectors(declarations),
+            bodyless=sum(
+                risk.rule == "no-body"
+                for one in found
+                for body in (one.body, one.compiled)
+                for risk in soundness_risks(body or ())
+            ),
             unconditional=frozenset(
                 label for label, one in named if not any("requires" in each.word for each in one.clauses)
             ),
@@ -174,7 +190,7 @@ def _parameters(head: Sequence[str]) -> set[str]:
     return found
 
 
-_KEPT = frozenset(("requires", "modifies", "reads", "yield requires", "free requires", "free ensures", "invariant"))
+_KEPT = frozenset(("requires", "modifies", "reads", "yield requires", "invariant"))
 
 
 @dataclass(frozen=True)
@@ -190,7 +206,12 @@ class ViolationError(Exception):
 
     def __init__(self, rule: str, log: str):
         super().__init__(log)
-        self.violation = Violation(rule, log)
+        self.violation = _violation(rule, log)
+
+
+def _violation(rule: str, log: str) -> Violation:
+    """The violation, with a sentence that says what to write instead."""
+    return Violation(rule, f"{log}. Instead, {INSTEAD[rule]}.")
 
 
 def before_parsing(program: str, text: str) -> Violation | None:
@@ -200,9 +221,9 @@ def before_parsing(program: str, text: str) -> Violation | None:
         text: the original candidate, with its comments.
     """
     if has_directive(text):
-        return Violation("preprocessor", "a line begins with #, which Dafny obeys even inside comments and strings")
+        return _violation("preprocessor", "a line begins with #, which Dafny obeys even inside comments and strings")
     if "include" in text and Counter(_includes(text)) - Counter(_includes(program)):
-        return Violation("include", "a file that the given program does not include")
+        return _violation("include", "a file that the given program does not include")
     return None
 
 
@@ -226,14 +247,11 @@ def check(
     declarations = parse(text)
     facts = Facts.of(declarations)
     try:
-        _Comparison(given, protect, facts).compare(given.declarations, declarations, ())
+        _Comparison(given, protect, facts, choices=keep).compare(given.declarations, declarations)
         if keep is not None:
-            _Comparison(keep, "program", facts, empty="kept").compare(keep.declarations, declarations, ())
+            _Comparison(keep, "program", facts, empty="kept").compare(keep.declarations, declarations)
         if holes:
             _check_holes(given, declarations)
-        for name, why in soundness.type_faults(declarations).items():
-            if name not in given.faults:
-                raise ViolationError("unsound", f"type {name} {why}")
     except ViolationError as error:
         return error.violation, facts
     return None, facts
@@ -251,10 +269,10 @@ def _check_holes(given: ProgramDeclarations, declarations: Sequence[Declaration]
     }
     for path, one in _paths(given.declarations, assumed=False):
         promises = any(clause.word == "ensures" for clause in one.clauses)
-        outside = any(attribute[2] in ("axiom", "extern") for attribute in one.attributes) or "extern" in one.head
+        outside = any({"axiom", "Axiom", "extern"} & set(attribute[1:3]) for attribute in one.attributes)
         hole = one.kind in PROVED and one.body is None and promises and not outside
         if path in left and hole and one.name not in called:
-            raise ViolationError("no-body", f"{_title(one)} still has no body")
+            raise ViolationError("hole", f"{_title(one)} still has no body")
 
 
 def _paths(
@@ -268,36 +286,51 @@ def _paths(
             yield from _paths(one.members, path, assumed)
 
 
+_INHABITED = frozenset(
+    ("int", "nat", "bool", "real", "char", "string", "seq", "set", "multiset", "map", "<", ">", ",", ":")
+)
+"""Types that have values, whatever their parameters."""
+
+
 class _Comparison:
     """The comparison of a candidate with one program.
 
     Args:
         empty: whether a body without code is still to be written, or is kept as it is.
+        choices: a program whose choices of values (`:|`) a candidate may keep.
     """
 
     def __init__(
-        self, given: ProgramDeclarations, protect: Protect, facts: Facts, empty: Literal["written", "kept"] = "written"
+        self,
+        given: ProgramDeclarations,
+        protect: Protect,
+        facts: Facts,
+        empty: Literal["written", "kept"] = "written",
+        choices: ProgramDeclarations | None = None,
     ):
         self._given, self._protect, self._facts, self._empty = given, protect, facts, empty
+        self._choices = {one.key: one for one in every(choices.declarations)} if choices is not None else {}
 
-    def compare(self, given: Sequence[Declaration], found: Sequence[Declaration], path: tuple[str, ...]) -> None:
-        """One scope. Raises ViolationError."""
+    def compare(
+        self, given: Sequence[Declaration], found: Sequence[Declaration], within: Declaration | None = None
+    ) -> None:
+        """One scope: the members of a module or a type, or the whole program. Raises ViolationError."""
         wanted = {one.key: one for one in given}
         twice = Counter(one.key for one in given)
         seen: Counter[tuple[str, str]] = Counter()
         for one in found:
             seen[one.key] += 1
             if one.key not in wanted:
-                self._added(one, path)
+                self._added(one, within)
             elif seen[one.key] > twice[one.key]:
                 raise ViolationError("spec-shadowed", f"{_title(one)} is declared twice")
             else:
-                self._same(wanted[one.key], one, path)
+                self._same(wanted[one.key], one)
         for one in given:
             if seen[one.key] < twice[one.key]:
                 raise ViolationError("spec-removed", f"{_title(one)} of the given program is not there")
 
-    def _same(self, given: Declaration, one: Declaration, path: tuple[str, ...]) -> None:
+    def _same(self, given: Declaration, one: Declaration) -> None:
         heads = [
             head[:-1] if head[-1:] == (";",) else head for head in (given.head, one.head)
         ]  # An older style ends with ;
@@ -313,7 +346,7 @@ class _Comparison:
         self._body(given, one)
         self._risks(given, one)
         if given.members is not None or one.members is not None:
-            self.compare(given.members or (), one.members or (), (*path, given.name))
+            self.compare(given.members or (), one.members or (), given)
 
     def _attributes(self, added: Iterable[Sequence[str]], one: Declaration) -> None:
         for attribute in added:
@@ -375,8 +408,13 @@ class _Comparison:
         """A body for a declaration that has none in the given program."""
         if given.kind == "function":
             promises = any(clause.word == "ensures" for clause in given.clauses)
-            others = (other for other in every(self._given.declarations) if other is not given)
-            if not promises or any(given.name in speaks_of(other) for other in others):
+            others = [other for other in every(self._given.declarations) if other is not given]
+            # In a program of functions and lemmas alone, the only function without a body is the one to write.
+            target = not given.ghost and not any(
+                other.kind in PROVED and (other.kind != "lemma" or other.body is None) for other in others
+            )
+            target = target and all(other.body is not None for other in others if other.kind == "function")
+            if not target and (not promises or any(given.name in speaks_of(other) for other in others)):
                 raise ViolationError("spec-changed", f"{_title(given)} is left open by the given program")
         elif self._empty == "kept" and not given.ghost and self._code(one.body or ()):
             raise ViolationError("program-changed", f"{_title(given)} has no code to keep")
@@ -385,41 +423,45 @@ class _Comparison:
         """Soundness risks beyond those of the given declaration; its attributes were checked before."""
         if given is not None and (one.body, one.compiled, one.clauses) == (given.body, given.compiled, given.clauses):
             return
-        allowed = Counter(self._all_risks(given, self._given.bits)) if given is not None else Counter()
-        for risk in self._all_risks(one, self._facts.bits):
+        allowed = Counter(self._all_risks(given)) if given is not None else Counter()
+        if one.key in self._choices:
+            allowed |= Counter(nondeterminism(self._choices[one.key], self._facts.proofs, self._facts.runs))
+        for risk in self._all_risks(one):
             if risk.rule == "refinement" and "refines" in self._given.spoken:
                 continue  # `...` stands for the refined body
             allowed[risk] -= 1
             if allowed[risk] < 0:
                 raise ViolationError(risk.rule, f"{risk.text[:160]} in {_title(one)}")
 
-    def _all_risks(self, one: Declaration, bits: frozenset[str]) -> Iterator[SoundnessRisk]:
+    def _all_risks(self, one: Declaration) -> Iterator[SoundnessRisk]:
         words = [*one.head]
         for clause in one.clauses:
             words += (*clause.word.split(), *clause.text, ";")
         for body in (one.body, one.compiled):
             words += () if body is None else ("{", *body, "}")
         yield from soundness_risks(words)
-        yield from soundness.declaration_risks(one, bits)
-        yield from soundness.statement_risks(one, self._facts.methods)
+        yield from nondeterminism(one, self._facts.proofs, self._facts.runs)
 
-    def _added(self, one: Declaration, path: tuple[str, ...], inside: bool = False) -> None:
+    def _added(self, one: Declaration, within: Declaration | None, inside: bool = False) -> None:
         """A new declaration; `inside` another new one."""
         title = _title(one)
-        if one.kind in ("include", "export"):
-            raise ViolationError(one.kind, f"{title} is not in the given program")
-        if one.kind == "import" and "opened" in one.head:
-            raise ViolationError("import", f"{title} is not in the given program")
-        if not inside or one.kind == "module":  # the tool's log has a module's own name alone
-            self._names(one, outermost=not path)
-        if "refines" in one.head or "abstract" in one.head:
-            raise ViolationError("refinement", f"{title} refines or is abstract")
+        if not inside:
+            self._names(one, outermost=within is None)
+        if risk := declaration_risk(one, outermost=within is None or within.kind == "module"):
+            raise ViolationError(risk.rule, f"{title} is {risk.text}, which may not be added")
         self._attributes(one.attributes, one)
-        if one.kind in CALLABLES and one.body is None:
+        if one.kind in CALLABLES and one.body is None and not self._is_vocabulary(one):
             raise ViolationError("no-body", f"{title} has no body")
         self._risks(None, one)
         for member in one.members or ():
-            self._added(member, path, inside=True)
+            self._added(member, one, inside=True)
+
+    def _is_vocabulary(self, one: Declaration) -> bool:
+        """Whether it only declares a function that the given program calls, of a type that surely has values."""
+        result = one.head[max((index for index, token in enumerate(one.head) if token == ")"), default=0) + 1 :]
+        known = set(result) <= _INHABITED or "predicate" in one.head
+        promises = any(clause.word == "ensures" for clause in one.clauses)
+        return one.kind == "function" and one.name in self._given.missing and known and not promises
 
     def _names(self, one: Declaration, outermost: bool) -> None:
         """A member of a new type or module can shadow nothing: the given program mentions none."""
@@ -428,7 +470,7 @@ class _Comparison:
             if one.kind in CALLABLES or one.kind in ("const", "field"):
                 behind_dots = (False,) if outermost else (False, True)
                 taken = any(Use(name, member) in self._given.meant for member in behind_dots)
-            if taken:
+            if taken and not (one.kind == "function" and name in self._given.missing):
                 what = f"{_title(one)} takes the name {name}, which the given program uses"
                 raise ViolationError("spec-shadowed", what)
 

@@ -20,8 +20,8 @@ A program gives an example for each method. If the set has the same program with
 if it is the same method: equal head and clauses, and the same code once both are erased. Hints outside that method stay.
 Otherwise the body is erased here; a body that is all proof (a lemma, a ghost method) keeps only its braces.
 
-With unit `program`, a program that the set also has without hints is one example. If the text without hints cannot be parsed,
-because lines were removed from the middle of a statement, the example's given program is the program with erased bodies.
+With unit `program`, a program that the set also has without hints is one example. If the text without hints is torn, the
+example's given program is the program with erased bodies (`torn.py`).
 Tasks of vericoding are whole programs with either unit.
 
 `survey` also lists the programs without an example, with reasons: an unreadable program is expected in these sets.
@@ -30,7 +30,6 @@ Tasks of vericoding are whole programs with either unit.
 import gzip
 import json
 import lzma
-import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,12 +39,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.domains.dafny.annotations import erased, hollow, method_body
+from rlvr_exp.domains.dafny.annotations import method_body
 from rlvr_exp.domains.dafny.problem import ROLES, STRENGTHS, DafnyExample
 from rlvr_exp.domains.dafny.syntax import Method, Split, Unreadable, split
 from rlvr_exp.domains.dafny.tokens import Unbalanced, plain, tokens
-
-_MARKER = re.compile(r"//\s*(?:invariants?|assert|lemma-use)-(?:start|end|line)")
+from rlvr_exp.domains.dafny.torn import erased_program, is_torn, without_annotations
 
 
 @dataclass(frozen=True)
@@ -86,28 +84,9 @@ def examples(program: DafnyProgram) -> list[DafnyExample]:
 def whole_example(program: DafnyProgram) -> DafnyExample:
     """The program as an example whose answer is the whole program. Raises Unreadable."""
     whole = split(program.text)
-    try:
-        split(program.stripped)
-        given = program.stripped
-    except Unreadable:
-        given = _erased_program(program.text, whole)
+    given = erased_program(program.text, whole) if is_torn(program.stripped, whole) else program.stripped
     texts = ("", "", given, program.text, "", "", program.family, program.source)
     return DafnyExample(program.id, *texts, whole="annotator", groups=program.groups)
-
-
-def _erased_program(text: str, whole: Split) -> str:
-    """The program with all bodies erased."""
-    for method in reversed(whole.methods):
-        start = len(method.before + method.header + method.spec)
-        text = text[:start] + without_annotations(method, whole.proofs) + text[start + len(method.body) :]
-    return text
-
-
-def without_annotations(method: Method, proofs: frozenset[str]) -> str:
-    """The method's own body, erased. Comments that only mark annotations are erased with them."""
-    if method.ghost:
-        return hollow(method.body)
-    return erased(method.body, proofs, lambda comment: _MARKER.fullmatch(comment) is not None)
 
 
 def _named(whole: Split) -> dict[str, Method]:

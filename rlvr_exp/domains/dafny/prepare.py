@@ -7,8 +7,8 @@
     tests            MBPP-DFY: programs with their tests as answers
 
 The folder is that of the data set: it holds DafnyBench/dataset, CloverBench, MBPP-DFY-153 or jsonl/dafny_tasks.jsonl. Only pairs
-leave out programs without a version without hints. If that version cannot be parsed, the given program is the ground truth with
-erased bodies. A row of `tests` passes if the program's specification proves what its tests
+leave out programs without a version without hints. If that version is torn (`torn.py`), the given program is the ground
+truth with erased bodies. A row of `tests` passes if the program's specification proves what its tests
 assert: then so does every body that is proved against it. Tests that `expect`, or only print, are left out: they would
 have to be run, and nothing is run here.
 

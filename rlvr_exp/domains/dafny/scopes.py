@@ -13,7 +13,6 @@ from rlvr_exp.domains.dafny.tokens import COMPREHENSIONS, is_name, partners
 
 _TYPE_FOLLOWS = frozenset((":", "as", "is", "->", "-->", "~>"))
 _MEMBER = "."
-_VALUES = frozenset(("int", "nat", "bool", "char", "real"))
 
 
 @dataclass(frozen=True)
@@ -48,59 +47,6 @@ def uses(tokens: Sequence[str], parameters: frozenset[str] = frozenset()) -> Ite
             bound = before not in _TYPE_FOLLOWS and not argument
         if before == _MEMBER or not bound:
             yield Use(token, before == _MEMBER)
-
-
-def unbounded(tokens: Sequence[str]) -> Iterator[str]:
-    """Comprehensions of sets and maps, as text, with a variable that may be any reference: its type is not that of a
-    plain value, it is not compared, and no part of the range, all of which has to hold, puts it into a set or equals it with a
-    value."""
-    closes = partners(tokens)
-    for index, token in enumerate(tokens):
-        scope = _comprehension(tokens, closes, index) if token in COMPREHENSIONS - {"forall", "exists"} else None
-        if scope is None:
-            continue
-        start = scope.start
-        while tokens[start] == "{":  # an attribute
-            start = closes[start] + 1
-        held: set[str] = (
-            set()
-        )  # Names that a part puts into a set, or equals with a value that the others do not depend on.
-        for part in _conjuncts(tokens, closes, start + 1):
-            if len(part) > 2 and part[1] in ("in", "==") and not (scope.names - held).intersection(part[2:]):
-                held.update(scope.names.intersection(part[:1]))
-        for site in scope.sites:
-            name, kind = tokens[site], tokens[site + 2] if tokens[site + 1] == ":" else ""
-            compared = token in ("set", "map") and _is_compared(tokens[start : scope.stop], name)
-            if kind not in _VALUES and name not in held and not compared:
-                yield " ".join(tokens[index : scope.stop])
-
-
-def _conjuncts(tokens: Sequence[str], closes: dict[int, int], index: int) -> Iterator[Sequence[str]]:
-    """The parts of a range that `&&` joins outside all brackets; none if another word there may weaken one."""
-    start, found, bars = index, [], 0
-    while index < len(tokens) and tokens[index] not in ("::", ";", ")", "]", "}"):
-        if tokens[index] == "|":
-            bars += -1 if tokens[index - 1] != "in" and _is_operand(tokens[index - 1]) else 1
-        if bars < 0:
-            break
-        if tokens[index] in ("||", "==>", "<==", "<==>", "if", "match", "var", "forall", "exists"):
-            return
-        if tokens[index] == "&&":
-            found.append(tokens[start:index])
-            start = index + 1
-        index = closes[index] + 1 if tokens[index] in ("(", "[", "{") else index + 1
-    yield from (*found, tokens[start:index])
-
-
-def _is_compared(span: Sequence[str], name: str) -> bool:
-    """Whether the name, not one of its members or elements, is before or after a sign that orders numbers."""
-    signs = ("<", "<=", ">", ">=")
-    for before, token, after, then in zip(("", *span), span, (*span[1:], ""), (*span[2:], "", ""), strict=False):
-        if token == name and before != "." and after in signs:
-            return True
-        if token in signs and after == name and then not in (".", "[", "(", "`"):
-            return True
-    return False
 
 
 def _scopes(tokens: Sequence[str]) -> Iterator[_Scope]:

@@ -1,6 +1,6 @@
 """A program's declarations: kind, name, head, clauses and body of each, nested. And the program cut into its methods.
 
-Follows the syntax of Dafny 2.3 to 4.x closely enough to decide which tokens are specification; anything else is
+Follows the syntax of Dafny 4 closely enough to decide which tokens are specification; anything else is
 Unreadable, never guessed. Bodies stay tokens. Names are not resolved here.
 
 The cuts are offsets into the original text, byte-order mark, line ends and comments included, so the parts of a method
@@ -202,8 +202,6 @@ class _Reader:
     def _past_modifiers(self, index: int) -> int:
         while self._walk.at(index) in MODIFIERS:
             index += 1
-            if self._walk.at(index).startswith('"'):  # the older extern "name"
-                index += 1
         return index
 
     def _at_attributes(self, index: int) -> tuple[list[Tokens], int]:
@@ -293,7 +291,7 @@ class _Reader:
             if word not in CLAUSES:
                 return found, index
             index += 1
-            while word.endswith(("yield", "free")) and self._walk.at(index) in CLAUSES:
+            while word.endswith("yield") and self._walk.at(index) in CLAUSES:
                 word += f" {self._walk.at(index)}"
                 index += 1
             stop = self._walk.past_expression(index)

@@ -22,7 +22,8 @@ _TOKEN = re.compile(
     |(?P<open>/\*)
     |(?P<token>
         [A-Za-z_?][A-Za-z0-9_'?]*
-      | 0x[0-9A-Fa-f][0-9A-Fa-f_]* | [0-9][0-9_]*(?:\.[0-9][0-9_]*)?
+      | 0x[0-9A-Fa-f][0-9A-Fa-f_]* | [0-9][0-9_]*(?:\.[0-9][0-9_]*)?(?:e-?[0-9][0-9_]*)?
+      | [0-9][0-9_]*\.(?![.0-9A-Za-z_?'(])
       | "(?:[^"\\\r\n]|\\['"\\0nrt]|\\u[0-9A-Fa-f]{4}|\\U\{[0-9A-Fa-f_]+\})*"
       | @"(?:[^"]|"")*"
       | '(?:[ -&(-\[\]-~]|\\['"\\0nrt]|\\u[0-9A-Fa-f]{4}|\\U\{[0-9A-Fa-f_]+\})'(?![A-Za-z0-9_'?])
@@ -162,10 +163,9 @@ def _comment_end(text: str, at: int) -> int:
     return at
 
 
-CLAUSES = frozenset(("requires", "ensures", "modifies", "reads", "decreases", "invariant", "yield", "free"))
+CLAUSES = frozenset(("requires", "ensures", "modifies", "reads", "decreases", "invariant", "yield"))
 MODIFIERS = frozenset(
-    ("abstract", "ghost", "static", "protected", "extern", "opaque", "replaceable", "inductive", "twostate")
-    + ("least", "greatest")
+    ("abstract", "ghost", "static", "opaque", "replaceable", "twostate", "least", "greatest", "inductive")
 )
 DECLARES = frozenset(
     ("module", "import", "export", "include", "class", "trait", "datatype", "codatatype", "newtype", "type", "const")

@@ -79,15 +79,10 @@ CHEATS = {
     "method called": (SEVEN, "{ }", "{ var q := Seven(a); }"),
     "method called for a ghost variable": (SEVEN, "{ }", "{ ghost var q := Seven(a); }"),
     "method called for a ghost variable that stands already": (SEVEN, "{ }", "{ ghost var q; q := Seven(a); }"),
-    "method called by the name of a lemma in a module": (
+    "method called by the name of a lemma in a datatype": (
         SEVEN.replace("returns (q: int)", ""),
         "{ }",
-        "{ Seven(a); }\nmodule M { lemma Seven() { } }",
-    ),
-    "method called by the name of a lemma in a class": (
-        SEVEN.replace("returns (q: int)", ""),
-        "{ }",
-        "{ Seven(a); }\nclass C { lemma Seven() { } }",
+        "{ Seven(a); }\ndatatype D = D { lemma Seven() { } }",
     ),
 }
 """(hole, kept body, body of the candidate): each candidate is proved, by code that differs from the kept code."""
@@ -121,7 +116,6 @@ def test_other_code_is_refused_however_it_proves(judge: Judge, name: str) -> Non
         (SEVEN, "{ r := Seven(a); }", "{ r := Seven(a); Fine(); ghost var g := a[0]; g := 3; }", "passed"),
         (SEVEN, "{ r := Seven(a); }", "{ r := Seven(a); r := Seven(a); }", "program-changed"),
         (HEAD, BODY, PROVED.replace("i := i + 1;", "i := i + 1; assume false;"), "assume"),
-        (FACTS, "{ r := n; }", "{ r := n; reveal_Own(); forall i | 0 <= i < n { Fact(i); } }", "passed"),
         (FACTS, "{ r := n; }", "{ r := n; reveal_Own(); forall i | 0 <= i < n ensures P(i) { Fact(i); } }", "passed"),
     ],
 )

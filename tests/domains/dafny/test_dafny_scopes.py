@@ -85,8 +85,6 @@ class C { var size: int method Grow() modifies this ensures this.size > 0 { size
         "lemma low(k: int) { }",
         "const k: int := 3",
         "function left(s: seq<int>): seq<int> { s }",
-        "class Cell { var size: int var left: int function Sorted(): bool { true } }",
-        "module Own { predicate Sorted(s: seq<int>) { true } function key(): int { 3 } }",
     ],
 )
 def test_a_helper_may_be_named_like_a_bound_variable_or_a_member(more: str) -> None:

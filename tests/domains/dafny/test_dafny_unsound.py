@@ -1,13 +1,14 @@
-"""Which new types, functions and statements are refused because Dafny 2.3 proves everything with them, and which are not."""
+"""New text with which Dafny 4 reports a proof without one is refused; the given program may contain anything."""
 
 import pytest
 
 from rlvr_exp.domains.dafny import guards
 from rlvr_exp.domains.dafny.guards import read_declarations
-from rlvr_exp.domains.dafny.soundness import type_faults
-from rlvr_exp.domains.dafny.syntax import parse
+from rlvr_exp.domains.dafny.soundness import INSTEAD, attribute_of
 
-GIVEN = "class Cell { var value: int } method M(c: Cell) returns (r: int) ensures r > 3 { r := 4; }\n"
+HEAD = "method M(c: Cell, s: set<int>) returns (r: int) ensures r > 3\n"
+TYPES = "class Cell { var value: int }\n"
+GIVEN = TYPES + HEAD + "{ r := 4; }\n"
 
 
 def rule(candidate: str, given: str = GIVEN) -> str | None:
@@ -16,116 +17,160 @@ def rule(candidate: str, given: str = GIVEN) -> str | None:
 
 
 @pytest.mark.parametrize(
-    "more",
+    ("more", "wanted"),
     [
-        "datatype T = T(s: iset<T>)",
-        "datatype T = Leaf | T(m: imap<int, T>)",
-        "datatype T = T(s: (iset<T>, int))",
-        "type S = iset<T> datatype T = T(s: S)",
-        "datatype B<X> = B(s: iset<X>) datatype T = T(b: B<T>)",
-        "datatype A = A(b: B) datatype B = B(s: iset<A>)",
-        "module N { datatype T = T(s: iset<T>) }",
-        "codatatype T = T(f: int -> T)",
-        "class C { const f: C -> bool constructor () { } }",
-        "class C { const f: C? -> bool constructor () { } }",
-        "class C { const f: object -> bool constructor () { } }",
-        "class G<X> { const v: X -> bool constructor () { } } datatype E = E(g: G<E>)",
-        "trait T { const f: T -> bool }",
-        "datatype S = N(o: ORDINAL) | Top",
-        "type L = x: seq<int> | |x| > 0 witness [1]",
-        'type L = x: string | |x| > 0 witness "a"',
-        "type Q = seq<int> type L = x: Q | |x| > 0 witness [1]",
-        "datatype T = T(f: () ~> bool)",
-        "class C { ghost var f: () ~> bool }",
-        "function F(): bool reads * { true }",
-        "function F(f: int -> int): bool reads f.reads { true }",
-        "lemma L() { var b: bv8 := 1; while b != 0 decreases b { b := b - 1; } }",
-        "lemma L(b: bv8) decreases b { }",
-        "type W = bv8 lemma L(b: W) decreases b { }",
-        "function method Bits(): bv8 { 1 } lemma L() { var b := Bits(); while b != 0 decreases b { b := b - 1; } }",
-        "datatype D = D(x: int) lemma L(d: D) { match d { case D(y: nat) => assert y >= 0; } }",
-        "lemma L() { var s := set c: Cell | true; }",
-        "lemma L(t: set<Cell>) { var s := set c | c in t || c.value == 0; }",
-        "lemma L() { var s := set value: Cell | value.value <= 3 && 0 < value.value; }",
-        "lemma L() { var s := set value: Cell | this.value <= 3; }",
-        "lemma L() { var s := iset t: set<Cell> | t >= {}; }",
-        "lemma L(t: set<Cell>) { var s := |set c | c in t && 3 in |t| == |t| || true|; }",
-        "lemma L(t: set<Cell>) { var s := |set c | c in t && |t| == |t| || true|; }",
-        "lemma L(t: set<Cell>) { var s := set c, d | c in t && d.value == 0 :: (c, d); }",
-        "lemma L() { var s := map c: Cell {:trigger c.value} | c.value == 0 :: 3; }",
-        "lemma L() { ghost var x := 5; assert x == 6 by { x := 6; } }",
-        "lemma L() { ghost var x := 5; calc <= { x; { x := 6; } 6; } }",
-        "lemma L() { ghost var x := 5; calc {:induction} ==> { true; { if true { x := 6; } } x == 6; } }",
-        "lemma L() { ghost var x := 5; assert true by { x :- F(); } }",
-        "ghost method G() { } lemma L() { assert true by { G(); } }",
-        "method N() { var (a, b) := (1, 2); }",
-        "datatype D = D(x: int) method N(d: D) { if true { var D(x) := d; } }",
-        "iterator I() yields (y: int) { while true { yield; } }",
+        ("class C { }", "declaration"),
+        ("trait T { }", "declaration"),
+        ("iterator I() yields (y: int) { }", "declaration"),
+        ("codatatype S = C(tail: S)", "declaration"),
+        ("least predicate P(x: int) { P(x) }", "declaration"),
+        ("greatest lemma L() { }", "declaration"),
+        ("inductive predicate P(x: int) { P(x) }", "declaration"),
+        ("copredicate P(x: int) { P(x) }", "declaration"),
+        ("colemma L() { }", "declaration"),
+        ("twostate predicate P(c: Cell) { true }", "declaration"),
+        ("twostate lemma L(c: Cell) { }", "declaration"),
+        ("module N { lemma L() { } }", "declaration"),
+        ("abstract module N { }", "declaration"),
+        ("module N refines Q { }", "declaration"),
+        ("import opened N = Q", "declaration"),
+        ("export provides M", "declaration"),
+        ("datatype T = T(m: imap<int, T>) | N", "declaration"),
+        ("datatype T = T(f: int -> int)", "declaration"),
+        ("datatype T extends Q = T", "declaration"),
+        ("newtype N = x: int | 0 <= x < 9", "declaration"),
+        ("type N = x: int | 0 <= x < 9", "declaration"),
+        ("type N", "declaration"),
+        ("const f: int -> int := x => x", "declaration"),
+        ("datatype D = D { const x: int := 3 }", "declaration"),
+        ("datatype D = D { lemma L() ensures false }", "no-body"),
+        ("lemma L(o: ORDINAL) { }", "unsound"),
+        ("function F(): int ensures false", "no-body"),
+        ("@Axiom lemma L() ensures false", "axiom"),
+        ("@ Axiom() lemma L() ensures false { }", "axiom"),
+        ("@VerifyOnly lemma L() { }", "verify-false"),
+        ("@AssumeCrossModuleTermination function F(): int { 3 }", "attribute"),
+        ('@Options("--function-syntax:3") function F(): int { 3 }', "attribute"),
+        ("@A.Axiom lemma L() { }", "attribute"),
+        ("lemma {:verify false} L() { }", "verify-false"),
+        ("lemma L() { assert {:only} true; }", "verify-false"),
+        ('lemma L() { assert {:isolate "paths"} true; }', "verify-false"),
+        ('lemma {:isolate_assertions "paths"} L() { }', "attribute"),
+        ("lemma L() { assert forall n: nat {:induction} :: n >= 0; }", "attribute"),
+        ("lemma {:unknown} L() { }", "attribute"),
+        ("lemma L() { var x: int :| assume {:axiom} x > x; }", "assume"),
+        ("method N() { var x :- assume {:axiom} F(); }", "assume"),
+        ("method N() { var x :- expect F(); }", "expect"),
+        ("method N() { for i := 0 to 3 invariant false }", "no-body"),
+        ("method N() { for i := 0 to * invariant false assert true; }", "no-body"),
+        ("lemma L() { forall x | x in (set y | y in {1} :: y) ensures false; }", "no-body"),
+        ("lemma L() { forall x: int ensures false }", "no-body"),
+        ("lemma L() { forall x | x > 3 { K(x); } }", "forall-ensures"),
+        ("lemma L() { forall x <- {3} { K(n := x); } }", "forall-ensures"),
+        ("function F(): (r: int) { var r :| r > 3; r }", "nondeterminism"),
+        ("method N() decreases * { }", "decreases-star"),
+        ("method N() { while true decreases * { } }", "decreases-star"),
     ],
 )
-def test_what_breaks_dafny_is_refused(more: str) -> None:
-    assert rule(GIVEN + more) == "unsound"
+def test_a_declaration_that_may_not_be_added(more: str, wanted: str) -> None:
+    assert rule(GIVEN + more) == wanted
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "r :| r > 3;",
+        "var x :| x > 3; r := x;",
+        "var x: int :| x in s && x > 3; r := x;",
+        "if x: int :| x > 3 { r := x; }",
+        "r := *;",
+        "var x: int := *;",
+        "var x, y := 3, *;",
+        "if * { r := 4; } else { r := 5; }",
+        "while (*) { r := 4; }",
+        "var f := (n: int) => var x :| x > n; x; r := f(3);",
+        "return *;",
+        "c.value := *;",
+    ],
+)
+def test_code_that_chooses_a_value(body: str) -> None:
+    chosen = TYPES + HEAD + f"{{ {body} }}\n"
+    assert rule(chosen) == rule(chosen, TYPES + HEAD) == "nondeterminism"
+    assert rule(chosen, chosen) is None
+    assert rule(chosen.replace(body, f"{body} {body}"), chosen) == "nondeterminism"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "r := 4 * 1;",
+        "ghost var x :| x > 3; r := 4;",
+        "ghost var x; x := *; r := 4;",
+        "assert true by { var x: int :| x > 3; } r := 4;",
+        "var x :| x in s; r := 4;",
+        "var x: int :| x in c.values; r := 4;",
+        "for i := 0 to 3 invariant r >= 0 { r := r + i; } r := 4;",
+        "forall i | 0 <= i < 3 ensures i < 4 { L(i); } r := 4;",
+        "forall i | 0 <= i < a.Length { a[i] := f(i); } r := 4;",
+        "r := 4; assert forall x <- s :: x in (set y | y in s :: y);",
+        "reveal *; hide F; r := 4;",
+        "opaque ensures r > 3 { r := 4; }",
+        "label Q: for i := 3 downto 0 { continue Q; } r := 4;",
+    ],
+)
+def test_bodies_that_people_write(body: str) -> None:
+    assert rule(TYPES + HEAD + f"{{ {body} }}\n", TYPES + HEAD) is None
 
 
 @pytest.mark.parametrize(
     "more",
     [
-        "lemma L(d: set<int>) { var t := map x | x in d :: x; }",
-        "lemma L(d: iset<int>) { var t := imap x: int | x in d :: x := 1; }",
-        "method M(a: array<int>, s: set<(nat, nat)>) modifies a { forall t: (nat, nat) | t.0 < 1 && t in s { a[t.0] := 0; } }",
-        "method M(a: array<int>) modifies a { forall i | 0 <= F(i) < a.Length { a[i] := 0; } } function F(i: int): int { i }",
-        "method M(a: array<int>, s: seq<int>) modifies a { forall i <- s { a[0] := 0; } }",
-        "lemma L(n: int) { forall i | 0 <= i < n { K(i); } } lemma K(i: int) { }",
+        "ghost function F(n: nat): nat { n } by method { return n; }".removeprefix("ghost "),
+        "ghost function F(s: set<int>): int requires s != {} { var x :| x in s; x }",
+        "@IsolateAssertions @Fuel(2) opaque predicate P(x: int) { x > 3 }",
+        "lemma {:induction false} L(n: nat) { }",
+        "@Induction(n) lemma L(n: nat) { }",
+        "lemma {:vcs_split_on_every_assert} L() { assert {:split_here} true; }",
+        "datatype Option<T> = None | Some(value: T) { predicate IsFailure() { None? } }",
+        "type Row = seq<int>",
+        "const MOD := 1_000_000_007",
+        "method N(nameonly x: int := 3) returns (y: real) { y := 1.5e3; y := 5.; }",
     ],
 )
-def test_forms_over_values_outside_their_range_are_refused(more: str) -> None:
-    assert rule(GIVEN + more.replace("method M(", "method W(")) == "unsound"
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        "datatype T = T(s: iset<int>)",
-        "datatype T = Leaf | Node(left: T, value: int, right: T)",
-        "datatype State = State(f: int -> int)",
-        "datatype T = T(s: set<T>, m: map<int, T>, q: seq<T>)",
-        "class Node { var next: Node? var value: int }",
-        "class C { const f: int -> bool constructor () { f := x => true; } }",
-        "type Small = x: int | 0 <= x < 9",
-        "newtype Byte = x | 0 <= x < 256",
-        "type Front = d: set<int> | 0 in d witness {0}",
-        "lemma L(n: nat, b: bv8) { }",
-        "lemma L(n: nat) decreases n { }",
-        "lemma L(d: map<int, int>) { var t: map<int, int> := map[1 := 2]; var k := d - {1}; }",
-        "method W(a: array<int>) modifies a { forall i: nat | i < a.Length && a[i] > 0 { a[i] := 0; } }",
-        "lemma L(n: int) { forall i | 0 <= i < n ensures i < n { } forall k: nat { } assert forall i | i in {n} :: i == n; }",
-        "datatype D = E | F(x: int) lemma L(d: D) { match d { case E => case F(y) => assert y == d.x; } }",
-        "lemma L(t: set<Cell>) { var s := set c | c in t && c.value == 0 :: c.value; assert |s| >= |set c | c in t| - 9; }",
-        "lemma L(x: int) { var s := set i | i in {x, 2} && i != 2; assert |set i | i in [1]| > 0 || s != {}; }",
-        "lemma L(n: int) { var s := set i | 0 <= i < n && i % 2 == 0 || i == n; var b := set b: bool | true; }",
-        "lemma L(n: int, t: set<int>) { var s := set a, b {:trigger b in t} | a == n && b in t :: (a, b); }",
-        "lemma L() { assert 1 < 2 by { var x, y := 1, [2]; ghost var z :| z == x; assert y[0 := z] == [1]; } }",
-        "lemma L() { var (a, b) := (1, 2); }",
-        "method N() { ghost var (a, b) := (1, 2); var x := var (c, d) := (3, 4); c; }",
-        "iterator I() yields (y: int) { y := 1; yield; }",
-        "lemma L(a: array<int>) { var f := (i: int) reads a requires 0 <= i < a.Length => a[i]; }",
-    ],
-)
-def test_what_people_write_is_not(more: str) -> None:
+def test_declarations_that_people_write(more: str) -> None:
     assert rule(GIVEN + more) is None
 
 
-def test_what_the_given_program_declares_is_its_own() -> None:
-    given = GIVEN + "datatype T = T(s: iset<T>) class C { const f: C -> bool } function F(): bool reads * { true }"
-    assert rule(given, given) is None
-    assert rule(given + "datatype U = U(s: iset<U>)", given) == "unsound"
+def test_a_member_of_a_given_class_is_code_and_no_field() -> None:
+    assert rule(GIVEN.replace("value: int", "value: int predicate P() { true }")) is None
+    for member in ("var seen: int", "constructor () { }", "const size: int := 3"):
+        assert rule(GIVEN.replace("value: int", f"value: int {member}")) == "declaration"
 
 
-def test_a_field_added_to_a_given_class_counts_as_new() -> None:
-    assert rule(GIVEN.replace("var value: int", "var value: int const f: Cell -> bool")) == "unsound"
-    assert rule(GIVEN.replace("var value: int", "var value: int ghost var seen: set<int>")) is None
+def test_functions_that_the_given_program_only_calls_may_be_defined() -> None:
+    given = TYPES + HEAD.replace("r > 3", "r > abs(-3)")
+    done = given + "{ r := 4; }\n"
+    assert rule(done + "function abs(x: int): int { if x < 0 then -x else x }", given) is None
+    assert rule(done + "function abs(x: int): int", given) is None
+    for more in ("function abs(x: int): (r: int) ensures r < 3", "function abs(x: int): Cell"):
+        assert rule(done + more, given) == "no-body"
+    assert rule(done + "const abs: int := 3", given) == "spec-shadowed"
+    assert rule(GIVEN + "function M(x: int): int { 3 }") == "spec-shadowed"
 
 
-def test_types_of_one_name_in_two_modules_count_as_one() -> None:
-    program = "module A { datatype T = T(s: iset<int>) } module B { datatype T = T(next: set<T>) }"
-    assert set(type_faults(parse(program))) == {"A.T", "B.T"}
+def test_a_lone_function_may_be_written_unless_methods_speak_of_it() -> None:
+    lone = "function F(n: int): int\n"
+    about = "lemma Positive(n: int) ensures F(n) > 0 { }\n"
+    assert rule(lone + "{ 3 }" + about, lone + about) is None
+    method = "method M(n: int) returns (r: int) ensures r == F(n) { r := 3; }"
+    assert rule(lone + "{ 3 }" + method, lone + method) == "spec-changed"
+
+
+def test_each_refusal_says_what_to_write_instead() -> None:
+    violation, _ = guards.check(read_declarations(GIVEN), GIVEN + "class C { }", "specification")
+    assert violation is not None and violation.log.endswith(f"Instead, {INSTEAD['declaration']}.")
+
+
+@pytest.mark.parametrize("words", ["{ : axiom }", "@ Axiom", "@ ( Axiom )", "{ : }", "{ : \x00 }"])
+def test_no_attribute_is_harmless_by_its_form(words: str) -> None:
+    assert attribute_of(words.split()) is not None
