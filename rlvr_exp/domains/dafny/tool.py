@@ -34,6 +34,7 @@ OLDEST = (4, 4)
 """The first version with all the options that a verdict needs."""
 REFRESH: tuple[str, ...] = ("--type-system-refresh",)
 MANUAL_TRIGGERS: tuple[str, ...] = ("--manual-triggers",)
+ISOLATED: tuple[str, ...] = ("--isolate-assertions",)
 _VERSION = re.compile(r"^(\d+)\.(\d+)[.\d]*", re.MULTILINE)
 _PROBE_S, _PROBE_MB = 60, 1024
 

@@ -20,11 +20,13 @@ from rlvr_exp.verifiers.base import Request
 
 SHIPPED = Shipped(EMBEDDED)
 rows, manifest = SHIPPED.rows, SHIPPED.manifest
-SIZES = {"test": 600, "dev": 200, "test_unseen": 200, "train": 3000, "practice": 1488}
+SIZES = {"test": 599, "dev": 200, "test_unseen": 200, "train": 3000, "practice": 1488}
 ROWS_OF_ONE_KEY = {"test": 2, "dev": 2, "test_unseen": 2, "train": 12, "practice": 12}
 """How many rows of a split may have specifications that differ in names alone."""
+BY_INDUCTION = {"bound_by_lemma", "constant_by_lemma", "linear_by_lemma", "square_by_lemma"}
+"""Families whose lemma Dafny proves by automatic induction."""
 WORDS = frozenset(
-    "method function predicate lemma returns requires ensures modifies reads decreases invariant forall exists old in if then "
+    "ghost method function predicate lemma returns requires ensures modifies reads decreases invariant forall exists old in if then "
     "else while int nat bool seq array true false new Length return assert var break multiset".split()
 )
 """Words that mean the same in every method. Every other name is the method's own."""
@@ -51,8 +53,24 @@ def test_files_match_their_fingerprints_and_counts(split):
 
 
 def test_the_manifest_names_what_proved_them():
-    assert manifest()["tool"]["dafny"].startswith("Dafny")
+    assert manifest()["tool"]["dafny"].startswith("Dafny 4.")
     assert manifest()["tool"]["rlimit"].isdigit()
+
+
+@pytest.mark.parametrize("split", SIZES)
+def test_a_row_that_needs_automatic_induction_says_so(split):
+    levels = Counter(row.get("strength", "strict") for row in rows(split))
+    assert levels == manifest()["splits"][split]["strengths"]
+    assert {row["family"] for row in rows(split) if "strength" in row} <= BY_INDUCTION
+
+
+@pytest.mark.parametrize("split", SIZES)
+def test_no_function_of_a_specification_can_be_called_from_code(split):
+    """Else a body that only calls it is a proof, and there is nothing to learn."""
+    for row in rows(split):
+        words = tokens(row["before"] + row["after"])
+        kinds = [place for place, word in enumerate(words) if word in ("function", "predicate")]
+        assert all(place and words[place - 1] == "ghost" for place in kinds), row["id"]
 
 
 def test_no_specification_is_in_two_splits_names_apart():

@@ -1,6 +1,7 @@
 """The verifier: verdicts, scores, limits, the prover's resource count, the options of each level, and the acceptance of programs
 that Dafny calls proved: callables that it does not report, and bodies and lemmas that prove too much."""
 
+import dataclasses
 import json
 import os
 from collections import Counter
@@ -16,7 +17,7 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.dafny.package import VERSION
 from rlvr_exp.domains.dafny.problem import ROLES
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
-from rlvr_exp.domains.dafny.tool import RunLimits, Tool, ToolRun, find
+from rlvr_exp.domains.dafny.tool import REFRESH, RunLimits, Tool, ToolRun, find
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier, contract_probe, probed
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.fields import Limits
@@ -207,14 +208,25 @@ def test_a_program_must_be_proved_with_both_resolvers(judge: Judge) -> None:
     assert judge(OPTION, MIXED).outcome == "failed"
 
 
+def test_a_further_proof_may_fail_only_in_what_the_candidate_left_as_it_is(judge: Judge, monkeypatch) -> None:
+    (runner,), real = judge.verifier._all, judge.verifier._all[0].run
+
+    def run(text: str, options: tuple[str, ...], limits: RunLimits, may_prove: Callable[[], bool]) -> ToolRun:
+        found = real(text, options, limits, may_prove)
+        if options != REFRESH:
+            return found
+        return dataclasses.replace(found, failed=Counter(["Down" if "kept" in text else "Up"]))
+
+    monkeypatch.setattr(runner, "run", run)
+    kept = DONE.replace("method Up", "lemma kept() { }\nmethod Up")
+    assert judge(GIVEN, kept).outcome == "passed"
+    assert judge(GIVEN, DONE + "\n").bucket == "verify"
+
+
 def test_lemmas_use_automatic_induction_by_the_level_of_the_task(judge: Judge) -> None:
     given = INDUCTIVE + GAUSS
-    assert [told(judge(given, given, strength=level)) for level in (None, "strict", "refresh", "default")] == [
-        "verify",
-        "verify",
-        "passed",
-        "passed",
-    ]
+    levels = (None, "strict", "refresh", "default")
+    assert [told(judge(given, given, strength=level)) for level in levels] == ["passed", "verify", "passed", "passed"]
     assert told(judge(INDUCTIVE, given, strength="default")) == "verify", "an added lemma has none at any level"
 
 
