@@ -227,7 +227,12 @@ ANSWERS: tuple[tuple[str, Answer], ...] = (
     ("postcondition expected", lambda given: such_that(given, "expect {promise};")),
     *((name, _prefix(text)) for name, text in PREFIXES.items()),
     *((name, _helper(text)) for name, text in HELPERS.items()),
-    *((f"{one.number}, {form.name}", _form(form.body, form.declarations)) for one in issues() for form in one.forms if form.proves),
+    *(
+        (f"{one.number}, {form.name}", _form(form.body, form.declarations))
+        for one in issues()
+        for form in one.forms
+        if form.proves
+    ),
 )
 
 
@@ -299,7 +304,7 @@ def tasks_of(path: str, most: int = 0) -> dict[str, list[Task]]:
     return {role: Random(0).sample(found, most) if 0 < most < len(found) else found for role, found in by_role.items()}
 
 
-def judge(
+def judge_all(
     name: str,
     tasks: Sequence[Task],
     verifier: DafnyVerifier,
@@ -375,7 +380,7 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
                     def advance(done: int, total: int, title: str = title) -> None:
                         context.progress(kind="phase", name=title, done=done, total=total)
 
-                    tallies[title] = judge(title, tasks, verifier, known, journal.write, options.proved, advance)
+                    tallies[title] = judge_all(title, tasks, verifier, known, journal.write, options.proved, advance)
     text = report(tallies)
     passes = sum(len(one.on_strong_tasks) for one in tallies.values())
     if passes:

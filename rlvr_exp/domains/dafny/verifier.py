@@ -237,11 +237,12 @@ class _CandidateRun:
         return Judgement(Verdict("passed", passed=passed, total=total, seconds=self._cpu_s))
 
     def _without_induction(self, text: str) -> str:
-        """The program without automatic induction: in all lemmas of a strict task, else in those that the candidate added."""
+        """The program without automatic induction, in all lemmas of a strict task, else in those that the candidate added; and
+        with covariant datatypes."""
         given, strict = self._case.given, self._case.strength == "strict"
         labels = frozenset() if given is None or strict else given.labels
         try:
-            return manual_induction(text, lambda label: label not in labels)
+            return covariant(manual_induction(text, lambda label: label not in labels))
         except Unreadable:
             return text
 

@@ -61,7 +61,10 @@ def rule(candidate: str, given: str = GIVEN) -> str | None:
         ("lemma L(d: set<int>) { var t := map x | x in d :: x; }", "map-comprehension"),
         ("lemma L(d: iset<int>) { var t := imap x: int | x in d :: x := 1; }", "map-comprehension"),
         ("function F(a: array<int>): int reads * { 3 }", "reads-star"),
-        ("method W(a: array<int>, s: set<(nat, nat)>) { forall t: (nat, nat) | t.0 < 1 && t in s { a[t.0] := 0; } }", "forall-index"),
+        (
+            "method W(a: array<int>, s: set<(nat, nat)>) { forall t: (nat, nat) | t.0 < 1 && t in s { a[t.0] := 0; } }",
+            "forall-index",
+        ),
         ("method W(a: array<int>) modifies a { forall i | 0 <= F(i) < a.Length { a[i] := 0; } }", "forall-index"),
         ("method W(a: array<int>, s: seq<int>) modifies a { forall i <- s { a[0] := 0; } }", "forall-index"),
         ("lemma L() { var x: int :| assume {:axiom} x > x; }", "assume"),
