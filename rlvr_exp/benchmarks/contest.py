@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_exp.core.statistics import median_interval, t_interval
+from rlvr_exp.core.statistics import t_interval
 
 
 @dataclass(frozen=True)
@@ -36,18 +36,10 @@ def of_rounds(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
     return Ratio(value, low, high, len(logs))
 
 
-def of_programs(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
-    """Median of theirs/ours over programs, each timed on both sides; the exact order-statistics interval.
-
-    Raises:
-        ValueError: no programs, or sides of different length.
-    """
-    ratios = [other / own for own, other in zip(ours, theirs, strict=True)]
-    return Ratio(*median_interval(ratios), len(ratios))
-
-
-_BATCH = 8
+_BATCH = 2
 """Candidates of each worker before the other side has its turn."""
+_LEAST_S = 0.01
+"""The kernel's unit of CPU time."""
 
 Side = Callable[[Sequence[Any]], list[str]]
 """Candidates to outcomes, in order; `workers` of the same number on both sides."""
@@ -110,30 +102,45 @@ def one_by_one(
     workers: int,
     floor: float,
     progress: Progress,
+    used: Callable[[], float],
 ) -> Outcome:
-    """Time each candidate on both sides, `workers` of them at once; the ratio is the median over candidates.
+    """Time each candidate on both sides, `workers` of them at once; the ratio is that of core seconds over batches.
 
     The sides take turns, a batch at a time, each first in every other turn, so that a drift of the machine is in both.
     A candidate on which either side ran out of time is left out of the comparison of verdicts, and counted; those
     on which they disagree are listed by their number, from 0.
+
+    Args:
+        used: the CPU seconds that this process and all processes below it have used so far.
     """
     turns: dict[Callable[[Any], str], list[tuple[float, str]]] = {ours: [], theirs: []}
+    spent: dict[Callable[[Any], str], list[float]] = {ours: [], theirs: []}
     for number, start in enumerate(range(0, len(candidates), _BATCH * workers)):
         progress(name, start, len(candidates))
         batch = candidates[start : start + _BATCH * workers]
         for side in (ours, theirs) if number % 2 == 0 else (theirs, ours):
+            before = used()
             turns[side] += _each_timed(side, batch, workers)
-    own, other = ([seconds for seconds, _ in turns[side]] for side in (ours, theirs))
+            spent[side].append(max(used() - before, _LEAST_S))
     pairs = [(a, b) for (_, a), (_, b) in zip(turns[ours], turns[theirs], strict=True)]
     timeouts = sum("timeout" in pair for pair in pairs)
     apart = [(index, a, b) for index, (a, b) in enumerate(pairs) if a != b and "timeout" not in (a, b)]
     counts = {word: sum(a == word for a, _ in pairs) for word in sorted({a for a, _ in pairs})}
     note = ", ".join(f"{count} {word}" for word, count in counts.items())
+    own, other = (_percentiles([seconds for seconds, _ in turns[side]]) for side in (ours, theirs))
+    note += f"; seconds of the clock: {own}, theirs {other}"
     note += f"; {timeouts} with a timeout on either side are not compared"
     if apart:
         note += "; ours and theirs disagree on " + ", ".join(f"number {index} ({a}, {b})" for index, a, b in apart)
-    rates = (len(own) / sum(own), len(other) / sum(other))
-    return Outcome(name, against, *rates, of_programs(own, other), floor, len(apart), note)
+    rates = (len(candidates) / sum(spent[ours]), len(candidates) / sum(spent[theirs]))
+    return Outcome(name, against, *rates, of_rounds(spent[ours], spent[theirs]), floor, len(apart), note)
+
+
+def _percentiles(seconds: Sequence[float]) -> str:
+    """The median and the 95th percentile (nearest rank)."""
+    ranked = sorted(seconds)
+    half, most = (ranked[math.ceil(share * len(ranked)) - 1] for share in (0.5, 0.95))
+    return f"p50 {half:.3g}, p95 {most:.3g}"
 
 
 def remembered(

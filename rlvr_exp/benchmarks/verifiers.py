@@ -31,6 +31,7 @@ from rlvr_exp.config import benchmark as options
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.sandbox.pool import usable
+from rlvr_exp.sandbox.tools import tree, usage_of
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.tasks.formats.pytest_suite import PytestProblem
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
@@ -180,6 +181,8 @@ def suite_request(candidate: Suite) -> Request:
     return Request(PytestProblem(tests), Candidate(code))
 
 
+_WARM_UP = 8
+"""Candidates of a domain for each worker, before anything is timed."""
 _LIGHTER = 10
 """Suites, and candidates of domains, of a round: so many times fewer than functions."""
 
@@ -225,18 +228,20 @@ class Verifiers(options.Verifiers):
             return [in_turns(line, against, ours, theirs, partial(_made, make, count), self.rounds, floor, progress)]
 
     def _of_domain(self, own: Any, progress: Progress) -> list[Outcome]:
-        """The contest of a domain: each candidate timed on both sides, as many at once as there are workers."""
-        with own.verifier(self._sandbox) as verifier:
-            _side(verifier, own.request, own.candidates(-1, self._workers))
+        """The contest of a domain, by core seconds: each candidate judged on both sides, as many at once as there are workers."""
 
-            def judge(candidate: Any) -> str:
-                verdict = verifier.submit(own.request(candidate)).result()
-                return verdict.bucket or verdict.outcome
+        def judge(candidate: Any) -> str:
+            verdict = verifier.submit(own.request(candidate)).result()
+            return verdict.bucket or verdict.outcome
 
-            baseline = own.baseline()
+        def used() -> float:
+            return usage_of(tree(os.getpid())).cpu_s
+
+        with own.verifier(self._sandbox) as verifier, own.baselines(self._sandbox) as baselines:
+            _side(verifier, own.request, own.candidates(-1, _WARM_UP * self._workers))
             return [
-                one_by_one(line, own.AGAINST, judge, baseline, programs, self._workers, floor, progress)
-                for line, programs, floor in own.lines(self, max(4, self.candidates // _LIGHTER))
+                one_by_one(line, against, judge, baselines[against], candidates, self._workers, floor, progress, used)
+                for line, against, candidates, floor in own.lines(self, max(4, self.candidates // _LIGHTER))
             ]
 
     def _cache(self, progress: Progress) -> list[Outcome]:
@@ -263,8 +268,8 @@ def _made(make: Callable[[int, int], Sequence[Any]], count: int, turn: int) -> S
 
 
 def _contests() -> Mapping[str, str]:
-    """Modules of the contests of domains, by name. Each has `verifier`, `candidates` and `request`, `lines` (name, candidates,
-    floor), and `AGAINST` with its `baseline`."""
+    """Modules of the contests of domains, by name. Each has `verifier`, `candidates` and `request`, `baselines` by name, and
+    `lines` (name, baseline, candidates, floor)."""
     return {name: path for one in domains().values() for name, path in one.contests.items()}
 
 

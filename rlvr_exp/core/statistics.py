@@ -6,7 +6,7 @@ them first. scipy is loaded by the first call, so that importing this module cos
 
 import math
 from collections.abc import Callable, Sequence
-from statistics import NormalDist, fmean, median
+from statistics import NormalDist, fmean
 from typing import Any, NamedTuple
 
 CONFIDENCE, LEVEL = 0.95, 0.05
@@ -90,21 +90,6 @@ def mean_interval(values: Sequence[float], floor: float = 0.0, ceiling: float = 
     unseen = float(stats.binomtest(0, len(values)).proportion_ci(CONFIDENCE, method="exact").high)
     kept = (1.0 - unseen) * mean
     return Estimate(mean, kept + unseen * floor, kept + unseen * ceiling)
-
-
-def median_interval(values: Sequence[float]) -> Estimate:
-    """A median between the order statistics whose binomial coverage is at least 95%; fewer than six: the extremes.
-
-    Raises:
-        ValueError: no values.
-    """
-    if not values:
-        raise ValueError("median_interval: got no values; an interval needs at least one")
-    from scipy import stats
-
-    low, high = stats.quantile_test(values, q=0.0, p=0.5).confidence_interval(CONFIDENCE)
-    low, high = (min(values), max(values)) if math.isnan(low) or math.isnan(high) else (low, high)
-    return Estimate(median(values), float(low), float(high))
 
 
 def bootstrap_interval(statistic: Callable[[Sequence[int]], float], n: int, draws: int = 300) -> tuple[float, float]:

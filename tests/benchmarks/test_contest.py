@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.benchmarks.contest import in_turns, of_programs, of_rounds, one_by_one, remembered, table
+from rlvr_exp.benchmarks.contest import in_turns, of_rounds, one_by_one, remembered, table
 
 
 def quiet(name, done, total):
@@ -54,20 +54,24 @@ def test_disagreement_fails_a_contest_however_fast():
     assert "NO" in table([outcome])
 
 
-def test_one_by_one_takes_the_median_leaves_timeouts_out_and_counts_who_disagrees():
+def test_one_by_one_compares_core_seconds_leaves_timeouts_out_and_counts_who_disagrees():
+    spent = []
+
     def ours(number):
-        time.sleep(0.2 if number == 0 else 0.01)
+        spent.append(0.1)
         return {1: "timeout", 2: "verify"}.get(number, "passed")
 
     def theirs(number):
-        time.sleep(0.05)
+        time.sleep(0.02)
+        spent.append(0.3)
         return "passed"
 
-    outcome = one_by_one("a", "b", ours, theirs, range(20), workers=2, floor=2, progress=quiet)
-    assert 2 < outcome.ratio.value < 6
+    outcome = one_by_one("a", "b", ours, theirs, range(20), 2, floor=2, progress=quiet, used=lambda: sum(spent))
+    assert (outcome.ratio.value, outcome.ours_per_s, outcome.theirs_per_s) == pytest.approx((3, 10, 10 / 3))
     assert outcome.differing == 1
-    assert "18 passed" in outcome.note
-    assert "1 timeout" in outcome.note
+    assert outcome.note.startswith("18 passed, 1 timeout, 1 verify; seconds of the clock: p50 ")
+    theirs_p50 = float(outcome.note.partition("theirs p50 ")[2].partition(",")[0])
+    assert 0.02 <= theirs_p50 < 0.2 and "1 with a timeout" in outcome.note
 
 
 def test_a_side_that_remembers_is_found_faster_the_second_time():
@@ -104,10 +108,10 @@ PAIRS = st.lists(st.tuples(SECONDS, SECONDS), min_size=2, max_size=30)
 @given(PAIRS)
 def test_intervals_hold_their_value(pairs):
     ours, theirs = zip(*pairs, strict=True)
-    for ratio in (of_rounds(ours, theirs), of_programs(ours, theirs)):
-        assert ratio.low <= ratio.value * (1 + 1e-9)
-        assert ratio.value <= ratio.high * (1 + 1e-9)
-        assert ratio.n == len(pairs)
+    ratio = of_rounds(ours, theirs)
+    assert ratio.low <= ratio.value * (1 + 1e-9)
+    assert ratio.value <= ratio.high * (1 + 1e-9)
+    assert ratio.n == len(pairs)
 
 
 @given(PAIRS)
@@ -119,15 +123,6 @@ def test_swapping_the_sides_inverts_the_mean_ratio(pairs):
 def test_a_constant_ratio_is_known_exactly():
     ratio = of_rounds([1.0, 2.0, 4.0], [5.0, 10.0, 20.0])
     assert (ratio.value, ratio.low, ratio.high) == pytest.approx((5, 5, 5))
-
-
-def test_one_slow_program_does_not_move_the_median():
-    assert of_programs([1.0] * 9 + [1000.0], [3.0] * 10).value == 3
-
-
-def test_the_median_of_six_is_bounded_by_its_extremes():
-    ratio = of_programs([1.0] * 6, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    assert (ratio.low, ratio.high) == (1.0, 6.0)
 
 
 @pytest.mark.parametrize("pairs", [[], [(1.0, 1.0)]])

@@ -17,7 +17,6 @@ from rlvr_exp.core.statistics import (
     bootstrap_interval,
     difference_error,
     mean_interval,
-    median_interval,
     pass_at_k,
     slope,
     t_interval,
@@ -104,22 +103,7 @@ def test_the_slope_of_a_line_is_its_own_whatever_a_few_points_do(rate: float, st
         assert slope(values) == pytest.approx(rate, abs=1e-6)
 
 
-@pytest.mark.heavy
-def test_the_interval_of_a_median_covers_it_about_as_often_as_it_says():
-    draw = random.Random(7)
-    hits = 0
-    for _ in range(400):
-        theirs = [math.exp(draw.gauss(1.0, 0.5)) for _ in range(21)]
-        _, low, high = median_interval(theirs)
-        hits += low <= math.exp(1.0) <= high
-    assert hits >= 0.93 * 400
-
-
-def test_fewer_than_six_values_bound_their_median_by_the_extremes():
-    assert median_interval([3.0, 1.0, 9.0]) == (3.0, 1.0, 9.0)
-
-
-@pytest.mark.parametrize("estimate", [t_interval, mean_interval, median_interval])
+@pytest.mark.parametrize("estimate", [t_interval, mean_interval])
 def test_no_values_have_no_interval(estimate):
     with pytest.raises(ValueError, match="got no values"):
         estimate([])

@@ -1,6 +1,9 @@
-"""The contest of Dafny in `benchmark=verifiers`: the verifier against one plain `dafny` process a program."""
+"""The contest of Dafny in `benchmark=verifiers`: the verifier's servers against processes of the command line."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rlvr_exp.config.benchmark import Verifiers
 from rlvr_exp.config.verifier import Sandbox
@@ -12,25 +15,34 @@ from rlvr_exp.domains.dafny.verifier import DafnyVerifier
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Request
 
-AGAINST = "one dafny process"
-_RLIMIT, _PROOF_S = 20_000_000, 60.0
-"""Limits of one Dafny program on both sides: in the prover's own count, and of the clock."""
+PROCESSES, COMMAND = "a process per proof", "one `dafny verify`"
+_LIMITS: dict[str, Any] = dict(rlimit=20_000_000, cpu_s=60.0, wall_s=120.0, memory_mb=2048)
 
 
 def verifier(sandbox: Sandbox) -> DafnyVerifier:
-    return DafnyVerifier(sandbox, rlimit=_RLIMIT, cpu_s=_PROOF_S, wall_s=_PROOF_S, memory_mb=2048)
+    return DafnyVerifier(sandbox, **_LIMITS)
 
 
-def baseline() -> "DafnyProcess":
-    return DafnyProcess(_RLIMIT, _PROOF_S)
+@contextmanager
+def baselines(sandbox: Sandbox) -> Iterator[dict[str, Callable[[str], str]]]:
+    """The same verdicts by a process for each proof, and the plain command line, which proves a program once."""
+    with DafnyVerifier(sandbox, warm=False, **_LIMITS) as cold:
+
+        def judge(program: str) -> str:
+            verdict = cold.submit(request(program)).result()
+            return verdict.bucket or verdict.outcome
+
+        yield {PROCESSES: judge, COMMAND: DafnyProcess()}
 
 
-def lines(options: Verifiers, count: int) -> list[tuple[str, list[str], float]]:
+def lines(options: Verifiers, count: int) -> list[tuple[str, str, list[str], float]]:
     """The lines of the contest. Raises InputError if the folder has no programs."""
-    return [
-        ("dafny, provable or not", _proofs(options, count), 2.5),
-        ("dafny, parse or resolve", unreadable(0, count), 30),
+    found = [
+        ("dafny, provable or not", PROCESSES, _proofs(options, count), 3.0),
+        ("dafny, parse or resolve", COMMAND, unreadable(0, count), 10.0),
     ]
+    # The command line proves a program once, so it may accept more of the user's programs.
+    return found if options.programs else [*found, ("dafny, provable or not", COMMAND, candidates(1, count), 1.0)]
 
 
 def _proofs(options: Verifiers, count: int) -> list[str]:
@@ -78,13 +90,12 @@ def request(program: str) -> Request:
 class DafnyProcess:
     """One `dafny verify` a program: "passed", the bucket of its output, or "timeout"."""
 
-    def __init__(self, rlimit: int, wall_s: float):
+    def __init__(self) -> None:
         found = find()
-        self._process = Process(found, found.words("verify", rlimit))
-        self._limits = RunLimits(wall_s, wall_s, 1 << 20)
+        self._process = Process(found, found.words("verify", _LIMITS["rlimit"]))
+        self._limits = RunLimits(_LIMITS["cpu_s"], _LIMITS["wall_s"], _LIMITS["memory_mb"])
 
     def __call__(self, program: str) -> str:
         run = self._process.run(program, self._limits, lambda: True)
-        return (
-            "passed" if run.verified else {"done": "verify", "cpu": "timeout", "wall": "timeout"}.get(run.end, run.end)
-        )
+        buckets = {"done": "out_of_resource" if run.exhausted else "verify", "cpu": "timeout", "wall": "timeout"}
+        return "passed" if run.verified else buckets.get(run.end, run.end)

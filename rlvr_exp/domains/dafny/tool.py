@@ -476,8 +476,9 @@ class Process:
     def run(self, text: str, limits: RunLimits, may_prove: Callable[[], bool]) -> ToolRun:
         """As `Server.run`; `may_prove` is called first, and then a program is only resolved."""
         proves = may_prove()
-        more = ["--allow-warnings", "--json-output", "--progress=Symbol", "--log-format=text"]
-        words = [*self._words, *more] if proves else ["resolve", "--json-output", "--allow-warnings"]
+        words = [*self._words, "--allow-warnings", "--json-output", "--progress=Symbol", "--log-format=text"]
+        if not proves:  # `dafny resolve` reports in words for people.
+            words.append("--filter-symbol=nothing.has.this.name")
         ended, output, code, cpu_s = outcome(self._tool, words, text, limits)
         if ended:
             return ToolRun(ended, cpu_s=cpu_s)

@@ -1,32 +1,27 @@
-"""The baseline of Dafny gives right verdicts: beating a wrong baseline would mean nothing."""
-
-import os
-import shutil
-import subprocess
-import time
+"""The baselines of Dafny give right verdicts: beating a wrong baseline would mean nothing."""
 
 import pytest
 
-from rlvr_exp.benchmarks.verifiers import in_parallel
+from rlvr_exp.benchmarks.verifiers import Verifiers
+from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.domains.dafny import contest
-from rlvr_exp.sandbox.isolation.process_tree import Processes
+from rlvr_exp.domains.dafny.tool import Tool
 
 
-@pytest.mark.skipif(shutil.which("dafny") is None, reason="Dafny is not installed")
 @pytest.mark.slow
-def test_dafny_programs():
-    judge = contest.DafnyProcess(rlimit=20_000_000, wall_s=60)
+def test_both_baselines_and_the_verifier_agree(dafny: Tool) -> None:
     programs = [*contest.candidates(0, 2), *contest.unreadable(0, 2)]
-    assert in_parallel(judge, programs, 2) == ["passed", "verify", "parse", "resolve"]
+    with contest.baselines(Sandbox(workers=1)) as baselines, contest.verifier(Sandbox(workers=1)) as verifier:
+        found = {name: [judge(program) for program in programs] for name, judge in baselines.items()}
+        own = [verifier.submit(contest.request(program)).result() for program in programs]
+    right = ["passed", "verify", "parse", "resolve"]
+    assert found == {contest.PROCESSES: right, contest.COMMAND: right}
+    assert [verdict.bucket or verdict.outcome for verdict in own] == right
 
 
-def test_a_baseline_that_runs_out_of_time_leaves_nothing_that_goes_on(tmp_path):
-    table = Processes()
-    command = ["sh", "-c", "sleep 60 & echo $! > pid; wait"]
-    with pytest.raises(subprocess.TimeoutExpired):
-        contest._output(command, str(tmp_path), 1.0, table)
-    started = int((tmp_path / "pid").read_text())
-    until = time.monotonic() + 5
-    while os.path.exists(f"/proc/{started}") and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not os.path.exists(f"/proc/{started}")
+@pytest.mark.slow
+def test_servers_need_fewer_core_seconds(dafny: Tool) -> None:
+    bench = Verifiers(Sandbox(workers=1), contests=["dafny"], candidates=40)
+    lines = bench.contest("dafny", lambda *_: None)
+    assert [line.against for line in lines] == [contest.PROCESSES, contest.COMMAND, contest.COMMAND]
+    assert all(line.ratio.value > 2 and line.differing == 0 and " p95 " in line.note for line in lines), lines

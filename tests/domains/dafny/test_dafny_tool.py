@@ -72,6 +72,12 @@ def test_warm_and_cold_agree(warm: Server, dafny: Tool, program: str) -> None:
     assert run.verified == (program in (PROVED, LEMMA, "", "datatype D = A | B"))
 
 
+def test_a_process_resolves_without_proofs(dafny: Tool) -> None:
+    process = Process(dafny, dafny.words("verify", 0))
+    ends = [process.run(program, ROOMY, lambda: False).end for program in (SLOW, PROGRAMS[2], PROGRAMS[3])]
+    assert ends == ["stopped", "parse", "resolve"]
+
+
 def test_a_result_names_declarations_and_places(warm: Server) -> None:
     run = warm.run(f"\n{WRONG}\n{CLASS}", ROOMY, always)
     assert (run.proved, set(run.failed)) == ({}, {"M", "constructor", "c"})
