@@ -10,7 +10,7 @@ counts separately. ANSWERS_FILE in the run's folder has every verdict, and a run
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -340,9 +340,9 @@ def judge_all(
         for task in tasks
         for body, text in trivial_answers(task.inputs)
     ]
-    for task, answer, result in verdicts(trivial):
+    for name_of_task, body, result in verdicts(trivial):
         if result == "passed":
-            tally.weak.setdefault(task, answer.removeprefix(TRIVIAL))
+            tally.weak.setdefault(name_of_task, body.removeprefix(TRIVIAL))
     for done, (title, answer) in enumerate(ANSWERS, 1):
         left = []
         for task in tasks:
@@ -354,12 +354,16 @@ def judge_all(
         tally.candidates += len(tasks)
         tally.refused += len(tasks) - len(left)
         chosen = left if not 0 < proved < len(left) else Random(0).sample(left, proved)
-        for task, _, result in verdicts(chosen):
+        for name_of_task, _, result in verdicts(chosen):
             tally.judged += 1
             tally.held[title][result] += 1
-            tally.passed += [f"{title} on {task}"] if result == "passed" else []
+            tally.passed += [f"{title} on {name_of_task}"] if result == "passed" else []
         advance(done, len(ANSWERS))
     return tally
+
+
+def _by_candidate(rows: Iterable[Mapping[str, str]]) -> dict[tuple[str, ...], Mapping[str, str]]:
+    return {(row["set"], row["task"], row["answer"]): row for row in rows}
 
 
 def _result(verdict: Verdict) -> str:
@@ -372,7 +376,7 @@ def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
     with build(config.verifier, sandbox=config.sandbox, cache=config.cache) as verifier:
         provenance = {"tool": verifier.tool(), "tasks": options.tasks, "path": options.path}
         with _Journal(context.directory / ANSWERS_FILE, provenance) as journal:
-            known = {(row["set"], row["task"], row["answer"]): row for row in journal.existing()}
+            known = _by_candidate(journal.existing())
             for name, path in sets_of(options.path).items():
                 for role, tasks in tasks_of(path, options.tasks).items():
                     title = f"{name}/{role}"
