@@ -238,7 +238,8 @@ def check(
 
     Args:
         protect: whether code may change.
-        holes: whether a callable without a body that promises something and is not called must get a body.
+        holes: whether a callable without a body that promises something and is not called must get a body, unless the whole
+            program is protected.
         keep: a program whose code must not change either; a body without code there stays empty.
 
     Raises:
@@ -250,7 +251,7 @@ def check(
         _Comparison(given, protect, facts, choices=keep).compare(given.declarations, declarations)
         if keep is not None:
             _Comparison(keep, "program", facts, empty="kept").compare(keep.declarations, declarations)
-        if holes:
+        if holes and protect == "specification":
             _check_holes(given, declarations)
     except ViolationError as error:
         return error.violation, facts

@@ -278,8 +278,8 @@ def _takes_element(statement: Sequence[str]) -> bool:
     words = list(statement)
     if words[:1] != ["var"] or len(words) < 6 or words[2] not in (":", ":|"):
         return False
-    chosen, taken, *source = words[words.index(":|") + 1 :]
-    return (chosen, taken) == (words[1], "in") and all(is_name(word) or word == "." for word in source)
+    taken = words[words.index(":|") + 1 :]
+    return taken[:2] == [words[1], "in"] and all(is_name(word) or word == "." for word in taken[2:])
 
 
 def _statement(tokens: Sequence[str], index: int) -> Sequence[str]:

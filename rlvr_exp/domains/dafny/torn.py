@@ -8,6 +8,7 @@ specification is that of the torn text.
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from rlvr_exp.domains.dafny.annotations import erased, function_body, hollow, method_body
 from rlvr_exp.domains.dafny.syntax import Method, Split, Unreadable, qualified, split
@@ -34,7 +35,7 @@ def erased_program(text: str, whole: Split) -> str:
 
 
 def is_torn(stripped: str, whole: Split) -> bool:
-    """Whether a program without hints cannot be parsed, or has other code than the program."""
+    """Whether a program without hints cannot be parsed, has other code than the program, or must end where the program need not."""
     try:
         return _code(split(stripped)) != _code(whole)
     except (Unreadable, Unbalanced):
@@ -62,7 +63,9 @@ def _code(whole: Split) -> list[tuple[str, ...]]:
     """The functions, and the bodies of methods without annotations."""
     functions = (one for _, one in qualified(whole.declarations) if one.kind == "function" and one.body is not None)
     methods = (method for method in whole.methods if not method.ghost and method.kind != "function")
+    endless = (words for method in whole.methods for words in pairwise(tokens(plain(method.spec))))
     return [
+        *(words for words in endless if words == ("decreases", "*")),
         *(function_body(one.body or ()) for one in functions),
         *(method_body(tokens(plain(one.body)), whole.proofs) for one in methods),
     ]

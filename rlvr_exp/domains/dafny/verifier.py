@@ -41,6 +41,7 @@ from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Unreadable, pa
 from rlvr_exp.domains.dafny.tokens import has_directive, plain, printed, tokens, with_inserted
 from rlvr_exp.domains.dafny.tool import RunLimits, Runner, ToolRun
 from rlvr_exp.domains.dafny.variance import covariant
+from rlvr_exp.domains.dafny.torn import untorn
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.pool import usable
 from rlvr_exp.sandbox.tools import Lost
@@ -141,7 +142,10 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
         early = guards.before_parsing(plain(problem.program), plain(candidate.text))
         if early is not None:
             return Verdict("rejected", rule=early.rule, log=early.log)
-        text, program = _seen(candidate.text), _seen(problem.program)
+        shown = problem.program
+        if _read_declarations(shown) is None:
+            shown = untorn(shown, candidate.text) or shown
+        text, program = _seen(candidate.text), _seen(shown)
         keep = None if problem.keep is None else _seen(problem.keep)
         named, usual = problem.limits, self._limits
         limits = RunLimits(named.cpu_s or usual.cpu_s, named.wall_s or usual.wall_s, named.memory_mb or usual.memory_mb)
@@ -149,7 +153,7 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
         strength = problem.strength or "refresh"
         own = [protect, strength, self.holes, self.vacuity, self.rlimit, *astuple(limits)]
         content = wire.encode([_bytes(program), text, own, None if keep is None else _bytes(keep)])
-        given, kept = _read_declarations(problem.program), _read_declarations(problem.keep)
+        given, kept = _read_declarations(shown), _read_declarations(problem.keep)
         case = _Case(given, keep is not None, kept, program, text, limits, protect, strength)
         return VerificationJob(content, case, request)
 

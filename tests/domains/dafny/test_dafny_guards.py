@@ -90,9 +90,15 @@ def test_what_the_given_program_assumes_is_allowed_there_and_as_often() -> None:
     assert rule(moved, given) == "assume"
 
 
+@pytest.mark.parametrize("taken", ["var x :| x;", "var x: int :| x", "var x :|"])
+def test_choices_that_are_cut_short_are_read(taken: str) -> None:
+    assert rule(f"method M() {{ {taken} }}", "method M() { }") is not None
+
+
 def test_a_hole_must_be_filled_unless_other_code_builds_on_it() -> None:
     hole = "method M() returns (r: int) ensures r > 3"
     assert rule(hole, hole) == "hole" and rule(hole, hole, holes=False) is None
+    assert rule(hole, hole, "program") is None, "a body is no annotation"
     assert rule(hole + " { r := 4; }", hole) is None
     used = hole + " method N() { var x := M(); }"
     assert rule(used, used) is None

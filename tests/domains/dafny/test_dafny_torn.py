@@ -48,6 +48,8 @@ WHOLE = without(TRUTH, "    invariant m <= n").replace("    assert m < n by {\n 
 def test_a_text_without_whole_annotations_is_not_torn() -> None:
     whole = split(TRUTH)
     assert not is_torn(WHOLE, whole) and not is_torn(TRUTH, whole)
+    endless = TRUTH.replace("  ensures r == 2", "  ensures r == 2\n  decreases *")
+    assert is_torn(TRUTH, split(endless)) and not is_torn(endless, split(endless))
     assert is_torn(TORN, whole) and is_torn(TRUTH.replace("m := m + 1", "m := m + 1 + 0"), whole)
 
 
