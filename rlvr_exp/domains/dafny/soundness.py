@@ -308,6 +308,16 @@ _KINDS = {
 _MODIFIERS = ("twostate", "least", "greatest", "inductive", "copredicate", "colemma", "abstract", "replaceable")
 
 
+def _is_invariant(one: Declaration) -> bool:
+    """Whether a generic datatype has a parameter that `variance.covariant` cannot mark: Dafny takes a `T<int>` for a `T<nat>`."""
+    start = one.head.index(one.name) + 1
+    if one.head[start : start + 1] != ("<",):
+        return False
+    equals = one.head.index("=") if "=" in one.head else len(one.head)
+    arrays = any(word.startswith("array") for word in one.head[equals:])
+    return arrays or bool({"!", "-", "*"} & set(one.head[start:equals]))
+
+
 def declaration_risk(one: Declaration, outermost: bool) -> SoundnessRisk | None:
     """The risk that a new declaration has by its kind: what proofs hardly need and Dafny's soundness issues are made of.
 
@@ -326,6 +336,8 @@ def declaration_risk(one: Declaration, outermost: bool) -> SoundnessRisk | None:
         found = f"a datatype that mentions {min(_LARGE & words)}"
     elif one.kind == "datatype" and "extends" in words:
         found = "a datatype that extends a trait"
+    elif one.kind == "datatype" and _is_invariant(one):
+        found = "a datatype with a type parameter that is not covariant"
     elif one.kind == "type" and ("newtype" in words or "|" in words or "=" not in words):
         found = "a type with a constraint or without a definition"
     elif one.kind == "const" and (":=" not in words or not outermost or _LARGE & words):

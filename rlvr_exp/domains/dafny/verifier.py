@@ -40,8 +40,8 @@ from rlvr_exp.domains.dafny.soundness import without_limits
 from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Unreadable, parse
 from rlvr_exp.domains.dafny.tokens import has_directive, plain, printed, tokens, with_inserted
 from rlvr_exp.domains.dafny.tool import RunLimits, Runner, ToolRun
-from rlvr_exp.domains.dafny.variance import covariant
 from rlvr_exp.domains.dafny.torn import untorn
+from rlvr_exp.domains.dafny.variance import covariant
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.pool import usable
 from rlvr_exp.sandbox.tools import Lost

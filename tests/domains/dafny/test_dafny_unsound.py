@@ -38,6 +38,8 @@ def rule(candidate: str, given: str = GIVEN) -> str | None:
         ("datatype T = T(m: imap<int, T>) | N", "declaration"),
         ("datatype T = T(f: int -> int)", "declaration"),
         ("datatype T extends Q = T", "declaration"),
+        ("datatype B<!T> = B(v: T)", "declaration"),
+        ("datatype B<T> = B(v: array<T>)", "declaration"),
         ("newtype N = x: int | 0 <= x < 9", "declaration"),
         ("type N = x: int | 0 <= x < 9", "declaration"),
         ("type N", "declaration"),
