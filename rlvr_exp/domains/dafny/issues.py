@@ -7,7 +7,7 @@ of candidates let through and that D and R accept: `induction` or `variance`, th
 
     python -m rlvr_exp.domains.dafny.issues
 
-prints the table of rlvr_exp/docs/dafny.md.
+prints the table of rlvr_exp/docs/dafny_issues.md.
 """
 
 from collections.abc import Mapping

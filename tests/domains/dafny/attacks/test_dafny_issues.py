@@ -73,5 +73,5 @@ def test_no_form_passes_with_any_version(judge: Judge, number: str, form: Form) 
 
 
 def test_the_page_has_the_table() -> None:
-    page = Path(__file__).parents[4] / "rlvr_exp" / "docs" / "dafny.md"
+    page = Path(__file__).parents[4] / "rlvr_exp" / "docs" / "dafny_issues.md"
     assert table() in page.read_text(encoding="utf-8")
