@@ -5,7 +5,7 @@ method that promises false, and declarations. `proves` lists the options under w
 `--type-system-refresh`, RM also `--manual-lemma-induction`, T `--manual-triggers`. `stop` names what refuses a form that the guards
 of candidates let through and that D and R accept: `induction` or `variance`, the module that changes the text for Dafny.
 
-    python -m rlvr_exp.domains.dafny.issues
+    python -c "from rlvr_exp.domains.dafny import issues; print(issues.table())"
 
 prints the table of rlvr_exp/docs/dafny_issues.md.
 """
@@ -16,6 +16,12 @@ from functools import cache
 from pathlib import Path
 
 import yaml
+
+from rlvr_exp.domains.dafny import guards
+from rlvr_exp.domains.dafny.guards import read_declarations
+from rlvr_exp.domains.dafny.problem import DafnyProblem
+from rlvr_exp.domains.dafny.syntax import Unreadable
+from rlvr_exp.domains.dafny.tokens import plain, printed
 
 VERSION = "4.11.0"
 """The version of Dafny whose results the file records."""
@@ -66,11 +72,23 @@ def _form(row: Mapping[str, str]) -> Form:
     return Form(row["name"], row.get("body", "U();"), row.get("declarations", ""), proves, row.get("stop", ""))
 
 
+def refused(problem: DafnyProblem, text: str) -> str:
+    """The rule by which the guards alone refuse it; empty if none does."""
+    given, shown = plain(problem.program), plain(text)
+    early = guards.before_parsing(given, shown)
+    if early is not None:
+        return early.rule
+    try:
+        violation, _ = guards.check(
+            read_declarations(printed(given)), printed(shown), problem.protect or "specification"
+        )
+    except Unreadable:
+        return "unreadable"
+    return violation.rule if violation is not None else ""
+
+
 def stopped_by(form: Form) -> str:
     """The guard, or the step of the verifier, that refuses a form; empty if nothing but Dafny does."""
-    from rlvr_exp.domains.dafny.problem import DafnyProblem
-    from rlvr_exp.domains.dafny.universal import refused
-
     if rule := refused(DafnyProblem(GOAL), form.program):
         return f"`{rule}`"
     if form.stop:
@@ -91,7 +109,3 @@ def table() -> str:
         )
         lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
     return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    print(table())

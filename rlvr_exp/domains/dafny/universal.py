@@ -20,14 +20,13 @@ from typing import Any
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.domains.dafny import guards
-from rlvr_exp.domains.dafny.guards import labelled, read_declarations
-from rlvr_exp.domains.dafny.issues import issues
+from rlvr_exp.domains.dafny.guards import labelled
+from rlvr_exp.domains.dafny.issues import issues, refused
 from rlvr_exp.domains.dafny.load import sets_in
 from rlvr_exp.domains.dafny.problem import ROLES, DafnyProblem
 from rlvr_exp.domains.dafny.syntax import Declaration, Unreadable, every, parse
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
-from rlvr_exp.domains.dafny.tokens import is_name, pieces, plain, printed, with_inserted
+from rlvr_exp.domains.dafny.tokens import is_name, pieces, plain, with_inserted
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier
 from rlvr_exp.domains.dafny.weak import filled, is_hole, results, trivial_answers
 from rlvr_exp.records.context import RunContext
@@ -240,21 +239,6 @@ def fixed_answers(problem: DafnyProblem, kind: str) -> Iterator[tuple[str, str]]
     """(name, text) of each fixed answer to a problem."""
     for name, answer in ANSWERS:
         yield name, answer(problem.program)
-
-
-def refused(problem: DafnyProblem, text: str) -> str:
-    """The rule by which the guards alone refuse it; empty if none does."""
-    given, shown = plain(problem.program), plain(text)
-    early = guards.before_parsing(given, shown)
-    if early is not None:
-        return early.rule
-    try:
-        violation, _ = guards.check(
-            read_declarations(printed(given)), printed(shown), problem.protect or "specification"
-        )
-    except Unreadable:
-        return "unreadable"
-    return violation.rule if violation is not None else ""
 
 
 ANSWERS_FILE = "universal_answers.jsonl"
