@@ -185,9 +185,9 @@ class DafnyUniversal(Benchmark):
 
     reads = JUDGES
     path: str = ""
-    """Folder or file of Dafny programs or examples; empty: the embedded corpus."""
-    tasks: int = option(0, low=0)
-    """Tasks of each role, drawn by a fixed seed; 0: all."""
+    """A data set, or a folder of data sets, judged after the embedded corpus; empty: the embedded corpus alone."""
+    tasks: int = option(60, low=0)
+    """Tasks of each set and role, drawn with a fixed seed; 0: all."""
     proved: int = option(0, low=0)
     """Tasks of each answer that Dafny judges if the guards do not refuse it; 0: all."""
 

@@ -42,6 +42,7 @@ from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Unreadable, pa
 from rlvr_exp.domains.dafny.tokens import has_directive, plain, printed, tokens, with_inserted
 from rlvr_exp.domains.dafny.tool import Diagnostic, RunLimits, Runner, ToolRun
 from rlvr_exp.domains.dafny.torn import untorn
+from rlvr_exp.domains.dafny.variance import covariant
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.pool import usable
 from rlvr_exp.sandbox.tools import Lost
@@ -292,11 +293,12 @@ class _CandidateRun:
         return not self._holes
 
     def _without_induction(self, text: str) -> str:
-        """The program without automatic induction: in all lemmas of a strict task, else in those that the candidate added."""
+        """The program without automatic induction, in all lemmas of a strict task, else in those that the candidate added; and
+        with covariant datatypes."""
         given, strict = self._case.given, self._case.strength == "strict"
         labels = frozenset() if given is None or strict else given.labels
         try:
-            return manual_induction(text, lambda label: label not in labels)
+            return covariant(manual_induction(text, lambda label: label not in labels))
         except Unreadable:
             return text
 
