@@ -22,6 +22,7 @@ from rlvr_exp.domains.dafny.soundness import (
     SoundnessRisk,
     attribute_of,
     declaration_risk,
+    ghost_results,
     nondeterminism,
     soundness_risks,
 )
@@ -100,6 +101,8 @@ class Facts:
 
     proofs: frozenset[str] = frozenset()
     """Names of lemmas and ghost methods that no compiled method has: calls of them are proofs."""
+    ghosts: frozenset[str] = frozenset()
+    """Names of all lemmas and ghost methods."""
     runs: frozenset[str] = frozenset()
     """Names of compiled methods."""
     unconditional: frozenset[str] = frozenset()
@@ -113,7 +116,7 @@ class Facts:
         unconditional = (
             label for label, one in labelled(declarations) if not any("requires" in each.word for each in one.clauses)
         )
-        return cls(ghosts - runs, runs, frozenset(unconditional))
+        return cls(ghosts - runs, ghosts, runs, frozenset(unconditional))
 
 
 def _uses(one: Declaration) -> Iterator[Use]:
@@ -401,6 +404,7 @@ class _Comparison:
             words += () if body is None else ("{", *body, "}")
         yield from soundness_risks(words)
         yield from nondeterminism(one, self._facts.proofs, self._facts.runs)
+        yield from ghost_results(one, self._facts.ghosts)
 
     def _added(self, one: Declaration, within: Declaration | None, inside: bool = False) -> None:
         """A new declaration; `inside` another new one."""
