@@ -1,5 +1,6 @@
 """Artifacts missing on this machine are reported before anything starts, with the way to get them."""
 
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.dafny.options import build_command
+from rlvr_exp.domains.dafny.package import INSTALL
 
 NAME = "Qwen/Qwen3-14B"
 
@@ -100,8 +102,8 @@ def test_an_optimizers_package_comes_with_its_command(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("words", "commands"),
     [
-        (["+stage=grpo", "data=dafny"], ["apt-get install dafny"]),
-        (["+stage=verify", "verifier=dafny", "verify.input=samples"], ["apt-get install dafny"]),
+        (["+stage=grpo", "data=dafny"], [INSTALL]),
+        (["+stage=verify", "verifier=dafny", "verify.input=samples"], [INSTALL]),
         (
             ["+stage=verify", "verifier=dafny", "verifier.image=dafny:4", "verify.input=samples"],
             [build_command("dafny:4")],
@@ -113,7 +115,11 @@ def test_an_optimizers_package_comes_with_its_command(monkeypatch: pytest.Monkey
 def test_dafny_is_needed_where_it_judges(
     words: list[str], commands: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def none(name: str) -> None:
+        raise PackageNotFoundError(name)
+
     monkeypatch.setattr("rlvr_exp.domains.dafny.options.shutil.which", lambda name: None)
+    monkeypatch.setattr("rlvr_exp.domains.dafny.package.distribution", none)
     assert [need.command for need in missing_artifacts(compose(words).config)] == commands
 
 

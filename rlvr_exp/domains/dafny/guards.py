@@ -9,7 +9,7 @@ listed in rlvr_exp/docs/dafny.md. Dafny decides whether the proof holds.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
@@ -47,10 +47,6 @@ class ProgramDeclarations:
     """The identifiers among them that can mean a function, method, constant or field."""
     labels: frozenset[str]
     """Names of its methods, lemmas and functions in the tool's log."""
-    assumes: bool
-    """Whether it assumes something without a proof."""
-    unwritten: frozenset[tuple[str, str]]
-    """Keys of its callables that promise something without a body."""
     text: str = ""
     """The program itself."""
     missing: frozenset[str] = frozenset()
@@ -65,14 +61,11 @@ def read_declarations(text: str) -> ProgramDeclarations:
     declarations = parse(text)
     found = list(every(declarations))
     meant = frozenset(use for one in found for use in _uses(one))
-    words = {token for one in found for token in one.everything()}
     return ProgramDeclarations(
         declarations,
         spoken=frozenset(name for one in found for name in speaks_of(one)) | {use.name for use in meant},
         meant=meant,
         labels=frozenset(label for label, _ in labelled(declarations)),
-        assumes="assume" in words,
-        unwritten=_unwritten(found),
         text=text,
         missing=_missing(found),
     )
@@ -109,52 +102,18 @@ class Facts:
     """Names of lemmas and ghost methods that no compiled method has: calls of them are proofs."""
     runs: frozenset[str] = frozenset()
     """Names of compiled methods."""
-    bodyless: int = 0
-    """Number of loops and forall statements without a body."""
     unconditional: frozenset[str] = frozenset()
     """Labels of callables that require nothing."""
-    promising: Counter[str] = field(default_factory=Counter)
-    """Labels of methods, lemmas, constructors and iterators whose bodies must keep a promise, with their number;
-    the tool has to report each of them as verified."""
 
     @classmethod
     def of(cls, declarations: Sequence[Declaration]) -> "Facts":
-        found, named = list(every(declarations)), list(labelled(declarations))
+        found = list(every(declarations))
         ghosts = frozenset(one.name for one in found if one.ghost and one.kind in ("lemma", "method"))
         runs = frozenset(one.name for one in found if one.kind == "method" and not one.ghost) | {_OF_ITERATORS}
-        promising: Counter[str] = Counter()
-        for label, one in named:
-            promises = any(clause.word in ("ensures", "yield ensures") for clause in one.clauses)
-            if promises and one.kind in PROVED and one.body is not None:
-                promising[label] += 1
-        return cls(
-            ghosts - runs,
-            runs,
-            bodyless=sum(
-                risk.rule == "no-body"
-                for one in found
-                for body in (one.body, one.compiled)
-                for risk in soundness_risks(body or ())
-            ),
-            unconditional=frozenset(
-                label for label, one in named if not any("requires" in each.word for each in one.clauses)
-            ),
-            promising=promising,
+        unconditional = (
+            label for label, one in labelled(declarations) if not any("requires" in each.word for each in one.clauses)
         )
-
-
-def _unwritten(found: Sequence[Declaration]) -> frozenset[tuple[str, str]]:
-    open_ones = (one for one in found if one.kind in CALLABLES and one.body is None)
-    return frozenset(one.key for one in open_ones if any(clause.word == "ensures" for clause in one.clauses))
-
-
-def leaves_assumed(given: ProgramDeclarations, text: str) -> bool:
-    """Whether a candidate keeps assumptions of the given program: a declaration that it gives a body is no assumption."""
-    try:
-        left = _unwritten(list(every(parse(text))))
-    except Unreadable:
-        return True
-    return given.assumes or not given.unwritten.isdisjoint(left)
+        return cls(ghosts - runs, runs, frozenset(unconditional))
 
 
 def _uses(one: Declaration) -> Iterator[Use]:

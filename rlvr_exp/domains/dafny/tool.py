@@ -545,7 +545,7 @@ class Runner:
 
     def __init__(self, tool: Tool, rlimit: int, warm: bool = True):
         self._tool, self._rlimit, self._warm = tool, rlimit, warm
-        self._judges: dict[tuple[str, ...], Server | Process] = {}
+        self._judges: dict[tuple[tuple[str, ...], bool], Server | Process] = {}
 
     def run(
         self, text: str, options: tuple[str, ...], limits: RunLimits, may_prove: Callable[[], bool] = lambda: True
@@ -555,11 +555,12 @@ class Runner:
         Raises:
             Lost: Dafny does not start.
         """
-        return self._judge(options).run(text, limits, may_prove)
+        # A server can report an iterator as correct before it has proved it.
+        return self._judge(options, self._warm and "iterator" not in text).run(text, limits, may_prove)
 
     def isolated(self) -> list[str]:
         """The isolation of its processes. Raises Lost: Dafny does not start."""
-        return self._judge(()).isolated()
+        return self._judge((), self._warm).isolated()
 
     def close(self) -> None:
         """End all processes."""
@@ -572,11 +573,11 @@ class Runner:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _judge(self, options: tuple[str, ...]) -> Server | Process:
-        if options not in self._judges:
-            make, command = (Server, "server") if self._warm else (Process, "verify")
-            self._judges[options] = make(self._tool, [*self._tool.words(command, self._rlimit), *options])
-        return self._judges[options]
+    def _judge(self, options: tuple[str, ...], warm: bool) -> Server | Process:
+        if (options, warm) not in self._judges:
+            make, command = (Server, "server") if warm else (Process, "verify")
+            self._judges[options, warm] = make(self._tool, [*self._tool.words(command, self._rlimit), *options])
+        return self._judges[options, warm]
 
 
 class Resolver:

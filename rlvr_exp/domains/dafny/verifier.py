@@ -211,6 +211,7 @@ class _CandidateRun:
         self._own, self._runner, self._case = verifier, runner, case
         self._violation: Violation | None = None
         self._facts = Facts()
+        self._holes = verifier.holes
         self._cpu_s = 0.0
 
     def judge(self) -> Judgement:
@@ -218,6 +219,8 @@ class _CandidateRun:
         given = self._case.given
         text = self._without_induction(self._case.text)
         run = self._careful(text, (), self._may_be_proved)
+        if self._violation is not None and self._violation.rule == "hole" and self._open():
+            run = self._careful(text, (), self._may_be_proved)
         if run.end == "stopped" and self._violation is not None:
             return self._rejected(self._violation)
         passed, total = _counts(run, given)
@@ -238,6 +241,12 @@ class _CandidateRun:
         if self._own.vacuity and (found := self._vacuous(given, text)):
             return self._rejected(found) if isinstance(found, Violation) else self._failed(found, "in a probe, ", 0, 0)
         return Judgement(Verdict("passed", passed=passed, total=total, seconds=self._cpu_s))
+
+    def _open(self) -> bool:
+        """Allow given declarations without bodies if the given program has other code to prove: then they are assumptions."""
+        run = self._careful(self._case.program, (), lambda: True)
+        self._holes = run.end != "done" or run.verified
+        return not self._holes
 
     def _without_induction(self, text: str) -> str:
         """The program without automatic induction: in all lemmas of a strict task, else in those that the candidate added, but for
@@ -304,7 +313,7 @@ class _CandidateRun:
             self._violation = Violation("program-changed", "the code to keep cannot be read: what resolves is another")
             return False
         try:
-            self._violation, self._facts = guards.check(case.given, case.text, case.protect, self._own.holes, case.keep)
+            self._violation, self._facts = guards.check(case.given, case.text, case.protect, self._holes, case.keep)
         except Unreadable as fault:
             self._violation = Violation("unreadable", str(fault))
         return self._violation is None

@@ -127,11 +127,3 @@ def test_limits_of_proofs_are_blanked_out_in_place(name: str) -> None:
 @pytest.mark.parametrize("attribute", ["{:timeLimit 0, 1}", '{:timeLimit "1"}', "{:timeLimitX 3}", "{:verify false}"])
 def test_other_attributes_stay(attribute: str) -> None:
     assert without_limits(f"lemma {attribute} L() {{ }}") == f"lemma {attribute} L() {{ }}"
-
-
-def test_what_must_be_heard_of_is_named_as_the_log_names_it() -> None:
-    more = (
-        "module A { module B { iterator I() ensures false { } iterator J() { } } } iterator K() yield ensures false { }"
-    )
-    _, facts = guards.check(read_declarations(GIVEN), GIVEN + more, "specification", False)
-    assert facts.promising == {"B.I": 1, "K": 1, "C.Grow": 1}

@@ -2,14 +2,15 @@
 reported."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
-from program import ENVIRONMENT, PROGRAM
+from program import ENVIRONMENT, INTERPRETED, PROGRAM
 
-from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.dafny.tool import Tool, find
+from rlvr_exp.domains.dafny.package import INSTALL
+from rlvr_exp.domains.dafny.tool import Tool
 
 HEADER = "method Twice(a: int) returns (r: int)\n"
 ROWS = [
@@ -25,7 +26,6 @@ ROWS = [
     }
 ]
 WORDS = ["data=dafny", "role=both", "sandbox.workers=1", "data.dev_fraction=0", "data.test_fraction=0"]
-INSTALL = "apt-get install dafny"
 
 
 @pytest.fixture
@@ -36,18 +36,21 @@ def data(tmp_path: Path) -> str:
     return f"data.path={folder}"
 
 
-def run(tmp_path: Path, *words: str, path: str = "") -> subprocess.CompletedProcess[str]:
-    environment = {**ENVIRONMENT, **({"PATH": path} if path else {})}
-    command = [*PROGRAM, *words, f"run.dir={tmp_path / 'run'}"]
+def run(tmp_path: Path, *words: str, dafny: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run the program; without Dafny, another version of z3 hides the installed one."""
+    environment, program = dict(ENVIRONMENT), PROGRAM
+    if not dafny:
+        program = INTERPRETED
+        (tmp_path / "other" / "z3_solver-4.8.dist-info").mkdir(parents=True)
+        (tmp_path / "other" / "z3_solver-4.8.dist-info" / "METADATA").write_text("Name: z3-solver\nVersion: 4.8\n")
+        places = filter(None, [str(tmp_path / "other"), environment.get("PYTHONPATH")])
+        environment |= {"PATH": "/nonexistent", "PYTHONPATH": os.pathsep.join(places)}
+    command = [*program, *words, f"run.dir={tmp_path / 'run'}"]
     return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow
-def test_both_roles_golds_pass_and_what_is_wrong_does_not(tmp_path: Path, data: str) -> None:
-    try:
-        find()
-    except InputError:
-        pytest.skip(f"NO DAFNY: nothing is proved here; {INSTALL}")
+def test_both_roles_golds_pass_and_what_is_wrong_does_not(dafny: Tool, tmp_path: Path, data: str) -> None:
     done = run(tmp_path, "+stage=validate", data, *WORDS)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "run" / "validate.jsonl").read_text().splitlines()]
@@ -66,14 +69,14 @@ def test_both_roles_golds_pass_and_what_is_wrong_does_not(tmp_path: Path, data: 
 @pytest.mark.parametrize("stage", ["validate", "grpo"])
 def test_without_dafny_it_is_told_how_to_install_it(tmp_path: Path, data: str, stage: str) -> None:
     model = [] if stage == "validate" else ["model=tiny", "evaluation.split=train"]
-    done = run(tmp_path, f"+stage={stage}", data, *model, *WORDS, path="/nonexistent")
+    done = run(tmp_path, f"+stage={stage}", data, *model, *WORDS, dafny=False)
     assert done.returncode == 2 and INSTALL in done.stderr, done.stderr
     assert not (tmp_path / "run").exists()
 
 
 def test_without_dafny_all_else_works(tmp_path: Path) -> None:
     words = ["+stage=validate", "data.limit=2", "validate.split=dev", "sandbox.workers=1"]
-    done = run(tmp_path, *words, path="/nonexistent")
+    done = run(tmp_path, *words, dafny=False)
     assert done.returncode == 0, done.stderr
 
 
