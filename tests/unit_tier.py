@@ -43,7 +43,7 @@ EXCEPT = """
     domains/dafny/test_dafny_contest.py
     domains/dafny/test_dafny_differential.py domains/dafny/test_dafny_kept.py domains/dafny/test_dafny_usable_examples.py
     domains/dafny/test_dafny_verifier.py domains/dafny/test_stage_cascade.py
-    domains/dafny/test_stage_dafny.py
+    domains/dafny/test_stage_dafny.py domains/dafny/test_verifier_prune.py
     evaluation/test_bits.py evaluation/test_vote.py evaluation/test_evaluate_episodes.py
     evaluation/test_excess_code.py
     launch/test_execute.py launch/test_preflight.py launch/test_resume.py

@@ -113,7 +113,10 @@ class SingleTurn:
     """One prompt, one completion, one verdict."""
 
 
-@configures("rlvr_exp.episodes.environments.Retry")
+RETRY = "rlvr_exp.episodes.environments.Retry"
+
+
+@configures(RETRY)
 @dataclass
 class Retry:
     """After a completion that does not pass, the policy answers again. The new prompt shows the completion and the

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from rlvr_exp.core.statistics import CONFIDENCE, POWER, t_quantile
 
-COUNTS = frozenset({"rules"})
+COUNTS = frozenset({"rules", "dropped_annotations", "pruning_runs", "pruning_seconds"})
 """Measures that are counts; the others are shares."""
 GREEDY = "_greedy"
 """Ends the name of a measure of greedy answers."""

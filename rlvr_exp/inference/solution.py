@@ -81,8 +81,9 @@ class Solution:
 
     @property
     def program(self) -> str | None:
-        """The verified candidate in the completion, without fences and chatter; None if there is none."""
-        return self.completion.candidate.text
+        """The verified program: the candidate in the completion, without fences and chatter, as the verifier revised it. None
+        if there is no candidate."""
+        return self.completion.verdict.revised or self.completion.candidate.text
 
     @property
     def verdict(self) -> Verdict | None:
@@ -158,8 +159,8 @@ def head(row: Mapping[str, Any]) -> str:
 
 
 def reason(row: Mapping[str, Any]) -> str:
-    """Return the fault in one line; empty if there is none."""
-    why = "" if row["outcome"] == "passed" else row["fault"] or row["log"] or ""
+    """Return the fault in one line, or the change that the verifier made; empty if there is neither."""
+    why = row["log"] or "" if row["outcome"] == "passed" else row["fault"] or row["log"] or ""
     return next((line.strip() for line in why.splitlines() if line.strip()), "")[:300]
 
 

@@ -62,6 +62,8 @@ class Verdict:
     """The assertions among them that only the candidate's own comparison decided."""
     measures: Mapping[str, float] = field(default_factory=dict)
     """Further measures of the candidate, by name. In [0, 1], unless it is a count (rlvr_exp.core.measures)."""
+    revised: str = ""
+    """The text that passed, if the verifier changed the candidate; the log names the changes. Empty: the candidate itself."""
     outputs: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
     """The candidate's outputs by case, from `KeepsOutputs`; never cached, never written."""
 

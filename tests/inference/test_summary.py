@@ -1,8 +1,13 @@
 """Solutions as text for a person, and the rates of many."""
 
+from dataclasses import replace
+
 import pytest
 
-from rlvr_exp.inference.solution import Summary, readable
+from rlvr_exp.episodes.types import Completion, TokenCount
+from rlvr_exp.inference.solution import Solution, Summary, readable
+from rlvr_exp.tasks.base import Candidate, Task
+from rlvr_exp.verifiers.base import Verdict
 
 
 def row(**changes):
@@ -22,6 +27,17 @@ def test_an_answer_reads_well():
     told = readable(failed(attempts=3, attempt=2)).splitlines()
     assert told[0].startswith("t: failed (wrong_answer), score 0.50, attempt 2 of 3")
     assert told[-1] == "    -> case 1: got 2"
+
+
+def test_the_program_that_passed_is_the_answer_if_the_verifier_revised_it():
+    given = Completion(
+        Task("t", "f", 0, None, None), 0, TokenCount(3, False), "text", Candidate("x"),
+        Verdict("passed", revised="y", log="pruned: assert x; invariant y"),
+    )  # fmt: skip
+    found = Solution("t", given, 1, 1, True)
+    assert found.program == "y" and found.row()["program"] == "y" and found.row()["text"] == "text"
+    assert readable(found.row()).endswith("    -> pruned: assert x; invariant y")
+    assert replace(found, completion=replace(given, verdict=Verdict("passed"))).program == "x"
 
 
 def test_a_layout_is_shown_in_the_place_of_the_program():

@@ -35,7 +35,7 @@ from typing import Any
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.domains.dafny.guards import body_violation
-from rlvr_exp.domains.dafny.options import ANNOTATOR, ROLES, WRITER
+from rlvr_exp.domains.dafny.options import ANNOTATOR, ROLES, WRITER, attempts
 from rlvr_exp.domains.dafny.tasks import TwoStage
 from rlvr_exp.episodes.environment import Environment, Run
 from rlvr_exp.episodes.environments import AGAIN, feedback, follows, too_long
@@ -524,11 +524,11 @@ class CascadePlay(Play):
         counterfactual = options.credit == "counterfactual"
         by_gold = counterfactual and options.counterfactual == "gold"
         resamples = options.resamples if counterfactual and not by_gold else 0
-        widths = Widths(options.annotations, options.attempts, resamples, graft_all=by_gold)
+        widths = Widths(options.annotations, attempts(config), resamples, graft_all=by_gold)
         return Cascade(self.stages, widths, counterfactual)
 
     def evaluation(self, config: Any) -> Cascade:
-        return Cascade(self.stages, Widths(attempts=(config.cascade or config.evaluate).attempts))
+        return Cascade(self.stages, Widths(attempts=attempts(config)))
 
     def prompts(self, role: str, tasks: Sequence[Task]) -> list[str]:
         two = self.stages
@@ -543,5 +543,4 @@ class CascadePlay(Play):
         return cascade_sections(self.domain, results)
 
     def inference(self, config: Config) -> Cascade:
-        assert config.infer is not None, "of +stage=infer"
-        return Cascade(self.stages, Widths(attempts=config.infer.max_attempts))
+        return self.evaluation(config)

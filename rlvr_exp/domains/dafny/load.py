@@ -425,7 +425,7 @@ def survey(path: Path | str, unit: str = "method") -> Survey:
             InputProblem(str(path), "no such file or folder", remedy="point data.path at a Dafny data set")
         )
     for layout in LAYOUTS.values():
-        if layout.name in _ANY and len(sets := _sets(path)) > 1:
+        if layout.name in _ANY and len(sets := sets_in(path)) > 1:
             return _joined([(name, survey(path / name, unit)) for name in sets])
         files = layout.files(path)
         if files:
@@ -434,7 +434,7 @@ def survey(path: Path | str, unit: str = "method") -> Survey:
     raise InputError(InputProblem(str(path), "no Dafny programs here", allowed=allowed))
 
 
-def _sets(path: Path) -> list[str]:
+def sets_in(path: Path) -> list[str]:
     """Names of the folders in a folder that hold a set each."""
     folders = sorted(one for one in path.iterdir() if one.is_dir()) if path.is_dir() else []
     known = [layout for layout in LAYOUTS.values() if layout.name not in _ANY]

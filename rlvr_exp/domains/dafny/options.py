@@ -11,7 +11,7 @@ from typing import Any
 from rlvr_exp.config.algorithm import GroupMethod, queues, without_queues
 from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.benchmark import FromPath as BenchmarkFromPath
-from rlvr_exp.config.data import SINGLE_TURN, SplitData, Styled
+from rlvr_exp.config.data import RETRY, SINGLE_TURN, SplitData, Styled
 from rlvr_exp.config.options import JUDGES, LEARNS, Stage, configures, defaults, option
 from rlvr_exp.config.roles import Team
 from rlvr_exp.config.stage_options import Evaluate, FromPath, Infer, Written
@@ -49,6 +49,14 @@ class DafnyVerifierOptions(OwnLimits):
     """A given method or lemma without a body, that promises something and that no other body calls, must get one."""
     vacuity: bool = True
     """Reject a program that also proves `assert false` at the ends of its bodies. Checked once for each new program that is proved."""
+    prune: bool = False
+    """Drop annotations that Dafny does not prove, one at a time, before the last verdict (+stage=evaluate and infer)."""
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        if self.prune and config.stage not in ("evaluate", "infer"):
+            what = "a pruned program is not the policy's own answer, which this stage judges"
+            allowed = "true with +stage=evaluate or infer"
+            yield InputProblem("verifier.prune", what, f"true with +stage={config.stage}", allowed, "", "drop it")
 
     def missing(self) -> Iterator[tuple[InputProblem, str]]:
         """Dafny itself, or the image that holds it, if it is not on this machine, and the command that installs it."""
@@ -177,9 +185,9 @@ class DafnyUniversal(Benchmark):
 
     reads = JUDGES
     path: str = ""
-    """Folder or file of Dafny programs or examples; empty: the embedded corpus."""
-    tasks: int = option(0, low=0)
-    """Tasks of each role, drawn by a fixed seed; 0: all."""
+    """A data set, or a folder of data sets, judged after the embedded corpus; empty: the embedded corpus alone."""
+    tasks: int = option(60, low=0)
+    """Tasks of each set and role, drawn with a fixed seed; 0: all."""
     proved: int = option(0, low=0)
     """Tasks of each answer that Dafny judges if the guards do not refuse it; 0: all."""
 
@@ -213,9 +221,6 @@ class Cascade:
     """Mode annotator_only: annotate bodies of the writer or those of the data."""
     annotations: int = option(4, low=2)
     """Annotations sampled of each body in training; `algorithm.group_size` is the bodies sampled of each task."""
-    attempts: int = option(1, low=1, high=10)
-    """Attempts of each role, each after the first with the feedback on the previous one. The writer retries bodies that cannot be
-    annotated or that Dafny cannot resolve. Roles learn from their first attempts, and the writer is credited with the last."""
     writer: str = ""
     """Folder that the writer starts from in place of the model node's weights: a checkpoint, or an adapter of its base."""
     annotator: str = ""
@@ -299,8 +304,22 @@ def no_cascade_data(data: Any) -> Iterator[InputProblem]:
         yield InputProblem("data", what, getattr(data, "_target_", ""), "data=dafny", "", "data=dafny")
 
 
+def attempts(config: Any) -> int:
+    """The attempts of each role of a cascade."""
+    if config.infer is not None:
+        return config.infer.max_attempts
+    return getattr(config.environment, "attempts", 1)
+
+
 def cascade_problems(config: Any) -> Iterator[InputProblem]:
     """Problems of a configuration with a cascade that its node does not report."""
+    infers = config.infer is not None
+    if getattr(config.environment, "_target_", SINGLE_TURN) not in (SINGLE_TURN, *(() if infers else (RETRY,))):
+        where, remedy = ("infer.cascade", "infer.max_attempts") if infers else ("environment", "environment=retry")
+        what = "a cascade is an environment of its own, with retries at most"
+        yield InputProblem(
+            where, what, config.environment._target_, "single_turn", "", f"environment=single_turn, or {remedy}"
+        )
     if config.cascade is None:
         yield from no_cascade_data(config.data)
     elif (own := config.roles.get(WRITER)) is not None and own.reward is not None:
@@ -313,7 +332,7 @@ TEAM = Team("cascade", ROLES, "rlvr_exp.domains.dafny.cascade:CascadePlay", casc
 STAGES = {
     "cascade": Stage(
         "train a writer and an annotator of Dafny programs together",
-        (*LEARNS, "roles"),
+        (*LEARNS, "environment", "roles"),
         algorithm=GroupMethod,
         module="reinforcement",
         shared=True,
@@ -328,14 +347,6 @@ class CascadeEvaluate(Evaluate):
     cascade: str = ""
     """A checkpoint of +stage=cascade. Its writer and annotator are measured together. model: both roles have the model node's own
     weights. Empty: one policy is measured."""
-    attempts: int = option(1, low=1, high=10)
-    """With a cascade: attempts of each role. Each attempt after the first sees the feedback on the previous one."""
-
-    def problems(self) -> list[InputProblem]:
-        if self.attempts == 1 or self.cascade:
-            return []
-        what, remedy = "a cascade has attempts, one policy has none", "evaluate.cascade=CHECKPOINT"
-        return [InputProblem("attempts", what, str(self.attempts), "1", "", remedy)]
 
 
 @dataclass
@@ -355,8 +366,3 @@ class CascadeInfer(Infer):
             what = "the roles of a cascade are sampled or greedy"
             found.append(InputProblem("decoding", what, "beam", "greedy, sample", "", "infer.decoding=greedy"))
         return found
-
-    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
-        if self.cascade and getattr(config.environment, "_target_", SINGLE_TURN) != SINGLE_TURN:
-            what, remedy = "a cascade is an environment of its own", "environment=single_turn"
-            yield InputProblem("infer.cascade", what, self.cascade, "''", "", remedy)

@@ -1,11 +1,10 @@
 """Pruning of annotations that Dafny does not prove.
 
-`prune` drops the annotations that Dafny's errors point to, verifies the rest, and repeats this until the program verifies or no
-error points to an annotation. Dafny assumes an assertion after it has reported it, so an annotation that fails beside the others
-fails without them too: what is left is the largest set of annotations that hold (Houdini, Flanagan and Leino, FME 2001; for
-language models DafnyPro, arXiv 2601.05385).
+`prune` drops the first annotation of each callable that one of Dafny's errors points to, verifies the rest, and repeats this until
+the program verifies or no error points to an annotation (Houdini, Flanagan and Leino, FME 2001; for the annotations of language
+models DafnyPro, arXiv 2601.05385). It drops one at a time because a wrong annotation can make the solver fail at others that hold.
 
-Annotations of the given program are never dropped. In a loop `decreases` goes if Dafny cannot prove that it decreases, and of a
+Annotations of the given program are never dropped. A `decreases` clause goes if Dafny cannot prove that it decreases, and of a
 conjunction only the conjunct that fails. Code, lemmas and functions stay.
 """
 
@@ -115,25 +114,21 @@ class _Program:
         return Counter(self._key(*found) for found in self._spans)
 
     def failing(self, errors: Sequence[Located], given: Counter[tuple[str, ...]]) -> list[Span]:
-        """The offsets of the annotations that errors point to, in the order of the text, without overlaps."""
-        left, own = Counter(given), []
+        """The offsets of the first annotation of each callable that an error points to."""
+        left, own = Counter(given), dict[Span, int]()
         for one, span in self._spans:
             if left[self._key(one, span)]:
                 left[self._key(one, span)] -= 1
             else:
-                own.append(span)
-        chosen: dict[Span, Span] = {}
-        """By annotation the part of it that goes: one conjunct a round, or all of it."""
-        for error in errors:
-            at = self._index(error)
+                own[span] = id(one)
+        chosen: dict[int, Span] = {}
+        for at in sorted(map(self._index, errors)):
             within = [span for span in own if span[0] <= at < span[1]]
             if within:
-                chosen.setdefault(within[-1], self._conjunct(within[-1], at))
+                chosen.setdefault(own[within[-1]], self._conjunct(within[-1], at))
             elif self._tokens[at] in ("while", "for") and (measure := self._measure(at)) in own:
-                chosen.setdefault(measure, measure)
-        parts = sorted(chosen.values(), key=lambda one: (one[0], -one[1]))
-        outer = [one for place, one in enumerate(parts) if all(one[0] >= other[1] for other in parts[:place])]
-        return [(self._starts[a], self._starts[b - 1] + len(self._tokens[b - 1])) for a, b in outer]
+                chosen.setdefault(own[measure], measure)
+        return [(self._starts[a], self._starts[b - 1] + len(self._tokens[b - 1])) for a, b in chosen.values()]
 
     def _conjunct(self, span: Span, at: int) -> Span:
         """The conjunct of an invariant or assertion that holds the token, with an operator beside it."""
@@ -146,7 +141,7 @@ class _Program:
             token = self._tokens[index]
             if token in _LOOSER:
                 return span
-            if token in COMPREHENSIONS or token == "|":
+            if token in COMPREHENSIONS:
                 break
             if token == "&&":
                 splits.append(index)

@@ -55,6 +55,9 @@ INSTEAD = {
     "hole": "write its body",
     "decreases-star": "give a measure that decreases, such as `decreases n - i`",
     "forall-ensures": "write the fact as an `ensures` clause before the braces",
+    "forall-index": "let the variables be integers between bounds, such as `forall i | 0 <= i < a.Length`",
+    "map-comprehension": "build the map with a loop or a recursive function",
+    "reads-star": "name the objects, such as `reads a`",
     "nondeterminism": "compute the value with a loop, an if or a function, or make the variable ghost",
     "declaration": "use functions, predicates, lemmas, methods and datatypes of plain fields",
     "unsound": "use int or nat",
@@ -143,6 +146,10 @@ def soundness_risks(tokens: Sequence[str]) -> Iterator[SoundnessRisk]:
             found = SoundnessRisk("witness", "witness *")
         elif token == "...":
             found = SoundnessRisk("refinement", token)
+        elif token == "reads" and walk.at(index + 1) == "*":
+            found = SoundnessRisk("reads-star", "reads *")
+        elif token in ("map", "imap") and is_name(walk.at(index + 1) or ";") and before != ".":
+            found = SoundnessRisk("map-comprehension", _until_end(walk, index))
         elif token == "ORDINAL":
             found = SoundnessRisk("unsound", "the type ORDINAL")
         elif token in ("while", "for") and before != "." and not _has_body(walk, index):
@@ -211,9 +218,29 @@ def _forall_risk(walk: Walker, index: int) -> SoundnessRisk | None:
     while at < walk.closes[opens]:
         inside.append(walk.at(at))
         at = walk.closes[at] + 1 if walk.at(at) in ("(", "[", "{") else at + 1
-    if not inside or ":=" in inside:
+    if not inside or (":=" in inside and _over_integers(walk.tokens[index + 1 : opens])):
         return None
+    if ":=" in inside:
+        return SoundnessRisk("forall-index", " ".join(walk.tokens[index:opens]))
     return SoundnessRisk("forall-ensures", " ".join(walk.tokens[index:opens]) + " without ensures")
+
+
+_INTEGERS = (":", "int", "nat", ",")
+
+
+def _over_integers(words: Sequence[str]) -> bool:
+    """Whether the variables of a forall statement are integers, and its range has no call on them. Dafny takes the calls and fields
+    in the range to be defined for values of all types (dafny#6533)."""
+    bar = words.index("|") if "|" in words else len(words)
+    names = {word for word in words[:bar] if is_name(word) and word not in _INTEGERS}
+    if not set(words[:bar]) <= {*names, *_INTEGERS} or {"forall", "exists"} & set(words):
+        return False
+    depth = 0
+    for before, word, after in zip(words[bar:], words[bar + 1 :], [*words[bar + 2 :], ""], strict=False):
+        depth += (word == "(" and is_name(before)) - (word == ")" and depth > 0)
+        if word in names and (depth or after in (".", "in", "!") or before in ("in", "==")):
+            return False
+    return True
 
 
 def nondeterminism(one: Declaration, proofs: Collection[str], runs: Collection[str]) -> Iterator[SoundnessRisk]:
@@ -281,6 +308,16 @@ _KINDS = {
 _MODIFIERS = ("twostate", "least", "greatest", "inductive", "copredicate", "colemma", "abstract", "replaceable")
 
 
+def _is_invariant(one: Declaration) -> bool:
+    """Whether a generic datatype has a parameter that `variance.covariant` cannot mark: Dafny takes a `T<int>` for a `T<nat>`."""
+    start = one.head.index(one.name) + 1
+    if one.head[start : start + 1] != ("<",):
+        return False
+    equals = one.head.index("=") if "=" in one.head else len(one.head)
+    arrays = any(word.startswith("array") for word in one.head[equals:])
+    return arrays or bool({"!", "-", "*"} & set(one.head[start:equals]))
+
+
 def declaration_risk(one: Declaration, outermost: bool) -> SoundnessRisk | None:
     """The risk that a new declaration has by its kind: what proofs hardly need and Dafny's soundness issues are made of.
 
@@ -299,6 +336,8 @@ def declaration_risk(one: Declaration, outermost: bool) -> SoundnessRisk | None:
         found = f"a datatype that mentions {min(_LARGE & words)}"
     elif one.kind == "datatype" and "extends" in words:
         found = "a datatype that extends a trait"
+    elif one.kind == "datatype" and _is_invariant(one):
+        found = "a datatype with a type parameter that is not covariant"
     elif one.kind == "type" and ("newtype" in words or "|" in words or "=" not in words):
         found = "a type with a constraint or without a definition"
     elif one.kind == "const" and (":=" not in words or not outermost or _LARGE & words):

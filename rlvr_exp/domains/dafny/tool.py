@@ -166,9 +166,11 @@ class Diagnostic:
     line: int
     column: int
     text: str
+    related: "tuple[Diagnostic, ...]" = ()
+    """Places that belong to it, such as the postcondition that a path breaks."""
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.text}"
+        return "\n  ".join([f"line {self.line}: {self.text}", *map(str, self.related)])
 
 
 @dataclass(frozen=True)
@@ -413,12 +415,18 @@ def _diagnostics(found: Sequence[Mapping[str, Any]]) -> tuple[tuple[Diagnostic, 
     """The errors and the warnings among a document's diagnostics, in the order of their places."""
     by_severity: dict[int, list[Diagnostic]] = {1: [], 2: []}
     for one in found:
-        start = one["range"]["start"]
         if one.get("severity") in by_severity:
-            place = Diagnostic(start["line"] + 1, start["character"] + 1, one["message"])
-            by_severity[one["severity"]].append(place)
+            own = (each for each in one.get("relatedInformation") or () if each["location"]["uri"].endswith(f"/{FILE}"))
+            related = tuple(_diagnostic(each["location"]["range"], each["message"]) for each in own)
+            by_severity[one["severity"]].append(_diagnostic(one["range"], one["message"], related))
     errors, warnings = (sorted(each, key=lambda one: (one.line, one.column)) for each in by_severity.values())
     return tuple(errors), tuple(warnings)
+
+
+def _diagnostic(place: Mapping[str, Any], message: str, related: tuple[Diagnostic, ...] = ()) -> Diagnostic:
+    start = place["start"]
+    text = " ".join(message.partition("\nRelated message: ")[0].split())
+    return Diagnostic(start["line"] + 1, start["character"] + 1, text, related)
 
 
 def _sound(run: ToolRun) -> ToolRun:
@@ -509,12 +517,8 @@ def _read(output: str, code: int) -> ToolRun:
             continue
         value = message.get("value") if isinstance(message, dict) else None
         if isinstance(value, dict) and message.get("type") == "diagnostic":
-            start = value["location"]["range"]["start"]
-            place = {"line": start["line"] - 1, "character": start["character"]}
-            text = value["defaultFormatMessage"]
-            for number, argument in enumerate(value["arguments"]):
-                text = text.replace(f"{{{number}}}", str(argument))
-            found.append({"severity": value["severity"], "message": text, "range": {"start": place}})
+            related = [_as_served(each) for each in value["relatedInformation"]]
+            found.append({"severity": value["severity"], **_as_served(value), "relatedInformation": related})
             sources.update([value["source"]] if value["severity"] == 1 else [])
         elif isinstance(value, str) and (waiting := _WAITING.match(value)):
             names[waiting[1]] += 1
@@ -534,6 +538,15 @@ def _read(output: str, code: int) -> ToolRun:
     if code == 4 and not failed:
         failed[""] += 1
     return _sound(ToolRun("done", errors, warnings, proved, failed))
+
+
+def _as_served(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A message of the command line in the form of the language server, whose lines count from 0."""
+    start, text = value["location"]["range"]["start"], value["defaultFormatMessage"]
+    for number, argument in enumerate(value["arguments"]):
+        text = text.replace(f"{{{number}}}", str(argument))
+    place = {"start": {"line": start["line"] - 1, "character": start["character"]}}
+    return {"message": text, "range": place, "location": {"uri": value["location"]["uri"], "range": place}}
 
 
 class Runner:

@@ -301,7 +301,7 @@ def _refused(given: str, gold: str, protect: Protect) -> str:
 @contextmanager
 def _usable_check(config: Any, proved: Callable[[int, int], None] = lambda done, total: None) -> Iterator[UsableCheck]:
     with (
-        build(config.verifier, sandbox=config.sandbox, cache=config.cache) as verifier,
+        build(replace(config.verifier, prune=False), sandbox=config.sandbox, cache=config.cache) as verifier,
         Resolver(config.verifier.path, config.verifier.image) as resolver,
     ):
         yield UsableCheck(verifier, resolver, proved)

@@ -25,7 +25,7 @@ Not covered: unsoundness of Dafny, Boogie or z3 that none of this stops, and a s
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from queue import SimpleQueue
 from typing import Any, cast
 
@@ -36,11 +36,13 @@ from rlvr_exp.domains.dafny.guards import PROVED, Facts, ProgramDeclarations, Vi
 from rlvr_exp.domains.dafny.induction import calls_in_requirements, manual_induction
 from rlvr_exp.domains.dafny.options import DafnyVerifierOptions
 from rlvr_exp.domains.dafny.problem import DafnyProblem, Protect, Strength
+from rlvr_exp.domains.dafny.prune import prune
 from rlvr_exp.domains.dafny.soundness import without_limits
 from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Unreadable, parse
 from rlvr_exp.domains.dafny.tokens import has_directive, plain, printed, tokens, with_inserted
-from rlvr_exp.domains.dafny.tool import RunLimits, Runner, ToolRun
+from rlvr_exp.domains.dafny.tool import Diagnostic, RunLimits, Runner, ToolRun
 from rlvr_exp.domains.dafny.torn import untorn
+from rlvr_exp.domains.dafny.variance import covariant
 from rlvr_exp.sandbox import wire
 from rlvr_exp.sandbox.pool import usable
 from rlvr_exp.sandbox.tools import Lost
@@ -69,6 +71,11 @@ class _Case:
     limits: RunLimits
     protect: Protect
     strength: Strength
+    source: str
+    """The candidate with its comments."""
+    kept: str
+    """The given program whose annotations are never pruned."""
+    prunes: bool
 
 
 class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
@@ -150,10 +157,12 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
         limits = RunLimits(named.cpu_s or usual.cpu_s, named.wall_s or usual.wall_s, named.memory_mb or usual.memory_mb)
         protect = problem.protect or cast(Protect, self.protect)
         strength = problem.strength or "refresh"
-        own = [protect, strength, self.holes, self.vacuity, self.rlimit, *astuple(limits)]
+        prunes = self.prune and (keep is not None or problem.protect != "specification")
+        own = [protect, strength, self.holes, self.vacuity, self.rlimit, prunes, *astuple(limits)]
         content = wire.encode([_bytes(program), text, own, None if keep is None else _bytes(keep)])
         given, kept = _read_declarations(shown), _read_declarations(problem.keep)
-        case = _Case(given, keep is not None, kept, program, text, limits, protect, strength)
+        source, whole = plain(candidate.text), program if keep is None else keep
+        case = _Case(given, keep is not None, kept, program, text, limits, protect, strength, source, whole, prunes)
         return VerificationJob(content, case, request)
 
     def start(self, work: VerificationJob) -> Future[Judgement]:
@@ -181,9 +190,39 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
 
     def _judge(self, case: _Case) -> Judgement:
         try:
-            return self._with_runner(lambda runner: _CandidateRun(self, runner, case).judge())
+            return self._with_runner(lambda runner: self._judged(runner, case))
         except Lost as fault:
             return Judgement(Verdict("no_verdict", log=str(fault)), cacheable=False)
+
+    def _judged(self, runner: Runner, case: _Case) -> Judgement:
+        run = _CandidateRun(self, runner, case)
+        judgement = run.judge()
+        return self._pruned(runner, case, judgement, run.errors) if case.prunes else judgement
+
+    def _pruned(self, runner: Runner, case: _Case, whole: Judgement, errors: Sequence[Diagnostic]) -> Judgement:
+        """The verdict on the candidate without annotations that fail; its own verdict if pruning does not prove it."""
+        judged: list[Judgement] = []
+
+        def judge(text: str) -> tuple[Judgement, Sequence[Diagnostic]]:
+            run = _CandidateRun(self, runner, replace(case, text=_seen(text)))
+            judged.append(run.judge())
+            return judged[-1], run.errors
+
+        found = prune(case.source, case.kept, errors, judge)
+        seconds = sum(one.verdict.seconds for one in judged)
+        verdict, dropped = whole.verdict, tuple[str, ...]()
+        if found is not None and found.result.verdict.outcome == "passed":
+            verdict, dropped = found.result.verdict, found.dropped
+            log = "; ".join(" ".join(one.split()).rstrip(";") for one in dropped)
+            verdict = replace(verdict, revised=found.text, log=f"pruned: {log}")
+        measures = {
+            "pruned": float(bool(dropped)),
+            "dropped_annotations": float(len(dropped)),
+            "pruning_runs": float(len(judged)),
+            "pruning_seconds": seconds,
+        }
+        verdict = replace(verdict, seconds=whole.verdict.seconds + seconds, measures=measures)
+        return Judgement(verdict, all(one.cacheable for one in (whole, *judged)))
 
 
 def _seen(text: str) -> str:
@@ -213,6 +252,8 @@ class _CandidateRun:
         self._facts = Facts()
         self._holes = verifier.holes
         self._cpu_s = 0.0
+        self.errors: tuple[Diagnostic, ...] = ()
+        """Errors of the proof that failed."""
 
     def judge(self) -> Judgement:
         """Prove the program under each set of options in turn, then look for reasons not to accept the proof."""
@@ -225,6 +266,7 @@ class _CandidateRun:
             return self._rejected(self._violation)
         passed, total = _counts(run, given)
         if not run.verified:
+            self.errors = run.errors
             return self._failed(run, "", passed, total)
         if given is None:
             fault = Violation("unreadable", "the given program itself cannot be read: nothing is protected")
@@ -237,6 +279,7 @@ class _CandidateRun:
                 if holds := self._holds(run, options):
                     break
             if not holds:
+                self.errors = run.errors
                 return self._failed(run, f"with {' '.join(options)}, ", passed, total)
         if self._own.vacuity and (found := self._vacuous(given, text)):
             return self._rejected(found) if isinstance(found, Violation) else self._failed(found, "in a probe, ", 0, 0)
@@ -250,12 +293,12 @@ class _CandidateRun:
 
     def _without_induction(self, text: str) -> str:
         """The program without automatic induction: in all lemmas of a strict task, else in those that the candidate added, but for
-        lemmas whose requirements call nothing. dafny#6366 needs such a call."""
+        lemmas whose requirements call nothing, since dafny#6366 needs such a call. And with covariant datatypes."""
         given, strict = self._case.given, self._case.strength == "strict"
         try:
             added = {label: one for label, one in labelled(parse(text)) if given is None or label not in given.labels}
-            return manual_induction(
-                text, lambda label: strict or (label in added and calls_in_requirements(added[label]))
+            return covariant(
+                manual_induction(text, lambda label: strict or (label in added and calls_in_requirements(added[label])))
             )
         except Unreadable:
             return text

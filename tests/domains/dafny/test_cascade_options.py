@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rlvr_exp.config.compose import compose, compose_lenient
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.domains.dafny.options import CREDITS, MODES, Cascade
+from rlvr_exp.domains.dafny.options import CREDITS, MODES, Cascade, attempts
 
 BASE = ["+stage=cascade"]
 
@@ -51,6 +51,20 @@ def test_every_mode_composes(mode: str) -> None:
 )
 def test_what_cannot_work_is_told(words: list[str], where: str) -> None:
     assert where in faults(*words)
+
+
+@pytest.mark.parametrize("words", [["+stage=cascade"], ["+stage=evaluate", "evaluate.cascade=model", "data=dafny"]])
+def test_a_cascade_retries_with_its_environment(words: list[str]) -> None:
+    assert attempts(compose([*words]).config) == 1
+    found = compose([*words, "environment=retry", "environment.attempts=10"])
+    assert attempts(found.config) == 10
+    assert [one.where for one in compose_lenient([*words, "environment=edits"]).problems].count("environment") == 1
+
+
+def test_the_attempts_of_inference_are_its_own() -> None:
+    words = ["+stage=infer", "infer.cascade=model", "data=dafny", "infer.max_attempts=10"]
+    assert attempts(compose(words).config) == 10
+    assert "infer.cascade" in [one.where for one in compose_lenient([*words, "environment=retry"]).problems]
 
 
 def test_the_node_exists_under_its_stage_alone() -> None:

@@ -100,15 +100,19 @@ def test_annotations_of_the_given_program_stay() -> None:
     ), "the given one stays, a copy of it goes"
 
 
+def test_a_cardinality_ends_no_conjunct() -> None:
+    assert dropped("d {", "method M() { while true invariant i <= |s| && d { } }") == ["&& d"]
+
+
 def test_nothing_is_dropped_from_a_program_that_cannot_be_read() -> None:
     assert without_failing("method M() { assert false;", "", [SimpleNamespace(line=1, column=14)]) is None
 
 
-def test_lines_of_annotations_go_and_comments_stay() -> None:
-    errors = [error(LOOP, words) for words in ("<= n", "== 2 * i", "- i", "k == 9", "> old_r")]
+def test_one_annotation_of_each_callable_goes_at_a_time() -> None:
+    errors = [error(LOOP, words) for words in ("== 3", "> old_r", "== 2 * i", "<= n", "- i")]
     text, gone = without_failing(LOOP, "", errors)
-    assert len(gone) == 5 and "  while i < n  // to the end\n    invariant i != 3 && r >= 0\n  {\n" in text
-    assert "ensures k >= 0 { }" in text
+    assert gone == ["invariant i <= n", "assert x == 3;"]
+    assert "  while i < n  // to the end\n    invariant r == 2 * i" in text and "ensures x == x { }" in text
 
 
 class Judge:
@@ -128,8 +132,8 @@ class Judge:
 def test_it_repeats_until_the_program_verifies() -> None:
     judge = Judge("== 2 * i", "i != 3", "> old_r")
     found = prune(LOOP, "", judge.errors(LOOP), judge)
-    assert found.result and judge.runs == 2, "two conjuncts of one clause go in two rounds"
-    assert found.dropped == ("r == 2 * i &&", "assert r > old_r;", "i != 3 &&")
+    assert found.result and judge.runs == 3
+    assert found.dropped == ("r == 2 * i &&", "i != 3 &&", "assert r > old_r;")
     assert "invariant r >= 0\n" in found.text
 
 

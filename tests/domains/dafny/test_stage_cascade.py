@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 SMALL = [
     "+stage=cascade",
     "cascade.annotations=2",
-    "cascade.attempts=2",
+    "environment=retry",
     "cascade.credit=counterfactual",
     "cascade.counterfactual=resampled",
     "cascade.resamples=2",
@@ -105,7 +105,7 @@ def test_the_report_says_who_is_credited_with_what(run: Path) -> None:
 
 def test_a_trained_cascade_is_measured_again(run: Path, tmp_path: Path) -> None:
     words = ["+stage=evaluate", "data=dafny", "model=tiny_dafny", f"evaluate.cascade={run / 'checkpoints' / 'latest'}"]
-    words += ["evaluation.tasks=2", "evaluation.samples=2", "evaluate.attempts=2", f"run.dir={tmp_path / 'run'}"]
+    words += ["evaluation.tasks=2", "evaluation.samples=2", "environment=retry", f"run.dir={tmp_path / 'run'}"]
     done = subprocess.run(
         [*PROGRAM, *words], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=900, check=False
     )
