@@ -28,6 +28,7 @@ from rlvr_exp.domains.dafny.soundness import (
 )
 from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Unreadable, every, parse
 from rlvr_exp.domains.dafny.tokens import has_directive, is_name, plain, tokens
+from rlvr_exp.domains.dafny.variance import mixed_arrays
 
 PROVED = CALLABLES - {"function"}
 """Kinds whose bodies are proved; a function's is part of the specification."""
@@ -215,6 +216,10 @@ def check(
             _Comparison(keep, "program", facts, empty="kept").compare(keep.declarations, declarations)
         if holes and protect == "specification":
             _check_holes(given, declarations)
+        if mixed := mixed_arrays(tokens(given.text), tokens(text)):
+            raise ViolationError(
+                "mixed-types", " beside ".join(f"arrays of {one or 'an inferred type'}" for one in mixed)
+            )
     except ViolationError as error:
         return error.violation, facts
     return None, facts
