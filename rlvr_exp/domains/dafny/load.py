@@ -389,7 +389,7 @@ _ANY = ("rows", "programs")
 """Layouts of any files: their folders are no sets of a folder of sets."""
 
 
-NO_TARGET, UNREADABLE = "no method or lemma with a body", "cannot be read"
+NO_TARGET, UNREADABLE, UNPAIRED = "no method or lemma with a body", "cannot be read", "no version without hints"
 
 
 @dataclass
@@ -425,7 +425,7 @@ def survey(path: Path | str, unit: str = "method") -> Survey:
             InputProblem(str(path), "no such file or folder", remedy="point data.path at a Dafny data set")
         )
     for layout in LAYOUTS.values():
-        if layout.name in _ANY and len(sets := _sets(path)) > 1:
+        if layout.name in _ANY and len(sets := sets_in(path)) > 1:
             return _joined([(name, survey(path / name, unit)) for name in sets])
         files = layout.files(path)
         if files:
@@ -434,7 +434,7 @@ def survey(path: Path | str, unit: str = "method") -> Survey:
     raise InputError(InputProblem(str(path), "no Dafny programs here", allowed=allowed))
 
 
-def _sets(path: Path) -> list[str]:
+def sets_in(path: Path) -> list[str]:
     """Names of the folders in a folder that hold a set each."""
     folders = sorted(one for one in path.iterdir() if one.is_dir()) if path.is_dir() else []
     known = [layout for layout in LAYOUTS.values() if layout.name not in _ANY]
@@ -457,21 +457,25 @@ def _below(folder: str, item: Item) -> Item:
 def _read(layout: DataSetLayout, path: Path, files: list[Path], unit: str) -> Survey:
     found = Survey(layout.name)
     root = path if path.is_dir() else path.parent
-    for file in files:
-        for item in layout.read(file, file.relative_to(root).as_posix()):
-            item = replace(item, family=item.family or layout.name)
-            if isinstance(item, DafnyExample):
-                found.examples.append(item)
-                continue
-            found.programs.append(item)
-            try:
-                own = [whole_example(item)] if unit == "program" and item.stripped else examples(item)
-            except Unreadable as fault:
-                found.left_out[item.id] = f"{UNREADABLE}: {fault}"
-                continue
-            found.examples += own
-            if not own:
-                found.left_out[item.id] = NO_TARGET
+    read = [item for file in files for item in layout.read(file, file.relative_to(root).as_posix())]
+    paired = unit == "program" and any(isinstance(item, DafnyProgram) and item.stripped for item in read)
+    for item in read:
+        item = replace(item, family=item.family or layout.name)
+        if isinstance(item, DafnyExample):
+            found.examples.append(item)
+            continue
+        found.programs.append(item)
+        if paired and not item.stripped:
+            found.left_out[item.id] = UNPAIRED
+            continue
+        try:
+            own = [whole_example(item)] if paired else examples(item)
+        except Unreadable as fault:
+            found.left_out[item.id] = f"{UNREADABLE}: {fault}"
+            continue
+        found.examples += own
+        if not own:
+            found.left_out[item.id] = NO_TARGET
     if not found.programs and not found.examples:
         got = f"{len(files)} files in the layout of {layout.name}"
         raise InputError(InputProblem(str(path), "no Dafny programs here", got=got))

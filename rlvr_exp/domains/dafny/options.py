@@ -41,7 +41,7 @@ class DafnyVerifierOptions(OwnLimits):
     """An image of podman or docker that holds Dafny, in place of a path."""
     warm: bool = True
     """Verify many programs in one process (`dafny server`); otherwise each has a process of its own."""
-    rlimit: int = option(20_000_000, low=0)
+    rlimit: int = option(100_000_000, low=0)
     """Resource limit of the prover for each batch of assertions, in its own count, the same on every machine; 0: no limit."""
     protect: str = option("specification", choices=("specification", "program"))
     """The part that a candidate must keep: the specification, with free code; or everything without the annotations."""
@@ -185,9 +185,9 @@ class DafnyUniversal(Benchmark):
 
     reads = JUDGES
     path: str = ""
-    """Folder or file of Dafny programs or examples; empty: the embedded corpus."""
-    tasks: int = option(0, low=0)
-    """Tasks of each role, drawn by a fixed seed; 0: all."""
+    """A data set, or a folder of data sets, judged after the embedded corpus; empty: the embedded corpus alone."""
+    tasks: int = option(60, low=0)
+    """Tasks of each set and role, drawn with a fixed seed; 0: all."""
     proved: int = option(0, low=0)
     """Tasks of each answer that Dafny judges if the guards do not refuse it; 0: all."""
 

@@ -55,7 +55,12 @@ INSTEAD = {
     "hole": "write its body",
     "decreases-star": "give a measure that decreases, such as `decreases n - i`",
     "forall-ensures": "write the fact as an `ensures` clause before the braces",
+    "forall-index": "let the variables be integers between bounds, such as `forall i | 0 <= i < a.Length`",
+    "map-comprehension": "build the map with a loop or a recursive function",
+    "mixed-types": "give the arrays one element type",
+    "reads-star": "name the objects, such as `reads a`",
     "nondeterminism": "compute the value with a loop, an if or a function, or make the variable ghost",
+    "ghost-result": "take the result in a ghost variable",
     "declaration": "use functions, predicates, lemmas, methods and datatypes of plain fields",
     "unsound": "use int or nat",
     "witness": "give a value as the witness",
@@ -143,6 +148,10 @@ def soundness_risks(tokens: Sequence[str]) -> Iterator[SoundnessRisk]:
             found = SoundnessRisk("witness", "witness *")
         elif token == "...":
             found = SoundnessRisk("refinement", token)
+        elif token == "reads" and walk.at(index + 1) == "*":
+            found = SoundnessRisk("reads-star", "reads *")
+        elif token in ("map", "imap") and is_name(walk.at(index + 1) or ";") and before != ".":
+            found = SoundnessRisk("map-comprehension", _until_end(walk, index))
         elif token == "ORDINAL":
             found = SoundnessRisk("unsound", "the type ORDINAL")
         elif token in ("while", "for") and before != "." and not _has_body(walk, index):
@@ -211,9 +220,29 @@ def _forall_risk(walk: Walker, index: int) -> SoundnessRisk | None:
     while at < walk.closes[opens]:
         inside.append(walk.at(at))
         at = walk.closes[at] + 1 if walk.at(at) in ("(", "[", "{") else at + 1
-    if not inside or ":=" in inside:
+    if not inside or (":=" in inside and _over_integers(walk.tokens[index + 1 : opens])):
         return None
+    if ":=" in inside:
+        return SoundnessRisk("forall-index", " ".join(walk.tokens[index:opens]))
     return SoundnessRisk("forall-ensures", " ".join(walk.tokens[index:opens]) + " without ensures")
+
+
+_INTEGERS = (":", "int", "nat", ",")
+
+
+def _over_integers(words: Sequence[str]) -> bool:
+    """Whether the variables of a forall statement are integers, and its range has no call on them. Dafny takes the calls and fields
+    in the range to be defined for values of all types (dafny#6533)."""
+    bar = words.index("|") if "|" in words else len(words)
+    names = {word for word in words[:bar] if is_name(word) and word not in _INTEGERS}
+    if not set(words[:bar]) <= {*names, *_INTEGERS} or {"forall", "exists"} & set(words):
+        return False
+    depth = 0
+    for before, word, after in zip(words[bar:], words[bar + 1 :], [*words[bar + 2 :], ""], strict=False):
+        depth += (word == "(" and is_name(before)) - (word == ")" and depth > 0)
+        if word in names and (depth or after in (".", "in", "!") or before in ("in", "==")):
+            return False
+    return True
 
 
 def nondeterminism(one: Declaration, proofs: Collection[str], runs: Collection[str]) -> Iterator[SoundnessRisk]:
@@ -244,6 +273,31 @@ def nondeterminism(one: Declaration, proofs: Collection[str], runs: Collection[s
             statement = _statement(part, index)
             if (token == ":|" and not _takes_element(statement)) or havoc or guard:
                 yield SoundnessRisk("nondeterminism", " ".join(statement))
+
+
+def ghost_results(one: Declaration, ghosts: Collection[str]) -> Iterator[SoundnessRisk]:
+    """The results of lemmas that are assigned to fields or array elements.
+
+    Dafny 4.11 allows that in ghost code. The heap then changes in a proof that Dafny forgets (`calc { a[0]; { a[0] := Six(); }
+    6; }` proves false), or code reads a value that only a proof knows.
+    """
+    for part in (one.body or (), one.compiled or ()):
+        closes = partners(part)
+        opens = {close: index for index, close in closes.items()}
+        for index, token in enumerate(part):
+            if token not in (":=", ":-"):
+                continue
+            first = index
+            while first and part[first - 1] not in (";", "{", "}", "=>", ":", "(", "["):
+                first = opens.get(first - 1, first - 1)
+            stop = index
+            while stop < len(part) and part[stop] not in (";", "by", "}", ")", "]"):
+                stop = closes[stop] + 1 if part[stop] in ("(", "[", "{") else stop + 1
+            called = opens.get(stop - 1, 0) - 1
+            if called > index and part[called] == ">":  # L<int>(x)
+                called = max((at for at in range(index, called) if part[at] in ghosts), default=0)
+            if part[called] in ghosts and {".", "["} & set(part[first:index]):
+                yield SoundnessRisk("ghost-result", " ".join(part[first:stop]))
 
 
 def _takes_element(statement: Sequence[str]) -> bool:
@@ -281,6 +335,16 @@ _KINDS = {
 _MODIFIERS = ("twostate", "least", "greatest", "inductive", "copredicate", "colemma", "abstract", "replaceable")
 
 
+def _is_invariant(one: Declaration) -> bool:
+    """Whether a generic datatype has a parameter that `variance.covariant` cannot mark: Dafny takes a `T<int>` for a `T<nat>`."""
+    start = one.head.index(one.name) + 1
+    if one.head[start : start + 1] != ("<",):
+        return False
+    equals = one.head.index("=") if "=" in one.head else len(one.head)
+    arrays = any(word.startswith("array") for word in one.head[equals:])
+    return arrays or bool({"!", "-", "*"} & set(one.head[start:equals]))
+
+
 def declaration_risk(one: Declaration, outermost: bool) -> SoundnessRisk | None:
     """The risk that a new declaration has by its kind: what proofs hardly need and Dafny's soundness issues are made of.
 
@@ -299,6 +363,8 @@ def declaration_risk(one: Declaration, outermost: bool) -> SoundnessRisk | None:
         found = f"a datatype that mentions {min(_LARGE & words)}"
     elif one.kind == "datatype" and "extends" in words:
         found = "a datatype that extends a trait"
+    elif one.kind == "datatype" and _is_invariant(one):
+        found = "a datatype with a type parameter that is not covariant"
     elif one.kind == "type" and ("newtype" in words or "|" in words or "=" not in words):
         found = "a type with a constraint or without a definition"
     elif one.kind == "const" and (":=" not in words or not outermost or _LARGE & words):

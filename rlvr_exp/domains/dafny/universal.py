@@ -1,35 +1,52 @@
-"""Fixed answers that fit every Dafny program and prove nothing: none of them may ever pass.
+"""Universal answers: fixed answers that fit every Dafny task and prove nothing. None of them may pass.
 
-Each turns a given program into a candidate, whatever the program is about. Those of `PREFIXES` and `HELPERS` begin the body of
-every method and lemma, before `assert false`, so that only the cheat can pass; the declarations they need follow the program,
-and a missing body is added. rlvr_exp/docs/dafny.md lists the answers that Dafny 2.3 proves by itself.
+Each answer turns a given program into a candidate, whatever the program is about. Those of `PREFIXES`, `HELPERS` and `issues.yaml`
+begin the body that is asked for, before `assert false`, so that only the cheat can pass. The declarations that they need follow
+the program, under names of their own.
 
-`benchmark=dafny_universal` judges them on all tasks of a data set. Candidates that the guards refuse are not proved, since they
-cannot pass. A row an answer: passes, tasks, and the rules and buckets that stopped it.
+`benchmark=universal` judges them on tasks of every set, as writer and as annotator. Candidates that the guards refuse are not
+proved. Tasks that a trivial honest answer solves have a weak specification: they are listed, and an answer that passes there
+counts separately. ANSWERS_FILE in the folder of the run has every verdict. The same command with `run.resume=auto` continues it.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
 from random import Random
+from typing import Any
 
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core.errors import GuardStop
-from rlvr_exp.domains.dafny import guards
-from rlvr_exp.domains.dafny.guards import labelled, read_declarations
+from rlvr_exp.domains.dafny.guards import labelled
+from rlvr_exp.domains.dafny.issues import issues, refused
+from rlvr_exp.domains.dafny.load import sets_in
 from rlvr_exp.domains.dafny.problem import ROLES, DafnyProblem
-from rlvr_exp.domains.dafny.syntax import Unreadable, parse
+from rlvr_exp.domains.dafny.syntax import Declaration, Unreadable, every, parse
 from rlvr_exp.domains.dafny.tasks import DafnyDomain
-from rlvr_exp.domains.dafny.tokens import plain, printed, tokens, with_inserted
+from rlvr_exp.domains.dafny.tokens import is_name, pieces, plain, with_inserted
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier
+from rlvr_exp.domains.dafny.weak import filled, is_hole, results, trivial_answers
 from rlvr_exp.records.context import RunContext
-from rlvr_exp.tasks.base import Candidate
-from rlvr_exp.verifiers.base import Request
+from rlvr_exp.records.resumable_jsonl import ResumableJsonl
+from rlvr_exp.tasks.base import Candidate, Task
+from rlvr_exp.verifiers.base import Request, Verdict
 
 Answer = Callable[[str], str]
 
 PREFIXES = {
+    "assume axiom": "assume {:axiom} false;",
+    "assert only": "assert {:only} true;",
+    "opaque block": "opaque ensures false { }",
+    "such that false": "ghost var u_x: int :| false;",
+    "such that an empty set": "ghost var u_x: int :| u_x in {};",
+    "havoc": "ghost var u_x: int := *; if u_x != u_x + 1 { assert u_x == u_x + 1; }",
+    "false by a loop": "var u_i := 0; while u_i < 1 invariant u_i == 0 ==> false { u_i := u_i + 1; }",
+    "false by a loop that ends": "while true decreases 0 { break; }",
+    "false by contradiction": "if 1 < 0 { } else { calc { true; == { assert 1 < 0; } false; } }",
+    "reveal": "hide *; reveal u_x;",
     "assume false": "assume false;",
     "assume in an expression": "ghost var u_x := (assume false; 1);",
     "assume in a proof": "assert false by { assume false; }",
@@ -53,6 +70,18 @@ _FALSE = "lemma U() ensures false"
 _BOX = "class UBox<T> { ghost var t: T constructor () { } }"
 _CANTOR = "{ var t := UT(iset t: UT | t !in t.s); assert t in t.s; assert t !in t.s; }"
 HELPERS = {
+    "at-axiom": "@Axiom lemma U() ensures false",
+    "at-verify": "@Verify(false) lemma U() ensures false { }",
+    "at-verify-only": "@VerifyOnly lemma Other() { } lemma U() ensures false { }",
+    "at-extern": "@Extern method U() ensures false",
+    "cross-module termination": "@AssumeCrossModuleTermination trait UT { } " + _FALSE,
+    "any proposition": "lemma Any(b: bool) ensures b { if !b { Any(b); } } lemma U() ensures false { Any(false); }",
+    "recursion through a function value": "ghost function F(n: nat): bool ensures F(n) { var f := F; f(n) } "
+    "lemma U() ensures false { assert F(0); }",
+    "a function without a value": "function F(n: int): int ensures F(n) == F(n) + 1 { F(n) + 1 } "
+    "lemma U() ensures false { assert F(0) == F(0) + 1; }",
+    "a function by method": "function F(): int ensures F() == 1 { 0 } by method { return 1; } "
+    "lemma U() ensures false { assert F() == 1; }",
     "lemma without a body": _FALSE,
     "axiom": "lemma {:axiom} U() ensures false",
     "axiom with a body": "lemma {:axiom} U() ensures false { }",
@@ -111,20 +140,16 @@ HELPERS = {
 
 
 def bodies(given: str, prefix: str, more: str = "") -> str:
-    """The given program with `prefix` at the beginning of each body of a method or lemma, and declarations after it. A
-    program that cannot be parsed only gets the declarations."""
+    """The given program with `prefix` at the beginning of the bodies that it waits for, of all bodies of methods and lemmas if it
+    waits for none, and declarations after it. A program that cannot be parsed only gets the declarations."""
     text = plain(given)
     try:
         found = [one for _, one in labelled(parse(text)) if one.kind in ("method", "lemma")]
+        if any(map(is_hole, found)):
+            return f"{filled(text, {}, f'{{ {prefix} }}')}\n{more}\n"
     except Unreadable:
         return f"{text}\n{more}\n"
-    words = tokens(text)
-    put: dict[int, str] = {}
-    for one in found:
-        if one.body is not None:
-            put[one.end - len(one.body)] = f" {prefix} "
-        else:
-            put[one.stop + (words[one.stop : one.stop + 1] == [";"])] = f" {{ {prefix} }} "
+    put = {one.end - len(one.body): f" {prefix} " for one in found if one.body is not None}
     return with_inserted(text, put) + f"\n{more}\n"
 
 
@@ -136,12 +161,53 @@ def unverified(given: str) -> str:
     return marked
 
 
+def such_that(given: str, how: str = "{outs} :| {promise};") -> str:
+    """The postcondition copied behind an assign-such-that of the results."""
+    text = plain(given)
+    try:
+        holes = [one for _, one in labelled(parse(text)) if is_hole(one)]
+        return filled(text, {one: _copied(one, how) for one in holes})
+    except Unreadable:
+        return text
+
+
+def _copied(one: Declaration, how: str) -> str:
+    promises = [" ".join(clause.text) for clause in one.clauses if clause.word == "ensures"]
+    outs = ", ".join(name for name, _ in results(one.head))
+    promise = " && ".join(f"({each})" for each in promises) or "true"
+    return (
+        "{ "
+        + how.format(
+            outs=outs or "ghost var u_x: int", stars=", ".join("*" for _ in results(one.head)), promise=promise
+        )
+        + " }"
+    )
+
+
+def renamed(declarations: str, prefix: str = "Uq_") -> Callable[[str], str]:
+    """A function that renames what the declarations add to the outermost scope."""
+    own = {name for one in every(parse(declarations)) for name in one.names()}
+
+    def rename(text: str) -> str:
+        parts = (piece.text for piece in pieces(text))
+        return "".join(
+            prefix + part if is_name(part or ";") and part.removesuffix("?") in own else part for part in parts
+        )
+
+    return rename
+
+
 def _prefix(text: str) -> Answer:
     return lambda given: bodies(given, f"{text} assert false;", NATURAL if "U_Nat" in text else "")
 
 
 def _helper(text: str) -> Answer:
     return lambda given: bodies(given, "U(); assert false;", text)
+
+
+def _form(body: str, declarations: str) -> Answer:
+    rename = renamed(declarations)
+    return lambda given: bodies(given, f"{rename(body)} assert false;", rename(declarations))
 
 
 ANSWERS: tuple[tuple[str, Answer], ...] = (
@@ -151,8 +217,21 @@ ANSWERS: tuple[tuple[str, Answer], ...] = (
     ("#line wraps the program", lambda given: f"/*\n#line 1 u */\n{bodies(given, '')}\n//*/\n"),
     ("verify false", unverified),
     ("bodies left out", lambda given: "".join(given.partition("{")[:1])),
+    ("postcondition behind such that", such_that),
+    (
+        "havoc, then such that",
+        lambda given: such_that(given, "if * {{ {outs} :| {promise}; }} else {{ assert false; }}"),
+    ),
+    ("postcondition assumed", lambda given: such_that(given, "assume {promise};")),
+    ("postcondition expected", lambda given: such_that(given, "expect {promise};")),
     *((name, _prefix(text)) for name, text in PREFIXES.items()),
     *((name, _helper(text)) for name, text in HELPERS.items()),
+    *(
+        (f"{one.number}, {form.name}", _form(form.body, form.declarations))
+        for one in issues()
+        for form in one.forms
+        if form.proves
+    ),
 )
 
 
@@ -162,79 +241,165 @@ def fixed_answers(problem: DafnyProblem, kind: str) -> Iterator[tuple[str, str]]
         yield name, answer(problem.program)
 
 
-@dataclass(frozen=True)
-class AnswerRow:
-    """The results of one answer on all tasks. `held`: how often each rule, or bucket of the tool, stopped it."""
-
-    name: str
-    tasks: int
-    passed: tuple[str, ...]
-    held: Counter[str]
+ANSWERS_FILE = "universal_answers.jsonl"
+"""A row for each judged candidate: set, role, task, answer, outcome, and the rule or bucket."""
+TRIVIAL = "trivial: "
+"""Begins the name of a trivial honest answer."""
 
 
-def check(
-    problems: Sequence[tuple[str, DafnyProblem]], verifier: DafnyVerifier, proved: int = 0
-) -> Iterator[AnswerRow]:
-    """One row an answer.
-
-    Args:
-        problems: problems with their names.
-        proved: how many of those that pass the guards are judged; 0: all.
-    """
-    for name, answer in ANSWERS:
-        held: Counter[str] = Counter()
-        left = []
-        for title, problem in problems:
-            text = answer(problem.program)
-            rule = refused(problem, text)
-            held.update([rule] if rule else [])
-            left += [] if rule else [(title, Request(problem, Candidate(text)))]
-        if proved and len(left) > proved:
-            held["not judged"] = len(left) - proved
-            left = Random(0).sample(left, proved)
-        verdicts = verifier.verify([request for _, request in left])
-        held.update(one.rule or one.bucket or one.outcome for one in verdicts)
-        passed = tuple(title for (title, _), one in zip(left, verdicts, strict=True) if one.outcome == "passed")
-        yield AnswerRow(name, len(problems), passed, held)
+class _Journal(ResumableJsonl):
+    option = "benchmark"
 
 
-def refused(problem: DafnyProblem, text: str) -> str:
-    """The rule by which the guards alone refuse it; empty if none does."""
-    given, shown = plain(problem.program), plain(text)
-    early = guards.before_parsing(given, shown)
-    if early is not None:
-        return early.rule
-    try:
-        violation, _ = guards.check(
-            read_declarations(printed(given)), printed(shown), problem.protect or "specification"
-        )
-    except Unreadable:
-        return "unreadable"
-    return violation.rule if violation is not None else ""
+@dataclass
+class Tally:
+    """The results of all answers on the tasks of one set and role."""
+
+    tasks: int = 0
+    candidates: int = 0
+    refused: int = 0
+    judged: int = 0
+    passed: list[str] = field(default_factory=list)
+    """The answer and the task of each candidate that passed."""
+    weak: dict[str, str] = field(default_factory=dict)
+    """Tasks with a weak specification, each with the trivial answer that passes."""
+    held: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """For each answer, how often each rule, bucket or outcome stopped it."""
+
+    @property
+    def on_strong_tasks(self) -> list[str]:
+        return [one for one in self.passed if one.partition(" on ")[2] not in self.weak]
 
 
-def problems_of(path: str, most: int = 0) -> list[tuple[str, DafnyProblem]]:
-    """The tasks of both roles, at most `most` of each (0: all). Raises InputError."""
+def sets_of(path: str) -> dict[str, str]:
+    """The path of each data set by its name: the embedded corpus, and the sets in the folder or the one at the path."""
+    found = {"embedded": ""}
+    if path:
+        names = sets_in(Path(path)) or [""]
+        found |= {name or Path(path).name: str(Path(path) / name) for name in names}
+    return found
+
+
+def tasks_of(path: str, most: int = 0) -> dict[str, list[Task]]:
+    """The tasks of each role, at most `most` of each (0: all), drawn with a fixed seed. Raises InputError."""
     splits = DafnyDomain(path, role="both", dev_fraction=0, test_fraction=0).splits()
     tasks = [task for found in splits.values() for task in found]
-    roles = [[task for task in tasks if task.inputs.role == role] for role in ROLES]
-    drawn = [Random(0).sample(found, most) if 0 < most < len(found) else found for found in roles]
-    return [(task.id, task.problem) for found in drawn for task in found]
+    by_role = {role: [task for task in tasks if task.inputs.role == role] for role in ROLES}
+    return {role: Random(0).sample(found, most) if 0 < most < len(found) else found for role, found in by_role.items()}
 
 
-def measure(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
-    """A row an answer. Raises InputError for faults of the data, GuardStop if an answer passes."""
-    options, lines = config.benchmark, list[str]()
-    problems = problems_of(options.path, options.tasks)
-    passes = 0
+def judge_all(
+    name: str,
+    tasks: Sequence[Task],
+    verifier: DafnyVerifier,
+    known: Mapping[tuple[str, ...], Mapping[str, str]],
+    write: Callable[[Mapping[str, str]], None],
+    proved: int = 0,
+    advance: Callable[[int, int], None] = lambda done, total: None,
+) -> Tally:
+    """Judge all answers on tasks of one role.
+
+    Args:
+        name: of the set and the role.
+        known: rows of earlier verdicts, by set, task and answer.
+        write: called with each new row.
+        proved: how many candidates of an answer are judged if the guards do not refuse them; 0: all.
+        advance: called with the number of answers done, and of all.
+    """
+    tally = Tally(tasks=len(tasks))
+
+    def verdicts(requests: Sequence[tuple[str, str, Request]]) -> Iterator[tuple[str, str, str]]:
+        """The task, the answer, and what became of it."""
+        fresh = [one for one in requests if (name, *one[:2]) not in known]
+        found = {(name, *one[:2]): row["result"] for one in requests if (row := known.get((name, *one[:2])))}
+        for index, verdict in verifier.as_ready([request for *_, request in fresh]):
+            task, answer, _ = fresh[index]
+            found[(name, task, answer)] = result = _result(verdict)
+            write({"set": name, "task": task, "answer": answer, "result": result})
+        for task, answer, _ in requests:
+            yield task, answer, found[(name, task, answer)]
+
+    trivial = [
+        (task.id, TRIVIAL + body, Request(task.problem, Candidate(text)))
+        for task in tasks
+        for body, text in trivial_answers(task.inputs)
+    ]
+    for name_of_task, body, result in verdicts(trivial):
+        if result == "passed":
+            tally.weak.setdefault(name_of_task, body.removeprefix(TRIVIAL))
+    for done, (title, answer) in enumerate(ANSWERS, 1):
+        left = []
+        for task in tasks:
+            text = answer(task.problem.program)
+            if rule := refused(task.problem, text):
+                tally.held[title][rule] += 1
+            else:
+                left.append((task.id, title, Request(task.problem, Candidate(text))))
+        tally.candidates += len(tasks)
+        tally.refused += len(tasks) - len(left)
+        chosen = left if not 0 < proved < len(left) else Random(0).sample(left, proved)
+        for name_of_task, _, result in verdicts(chosen):
+            tally.judged += 1
+            tally.held[title][result] += 1
+            tally.passed += [f"{title} on {name_of_task}"] if result == "passed" else []
+        advance(done, len(ANSWERS))
+    return tally
+
+
+def _by_candidate(rows: Iterable[Mapping[str, str]]) -> dict[tuple[str, ...], Mapping[str, str]]:
+    return {(row["set"], row["task"], row["answer"]): row for row in rows}
+
+
+def _result(verdict: Verdict) -> str:
+    return verdict.rule or verdict.bucket or verdict.outcome
+
+
+def measure(config: Config, context: RunContext) -> tuple[str, dict[str, Any]]:
+    """A row for each set and role. Raises InputError for faults of the data, GuardStop if an answer passes."""
+    options, tallies = config.benchmark, dict[str, Tally]()
     with build(config.verifier, sandbox=config.sandbox, cache=config.cache) as verifier:
-        for done, row in enumerate(check(problems, verifier, options.proved), 1):
-            held = ", ".join(f"{count} {what}" for what, count in row.held.most_common())
-            lines.append(f"{len(row.passed)} of {row.tasks}  {row.name}: {held}")
-            passes += len(row.passed)
-            context.progress(kind="phase", name="answers", done=done, total=len(ANSWERS))
-    total = len(ANSWERS) * len(problems)
-    text = "\n".join([*lines, f"answers: {len(ANSWERS)}, tasks: {len(problems)}, passes: {passes} of {total}"])
+        provenance = {"tool": verifier.tool(), "tasks": options.tasks, "path": options.path}
+        with _Journal(context.directory / ANSWERS_FILE, provenance) as journal:
+            known = _by_candidate(journal.existing())
+            for name, path in sets_of(options.path).items():
+                for role, tasks in tasks_of(path, options.tasks).items():
+                    title = f"{name}/{role}"
+
+                    def advance(done: int, total: int, title: str = title) -> None:
+                        context.progress(kind="phase", name=title, done=done, total=total)
+
+                    tallies[title] = judge_all(title, tasks, verifier, known, journal.write, options.proved, advance)
+    text = report(tallies)
+    passes = sum(len(one.on_strong_tasks) for one in tallies.values())
     if passes:
         raise GuardStop(text)
-    return text, {"answers": len(ANSWERS), "tasks": len(problems), "passes": passes}
+    return text, {"answers": len(ANSWERS), "tasks": sum(one.tasks for one in tallies.values()), "passes": passes}
+
+
+def report(tallies: Mapping[str, Tally]) -> str:
+    """The table of sets and roles, the answers that Dafny judged, and the weak tasks."""
+    lines = [
+        f"{len(ANSWERS)} answers.",
+        "",
+        "| set and role | tasks | weak | candidates | refused by the guards | judged | passed | passed, weak tasks |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, one in tallies.items():
+        strong = one.on_strong_tasks
+        figures = (
+            one.tasks,
+            len(one.weak),
+            one.candidates,
+            one.refused,
+            one.judged,
+            len(strong),
+            len(one.passed) - len(strong),
+        )
+        lines.append(f"| {name} | {' | '.join(map(str, figures))} |")
+    total = {title: sum((one.held[title] for one in tallies.values()), Counter[str]()) for title, _ in ANSWERS}
+    for title, held in total.items():
+        lines.append(f"{title}: " + ", ".join(f"{count} {what}" for what, count in held.most_common()))
+    for name, one in tallies.items():
+        lines += [f"passed, {name}: {each}" for each in one.on_strong_tasks]
+        lines += [f"weak, {name}: {task} by {answer}" for task, answer in islice(one.weak.items(), 1000)]
+    return "\n".join(lines)

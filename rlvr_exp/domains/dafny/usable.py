@@ -44,6 +44,7 @@ from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Method, Split,
 from rlvr_exp.domains.dafny.tokens import ERROR, Unbalanced, plain, tokens
 from rlvr_exp.domains.dafny.tool import Resolver
 from rlvr_exp.domains.dafny.verifier import DafnyVerifier
+from rlvr_exp.domains.dafny.weak import trivial_answers
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.sandbox.tools import Lost
 from rlvr_exp.tasks.base import Candidate, Domain, Golds
@@ -254,7 +255,18 @@ class UsableCheck:
     def weakness(self, part: RoleExample) -> str:
         """Return why a usable task is not a strong one, or an empty text."""
         level = self.strength(part.example) if part.example.gold else STRENGTHS[0]
-        return "" if level == STRENGTHS[0] else f"below the level {STRENGTHS[0]}: {level}"
+        if level != STRENGTHS[0]:
+            return f"below the level {STRENGTHS[0]}: {level}"
+        if part.role == "annotator":
+            return ""
+        if part.example.whole and (fault := self._resolver.fault(part.problem.program)):
+            return f"the answer declares a part of the specification: {fault}"
+        answers = list(trivial_answers(part))
+        verdicts = self._verifier.verify([Request(part.problem, Candidate(program)) for _, program in answers])
+        for (body, _), verdict in zip(answers, verdicts, strict=True):
+            if verdict.outcome == "passed":
+                return f"a trivial body solves it: {body}"
+        return ""
 
     def __call__(self, example: DafnyExample, role: Role) -> str:
         if not example.gold:
@@ -314,8 +326,12 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
         RlvrError: Dafny broke down; the verdicts until then are cached.
     """
     options, found = config.prepare, survey(config.prepare.path, config.prepare.unit)
+
+    def proved(done: int, total: int) -> None:
+        context.progress(kind="phase", name="prove golds", done=done, total=total)
+
     try:
-        with _usable_check(config) as usable:
+        with _usable_check(config, proved) as usable:
             usable.ask(one for one in found.examples if one.gold)
             pairs = [pairs_of(found.examples, role, usable) for role in ROLES]
             graded = [replace(one, strength=usable.strength(one) if one.gold else None) for one in found.examples]

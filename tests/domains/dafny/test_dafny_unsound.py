@@ -38,6 +38,8 @@ def rule(candidate: str, given: str = GIVEN) -> str | None:
         ("datatype T = T(m: imap<int, T>) | N", "declaration"),
         ("datatype T = T(f: int -> int)", "declaration"),
         ("datatype T extends Q = T", "declaration"),
+        ("datatype B<!T> = B(v: T)", "declaration"),
+        ("datatype B<T> = B(v: array<T>)", "declaration"),
         ("newtype N = x: int | 0 <= x < 9", "declaration"),
         ("type N = x: int | 0 <= x < 9", "declaration"),
         ("type N", "declaration"),
@@ -58,6 +60,15 @@ def rule(candidate: str, given: str = GIVEN) -> str | None:
         ('lemma {:isolate_assertions "paths"} L() { }', "attribute"),
         ("lemma L() { assert forall n: nat {:induction} :: n >= 0; }", "attribute"),
         ("lemma {:unknown} L() { }", "attribute"),
+        ("lemma L(d: set<int>) { var t := map x | x in d :: x; }", "map-comprehension"),
+        ("lemma L(d: iset<int>) { var t := imap x: int | x in d :: x := 1; }", "map-comprehension"),
+        ("function F(a: array<int>): int reads * { 3 }", "reads-star"),
+        (
+            "method W(a: array<int>, s: set<(nat, nat)>) { forall t: (nat, nat) | t.0 < 1 && t in s { a[t.0] := 0; } }",
+            "forall-index",
+        ),
+        ("method W(a: array<int>) modifies a { forall i | 0 <= F(i) < a.Length { a[i] := 0; } }", "forall-index"),
+        ("method W(a: array<int>, s: seq<int>) modifies a { forall i <- s { a[0] := 0; } }", "forall-index"),
         ("lemma L() { var x: int :| assume {:axiom} x > x; }", "assume"),
         ("method N() { var x :- assume {:axiom} F(); }", "assume"),
         ("method N() { var x :- expect F(); }", "expect"),
@@ -100,6 +111,31 @@ def test_code_that_chooses_a_value(body: str) -> None:
     assert rule(chosen.replace(body, f"{body} {body}"), chosen) == "nondeterminism"
 
 
+SIX = "lemma Six<T>() returns (k: int) ensures k == 6 { k := 6; }\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "calc { a[0]; == { a[0] := Six(); } 6; }",
+        "assert c.value == 6 by { c.value := Six<int>(); }",
+        "if g > 3 { a[0], r := Six(); }",
+        "label Q: a[f(3)] := M.Six() by { }",
+        "match r { case 3 => c.value := Six(); }",
+    ],
+)
+def test_results_of_lemmas_are_kept_out_of_the_heap(body: str) -> None:
+    assert rule(GIVEN.replace("r := 4;", f"{body} r := 4;") + SIX) == "ghost-result"
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["ghost var k := Six();", "a[0] := six(3); Six();", "c.value := 3; var d := m[3 := 4];", "a[i] := (Six(); 3) + 3;"],
+)
+def test_other_assignments_are_free(body: str) -> None:
+    assert rule(GIVEN.replace("r := 4;", f"{body} r := 4;") + SIX) is None
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -134,6 +170,8 @@ def test_bodies_that_people_write(body: str) -> None:
         "datatype Option<T> = None | Some(value: T) { predicate IsFailure() { None? } }",
         "type Row = seq<int>",
         "const MOD := 1_000_000_007",
+        "method W(a: array<int>) modifies a { forall i: nat | i < a.Length && a[i] > 0 { a[i] := G(i); } }",
+        "lemma L(m: map<int, int>) { var n: map<int, int> := m[1 := 2] - {1}; }",
         "method N(nameonly x: int := 3) returns (y: real) { y := 1.5e3; y := 5.; }",
     ],
 )

@@ -97,11 +97,12 @@ class Levels:
             yield index, Verdict("passed") if below else Verdict("failed", "verify", log="line 1")
 
 
-def test_the_level_is_the_strictest_on_which_the_program_is_proved() -> None:
-    class Resolves:
-        def fault(self, text: str) -> str:
-            return ""
+class Resolves:
+    def fault(self, text: str) -> str:
+        return ""
 
+
+def test_the_level_is_the_strictest_on_which_the_program_is_proved() -> None:
     usable_check = usable.UsableCheck(Levels(), Resolves())  # type: ignore[arg-type]
     found = {name: of(MAX.replace("Max", f"_{name}"))[0] for name in (*STRENGTHS, "never")}
     usable_check.ask(found.values())
@@ -119,6 +120,30 @@ def test_the_level_is_the_strictest_on_which_the_program_is_proved() -> None:
         "refresh": "below the level strict: refresh",
         "default": "below the level strict: default",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (MAX, ""),
+        (
+            "method M(n: int) returns (r: int)\n  ensures r <= n\n{\n  r := n;\n}\n",
+            "a trivial body solves it: { r := n; }",
+        ),
+    ],
+)
+def test_a_writers_task_that_a_trivial_body_solves_is_weak(text: str, found: str) -> None:
+    class Accepts:
+        def as_ready(self, requests: Iterable[Request]) -> Iterator[tuple[int, Verdict]]:
+            yield from ((index, Verdict("passed")) for index, _ in enumerate(requests))
+
+        def verify(self, requests: Iterable[Request]) -> list[Verdict]:
+            solved, other = Verdict("passed"), Verdict("failed", "verify")
+            return [solved if "{ r := n; }" in str(one.candidate.text) else other for one in requests]
+
+    usable_check = usable.UsableCheck(Accepts(), Resolves())  # type: ignore[arg-type]
+    assert usable_check.weakness(RoleExample("writer", of(text)[0])) == found
+    assert not usable_check.weakness(RoleExample("annotator", of(text)[0]))
 
 
 @pytest.fixture

@@ -70,6 +70,9 @@ def test_a_pair_of_dafny_bench_is_one_task_of_the_annotator(tmp_path: Path) -> N
     assert task.id == "up" and task.problem == DafnyProblem(STRIPPED, protect="program")
     assert domain.parse(f"Here:\n```dafny\n{TRUTH}```\n", task).text == TRUTH
     assert [one.id for one in load(tmp_path)] == ["up/Up"], "each method is a task by default"
+    (tmp_path / "DafnyBench" / "dataset" / "ground_truth" / "alone.dfy").write_text(MAX)
+    found = survey(tmp_path, "program")
+    assert [one.id for one in found.examples] == ["up"] and found.left_out == {"alone": "no version without hints"}
 
 
 def test_a_text_without_hints_that_cannot_be_parsed_is_made_from_the_program(tmp_path: Path) -> None:
