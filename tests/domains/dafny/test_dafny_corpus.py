@@ -95,7 +95,9 @@ def test_unseen_families_are_in_no_other_split_and_the_others_in_all_that_is_lea
     assert all(families["test_unseen"].keys().isdisjoint(families[split]) for split in SIZES if split != "test_unseen")
     for split in ("train", "practice"):
         assert families[split].keys() == families["test"].keys() and len(families[split]) >= 40
-        dropped = {family: manifest()["dropped"].get(f"{split}/{family}: default resolver", 0) for family in families[split]}
+        dropped = {
+            family: manifest()["dropped"].get(f"{split}/{family}: default resolver", 0) for family in families[split]
+        }
         written = [count + dropped[family] for family, count in families[split].items()]
         assert max(written) - min(written) <= 1
 
