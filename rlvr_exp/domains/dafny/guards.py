@@ -22,11 +22,13 @@ from rlvr_exp.domains.dafny.soundness import (
     SoundnessRisk,
     attribute_of,
     declaration_risk,
+    ghost_results,
     nondeterminism,
     soundness_risks,
 )
 from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Unreadable, every, parse
 from rlvr_exp.domains.dafny.tokens import has_directive, is_name, plain, tokens
+from rlvr_exp.domains.dafny.variance import mixed_arrays
 
 PROVED = CALLABLES - {"function"}
 """Kinds whose bodies are proved; a function's is part of the specification."""
@@ -100,6 +102,8 @@ class Facts:
 
     proofs: frozenset[str] = frozenset()
     """Names of lemmas and ghost methods that no compiled method has: calls of them are proofs."""
+    ghosts: frozenset[str] = frozenset()
+    """Names of all lemmas and ghost methods."""
     runs: frozenset[str] = frozenset()
     """Names of compiled methods."""
     unconditional: frozenset[str] = frozenset()
@@ -113,7 +117,7 @@ class Facts:
         unconditional = (
             label for label, one in labelled(declarations) if not any("requires" in each.word for each in one.clauses)
         )
-        return cls(ghosts - runs, runs, frozenset(unconditional))
+        return cls(ghosts - runs, ghosts, runs, frozenset(unconditional))
 
 
 def _uses(one: Declaration) -> Iterator[Use]:
@@ -212,6 +216,10 @@ def check(
             _Comparison(keep, "program", facts, empty="kept").compare(keep.declarations, declarations)
         if holes and protect == "specification":
             _check_holes(given, declarations)
+        if mixed := mixed_arrays(tokens(given.text), tokens(text)):
+            raise ViolationError(
+                "mixed-types", " beside ".join(f"arrays of {one or 'an inferred type'}" for one in mixed)
+            )
     except ViolationError as error:
         return error.violation, facts
     return None, facts
@@ -401,6 +409,7 @@ class _Comparison:
             words += () if body is None else ("{", *body, "}")
         yield from soundness_risks(words)
         yield from nondeterminism(one, self._facts.proofs, self._facts.runs)
+        yield from ghost_results(one, self._facts.ghosts)
 
     def _added(self, one: Declaration, within: Declaration | None, inside: bool = False) -> None:
         """A new declaration; `inside` another new one."""

@@ -1,15 +1,14 @@
-"""Lemmas without automatic induction, and programs with loops: both decide how Dafny is asked to verify a candidate.
+"""Lemmas without automatic induction.
 
 Dafny adds an induction hypothesis to lemmas on its own, and to ghost methods. With some recursive types that proves false
 (dafny#6366). `{:induction false}` switches it off for one lemma, `--manual-lemma-induction` for all of them.
 """
 
 from collections.abc import Callable
-from itertools import pairwise
 
 from rlvr_exp.domains.dafny.guards import labelled
-from rlvr_exp.domains.dafny.syntax import parse
-from rlvr_exp.domains.dafny.tokens import Walker, partners, pieces
+from rlvr_exp.domains.dafny.syntax import Declaration, parse
+from rlvr_exp.domains.dafny.tokens import Walker, is_name, partners, pieces
 
 _OFF = " {:induction false}"
 
@@ -52,7 +51,18 @@ def _attribute_end(walk: Walker, index: int) -> int:
     return index
 
 
-def has_loops(text: str) -> bool:
-    """Return whether the program has a `while` or a `for` statement."""
-    words = [piece.text for piece in pieces(text) if piece.token]
-    return any(word in ("while", "for") and before != "." for before, word in pairwise(["", *words]))
+def calls_in_requirements(one: Declaration) -> bool:
+    """Return whether a `requires` clause may call a function or take a member of a value.
+
+    The unsound induction hypothesis of dafny#6366 lets such calls be used for values outside of their types.
+    """
+    for clause in one.clauses:
+        if clause.word == "requires":
+            for before, word, after in zip(("", *clause.text), clause.text, (*clause.text[1:], ""), strict=False):
+                if (
+                    word == "."
+                    or (word == "(" and (is_name(before or " ") or before in (")", "]", ">")))
+                    or after == "#"
+                ):
+                    return True
+    return False

@@ -41,7 +41,7 @@ class DafnyVerifierOptions(OwnLimits):
     """An image of podman or docker that holds Dafny, in place of a path."""
     warm: bool = True
     """Verify many programs in one process (`dafny server`); otherwise each has a process of its own."""
-    rlimit: int = option(20_000_000, low=0)
+    rlimit: int = option(100_000_000, low=0)
     """Resource limit of the prover for each batch of assertions, in its own count, the same on every machine; 0: no limit."""
     protect: str = option("specification", choices=("specification", "program"))
     """The part that a candidate must keep: the specification, with free code; or everything without the annotations."""

@@ -57,8 +57,10 @@ INSTEAD = {
     "forall-ensures": "write the fact as an `ensures` clause before the braces",
     "forall-index": "let the variables be integers between bounds, such as `forall i | 0 <= i < a.Length`",
     "map-comprehension": "build the map with a loop or a recursive function",
+    "mixed-types": "give the arrays one element type",
     "reads-star": "name the objects, such as `reads a`",
     "nondeterminism": "compute the value with a loop, an if or a function, or make the variable ghost",
+    "ghost-result": "take the result in a ghost variable",
     "declaration": "use functions, predicates, lemmas, methods and datatypes of plain fields",
     "unsound": "use int or nat",
     "witness": "give a value as the witness",
@@ -271,6 +273,31 @@ def nondeterminism(one: Declaration, proofs: Collection[str], runs: Collection[s
             statement = _statement(part, index)
             if (token == ":|" and not _takes_element(statement)) or havoc or guard:
                 yield SoundnessRisk("nondeterminism", " ".join(statement))
+
+
+def ghost_results(one: Declaration, ghosts: Collection[str]) -> Iterator[SoundnessRisk]:
+    """The results of lemmas that are assigned to fields or array elements.
+
+    Dafny 4.11 allows that in ghost code. The heap then changes in a proof that Dafny forgets (`calc { a[0]; { a[0] := Six(); }
+    6; }` proves false), or code reads a value that only a proof knows.
+    """
+    for part in (one.body or (), one.compiled or ()):
+        closes = partners(part)
+        opens = {close: index for index, close in closes.items()}
+        for index, token in enumerate(part):
+            if token not in (":=", ":-"):
+                continue
+            first = index
+            while first and part[first - 1] not in (";", "{", "}", "=>", ":", "(", "["):
+                first = opens.get(first - 1, first - 1)
+            stop = index
+            while stop < len(part) and part[stop] not in (";", "by", "}", ")", "]"):
+                stop = closes[stop] + 1 if part[stop] in ("(", "[", "{") else stop + 1
+            called = opens.get(stop - 1, 0) - 1
+            if called > index and part[called] == ">":  # L<int>(x)
+                called = max((at for at in range(index, called) if part[at] in ghosts), default=0)
+            if part[called] in ghosts and {".", "["} & set(part[first:index]):
+                yield SoundnessRisk("ghost-result", " ".join(part[first:stop]))
 
 
 def _takes_element(statement: Sequence[str]) -> bool:

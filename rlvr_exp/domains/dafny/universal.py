@@ -6,7 +6,7 @@ the program, under names of their own.
 
 `benchmark=universal` judges them on tasks of every set, as writer and as annotator. Candidates that the guards refuse are not
 proved. Tasks that a trivial honest answer solves have a weak specification: they are listed, and an answer that passes there
-counts separately. ANSWERS_FILE in the run's folder has every verdict, and a run with the same folder continues it.
+counts separately. ANSWERS_FILE in the folder of the run has every verdict. The same command with `run.resume=auto` continues it.
 """
 
 from collections import Counter, defaultdict

@@ -2,15 +2,17 @@
 
 If a parameter has no variance mark, Dafny 4.11 does not compare the branches of a conditional expression with its type. Then
 `if 1 < 0 then a else b` turns a `Box<int>` into a `Box<nat>`, with both type checkers, and proves false. With `datatype Box<+T>`
-each branch is checked. Classes have no such marks.
+each branch is checked. Arrays and classes have no such marks: a candidate may not bring `array<int>` beside `array<nat>`.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 
 from rlvr_exp.domains.dafny.syntax import every, parse
 from rlvr_exp.domains.dafny.tokens import is_name, pieces, with_inserted
 
 _COVARIANT = frozenset(("seq", "set", "multiset", "map"))
+_ARRAY = re.compile(r"array\d*")
 _ARROWS = frozenset(("->", "-->", "~>"))
 
 
@@ -33,6 +35,51 @@ def covariant(text: str) -> str:
         if word in generic and words[index - 1 : index] in (["datatype"], ["codatatype"], ["}"]):
             marks |= dict.fromkeys(_parameters(words, index + 2), "+")
     return with_inserted(text, marks)
+
+
+def mixed_arrays(given: Sequence[str], words: Sequence[str]) -> tuple[str, str] | None:
+    """Two element types of arrays, or arguments of one generic class, that differ only by their constraints, the first of them new.
+
+    Args:
+        given: tokens of the given program.
+        words: tokens of the candidate.
+    """
+    names = {"nat"} | {
+        words[at + 1] for at, word in enumerate(words[:-3]) if word == "type" and "|" in words[at : at + 14]
+    }
+    classes = {
+        words[at + 1] for at, word in enumerate(words[:-2]) if word in ("class", "trait") and words[at + 2] == "<"
+    }
+    before, after = set(_elements(given, classes)), set(_elements(words, classes))
+    for kind, new in sorted(after - before):
+        for other in sorted(other for same, other in after if same == kind and other != new):
+            if names & {*new.split(), *other.split()} and _shape(new, names) == _shape(other, names):
+                return new, other
+    return None
+
+
+def _elements(words: Sequence[str], classes: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The name of each array type and class of these, and its type argument."""
+    for index, word in enumerate(words):
+        name = word.removesuffix("?")
+        if words[index + 1 : index + 2] == ["<"] and (_ARRAY.fullmatch(name) or name in classes):
+            yield "array" if _ARRAY.fullmatch(name) else name, _argument(words, index + 2, ">")
+        elif word == "new":
+            yield "array", _argument(words, index + 1, "[")
+
+
+def _argument(words: Sequence[str], index: int, end: str) -> str:
+    """The type from an index up to the token that ends it; empty if another ends it."""
+    depth, found = 0, list[str]()
+    while index < len(words) and (depth or words[index] not in (end, "(", ";", "{", "[", ">")):
+        depth += (words[index] in ("<", "(")) - (words[index] in (">", ")"))
+        found.append(words[index])
+        index += 1
+    return " ".join(found)
+
+
+def _shape(element: str, names: Collection[str]) -> str:
+    return " ".join("*" if word in names or word in ("int", "real") else word for word in element.split())
 
 
 def _parameters(words: Sequence[str], index: int) -> Iterator[int]:

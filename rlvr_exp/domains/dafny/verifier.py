@@ -33,7 +33,7 @@ from rlvr_exp.config.verifier import Cache, Sandbox
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.dafny import guards, tool
 from rlvr_exp.domains.dafny.guards import PROVED, Facts, ProgramDeclarations, Violation, labelled, read_declarations
-from rlvr_exp.domains.dafny.induction import has_loops, manual_induction
+from rlvr_exp.domains.dafny.induction import calls_in_requirements, manual_induction
 from rlvr_exp.domains.dafny.options import DafnyVerifierOptions
 from rlvr_exp.domains.dafny.problem import DafnyProblem, Protect, Strength
 from rlvr_exp.domains.dafny.prune import prune
@@ -273,16 +273,15 @@ class _CandidateRun:
             return self._rejected(fault)
         if objection := self._objection(run):
             return self._rejected(objection)
-        for options in self._further(text):
-            run = self._careful(text, options, lambda: True)
-            if (
-                not self._holds(run) and options == tool.MANUAL_TRIGGERS
-            ):  # Either refuses dafny#6158, and honest proofs differ.
-                run = self._careful(text, options := tool.ISOLATED, lambda: True)
-            if not self._holds(run):
+        for alternatives in self._further():
+            for options in alternatives:
+                run = self._careful(text, options, lambda: True)
+                if holds := self._holds(run, options):
+                    break
+            if not holds:
                 self.errors = run.errors
                 return self._failed(run, f"with {' '.join(options)}, ", passed, total)
-        if self._own.vacuity and (found := self._vacuous(given)):
+        if self._own.vacuity and (found := self._vacuous(given, text)):
             return self._rejected(found) if isinstance(found, Violation) else self._failed(found, "in a probe, ", 0, 0)
         return Judgement(Verdict("passed", passed=passed, total=total, seconds=self._cpu_s))
 
@@ -293,35 +292,44 @@ class _CandidateRun:
         return not self._holes
 
     def _without_induction(self, text: str) -> str:
-        """The program without automatic induction, in all lemmas of a strict task, else in those that the candidate added; and
-        with covariant datatypes."""
+        """The program without automatic induction: in all lemmas of a strict task, else in those that the candidate added, but for
+        lemmas whose requirements call nothing, since dafny#6366 needs such a call. And with covariant datatypes."""
         given, strict = self._case.given, self._case.strength == "strict"
-        labels = frozenset() if given is None or strict else given.labels
         try:
-            return covariant(manual_induction(text, lambda label: label not in labels))
+            added = {label: one for label, one in labelled(parse(text)) if given is None or label not in given.labels}
+            return covariant(
+                manual_induction(text, lambda label: strict or (label in added and calls_in_requirements(added[label])))
+            )
         except Unreadable:
             return text
 
-    def _further(self, text: str) -> Iterator[tuple[str, ...]]:
-        """The options of further proofs."""
-        if self._case.strength != "default":
-            yield tool.REFRESH
-        if has_loops(text):
-            yield tool.MANUAL_TRIGGERS
+    def _changed(self) -> Iterator[tuple[str, Declaration]]:
+        """The callables with a body that are not, as they are, in the given program."""
+        given = self._case.given
+        before = [] if given is None else labelled(given.declarations)
+        known = {(label, one.body, one.compiled, one.clauses) for label, one in before}
+        for label, one in labelled(parse(self._case.text)):
+            if one.body is not None and (label, one.body, one.compiled, one.clauses) not in known:
+                yield label, one
 
-    def _holds(self, run: ToolRun) -> bool:
+    def _further(self) -> Iterator[tuple[tuple[str, ...], ...]]:
+        """Sets of options of further proofs; of each, one must hold."""
+        if self._case.strength != "default":
+            yield (tool.REFRESH,)
+        if any({"while", "for"} & {*(one.body or ()), *(one.compiled or ())} for _, one in self._changed()):
+            yield tool.MANUAL_TRIGGERS, tool.ISOLATED  # Either refuses dafny#6158, and honest proofs differ.
+
+    def _holds(self, run: ToolRun, options: tuple[str, ...]) -> bool:
         """Whether all proofs hold, but for those of callables that the candidate left as they are: the default options proved
-        them."""
-        if run.verified or self._case.given is None or run.end != "done":
+        them. Options that do not resolve the given program itself do not count."""
+        given = self._case.given
+        if given is not None and run.end == "resolve":
+            return self._careful(_seen(self._case.program), options, lambda: False).end == "resolve"
+        if run.verified or given is None or run.end != "done" or not run.failed:
             return run.verified
-        before = {(label, one.body, one.clauses) for label, one in labelled(self._case.given.declarations)}
-        changed = {
-            _last(label)
-            for label, one in labelled(parse(self._case.text))
-            if (label, one.body, one.clauses) not in before and one.body is not None
-        }
-        known = {_last(label) for label in self._case.given.labels}
-        return bool(run.failed) and all(name in known and name not in changed for name in run.failed)
+        changed = {_last(label) for label, _ in self._changed()}
+        known = {_last(label) for label in given.labels}
+        return all(name in known and name not in changed for name in run.failed)
 
     def _careful(self, text: str, options: tuple[str, ...], may_prove: Callable[[], bool]) -> ToolRun:
         """Run a program; once more after a crash, and with twice the time after it reached its wall clock limit."""
@@ -367,20 +375,15 @@ class _CandidateRun:
                 return Violation("no-body", f"{one}; prove it instead")
         return None
 
-    def _vacuous(self, given: ProgramDeclarations) -> Violation | ToolRun | None:
+    def _vacuous(self, given: ProgramDeclarations, text: str) -> Violation | ToolRun | None:
         """The body, or the new lemma, that proves too much; a run that found no answer."""
-        text = self._case.text
-        before = {(label, one.body, one.clauses) for label, one in labelled(given.declarations)}
-
-        def changed(label: str, one: Declaration) -> bool:
-            return (label, one.body, one.clauses) not in before
-
-        shown, labels, goals = probed(text, changed, lambda label: label not in given.labels)
+        changed = {label for label, _ in self._changed()}
+        shown, labels, goals = probed(text, changed.__contains__, lambda label: label not in given.labels)
         if not labels and not goals:
             return None
         run = self._careful(shown, (), lambda: True)
         if run.end in ("parse", "resolve") and goals:  # A signature that the probes cannot call.
-            shown, labels, goals = probed(text, changed, lambda label: False)
+            shown, labels, goals = probed(text, changed.__contains__, lambda label: False)
             run = self._careful(shown, (), lambda: True)
         if run.end != "done":
             return run
@@ -440,12 +443,12 @@ def _others(labels: Mapping[str, int], label: str, run: ToolRun) -> int:
 
 
 def probed(
-    text: str, bodies: Callable[[str, Declaration], bool], goals: Callable[[str], bool]
+    text: str, bodies: Callable[[str], bool], goals: Callable[[str], bool]
 ) -> tuple[str, Counter[str], dict[str, str]]:
     """The program with probes: the text, the number of probed bodies of each label, and the goals' names with their labels.
 
     Args:
-        bodies: the callables whose exits get `assert false`.
+        bodies: the labels of callables whose exits get `assert false`.
         goals: the labels of callables that are called about a fresh predicate, by a probe that follows them. It asserts the
             predicate after a call with the predicate in place of each boolean argument. Its control makes no call: if the control
             holds too, the callable's own requirements are the reason.
@@ -459,7 +462,7 @@ def probed(
             continue
         # A callable that need not end may have an end that is never reached.
         endless = any(clause.word == "decreases" and clause.text == ("*",) for clause in one.clauses)
-        if one.kind in PROVED and not endless and bodies(label, one):
+        if one.kind in PROVED and not endless and bodies(label):
             labels[label] += 1
             inside = range(one.end - len(one.body), one.end)
             before |= {at: _PROBE for at in inside if words[at] in ("return", "yield")} | {one.end: _PROBE}

@@ -2,7 +2,8 @@
 
 import pytest
 
-from rlvr_exp.domains.dafny.induction import has_loops, manual_induction
+from rlvr_exp.domains.dafny.induction import calls_in_requirements, manual_induction
+from rlvr_exp.domains.dafny.syntax import parse
 
 OFF = " {:induction false}"
 
@@ -34,13 +35,20 @@ def test_labels_are_those_of_the_guards() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("requirements", "wanted"),
     [
-        ("method M() { while true { } }", True),
-        ("method M() { for i := 0 to 3 { } }", True),
-        ("method M() { } // while", False),
-        ('method M() { print "while"; forall x: int { } }', False),
+        ("", False),
+        ("requires n > 0", False),
+        ("requires |s| > n && (n == 3) && s[0] == 1", False),
+        ("requires forall i | 0 <= i < |s| :: (s[i] == 2)", False),
+        ("requires P(n)", True),
+        ("requires s[0].x == 1", True),
+        ("requires n > 0 requires Q<int>(n)", True),
+        ("requires P#[n](s)", True),
+        ("requires (x => x > 1)(n)", True),
+        ("ensures P(n)", False),
     ],
 )
-def test_loops_are_found_outside_of_comments(text: str, wanted: bool) -> None:
-    assert has_loops(text) == wanted
+def test_calls_in_requirements(requirements: str, wanted: bool) -> None:
+    (one,) = parse(f"lemma L(n: int, s: seq<D>) {requirements} {{ }}")
+    assert calls_in_requirements(one) == wanted

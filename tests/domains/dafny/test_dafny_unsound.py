@@ -111,6 +111,31 @@ def test_code_that_chooses_a_value(body: str) -> None:
     assert rule(chosen.replace(body, f"{body} {body}"), chosen) == "nondeterminism"
 
 
+SIX = "lemma Six<T>() returns (k: int) ensures k == 6 { k := 6; }\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "calc { a[0]; == { a[0] := Six(); } 6; }",
+        "assert c.value == 6 by { c.value := Six<int>(); }",
+        "if g > 3 { a[0], r := Six(); }",
+        "label Q: a[f(3)] := M.Six() by { }",
+        "match r { case 3 => c.value := Six(); }",
+    ],
+)
+def test_results_of_lemmas_are_kept_out_of_the_heap(body: str) -> None:
+    assert rule(GIVEN.replace("r := 4;", f"{body} r := 4;") + SIX) == "ghost-result"
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["ghost var k := Six();", "a[0] := six(3); Six();", "c.value := 3; var d := m[3 := 4];", "a[i] := (Six(); 3) + 3;"],
+)
+def test_other_assignments_are_free(body: str) -> None:
+    assert rule(GIVEN.replace("r := 4;", f"{body} r := 4;") + SIX) is None
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -2,7 +2,8 @@
 
 import pytest
 
-from rlvr_exp.domains.dafny.variance import covariant
+from rlvr_exp.domains.dafny.tokens import tokens
+from rlvr_exp.domains.dafny.variance import covariant, mixed_arrays
 
 
 @pytest.mark.parametrize(
@@ -37,3 +38,28 @@ def test_parameters_in_covariant_places_are_marked(program: str, marked: str) ->
 )
 def test_other_programs_stay_as_they_are(program: str) -> None:
     assert covariant(program) == program
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "mixed"),
+    [
+        ("method M(a: array<nat>)", "method M(a: array<nat>) { var b := new int[1]; }", ("int", "nat")),
+        ("", "lemma L(a: seq<array<nat>>, b: seq<array<int>>) { }", ("int", "nat")),
+        ("", "lemma L(a: array2<seq<nat>>, b: array2<seq<int>>) { }", ("seq < int >", "seq < nat >")),
+        ("class C<T> { }", "class C<T> { } lemma L(a: C<nat>, b: C<int>) { }", ("int", "nat")),
+        (
+            "type P = x: int | x > 0 witness 1",
+            "type P = x: int | x > 0 witness 1 lemma L(a: array<P>, b: array<int>)",
+            ("P", "int"),
+        ),
+        ("lemma L(a: array<nat>, b: array<int>)", "lemma L(a: array<nat>, b: array<int>) { }", None),
+        ("method M(a: array<nat>)", "method M(a: array<nat>) { var b := new nat[1]; var c := new bool[2]; }", None),
+        (
+            "method M(a: array<int>, n: nat)",
+            "method M(a: array<int>, n: nat) { var b := new int[n]; var c := new C(n); }",
+            None,
+        ),
+    ],
+)
+def test_arrays_whose_elements_differ_by_a_constraint(given: str, text: str, mixed: tuple[str, str] | None) -> None:
+    assert mixed_arrays(tokens(given), tokens(text)) == mixed

@@ -5,7 +5,6 @@ from dafny_programs import (
     EXTENDED_DONE,
     HOLE,
     LEMMAS,
-    NTH,
     SORT,
     SORT_DONE,
     STACK,
@@ -13,8 +12,6 @@ from dafny_programs import (
     TOLL,
     sort_with,
 )
-
-from rlvr_exp.domains.dafny import universal
 
 Attack = tuple[str, str, str, str]
 
@@ -530,159 +527,27 @@ LINES = [
         "assume_uncovered_by_a_condition", "", "\n/*\n #if X\n*/ r := s; /*\n #else\n*/ assume false; /*\n #endif\n*/ "
     ),
 ]
-FREED = (
-    _body(
-        "free clauses",
-        invariant="r := s; while false free invariant false { }",
-        invariant_on_lines="r := s; while false free\ninvariant /* x */ false { }",
-        second_invariant="r := s; var i := 0; while i < 1 invariant i <= 1 free invariant Sorted(r) { i := i + 1; }",
-        alternatives="r := s; while free invariant false { case false => }",
-    )
-    + _more(
-        "free clauses",
-        ensures="lemma L() free ensures false { }",
-        requires="lemma L() ensures false { K(); } lemma K() free requires false ensures false { }",
-    )
-    + [
-        (
-            "free clauses",
-            "yield_ensures",
-            SORT,
-            sort_with(
-                "var i := new It(); var m := i.MoveNext(); assert m ==> false; r := s;",
-                "iterator It() yields (y: int) free yield ensures false free ensures false { y := 1; yield; }",
-            ),
-        )
-    ]
-)
-UNSOUND = (
-    "datatype over iset",
-    "datatype over imap",
-    "datatype over iset, by a synonym",
-    "datatype over iset, in two steps",
-    "class over a function of itself",
-    "datatype and class over a function",
-    "function in a field",
-    "function in a field, reads *",
-    "bit vector that decreases",
-    "ordinals in a datatype",
-    "subset type over sequences",
-    "typed pattern",
-    "concatenation past its type",
-    "promise beyond its condition",
-)
-"""Declarations from which Dafny itself proves false."""
-INCONSISTENT = [
-    ("unsound declarations", name, SORT, sort_with("U(); r := s;", universal.HELPERS[name]))
-    for name in ("lemma without a body", *UNSOUND)
-] + [
-    ("unsound declarations", name, STACK, STACK.replace("var items: seq<int>", "var items: seq<int> " + more))
-    for name, more in {
-        "field_over_a_function_of_the_given_class": "const f: Stack -> bool",
-        "field_over_an_iset_of_the_given_class": "ghost var g: iset<Stack -> bool>",
-        "field_of_memory_functions": "ghost var g: () ~> bool",
-    }.items()
-]
-_COSTLY = "assert forall x: bv40, y: bv40 :: (x & y) + (x | y) == x + y;"
-"""Proved with more of the prover's resources than a first probe has, and less than the judge here allows."""
-UNPROBED = [
-    (
-        "unsound declarations",
-        "behind_a_costly_proof",
-        SORT,
-        sort_with(f"r := s; {_COSTLY} {universal.PREFIXES['sequence update past its type']}", universal.NATURAL),
-    )
-]
-_KEPT = (
-    "ghost var q := p; ghost var i := 0; while i < 1 invariant q == p { q := q; i := i + 1; } "
-    "var n := new int[1]; assert n in q; assert false;"
-)
-EVERYTHING = [
-    (
-        "sets of whatever there is",
-        name,
-        TOLL,
-        TOLL + f"{{ r := 0; var o := new int[1]; if z != -19 {{ ghost var p := {members}; {_KEPT} }} }}",
-    )
-    for name, members in {
-        "of_a_class": "set c: array<int> | true",
-        "in_one_case": "set c: array<int> | c in {c} || true",
-        "of_no_stated_type": "set c | c == o || true",
-        "of_those_in_a_set_of_themselves": "set c: array<int> | c in {c}",
-        "of_two_in_each_other": "set c: array<int>, d: array<int> | c in {d} && d in {c} :: c",
-        "of_those_with_a_length": "set c: array<int> | 0 <= c.Length",
-        "infinite": "iset c: array<int> | true",
-    }.items()
-]
 _SIX = "lemma Six() returns (k: int) ensures k == 6 { k := 6; }"
-_SET = "ghost method Set(c: Cell) modifies c ensures c.value == 6 { c.value := 6; }"
-
-
-def _unless(proof: str, more: str = "") -> tuple[str, str]:
-    """SORT with a proof of false where the promise is broken, which may be an honest proof by contradiction."""
-    return SORT, sort_with(
-        f"r := s; ghost var x := 5; if !Sorted(r) || r[0] < Least() {{ {proof} assert false; }}", more
-    )
-
-
-def _cell(proof: str, more: str = "") -> tuple[str, str]:
-    """As `_unless`, with an object in place of a variable."""
-    body = f"{{ y := 0; var c := new Cell; c.value := 5; if y != Val(k) {{ {proof} assert false; }} }}"
-    return NTH, NTH + body + more
-
-
-WITHIN = [
-    ("proofs within a body", name, *pair)
-    for name, pair in {
-        "assigned": _unless("assert x == 6 by { x := 6; }"),
-        "assigned_in_a_block": _unless("assert x == 6 by { if true { x := 6; } }"),
-        "assigned_under_the_name_of_a_let": _unless("assert x == 6 by { assert var x := 6; x == 6; x := 6; }"),
-        "such_that": _unless("assert x == 6 by { x :| x == 6; }"),
-        "result_taken": _unless("assert x == 6 by { x := Six(); }", _SIX),
-        "in_a_function": (
-            SORT,
-            sort_with(
-                "r := s; if !Sorted(r) || r[0] < Least() { assert U(false); }",
-                "function U(b: bool): bool ensures b { assert b by { ghost var x := 5; assert x == 6 by { x := 6; } } true }",
-            ),
-        ),
-        "field": _cell("assert c.value == 6 by { c.value := 6; }"),
-        "field_by_modify": _cell("assert c.value == 6 by { modify c { c.value := 6; } }"),
-        "field_by_forall": _cell("assert c.value == 6 by { forall d | d == c { d.value := 6; } }"),
-        "field_by_a_ghost_method": _cell("assert c.value == 6 by { Set(c); }", _SET),
-        "result_in_a_hint": _unless("calc { x; == { x := Six(); } 6; }", _SIX),
-        "result_in_a_field_in_a_hint": _cell("calc { c.value; == { c.value := Six(); } 6; }", _SIX),
-        "modify_in_a_hint": _cell("calc { c.value; == { modify c { c.value := 6; } } 6; }"),
+_CHANGED = "r := s; var c := new int[1]; c[0] := 5; if !Sorted(r) || r[0] < Least() { %s assert false; }"
+HEAP = [
+    ("heaps changed in proofs", name, SORT, sort_with(_CHANGED % proof, _SIX))
+    for name, proof in {
+        "in_a_hint": "calc { c[0]; == { c[0] := Six(); } 6; }",
+        "in_an_assert": "assert c[0] == 6 by { c[0] := Six(); }",
+        "in_a_forall": "forall x: int ensures c[0] == 6 { c[0] := Six(); }",
+        "in_a_block": "assert c[0] == 6 by { if true { c[0] := Six(); } }",
     }.items()
-]
-TAKEN_APART = [
-    ("ghost values in code", name, NTH, NTH + text)
-    for name, text in {
-        "tuple": "{ var (a, b) := (Val(k), 0); y := a; }",
-        "nested": "{ var ((a, c), b) := ((Val(k), 1), 0); y := a; }",
-        "of_a_ghost_variable": "{ ghost var g := Val(k); var (a, b) := (g, 0); y := a; }",
-        "constructor": "{ var D(a) := D(Val(k)); y := a; } datatype D = D(x: int)",
-        "in_a_helper": "{ y := H(k); } method H(n: nat) returns (z: int) ensures z == Val(n) "
-        "{ if true { var (a, b) := (Val(n), 0); z := a; } }",
-    }.items()
-]
-_LOOP = "var i := 0; while i < 1 invariant 0 <= i <= 1 && (i == 1 ==> y == 7) { y := 7; i := i + 1; }"
-ITERATED = [
+] + [
     (
-        "loops of iterators",
-        name,
+        "heaps changed in proofs",
+        "read_by_code",
         SORT,
         sort_with(
-            "r := s; var it := new It(r); var m := it.MoveNext();",
-            "iterator It(b: seq<int>) yields (y: int) requires |b| > 0 yield ensures Sorted(b) && b[0] >= Least() "
-            f"ensures Sorted(b) && b[0] >= Least() {{ ghost var good := Sorted(b) && b[0] >= Least(); {body} }}",
+            "ghost var g := 1; var c := new seq<int>[1](_ => s); if g == 1 { c[0] := Pick(s); } else { c[0] := Pick(s); } r := c[0];",
+            "lemma Pick(s: seq<int>) returns (k: seq<int>) ensures Sorted(k) && |k| == |s| && k[0] >= Least() "
+            "requires |s| > 0 { k := seq(|s|, i => 3); }",
         ),
     )
-    for name, body in {
-        "in_a_branch": f"y := 0; {_LOOP} if !good {{ assert y == 0; assert false; }}",
-        "in_a_block": f"y := 0; {{ {_LOOP} }} if !good && y == 0 {{ assert false; }} assert good || y == 7; assert y == 0;",
-        "at_the_end": f"y := 0; {_LOOP} assert y == 0;",
-    }.items()
 ]
 FORGED_RESULTS = [
     (
@@ -710,13 +575,7 @@ ATTACKS = (
     + FILES
     + OUTPUT
     + LINES
-    + FREED
-    + INCONSISTENT
-    + UNPROBED
-    + EVERYTHING
-    + WITHIN
-    + TAKEN_APART
-    + ITERATED
+    + HEAP
     + FORGED_RESULTS
 )
 OVERLOADS = {

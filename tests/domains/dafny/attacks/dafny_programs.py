@@ -43,7 +43,7 @@ module Stacks {
 """
 STACK_DONE = STACK.replace("{ }", "{ items := items + [x]; }").replace("x := 0;", "x := items[|items| - 1];")
 LEMMAS = """
-function method Tri(n: nat): nat { if n == 0 then 0 else n + Tri(n - 1) }
+function Tri(n: nat): nat { if n == 0 then 0 else n + Tri(n - 1) }
 lemma Grows(n: nat) ensures Tri(n) > n { }
 method Run(n: nat) returns (r: nat) ensures r > n { Grows(n); r := Tri(n); }
 """
