@@ -40,7 +40,7 @@ class DafnyProblem:
     """The same program with code, all of which the candidate must keep as well: without annotations the two are equal,
     and an empty body stays empty. The specification is that of `program`."""
     strength: Strength | None = None
-    """The strictest option set of Dafny that the reference program passes; None: not known, so the strictest."""
+    """The strictest option set of Dafny that the reference program passes; None: not known, judged as `refresh`."""
 
 
 class Dafny(Format):

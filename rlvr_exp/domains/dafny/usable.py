@@ -334,7 +334,7 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
         with _usable_check(config, proved) as usable:
             usable.ask(one for one in found.examples if one.gold)
             pairs = [pairs_of(found.examples, role, usable) for role in ROLES]
-            graded = [replace(one, strength=usable.strength(one) if one.gold else None) for one in found.examples]
+            graded = [replace(one, strength=usable.strength(one) if one.gold else STRENGTHS[0]) for one in found.examples]
     except Lost as fault:
         raise RlvrError(f"{fault}: run the command again, what is proved by now is cached") from fault
     remaining = {one.id: given_risks(one) for one in graded}
@@ -347,7 +347,7 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
     wanted = [one for one in graded if _fits(one, roles, pairs)]
     output = Path(options.output or context.directory / "examples.jsonl")
     usable_rows = write_json_lines(output, map(row_of, wanted))
-    levels: Counter[str] = Counter(one.strength or "strict, without a reference" for one in wanted)
+    levels: Counter[str] = Counter(str(one.strength) for one in wanted)
     risks = Counter(risk for one in wanted for risk in remaining[one.id])
     lines = [
         f"path: {options.path}",
