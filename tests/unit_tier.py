@@ -40,7 +40,7 @@ EXCEPT = """
     domains/problems/test_stage_reasoning.py episodes/test_retry.py domains/dafny/attacks
     domains/dafny/test_cascade.py domains/dafny/test_dafny_corpus.py domains/dafny/test_dafny_prepare.py
     domains/dafny/test_dafny_tool.py domains/dafny/test_dafny_usable.py
-    domains/dafny/test_dafny_contest.py
+    domains/dafny/test_dafny_contest.py domains/dafny/test_dafny_feedback.py
     domains/dafny/test_dafny_differential.py domains/dafny/test_dafny_kept.py domains/dafny/test_dafny_usable_examples.py
     domains/dafny/test_dafny_verifier.py domains/dafny/test_stage_cascade.py
     domains/dafny/test_stage_dafny.py domains/dafny/test_verifier_prune.py
