@@ -26,6 +26,7 @@ so it cannot pass; `not printed`: Dafny's printer breaks on it."""
 _REPRINTED = frozenset(("true", "reads", "modifies", "decreases", "ghost"))
 _LIMITS = RunLimits(60, 300, 2048)
 _COUNTED = "resolution/type errors detected in"
+_LAST = "Dafny program verifier"
 
 BEGINNINGS = {
     "byte-order mark": "\ufeff",
@@ -79,7 +80,9 @@ class Reader:
             return None
         shown = output.partition(f"// {FILE}\n")[2].split("\n")
         # The resolver's messages follow the print.
-        return "\n".join(takewhile(lambda line: not line.startswith(f"{FILE}(") and _COUNTED not in line, shown))
+        return "\n".join(
+            takewhile(lambda line: not line.startswith((f"{FILE}(", _LAST)) and _COUNTED not in line, shown)
+        )
 
 
 def compare(reader: Reader, text: str) -> str:
@@ -95,7 +98,7 @@ def compare(reader: Reader, text: str) -> str:
     if "Exception: " in theirs:
         return NO_PRINT
     try:
-        ours = _as_bytes(_read(shown))
+        ours = _read(shown)
     except Unreadable:
         return UNREADABLE
     try:
@@ -132,14 +135,6 @@ def _read(text: str) -> Mapping[str, Counter[str]]:
     for name, one in qualified(parse(text)):
         found.setdefault(f"{one.kind} {name}", Counter()).update(_words(one))
     return found
-
-
-def _as_bytes(found: Mapping[str, Counter[str]]) -> Mapping[str, Counter[str]]:
-    """Literals as Dafny 2.3 reads them: each byte of UTF-8 is a character."""
-    return {
-        name: Counter({word.encode().decode("latin-1"): count for word, count in words.items()})
-        for name, words in found.items()
-    }
 
 
 def _words(one: Declaration) -> Iterator[str]:

@@ -334,7 +334,9 @@ def make(config: Config, context: RunContext) -> tuple[str, dict[str, int]]:
         with _usable_check(config, proved) as usable:
             usable.ask(one for one in found.examples if one.gold)
             pairs = [pairs_of(found.examples, role, usable) for role in ROLES]
-            graded = [replace(one, strength=usable.strength(one) if one.gold else STRENGTHS[0]) for one in found.examples]
+            graded = [
+                replace(one, strength=usable.strength(one) if one.gold else STRENGTHS[0]) for one in found.examples
+            ]
     except Lost as fault:
         raise RlvrError(f"{fault}: run the command again, what is proved by now is cached") from fault
     remaining = {one.id: given_risks(one) for one in graded}
