@@ -12,7 +12,7 @@ BODY = "{\n  r := 0;\n  var i := 0;\n  while i < n\n  {\n    i := i + 1;\n    r 
 PROVED = BODY.replace("while i < n\n", "while i < n\n    invariant i <= n && r == 2 * i\n")
 HELPERS = """
 lemma Fine() { }
-method Seven(a: array<int>) returns (q: int) requires a.Length > 0 modifies a ensures a[0] == 7 { a[0] := 7; }
+method Seven(a: array<int>) returns (q: int) requires a.Length > 0 modifies a ensures a[0] == 7 { a[0] := 7; q := 7; }
 """
 SEVEN = HELPERS + "method Do(a: array<int>) returns (r: int) requires a.Length > 0 modifies a ensures a[0] == 7\n"
 FACTS = """
