@@ -1,7 +1,7 @@
 """Lemmas without automatic induction.
 
-Dafny adds an induction hypothesis to lemmas on its own, and to ghost methods. With some recursive types that proves false
-(dafny#6366). `{:induction false}` switches it off for one lemma, `--manual-lemma-induction` for all of them.
+Dafny adds an induction hypothesis to lemmas on its own, and to ghost methods. If the requirements of a lemma call something, the
+hypothesis can prove false (dafny#6366). `{:induction false}` switches it off for one lemma, `--manual-lemma-induction` for all of them.
 """
 
 from collections.abc import Callable

@@ -6,8 +6,8 @@ Buckets: `parse` and `resolve` as Dafny reports; `verify` if an obligation is kn
 reached its count of resources; `timeout` at the limits of CPU or wall time; `memory`; `runtime_error` if Dafny itself crashed, twice.
 
 No set of options makes Dafny 4.11 sound (rlvr_exp/docs/dafny.md has the table), so a candidate is proved several times: with the
-default resolver, with `--type-system-refresh`, and, if it has loops, with `--manual-triggers` or `--isolate-assertions`. Lemmas that
-a candidate adds get no automatic induction. The level of the task (`DafnyProblem.strength`) widens or narrows this to what its
+default resolver, with `--type-system-refresh`, and, if it adds or changes loops, with `--manual-triggers` or
+`--isolate-assertions`. A lemma that a candidate adds gets no automatic induction if its requirements call something. The level of the task (`DafnyProblem.strength`) widens or narrows this to what its
 reference passes. The second and third proof may fail in callables that the candidate left as they are.
 
 Score: of the given program's declarations, the share that is proved; any other failure counts as one more declaration. So proving
@@ -321,10 +321,11 @@ class _CandidateRun:
 
     def _holds(self, run: ToolRun, options: tuple[str, ...]) -> bool:
         """Whether all proofs hold, but for those of callables that the candidate left as they are: the default options proved
-        them. Options that do not resolve the given program itself do not count."""
+        them. Options under which the given program itself does not resolve, as it does by default, do not count."""
         given = self._case.given
         if given is not None and run.end == "resolve":
-            return self._careful(_seen(self._case.program), options, lambda: False).end == "resolve"
+            ends = [self._careful(self._case.program, each, lambda: False).end for each in ((), options)]
+            return ends == ["stopped", "resolve"]
         if run.verified or given is None or run.end != "done" or not run.failed:
             return run.verified
         changed = {_last(label) for label, _ in self._changed()}

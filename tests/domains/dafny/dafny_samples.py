@@ -1,4 +1,4 @@
-"""Small Dafny examples that Dafny 2.3 proves, and a folder of them."""
+"""Small Dafny examples that Dafny proves, and a folder of them."""
 
 import json
 from dataclasses import asdict, replace

@@ -223,6 +223,25 @@ def test_a_further_proof_may_fail_only_in_what_the_candidate_left_as_it_is(judge
     assert judge(GIVEN, DONE + "\n").bucket == "verify"
 
 
+@pytest.mark.parametrize(("given_end", "wanted"), [("resolve", "passed"), ("stopped", "resolve")])
+def test_options_count_unless_the_given_program_itself_does_not_resolve_with_them(
+    judge: Judge, monkeypatch, given_end: str, wanted: str
+) -> None:
+    (runner,), real = judge.verifier._all, judge.verifier._all[0].run
+
+    def run(text: str, options: tuple[str, ...], limits: RunLimits, may_prove: Callable[[], bool]) -> ToolRun:
+        found = real(text, options, limits, may_prove)
+        if options != REFRESH:
+            return found
+        return ToolRun("resolve" if may_prove() else given_end)
+
+    monkeypatch.setattr(runner, "run", run)
+    assert told(judge(GIVEN, DONE + f"lemma {given_end}() {{ }}")) == wanted
+    calls = GIVEN + "method Use() ensures Missing(3) { assert Missing(3); }\n"
+    text = DONE + calls[len(GIVEN) :] + f"predicate Missing(n: int) {{ n == 3 }} lemma {given_end}() {{ }}"
+    assert told(judge(calls, text)) == "resolve", "the given program does not resolve by default either"
+
+
 def test_lemmas_use_automatic_induction_by_the_level_of_the_task(judge: Judge) -> None:
     given = INDUCTIVE + GAUSS
     levels = (None, "strict", "refresh", "default")
