@@ -40,6 +40,22 @@ GROWS = DafnyExample(
 EXAMPLES = (MAX, SUM, GROWS)
 
 
+UP = """method Up(n: nat) returns (m: nat)
+  ensures m == n
+{
+  m := 0;
+  while m < n
+    invariant m <= n
+  {
+    assert m < n by {
+      assert true;
+    }
+    m := m + 1;
+  }
+}
+"""
+
+
 def write_rows(folder: Path, **splits: tuple[DafnyExample, ...]) -> Path:
     """A folder of `SPLIT.jsonl` files."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,35 +1,23 @@
 """Programs without hints that were cut in the middle of an annotation: only answers that add lines with hints replace them."""
 
 import pytest
+from dafny_samples import UP
 
 from rlvr_exp.domains.dafny.syntax import split
 from rlvr_exp.domains.dafny.torn import is_torn, untorn
 
-TRUTH = """function Sum(n: nat): nat
+TRUTH = f"""function Sum(n: nat): nat
   decreases n
-{
+{{
   if n == 0 then 0 else n + Sum(n - 1)
-}
+}}
 
-method Up(n: nat) returns (m: nat)
-  ensures m == n
-{
-  m := 0;
-  while m < n
-    invariant m <= n
-  {
-    assert m < n by {
-      assert true;
-    }
-    m := m + 1;
-  }
-}
-
+{UP}
 method Two() returns (r: int)
   ensures r == 2
-{
+{{
   r := 2;
-}
+}}
 """
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from dafny_samples import MAX as MAX_METHOD
+from dafny_samples import UP as TRUTH
 from dafny_samples import write_rows
 from surface_programs import MAX, SUM
 
@@ -19,20 +20,6 @@ from rlvr_exp.domains.dafny.splits import alike
 from rlvr_exp.domains.dafny.tasks import DafnyDomain, TwoStage
 from rlvr_exp.domains.dafny.usable import NO_HOLE, OTHER_ROLE, pairs_of
 
-TRUTH = """method Up(n: nat) returns (m: nat)
-  ensures m == n
-{
-  m := 0;
-  while m < n
-    invariant m <= n
-  {
-    assert m < n by {
-      assert true;
-    }
-    m := m + 1;
-  }
-}
-"""
 STRIPPED = TRUTH.replace("    invariant m <= n\n", "").replace("    assert m < n by {\n      assert true;\n    }\n", "")
 TORN = TRUTH.replace("    assert m < n by {\n", "")
 SPEC = "method Twice(n: int) returns (r: int)\n  ensures r == Double(n)"
