@@ -128,8 +128,20 @@ _AFTER_NAMES = (":=", ".", "(", ",", ")")
 """Tokens that follow `expect` if it is a name."""
 
 
-def soundness_risks(tokens: Sequence[str]) -> Iterator[SoundnessRisk]:
-    """All risks in a balanced list of tokens, apart from nondeterminism."""
+def has_heap(tokens: Collection[str]) -> bool:
+    """Whether a program can have objects or arrays."""
+    words = set(tokens)
+    return bool({"new", "object", "class", "trait", "iterator", "include"} & words) or any(
+        word.startswith("array") for word in words
+    )
+
+
+def soundness_risks(tokens: Sequence[str], heap: bool = True) -> Iterator[SoundnessRisk]:
+    """All risks in a balanced list of tokens, apart from nondeterminism.
+
+    Args:
+        heap: whether the program has objects or arrays. Without them `reads *` reads nothing (dafny#6430).
+    """
     walk = Walker(tokens, partners(tokens))
     for index, token in enumerate(tokens):
         before = walk.at(index - 1) if index else ""
@@ -148,7 +160,7 @@ def soundness_risks(tokens: Sequence[str]) -> Iterator[SoundnessRisk]:
             found = SoundnessRisk("witness", "witness *")
         elif token == "...":
             found = SoundnessRisk("refinement", token)
-        elif token == "reads" and walk.at(index + 1) == "*":
+        elif token == "reads" and walk.at(index + 1) == "*" and heap:
             found = SoundnessRisk("reads-star", "reads *")
         elif token in ("map", "imap") and is_name(walk.at(index + 1) or ";") and before != ".":
             found = SoundnessRisk("map-comprehension", _until_end(walk, index))
@@ -301,12 +313,12 @@ def ghost_results(one: Declaration, ghosts: Collection[str]) -> Iterator[Soundne
 
 
 def _takes_element(statement: Sequence[str]) -> bool:
-    """Whether it is `var x :| x in s`, the only way of code to go through a set."""
-    words = list(statement)
-    if words[:1] != ["var"] or len(words) < 6 or words[2] not in (":", ":|"):
+    """Whether it is `var x :| x in s` or `x :| x in s`, the only way of code to go through a set."""
+    words = list(statement)[statement[0] == "var" :]
+    if len(words) < 5 or words[1] not in (":", ":|"):
         return False
     taken = words[words.index(":|") + 1 :]
-    return taken[:2] == [words[1], "in"] and all(is_name(word) or word == "." for word in taken[2:])
+    return taken[:2] == [words[0], "in"] and all(is_name(word) or word == "." for word in taken[2:])
 
 
 def _statement(tokens: Sequence[str], index: int) -> Sequence[str]:

@@ -90,7 +90,7 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
 
     runs_candidates = False
     name = "dafny"
-    version = "6"
+    version = "7"
 
     def __init__(self, sandbox: Sandbox, cache: Cache | None = None, **given: Any):
         super().__init__(cache, **given)
@@ -395,7 +395,8 @@ class _CandidateRun:
         known = [label for label in alone if label in given.labels]
         new = [label for label in alone if label not in given.labels and label in self._facts.unconditional]
         if known and given.text:
-            run = self._careful(contract_probe(given.text, known), (), lambda: True)
+            assumed = given.text + _undefined(parse(self._case.text), given.missing)
+            run = self._careful(contract_probe(assumed, known), (), lambda: True)
             if run.end == "done":
                 known = [label for label in known if not run.proved[_last(label)]]
         found = next(iter(known + new), "")
@@ -529,6 +530,16 @@ def _parameter(words: Sequence[str]) -> tuple[str, str]:
     end = words.index(":=") if ":=" in words else len(words)
     colon = words.index(":") if ":" in words else end
     return words[colon - 1], " ".join(words[colon + 1 : end])
+
+
+def _undefined(declarations: Sequence[Declaration], names: Collection[str]) -> str:
+    """The functions of those names, of which nothing is known: their declarations without `ensures` clauses and bodies."""
+    text = ""
+    for one in declarations:
+        if one.kind == "function" and one.name in names:
+            kept = [word for clause in one.clauses if clause.word != "ensures" for word in (clause.word, *clause.text)]
+            text += f"\n{' '.join((*one.head, *kept))}"
+    return text
 
 
 def contract_probe(text: str, labels: Collection[str]) -> str:

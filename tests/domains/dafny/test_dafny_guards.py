@@ -95,6 +95,19 @@ def test_choices_that_are_cut_short_are_read(taken: str) -> None:
     assert rule(f"method M() {{ {taken} }}", "method M() { }") is not None
 
 
+def test_the_loops_of_a_method_that_need_not_end_need_not_end_if_its_code_is_kept() -> None:
+    given = "method M() decreases * { var i := 0; while i != 7 { i := i + 2; } }"
+    proved = given.replace("7 {", "7 decreases * {")
+    assert rule(proved, given, "program") is None
+    assert rule(proved, given) == "decreases-star", "a body of one's own may run forever"
+    kept, _ = guards.check(
+        read_declarations("method M() decreases *"), proved, "specification", keep=read_declarations(given)
+    )
+    assert kept is None
+    ends = "method M() { var i := 0; while i != 7 { i := i + 2; } }"
+    assert rule(ends.replace("7 {", "7 decreases * {"), ends, "program") == "decreases-star"
+
+
 def test_a_hole_must_be_filled_unless_other_code_builds_on_it() -> None:
     hole = "method M() returns (r: int) ensures r > 3"
     assert rule(hole, hole) == "hole" and rule(hole, hole, holes=False) is None

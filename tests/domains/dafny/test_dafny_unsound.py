@@ -93,6 +93,8 @@ def test_a_declaration_that_may_not_be_added(more: str, wanted: str) -> None:
         "r :| r > 3;",
         "var x :| x > 3; r := x;",
         "var x: int :| x in s && x > 3; r := x;",
+        "r :| r in s && r > 3;",
+        "r :| 4 in s && r > 3;",
         "if x: int :| x > 3 { r := x; }",
         "r := *;",
         "var x: int := *;",
@@ -145,6 +147,7 @@ def test_other_assignments_are_free(body: str) -> None:
         "assert true by { var x: int :| x > 3; } r := 4;",
         "var x :| x in s; r := 4;",
         "var x: int :| x in c.values; r := 4;",
+        "r :| r in c.values; r := 4;",
         "for i := 0 to 3 invariant r >= 0 { r := r + i; } r := 4;",
         "forall i | 0 <= i < 3 ensures i < 4 { L(i); } r := 4;",
         "forall i | 0 <= i < a.Length { a[i] := f(i); } r := 4;",
@@ -177,6 +180,14 @@ def test_bodies_that_people_write(body: str) -> None:
 )
 def test_declarations_that_people_write(more: str) -> None:
     assert rule(GIVEN + more) is None
+
+
+def test_reading_everything_is_no_risk_without_objects_and_arrays() -> None:
+    given = "function F(n: int): int reads * { n }\nmethod M() returns (r: int) ensures r == G(3)\n"
+    more = "{ r := 3; }\nfunction G(n: int): int reads * { F(n) }\n"
+    assert rule(given + more, given) is None
+    for heap in ("method N(a: array<int>) { }", "method N(o: object) { }", "method N() { var a := new int[3]; }"):
+        assert rule(heap + given + more, heap + given) == "reads-star"
 
 
 def test_a_member_of_a_given_class_is_code_and_no_field() -> None:

@@ -296,6 +296,14 @@ def test_false_at_the_end_of_a_body_is_refused_unless_the_option_is_off(judge: J
     assert judge(BROKEN, proved).outcome == "passed", "only what the log leaves out is probed"
 
 
+def test_a_contradictory_contract_is_excused_unless_a_function_of_the_candidate_makes_it_so(judge: Judge) -> None:
+    given = "method M(x: int) returns (r: int) requires x > 3 && x < 2 ensures r == twice(x)\n"
+    more = "{ r := twice(x); }\nfunction twice(x: int): int { x + x }\n"
+    assert judge(given, given + more).outcome == "passed"
+    given = given.replace("x > 3 && x < 2", "twice(x) == 1")
+    assert judge(given, given + more).rule == "vacuous"
+
+
 def test_false_before_every_return_is_refused(judge: Judge) -> None:
     body = "{ Bad(); if 1 < 2 { return 0; } else { return 1; } }"
     assert judge(BROKEN, BROKEN.replace("{ }", body)).rule == "vacuous"
