@@ -1,11 +1,12 @@
 """Declarations of a given program that remain a risk: Dafny accepts unsound proofs about them, and no guard can forbid them,
 because they are given. A candidate can use what they allow (`rlvr_exp/docs/dafny.md`, soundness).
 
-Classes and codatatypes are the risk. Function-typed fields, constants with initialisers and functions with subset results are
-counted if the program has a class or a codatatype.
+Classes, codatatypes and types that may be empty are the risk. Function-typed fields, constants with initialisers and functions with
+subset results are counted if the program has one of these.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from rlvr_exp.domains.dafny.problem import DafnyExample
 from rlvr_exp.domains.dafny.syntax import Declaration, Unreadable, every, parse
@@ -21,7 +22,7 @@ def given_risks(example: DafnyExample) -> list[str]:
     except Unreadable:
         return []
     found = set(_risks(declarations))
-    return sorted(found) if found & {"class", "codatatype"} else []
+    return sorted(found) if found & {"class", "codatatype", "type that may be empty"} else []
 
 
 def _risks(declarations: Sequence[Declaration]) -> Iterator[str]:
@@ -29,18 +30,22 @@ def _risks(declarations: Sequence[Declaration]) -> Iterator[str]:
     for one in declarations:
         if one.kind in ("class", "trait", "iterator"):
             yield "class"
+            if one.head[one.head.index(one.name) + 1 :][:1] == ("<",):
+                yield "generic class"
         if "codatatype" in one.head:
             yield "codatatype"
+        if one.kind == "type" and ("witness", "*") in pairwise(one.head):
+            yield "type that may be empty"
         if one.kind in ("field", "datatype") and ARROWS & set(one.head):
             yield "field of a function type"
         if one.kind == "const" and ":=" in one.head:
             yield "constant with an initialiser"
-        if one.kind == "function" and subsets & set(_result(one.head)):
+        if one.kind == "function" and subsets & set(result_of(one.head)):
             yield "function with a subset result"
 
 
-def _result(head: Sequence[str]) -> Sequence[str]:
-    """The tokens behind the parameters."""
+def result_of(head: Sequence[str]) -> Sequence[str]:
+    """The tokens behind a function's parameters."""
     depth = 0
     for index, token in enumerate(head):
         depth += (token == "(") - (token == ")")

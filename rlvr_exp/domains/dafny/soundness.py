@@ -131,8 +131,8 @@ _AFTER_NAMES = (":=", ".", "(", ",", ")")
 def has_heap(tokens: Collection[str]) -> bool:
     """Whether a program can have objects or arrays."""
     words = set(tokens)
-    return bool({"new", "object", "class", "trait", "iterator", "include"} & words) or any(
-        word.startswith("array") for word in words
+    return bool({"new", "class", "trait", "iterator", "include"} & words) or any(
+        word.startswith(("array", "object")) for word in words
     )
 
 

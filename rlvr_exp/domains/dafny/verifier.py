@@ -32,6 +32,7 @@ from typing import Any, cast
 from rlvr_exp.config.verifier import Cache, Sandbox
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.domains.dafny import guards, tool
+from rlvr_exp.domains.dafny.given import result_of
 from rlvr_exp.domains.dafny.guards import PROVED, Facts, ProgramDeclarations, Violation, labelled, read_declarations
 from rlvr_exp.domains.dafny.induction import calls_in_requirements, manual_induction
 from rlvr_exp.domains.dafny.options import DafnyVerifierOptions
@@ -532,11 +533,17 @@ def _parameter(words: Sequence[str]) -> tuple[str, str]:
     return words[colon - 1], " ".join(words[colon + 1 : end])
 
 
+_PLAIN_TYPES = frozenset(
+    ("int", "bool", "real", "char", "string", "seq", "set", "multiset", "map", "<", ">", ",", ":", "(", ")")
+)
+
+
 def _undefined(declarations: Sequence[Declaration], names: Collection[str]) -> str:
-    """The functions of those names, of which nothing is known: their declarations without `ensures` clauses and bodies."""
+    """The functions of those names, of which nothing is known: their declarations without `ensures` clauses and bodies. Without
+    those whose result types say something, such as nat."""
     text = ""
     for one in declarations:
-        if one.kind == "function" and one.name in names:
+        if one.kind == "function" and one.name in names and _PLAIN_TYPES.issuperset(result_of(one.head)):
             kept = [word for clause in one.clauses if clause.word != "ensures" for word in (clause.word, *clause.text)]
             text += f"\n{' '.join((*one.head, *kept))}"
     return text

@@ -186,7 +186,7 @@ def test_reading_everything_is_no_risk_without_objects_and_arrays() -> None:
     given = "function F(n: int): int reads * { n }\nmethod M() returns (r: int) ensures r == G(3)\n"
     more = "{ r := 3; }\nfunction G(n: int): int reads * { F(n) }\n"
     assert rule(given + more, given) is None
-    for heap in ("method N(a: array<int>) { }", "method N(o: object) { }", "method N() { var a := new int[3]; }"):
+    for heap in ("method N(a: array<int>) { }", "method N(o: object?) { }", "method N() { var a := new int[3]; }"):
         assert rule(heap + given + more, heap + given) == "reads-star"
 
 

@@ -302,6 +302,9 @@ def test_a_contradictory_contract_is_excused_unless_a_function_of_the_candidate_
     assert judge(given, given + more).outcome == "passed"
     given = given.replace("x > 3 && x < 2", "twice(x) == 1")
     assert judge(given, given + more).rule == "vacuous"
+    given = given.replace("twice(x) == 1", "twice(x) == -1")
+    natural = more.replace("): int { x + x", "): nat { x * x")
+    assert judge(given, given + natural).rule == "vacuous", "the candidate chose a type without the given value"
 
 
 def test_false_before_every_return_is_refused(judge: Judge) -> None:

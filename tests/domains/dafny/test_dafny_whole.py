@@ -182,6 +182,8 @@ def test_levels_that_a_check_finds_are_those_of_the_tasks(tmp_path: Path) -> Non
             ["codatatype", "function with a subset result"],
         ),
         ("class C { var n: nat }\nfunction F(n: nat): int { 1 }", ["class"]),
+        ("class Box<T> { var value: T }", ["class", "generic class"]),
+        ("type Empty = x: int | false witness *", ["type that may be empty"]),
         ("const k: int := 3\nfunction F(): nat { 1 }", []),
         ("class", []),
     ],
