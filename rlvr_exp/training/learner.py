@@ -256,8 +256,10 @@ class PeriodicProbe:
             self._trained,
             trainer.temperature,
             options.tolerance,
-            engine and (lambda: engine.scored(policy, own.prompts, own.completions, trainer.temperature)),
-            engine and engine.weights_dtype(policy),
+            None
+            if engine is None
+            else lambda: engine.scored(policy, own.prompts, own.completions, trainer.temperature),
+            None if engine is None else engine.weights_dtype(policy),
         )
         self._gap: float | None = None
 

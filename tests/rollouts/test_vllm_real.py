@@ -7,6 +7,7 @@ import pytest
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.model import Model
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.rollouts.engines.base import RolloutRequest
@@ -35,9 +36,7 @@ def policy_of(form=None):
 def engine_of(**given):
     from rlvr_exp.rollouts.engines.vllm import VLLMEngine
 
-    limits = SimpleNamespace(max_prompt_tokens=300, max_completion_tokens=64)
-    config = SimpleNamespace(model=limits, environment=None, roles={}, chain=None)
-    engine = VLLMEngine(config, **{"memory_share": 0.05, "dtype": "auto", **given})
+    engine = VLLMEngine(compose(["+stage=grpo"]).config, **{"memory_share": 0.05, "dtype": "auto", **given})
     assert engine.begin(print)["version"].startswith("0.")
     return engine
 

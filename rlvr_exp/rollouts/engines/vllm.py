@@ -130,9 +130,9 @@ class VLLMEngine(options.VLLM):
                     model.engine.add_request(name, {"prompt_token_ids": list(prompt)}, parameters, lora_request=adapter)
                 while live:
                     for output in model.engine.step():
-                        (new,), number = output.outputs, live.get(output.request_id)
-                        if number is None:  # A token that was under way when its completion ended.
+                        if output.request_id not in live:  # A token that was under way when its completion ended.
                             continue
+                        number, (new,) = live[output.request_id], output.outputs
                         ended = take(number, new)
                         if watch is not None:
                             watch.drew(len(new.token_ids))

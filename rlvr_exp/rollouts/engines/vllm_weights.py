@@ -83,7 +83,11 @@ class VLLMModel:
         """vLLM with the policy's current weights. The value is the adapter of its requests; None: no adapter."""
         if self._sleeps:
             self.engine.wake_up(tags=["weights"])
-        adapter = self._adapter(policy.model) if self._holds_adapter else self._copy(policy.model)
+        adapter = None
+        if self._holds_adapter:
+            adapter = self._adapter(policy.model)
+        else:
+            self.engine.apply_model(lambda inner: inner.load_weights(named_weights(policy.model)))
         if self._sleeps:
             self.engine.wake_up(tags=["kv_cache"])
         self.engine.reset_prefix_cache()
@@ -92,9 +96,6 @@ class VLLMModel:
         finally:
             if self._sleeps:
                 self.engine.sleep(LIGHT if self._holds_adapter else DEEP)
-
-    def _copy(self, model: torch.nn.Module) -> None:
-        self.engine.apply_model(lambda inner: inner.load_weights(named_weights(model)))
 
     def _adapter(self, model: PeftModel) -> Any:
         from vllm.lora.request import LoRARequest
