@@ -76,7 +76,7 @@ def text_of(text: str) -> str:
     return "" if "\ufffd" in text else text
 
 
-@pytest.fixture(scope="module", params=["llama_cpp", "transformers", "vllm"])
+@pytest.fixture(scope="module", params=["llama_cpp", "transformers", pytest.param("vllm", marks=pytest.mark.vllm)])
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "llama_cpp":

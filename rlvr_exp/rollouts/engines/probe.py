@@ -164,18 +164,16 @@ class _Probe:
             max_tokens=IGNORED if (first.completion_tokens or 0) > FEW else HONOURED,
             usage=IGNORED if first.completion_tokens is None or first.prompt_tokens is None else HONOURED,
         )
-        n, logprobs, stop, penalty, *texts = await asyncio.gather(
-            self._n(found),
-            self._logprobs(found),
-            self._stop(found, first.choices[0].text),
-            self._penalty(found, first.choices[0].text),
-            *(self._filtered(found, filters) for filters in ONE_TOKEN.values()),
+        text = first.choices[0].text
+        n, logprobs, stop, penalty = await asyncio.gather(
+            self._n(found), self._logprobs(found), self._stop(found, text), self._penalty(found, text)
         )
+        narrowed = await asyncio.gather(*(self._filtered(found, filters) for filters in ONE_TOKEN.values()))
         temperature, seed = await self._draws(found)
         greedy = HONOURED if len(self._greedy) == 1 else IGNORED
         found = replace(found, n=n, logprobs=logprobs, stop=stop, temperature=temperature, seed=seed, greedy=greedy)
-        filters = {name: self._filter(found, name, text) for name, text in zip(ONE_TOKEN, texts, strict=True)}
-        return replace(found, repetition_penalty=penalty, **filters)
+        top_k, top_p, min_p = (self._filter(found, *one) for one in zip(ONE_TOKEN, narrowed, strict=True))
+        return replace(found, repetition_penalty=penalty, top_k=top_k, top_p=top_p, min_p=min_p)
 
     async def _ask(
         self, found: Features, filters: LogitFilters | None = None, penalty: float = 1.0, **more: Any
