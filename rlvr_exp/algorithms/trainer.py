@@ -25,10 +25,9 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from trl import GRPOConfig, GRPOTrainer
 
-from rlvr_exp.algorithms.correction import SamplingCorrection
 from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.logprobs import Scores, score
-from rlvr_exp.algorithms.loss import EntropyControl, TokenMeans, clipped, kl_estimate
+from rlvr_exp.algorithms.loss import EntropyControl, SamplingCorrection, TokenMeans, clipped, kl_estimate
 from rlvr_exp.algorithms.packing import SDPA_PACKED, ModelRows, packed, row_by_row
 from rlvr_exp.algorithms.stepped import PackedTrainer, as_plain, filled_on_cpu, from_plain, longest_part, warm_up
 from rlvr_exp.algorithms.training_batch import TrainingBatch, joined

@@ -18,8 +18,8 @@ from transformers.trainer import TRAINER_STATE_NAME
 from trl import GRPOConfig
 
 from rlvr_exp.algorithms.base import Algorithm, shared_arguments
-from rlvr_exp.algorithms.correction import correction_of
 from rlvr_exp.algorithms.gradients import Clipping, GradientCosine, NonFiniteGuard
+from rlvr_exp.algorithms.loss import correction_of
 from rlvr_exp.algorithms.optimizers import parts_of
 from rlvr_exp.algorithms.sft import Example, Examples, ImitationTrainer
 from rlvr_exp.algorithms.stepped import Stepped

@@ -16,8 +16,8 @@ from trl import GRPOConfig
 from updating import updated
 
 from rlvr_exp.algorithms.base import Algorithm
-from rlvr_exp.algorithms.correction import correction_of
 from rlvr_exp.algorithms.gradients import NonFiniteGuard
+from rlvr_exp.algorithms.loss import correction_of
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.load import build
 from rlvr_exp.config.parallel import BatchLimits

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from thinning import tries
 from tiny_ppo import ANSWER, EVERYTHING, GROUPS, ONCE, SIZE, algorithm, batch, groups, policy, trained, trainer, weights
 
-from rlvr_exp.algorithms.correction import SamplingCorrection
+from rlvr_exp.algorithms.loss import SamplingCorrection
 from rlvr_exp.algorithms.optimizers import AdamW, Muon
 from rlvr_exp.algorithms.ppo import add_value_weights, collected, estimated
 from rlvr_exp.config.model import Adapter

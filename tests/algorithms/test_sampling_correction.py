@@ -10,7 +10,7 @@ import torch
 from tiny_step import experience, flat, policy, trainer
 from updating import updated
 
-from rlvr_exp.algorithms.correction import SamplingCorrection, correction_of
+from rlvr_exp.algorithms.loss import SamplingCorrection, correction_of
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config import algorithm as options
 
