@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from thinning import tries
 from tiny_ppo import ANSWER, EVERYTHING, GROUPS, ONCE, SIZE, algorithm, batch, groups, policy, trained, trainer, weights
 
+from rlvr_exp.algorithms.loss import SamplingCorrection
 from rlvr_exp.algorithms.optimizers import AdamW, Muon
 from rlvr_exp.algorithms.ppo import add_value_weights, collected, estimated
 from rlvr_exp.config.model import Adapter
@@ -311,3 +312,14 @@ def test_each_process_estimates_its_share_and_the_sum_is_that_of_one(tmp_path, p
     for place, whole in enumerate(wanted):
         assert torch.allclose(sum(share[place] for share in shares), whole, atol=1e-6)
     assert len(set(passes[1:])) == 1 and passes[1] <= -(-passes[0] // processes) + 1 < passes[0]
+
+
+def test_fresh_samples_of_another_engine_are_weighted(tmp_path):
+    ppo = algorithm(**ONCE)
+    made = trainer(tmp_path, ppo)
+    made.correction = SamplingCorrection("token_truncate", 2.0)
+    trained(made, ppo)
+    (inputs,) = made._updates[0]
+    counted = inputs["completion_mask"].bool()
+    ratios = (inputs["old_logprobs"] - inputs["sampling_logps"]).exp()[counted]
+    assert torch.allclose(inputs["importance"][counted], ratios.clamp(max=2.0)) and ratios.max() > 1.05
