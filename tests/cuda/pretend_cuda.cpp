@@ -292,7 +292,11 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::St
   };
   auto take = [&](const Tensor& x, size_t i) -> Tensor {
     const bool indices = HOST_INDICES.count(name) && arguments[i].name() == "indices";
-    if (indices && x.defined() && x.device().is_cpu()) { event("sync", name + " by indices of the host", x.nbytes()); return x; }
+    if (indices && x.defined() && x.device().is_cpu()) {
+      // The shape function of index.Tensor has copied them already.
+      if (name != "aten::index.Tensor_out") event("sync", name + " by indices of the host", x.nbytes());
+      return x;
+    }
     check(x, i);
     if (!ours(x)) return x;
     const auto* alias = arguments[i].alias_info();

@@ -785,6 +785,8 @@ def environment(devices: int = 1, memory_gib: float = 32, report: str | os.PathL
         **os.environ,
         "PRETEND_CUDA_DEVICES": str(devices),
         "PRETEND_CUDA_MEMORY_GIB": str(memory_gib),
+        # Else a process that ran a backward pass aborts as it ends: the autograd thread of a device outlives the interpreter.
+        "TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT": "0",
         "PYTHONPATH": os.pathsep.join(filter(None, (str(HERE / "startup"), os.environ.get("PYTHONPATH")))),
     }
     return found | ({"PRETEND_CUDA_REPORT": str(Path(report).resolve())} if report else {})
