@@ -313,6 +313,28 @@ def test_false_before_every_return_is_refused(judge: Judge) -> None:
     assert judge(BROKEN, BROKEN.replace("{ }", "{ if 1 < 2 { return 4; } else { return 5; } }")).outcome == "passed"
 
 
+_BOXES = (
+    "datatype Box<!T> = Box(v: T)\nlemma N(b: Box<nat>) ensures b.v >= 0 { }\n"
+    "lemma U(k: int) %sensures false\n"
+)
+_UNBOX = "{ var a: Box<nat>, b: Box<int> := Box(1), Box(-1); N(if 1 < 0 then a else b); }\n"
+
+
+def test_no_proof_of_false_is_accepted(judge: Judge) -> None:
+    given = _BOXES % ""
+    assert judge(given, given + _UNBOX).rule == "vacuous"
+    endless = "method Loop()\n  ensures false\n  decreases *\n"
+    assert judge(endless, endless + "{ Loop(); }").outcome == "passed"
+
+
+def test_all_text_counts_as_new_beside_a_proof_by_contradiction(judge: Judge) -> None:
+    given = _BOXES % "requires k == 3 "
+    assert judge(given, given + _UNBOX).rule == "declaration"
+    honest = given.replace("k == 3", "k == k + 1")
+    assert judge(honest, honest + "{ }").rule == "declaration"
+    assert judge(honest.replace("!", ""), honest.replace("!", "") + "{ }").outcome == "passed"
+
+
 @pytest.mark.parametrize(
     "given",
     [
