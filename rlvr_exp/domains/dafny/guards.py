@@ -17,6 +17,7 @@ from typing import Literal
 from rlvr_exp.domains.dafny import annotations
 from rlvr_exp.domains.dafny.problem import Protect
 from rlvr_exp.domains.dafny.scopes import Use, uses
+from rlvr_exp.domains.dafny.self_calls import constants_of, remaining
 from rlvr_exp.domains.dafny.soundness import (
     INSTEAD,
     SoundnessRisk,
@@ -113,6 +114,8 @@ class Facts:
     """Whether there can be objects or arrays."""
     invariant: frozenset[str] = frozenset()
     """Names of generic types that are not covariant."""
+    constants: frozenset[str] = frozenset()
+    """Names of constants of types."""
 
     @classmethod
     def of(cls, declarations: Sequence[Declaration], heap: bool) -> "Facts":
@@ -122,7 +125,8 @@ class Facts:
         unconditional = (
             label for label, one in labelled(declarations) if not any("requires" in each.word for each in one.clauses)
         )
-        return cls(ghosts - runs, ghosts, runs, frozenset(unconditional), heap, invariant_types(declarations))
+        types = (invariant_types(declarations), constants_of(declarations))
+        return cls(ghosts - runs, ghosts, runs, frozenset(unconditional), heap, *types)
 
 
 def _uses(one: Declaration) -> Iterator[Use]:
@@ -430,6 +434,8 @@ class _Comparison:
         yield from soundness_risks(words, self._facts.heap)
         yield from nondeterminism(one, self._facts.proofs, self._facts.runs)
         yield from ghost_results(one, self._facts.ghosts)
+        if one.body is not None:  # Without one, Dafny checks no promise.
+            yield from (SoundnessRisk("self-call", text) for text in remaining(one, self._facts.constants))
 
     def _added(self, one: Declaration, within: Declaration | None, inside: bool = False) -> None:
         """A new declaration; `inside` another new one."""

@@ -57,6 +57,7 @@ INSTEAD = {
     "forall-ensures": "write the fact as an `ensures` clause before the braces",
     "forall-index": "let the variables be integers between bounds, such as `forall i | 0 <= i < a.Length`",
     "map-comprehension": "build the map with a loop or a recursive function",
+    "self-call": "name the result and promise something about it, such as `(r: int) ensures r > 0`",
     "mixed-types": "give the arrays or objects one element type",
     "reads-star": "name the objects, such as `reads a`",
     "nondeterminism": "compute the value with a loop, an if or a function, or make the variable ghost",

@@ -38,6 +38,7 @@ from rlvr_exp.domains.dafny.induction import calls_in_requirements, manual_induc
 from rlvr_exp.domains.dafny.options import DafnyVerifierOptions
 from rlvr_exp.domains.dafny.problem import DafnyProblem, Protect, Strength
 from rlvr_exp.domains.dafny.prune import prune
+from rlvr_exp.domains.dafny.self_calls import with_results
 from rlvr_exp.domains.dafny.soundness import without_limits
 from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Unreadable, parse
 from rlvr_exp.domains.dafny.tokens import has_directive, plain, printed, tokens, with_inserted
@@ -296,11 +297,13 @@ class _CandidateRun:
 
     def _without_induction(self, text: str) -> str:
         """The program without automatic induction: in all lemmas of a strict task, else in those that the candidate added, but for
-        lemmas whose requirements call nothing, since dafny#6366 needs such a call. And with covariant datatypes."""
+        lemmas whose requirements call nothing, since dafny#6366 needs such a call. With covariant datatypes, and without calls of
+        functions in their own promises."""
         given, strict = self._case.given, self._case.strength == "strict"
         known = frozenset() if given is None or self._contradicts else given.labels
         try:
             added = {label: one for label, one in labelled(parse(text)) if label not in known}
+            text = with_results(text)
             return covariant(
                 manual_induction(text, lambda label: strict or (label in added and calls_in_requirements(added[label])))
             )
