@@ -375,8 +375,14 @@ class _CandidateRun:
         """Callables that Dafny did not report as proved, warnings of unproven code that the given program does not have, and
         promises of false."""
         for label, one in labelled(parse(self._case.text)):
-            if one.body is not None and guards.promises_false(one) and not any("requires" in each.word for each in one.clauses):
-                return Violation("vacuous", f"`{label}` promises false and requires nothing, so no proof of it is sound")
+            if (
+                one.body is not None
+                and guards.promises_false(one)
+                and not any("requires" in each.word for each in one.clauses)
+            ):
+                return Violation(
+                    "vacuous", f"`{label}` promises false and requires nothing, so no proof of it is sound"
+                )
         written = Counter(_last(label) for label, one in labelled(parse(self._case.text)) if one.body is not None)
         if missing := written - run.proved:
             name = min(missing)

@@ -313,11 +313,19 @@ def test_false_before_every_return_is_refused(judge: Judge) -> None:
     assert judge(BROKEN, BROKEN.replace("{ }", "{ if 1 < 2 { return 4; } else { return 5; } }")).outcome == "passed"
 
 
-_BOXES = (
-    "datatype Box<!T> = Box(v: T)\nlemma N(b: Box<nat>) ensures b.v >= 0 { }\n"
-    "lemma U(k: int) %sensures false\n"
-)
+_BOXES = "datatype Box<!T> = Box(v: T)\nlemma N(b: Box<nat>) ensures b.v >= 0 { }\nlemma U(k: int) %sensures false\n"
 _UNBOX = "{ var a: Box<nat>, b: Box<int> := Box(1), Box(-1); N(if 1 < 0 then a else b); }\n"
+
+
+SEVEN = "method M(n: int) returns (m: int) ensures m == 7\n"
+
+
+def test_a_promise_that_calls_its_function_is_proved(judge: Judge) -> None:
+    more = "function F(n: int): int ensures var i := n + 1; F(n) == i { n + %s }\n"
+    body = "{ m := F(6); if m != 7 { assert false; } }\n"
+    assert judge(SEVEN, SEVEN + body + more % 1).outcome == "passed"
+    wrong = SEVEN + body.replace("assert false", "assert F(6) == 7; assert F(6) == 8") + more % 2
+    assert judge(SEVEN, wrong).bucket == "verify"
 
 
 def test_no_proof_of_false_is_accepted(judge: Judge) -> None:
