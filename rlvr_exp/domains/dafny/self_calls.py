@@ -7,6 +7,7 @@ verifies, `F(n)` becomes the name of the result there, which means the same. Oth
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rlvr_exp.domains.dafny.syntax import Declaration, every, parse
 from rlvr_exp.domains.dafny.tokens import CLAUSES, Walker, is_name, partners, pieces, with_inserted
@@ -94,7 +95,7 @@ def _risks(one: Declaration, constants: Collection[str]) -> Iterator[Sequence[st
 
 
 def _is_risky(clause: Sequence[str], name: str, constants: Collection[str]) -> bool:
-    pairs = set(zip(clause, clause[1:], strict=False))
+    pairs = set(pairwise(clause))
     sugar = (".", "(") in pairs or ("seq", "(") in pairs or any((".", each) in pairs for each in constants)
     return name in clause and (sugar or bool(_WORDS & set(clause)))
 
