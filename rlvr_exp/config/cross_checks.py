@@ -74,17 +74,9 @@ def _of_server(config: Config, engine: Server) -> Iterator[InputProblem]:
 
 
 def _of_vllm(config: Config) -> Iterator[InputProblem]:
-    if config.stage != "grpo" or len(role_names(config)) > 1 or config.roles:
-        what, allowed = "vLLM serves the one policy that +stage=grpo trains", "+stage=grpo with one role"
-        remedy = "engine=local, or engine=server for evaluate and infer"
-        yield InputProblem("engine", what, f"vllm with +stage={config.stage}", allowed, "", remedy)
-        return
     what = "vLLM does not say which tokens each draw was from, which the update needs"
-    yield from _no_filters("algorithm.", config.algorithm, ("top_k", "top_p", "min_p"), what, "temperature")
-    if config.algorithm.temperature != 1 and config.run.probe.every_steps:
-        what, remedy = "the probe of the weights that vLLM serves scores at temperature 1", "drop it, or engine=local"
-        got = str(config.algorithm.temperature)
-        yield InputProblem("algorithm.temperature", what, got, "1 with engine=vllm", "", remedy)
+    if reads(config, "algorithm"):
+        yield from _no_filters("algorithm.", config.algorithm, ("top_k", "top_p", "min_p"), what, "temperature")
     if config.parallel.strategy.startswith("zero3"):
         what, remedy = "vLLM is given whole weights, and these are sharded", "parallel=zero2, or engine=local"
         yield InputProblem("parallel", what, config.parallel.strategy, "single, ddp, zero2", "", remedy)

@@ -70,10 +70,13 @@ class Server:
 @configures("rlvr_exp.rollouts.engines.vllm.VLLMEngine")
 @dataclass
 class VLLM:
-    """vLLM on the GPUs that train, started by TRL, for grpo."""
+    """vLLM in the process that trains, on its GPU or on a CPU."""
 
     memory_share: float = option(0.3, above=0, below=1)
-    """Share of each device's memory for the weights and the cache of vLLM. The trainer has the rest."""
+    """Share of each device's memory for vLLM's weights and cache during a rollout. On a GPU, training has all of it
+    afterwards."""
+    dtype: str = option("auto", choices=("auto", "float32", "bfloat16", "float16"))
+    """Type of vLLM's weights. auto: that of the policy's weights."""
 
 
 def _is_address(url: str) -> bool:

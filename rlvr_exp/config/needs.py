@@ -21,7 +21,7 @@ from rlvr_exp.config.model import (
     package_problem,
 )  # fmt: skip
 from rlvr_exp.config.names import near_path
-from rlvr_exp.config.parallel import SHARDING, device, planned
+from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.roles import starts_missing, team_of_run
 from rlvr_exp.config.schema import STAGE_GROUPS, Config, reads
 from rlvr_exp.config.solutions import LOOKS, NEEDED, Solutions
@@ -125,12 +125,6 @@ def _of_engine(config: Config) -> Iterator[MissingArtifact]:
             yield MissingArtifact(InputProblem("engine.api_key_env", "the variable is not set", name, "", "", remedy))
     if is_vllm(config.engine):
         yield from _package("vllm", "'vllm>=0.31,<0.32'", "engine", "vllm", "engine=local")
-        parallel = config.parallel
-        here = planned(device(), parallel.device, parallel.device_memory_gib) if config.run.dry else device()
-        if not here.cuda:
-            what, allowed = "vLLM samples on the GPU that trains, and there is none", "a CUDA device"
-            problem = InputProblem("engine", what, "vllm", allowed, "", "engine=local")
-            yield MissingArtifact(problem, "run it on a machine with a GPU")
 
 
 def loads_weights(config: Config) -> bool:

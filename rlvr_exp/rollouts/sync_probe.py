@@ -53,6 +53,7 @@ class SyncProbe:
         temperature: the temperature of both scores.
         tolerance: the largest allowed gap; 0 for a default that suits the dtype.
         served: the engine's own scores of the sequences, if it samples with weights outside of `engine`.
+        served_dtype: the type of those weights.
     """
 
     def __init__(
@@ -64,15 +65,16 @@ class SyncProbe:
         temperature: float,
         tolerance: float,
         served: Callable[[], torch.Tensor] | None = None,
+        served_dtype: torch.dtype | None = None,
     ):
         self._served = served
         self._engine, self._learner, self._sequences = engine, learner, sequences
         self._trained, self._temperature = trained, temperature
         # Quantised layers round their inputs depending on the rest of the batch.
         models: list[Any] = [causal_model(engine), causal_model(learner)]
-        fine = all(
-            one.dtype in (torch.float32, torch.float64) and not getattr(one, "is_quantized", False) for one in models
-        )
+        self._engine_dtype: torch.dtype = served_dtype or models[0].dtype
+        precise = all(one in (torch.float32, torch.float64) for one in (self._engine_dtype, models[1].dtype))
+        fine = precise and not any(getattr(one, "is_quantized", False) for one in models)
         self.tolerance = tolerance or (FINE if fine else ROUGH)
         self._before: dict[int, torch.Tensor] = {}
         """The trainer's scores by step."""
@@ -96,9 +98,9 @@ class SyncProbe:
         return gap
 
     def _sampled(self) -> torch.Tensor:
-        if self._served is not None:
-            return self._served()
         with gathered_weights(self._engine):
+            if self._served is not None:
+                return self._served()
             return score(self._engine, self._sequences.prompts, self._sequences.completions, self._temperature)
 
     def _cause(self, sampled: torch.Tensor, gap: float) -> str:
@@ -110,10 +112,10 @@ class SyncProbe:
         stale = min(self._before, key=lambda step: _gap(sampled, self._before[step]), default=None)
         if stale is not None and _gap(sampled, self._before[stale]) <= limit:
             return f"stale weights: it has those of step {stale}. Update it with the trained weights after each step"
-        own, engines = causal_model(self._learner).dtype, causal_model(self._engine).dtype
+        own = causal_model(self._learner).dtype
         for dtype in _DTYPES:
             # Two low-precision computations round differently, so an engine known to use that dtype need not agree exactly.
-            enough = gap if dtype == engines else limit
+            enough = gap if dtype == self._engine_dtype else limit
             if dtype != own and self._gap_in(dtype, sampled) < enough:
                 return (
                     f"wrong dtype: it computes in {_name(dtype)}, the trainer in {_name(own)}. Give both the same dtype"

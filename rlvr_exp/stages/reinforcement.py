@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from rlvr_exp.config.engine import is_vllm
 from rlvr_exp.config.load import build
@@ -25,6 +25,7 @@ from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rollouts.collect import Collector, RoleRules, Rollouts
 from rlvr_exp.rollouts.distributed import all_reduce_counters
+from rlvr_exp.rollouts.engines.base import HoldsWeights
 from rlvr_exp.rollouts.engines.journaled import Shown
 from rlvr_exp.rollouts.groups import Groups
 from rlvr_exp.stages.shared.components import (
@@ -50,9 +51,6 @@ from rlvr_exp.stages.shared.trial import on_trial
 from rlvr_exp.training.learner import Learner, RLLearner
 from rlvr_exp.training.step_log import StepClock, rollout_rows
 from rlvr_exp.verifiers.base import Verifier
-
-if TYPE_CHECKING:  # Without vLLM there is no engine to import.
-    from rlvr_exp.rollouts.engines.vllm import VLLMEngine
 
 
 def run(config: Config, context: RunContext) -> StageResult:
@@ -242,9 +240,9 @@ def _learner(role: str, components: RunComponents, config: Config, roles: Sequen
     policy = components.policies[role]
     with acting(components.policies, role):
         prompts = [policy.encode_prompt(text) for text in _prompts(role, components)]
-        served = cast("VLLMEngine", components.engine).scored if is_vllm(components.engine) else None
+        engine = cast(HoldsWeights, components.engine) if is_vllm(components.engine) else None
         options = learner_options(config, role, roles)
-        return RLLearner(role, policy, algorithm_of(config, role, roles), options, prompts, scratch, served)
+        return RLLearner(role, policy, algorithm_of(config, role, roles), options, prompts, scratch, engine)
 
 
 def _prompts(role: str, components: RunComponents) -> list[str]:

@@ -8,7 +8,7 @@ trainer. `SFTLearner` learns from reference answers; `GoldFeed` serves them.
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -34,6 +34,7 @@ from rlvr_exp.models.adapters import activate, adapter_metrics
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import Rollouts
 from rlvr_exp.rollouts.distributed import shard
+from rlvr_exp.rollouts.engines.base import HoldsWeights
 from rlvr_exp.rollouts.sync_probe import Sequences, SyncProbe
 from rlvr_exp.training.example_order import Order
 from rlvr_exp.training.step_log import StepLog
@@ -234,8 +235,7 @@ class PeriodicProbe:
     Args:
         options: the `run.probe` node.
         prompts: token ids of a few prompts, the same before and after a resume.
-        served: (policy, prompts, completions) -> their scores by an engine with weights of its own; None: it samples with
-            the policy's.
+        engine: an engine with its own copy of the weights; None: the policy's weights sample.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ class PeriodicProbe:
         trainer: PolicyTrainer,
         policy: Policy,
         prompts: list[list[int]],
-        served: Callable[..., torch.Tensor] | None = None,
+        engine: HoldsWeights | None = None,
     ):
         self._every = options.every_steps
         self._trainer, self._sequences = trainer, Sequences.of(prompts)
@@ -256,7 +256,10 @@ class PeriodicProbe:
             self._trained,
             trainer.temperature,
             options.tolerance,
-            served and (lambda: served(policy, own.prompts, own.completions)),
+            None
+            if engine is None
+            else lambda: engine.scored(policy, own.prompts, own.completions, trainer.temperature),
+            None if engine is None else engine.weights_dtype(policy),
         )
         self._gap: float | None = None
 
@@ -296,7 +299,7 @@ class RLLearner(Learner):
         config: of the role: its `algorithm` node has the role's own steps and group size.
         prompts: token ids of a few prompts, for the probe.
         scratch: a folder that TRL may write to.
-        served: as in `PeriodicProbe`.
+        engine: as in `PeriodicProbe`.
     """
 
     # Not the loss: that of a policy gradient is near 0 whatever is learned.
@@ -316,7 +319,7 @@ class RLLearner(Learner):
         config: Config,
         prompts: list[list[int]],
         scratch: Path,
-        served: Callable[..., torch.Tensor] | None = None,
+        engine: HoldsWeights | None = None,
     ):
         self.policy, self.algorithm = policy, algorithm
         self.log = StepLog(algorithm.regularised, algorithm.group_filter().mode != "keep")
@@ -329,7 +332,7 @@ class RLLearner(Learner):
             NonFiniteGuard(config.run.guards.max_skipped),
             BatchLimits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
         )
-        self._probe = PeriodicProbe(config.run.probe, trainer, policy, prompts, served)
+        self._probe = PeriodicProbe(config.run.probe, trainer, policy, prompts, engine)
         super().__init__(role, trainer, {"steps": self.log, "probe": self._probe})
 
     def begin(self, folder: Path | None = None) -> None:

@@ -77,12 +77,9 @@ def test_without_the_library_one_message_says_what_to_install(monkeypatch):
 @pytest.mark.parametrize(
     ("words", "where"),
     [
-        (["+stage=ppo"], "engine"),
-        (["+stage=evaluate"], "engine"),
         (["+stage=grpo", "algorithm.top_p=0.9"], "algorithm.top_p"),
         (["+stage=grpo", "algorithm.top_k=5"], "algorithm.top_k"),
         (["+stage=grpo", "algorithm.min_p=0.1"], "algorithm.min_p"),
-        (["+stage=grpo", "algorithm.temperature=0.8"], "algorithm.temperature"),
         (["+stage=grpo", "parallel=zero3"], "parallel"),
         (["+stage=grpo", "model=tiny_lora", "model.quantization=8bit"], "model.quantization"),
         (["+stage=grpo", "model=tiny_lora", "model.quantization=4bit", "model.adapter.kind=dora"], "model.adapter"),

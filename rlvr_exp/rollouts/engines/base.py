@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import torch
+
 from rlvr_exp.episodes.types import TokenCount, TokenSample
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.kept_prefixes import KeptPrefixes
@@ -63,3 +65,19 @@ class SamplingEngine(Protocol):
 
     def metrics(self) -> Mapping[str, float]:
         """Counters of the run so far, named `system/engine_...`."""
+
+
+class HoldsWeights(Protocol):
+    """An engine with its own copy of the policy's weights."""
+
+    def weights_dtype(self, policy: Policy) -> torch.dtype:
+        """The type of the weights that sample."""
+
+    def scored(
+        self,
+        policy: Policy,
+        prompts: Sequence[Sequence[int]],
+        completions: Sequence[Sequence[Sequence[int]]],
+        temperature: float,
+    ) -> torch.Tensor:
+        """(completions, tokens) log-probabilities of given completions by the weights that sample now."""

@@ -1,36 +1,27 @@
-"""vLLM on the devices that train, built and given its weights by TRL's own class.
+"""vLLM in the process that trains, as an engine: on the training GPUs, or on a CPU.
 
-Weights are handed over before each call of `draw`, whatever was trained since: they are never those of an earlier step. An
-adapter that vLLM can hold stays beside its base; any other is merged into the weights that are handed over. Each completion has the
-seed of its key. The sync probe compares `scored` with the trainer. Checked here by plans and refusals alone: no test runs it.
+Every rollout samples with the policy's current weights (rlvr_exp.rollouts.engines.vllm_weights). Each completion has the seed of
+its key. Completions end as our own sampler ends them, and leave vLLM as soon as they end. The probe compares `scored` with the
+trainer.
 """
 
+import itertools
 import math
-import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from importlib import metadata
-from pathlib import Path
-from tempfile import mkdtemp
-from types import SimpleNamespace
+from importlib.util import find_spec
 from typing import Any
-from weakref import finalize
 
 import torch
-import torch.distributed as dist
-from peft import PeftModel
-from trl.generation import vllm_generation
 
 from rlvr_exp.config import engine as options
-from rlvr_exp.config.cross_checks import RANKS_OF_VLLM
+from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.rollouts.distributed import rank, ranks
 from rlvr_exp.rollouts.engines.base import Drawn, RolloutRequest
-from rlvr_exp.rollouts.sampling_params import SampleKey, SamplingParams
+from rlvr_exp.rollouts.engines.vllm_weights import VLLMModel
+from rlvr_exp.rollouts.sampling_params import SampleKey, SamplingParams, StopStringMatcher, Watch
 from rlvr_exp.tasks.base import Domain
 
 SEEDS = 2**31
@@ -39,158 +30,183 @@ SEEDS = 2**31
 class VLLMEngine(options.VLLM):
     """
     Args:
-        config: of the run, for the longest sequence.
+        config: of the run, for the longest sequence of its roles.
     """
 
     def __init__(self, config: Any, **given: Any):
         super().__init__(**given)
-        self._longest = config.model.max_prompt_tokens + config.model.max_completion_tokens
-        self._held: Handover | None = None
+        models = [config.model, *(of_role(config, role).model for role in role_names(config))]
+        self._longest = max(one.max_prompt_tokens + one.max_completion_tokens for one in models)
+        self._models: dict[int, VLLMModel] = {}
+        """By the id of the policy's model: roles with weights of their own have one each."""
+        self._numbers = itertools.count()
 
     def begin(self, note: Callable[[str], None]) -> Mapping[str, Any]:
-        """Raises InputError if there is no vLLM or no CUDA device."""
-        if not torch.cuda.is_available() or not hasattr(vllm_generation, "LLM"):
-            what, remedy = "needs a CUDA device and the package vllm", "pip install 'vllm>=0.31,<0.32', or engine=local"
-            raise InputError(InputProblem("engine", what, "vllm", remedy=remedy))
-        return {"name": "vllm", "version": metadata.version("vllm"), "memory_share": self.memory_share}
+        """Raises InputError if vLLM is not installed, or was built for other devices than those of this process."""
+        where, remedy = "cuda" if torch.cuda.is_available() else "cpu", "engine=local"
+        if find_spec("vllm") is None:
+            raise InputError(InputProblem("engine", "the package vllm is not installed", "vllm", remedy=remedy))
+        import vllm
+        from vllm.platforms import current_platform
+
+        if current_platform.device_type != where:
+            got, remedy = current_platform.device_type or "no device", f"a vLLM for {where}, or engine=local"
+            problem = InputProblem("engine", "vLLM was built for another device", got, where, "", remedy)
+            raise InputError(problem)
+        return {"name": "vllm", "version": vllm.__version__, "memory_share": self.memory_share, "dtype": self.dtype}
+
+    def weights_dtype(self, policy: Policy) -> torch.dtype:
+        """The type of the weights that sample."""
+        return policy.model.dtype if self.dtype == "auto" else getattr(torch, self.dtype)
 
     def draw(
         self, policy: Policy, domain: Domain, requests: Sequence[RolloutRequest], sampling: SamplingParams
     ) -> Iterator[Drawn]:
-        generation = self._current(policy)  # Also with nothing to draw: the ranks build it together.
-        asked = [(place, sample) for place, one in enumerate(requests) for sample in range(len(one.keys))]
-        prompts = [requests[place].prompt for place, _ in asked]
-        parameters = [_parameters(requests[place].keys[sample], sampling) for place, sample in asked]
-        for (place, sample), output in zip(asked, generation.outputs(prompts, parameters), strict=True):
-            sampled = sample_of(output.outputs[0], sampling)
-            yield Drawn(place, sample, sampled, policy.decode(sampled.ids))
+        asked, completions = [], []
+        for place, request in enumerate(requests):
+            for sample, key in enumerate(request.keys):
+                asked.append((request.prompt, _parameters(key, sampling)))
+                completions.append(Growing(place, sample, sampling))
+        for number in self._run(policy, asked, lambda number, new: completions[number].add(new), sampling.watch):
+            one = completions[number]
+            yield Drawn(one.request, one.sample, one.sampled(), policy.decode(one.ids))
 
     def scored(
         self,
         policy: Policy,
         prompts: Sequence[Sequence[int]],
         completions: Sequence[Sequence[Sequence[int]]],
+        temperature: float,
     ) -> torch.Tensor:
-        """(completions, tokens) log-probabilities of given completions at temperature 1, by the weights that sample now."""
+        """(completions, tokens) log-probabilities of given completions by the weights that sample now.
+
+        A request for each token, as the next token of those before it: vLLM on a CPU does not score prompts with an adapter.
+        """
         from vllm import SamplingParams as VLLMParams
 
         rows = [(prompt, ids) for prompt, own in zip(prompts, completions, strict=True) for ids in own]
-        parameters = [VLLMParams(max_tokens=1, temperature=1.0, prompt_logprobs=0) for _ in rows]
-        outputs = self._current(policy).outputs([[*prompt, *ids] for prompt, ids in rows], parameters)
-        return torch.tensor(
-            [
-                [step[token].logprob for token, step in zip(ids, output.prompt_logprobs[len(prompt) :], strict=True)]
-                for (prompt, ids), output in zip(rows, outputs, strict=True)
-            ]
-        )
+        settings = dict(max_tokens=1, temperature=temperature, seed=0, detokenize=False)
+        tokens = [token for _, ids in rows for token in ids]
+        asked = [
+            ([*prompt, *ids[:place]], VLLMParams(logprob_token_ids=[ids[place]], **settings))
+            for prompt, ids in rows
+            for place in range(len(ids))
+        ]
+        found = torch.zeros(len(tokens))
+
+        def take(number: int, new: Any) -> bool:
+            found[number] = new.logprobs[0][tokens[number]].logprob
+            return True
+
+        for _ in self._run(policy, asked, take):
+            pass
+        return found.view(len(rows), -1)
 
     def metrics(self) -> Mapping[str, float]:
         return {}
 
-    def _current(self, policy: Policy) -> "Handover":
-        """vLLM with the weights that the policy has now."""
-        if self._held is None:
-            self._held = Handover(policy, self.memory_share, self._longest)
-        self._held.sync_weights()
-        return self._held
+    def _run(
+        self,
+        policy: Policy,
+        asked: Sequence[tuple[Sequence[int], Any]],
+        take: Callable[[int, Any], bool],
+        watch: Watch | None = None,
+    ) -> Iterator[int]:
+        """Sample completions with the policy's weights. Yield the number of each completion when it ends.
+
+        Args:
+            asked: prompt and vLLM's parameters of each completion.
+            take: (number, output) -> whether its new tokens end the completion.
+        """
+        if id(policy.model) not in self._models:  # Also with nothing to sample: all ranks build it together.
+            dtype = self.weights_dtype(policy)
+            self._models[id(policy.model)] = VLLMModel(policy, dtype, self.memory_share, self._longest)
+        model, live = self._models[id(policy.model)], dict[str, int]()
+        with model.awake(policy) as adapter:
+            try:
+                for number, (prompt, parameters) in enumerate(asked):
+                    name = str(next(self._numbers))
+                    live[name] = number
+                    model.engine.add_request(name, {"prompt_token_ids": list(prompt)}, parameters, lora_request=adapter)
+                while live:
+                    for output in model.engine.step():
+                        if output.request_id not in live:  # A token that was under way when its completion ended.
+                            continue
+                        number, (new,) = live[output.request_id], output.outputs
+                        ended = take(number, new)
+                        if watch is not None:
+                            watch.drew(len(new.token_ids))
+                        if ended or output.finished:
+                            del live[output.request_id]
+                            if not output.finished:
+                                model.engine.abort_request([output.request_id])
+                            yield number
+            finally:
+                model.engine.abort_request(list(live))
 
 
-class Handover(vllm_generation.VLLMGeneration):
-    """TRL's class, extended: it hands over an adapter unmerged and takes parameters for each completion."""
+class Growing:
+    """A completion that is being sampled: sample `sample` of request `request`."""
 
-    def __init__(self, policy: Policy, memory_share: float, longest: int):
-        self._rank_of_adapter = adapter_rank(policy.model)
-        self._requests = 0
-        self._lora: Any = None
-        self._folder = Path(mkdtemp(prefix="adapter-for-vllm-"))
-        finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        makes, rank_of = vllm_generation.LLM, self._rank_of_adapter
-        lora = {"enable_lora": True, "max_lora_rank": max(8, rank_of)} if rank_of else {}
-        vllm_generation.LLM = partial(makes, **lora)  # TRL's class has no option for it.
-        try:
-            super().__init__(
-                policy.model,
-                _processes(),
-                policy.tokenizer,
-                mode="colocate",
-                gpu_memory_utilization=memory_share,
-                max_model_length=longest,
-            )
-        finally:
-            vllm_generation.LLM = makes
+    def __init__(self, request: int, sample: int, sampling: SamplingParams):
+        self.request, self.sample, self._sampling = request, sample, sampling
+        self.ids: list[int] = []
+        self._logprobs: list[float] = []
+        self._ended = False
+        self._stops: StopStringMatcher | None = None
+        if sampling.stop:
+            assert sampling.decode is not None, "stop strings are compared with text"
+            self._stops = StopStringMatcher(sampling.stop, sampling.decode)
 
-    def sync_weights(self) -> None:
-        if not self._rank_of_adapter:
-            super().sync_weights()
-            return
-        from vllm.lora.request import LoRARequest
+    def add(self, output: Any) -> bool:
+        """Add vLLM's new tokens. Return whether they end the completion.
 
-        self._requests += 1  # vLLM keeps an adapter by its number: a new one is read anew.
-        folder = self._folder / str(self._requests)
-        self.model.save_pretrained(folder, selected_adapters=[self.model.active_adapter])
-        shutil.rmtree(self._folder / str(self._requests - 1), ignore_errors=True)
-        self._lora = LoRARequest(f"adapter {self._requests}", self._requests, str(folder))
-        self.llm.reset_prefix_cache()
+        Raises:
+            GuardStop: a log-probability is no number.
+        """
+        for token, scores in zip(output.token_ids, output.logprobs, strict=True):
+            self.ids.append(token)
+            self._logprobs.append(scores[token].logprob)
+            if math.isnan(self._logprobs[-1]):
+                raise GuardStop(
+                    "the policy's logits are no numbers: its weights are not sound, or overflow in their type"
+                )
+            if self._ends(token):
+                self._ended = True
+                break
+        return self._ended
 
-    def outputs(self, prompts: Sequence[Sequence[int]], parameters: Sequence[Any]) -> list[Any]:
-        """vLLM's own outputs, one for each prompt."""
-        given = [{"prompt_token_ids": list(ids)} for ids in prompts]
-        if not given:
-            return []
-        return self.llm.generate(given, sampling_params=list(parameters), use_tqdm=False, lora_request=self._lora)
+    def _ends(self, token: int) -> bool:
+        check = self._sampling.completion_check
+        return (
+            token in self._sampling.eos_ids
+            or (self._stops is not None and self._stops.ends(token))
+            or (check is not None and token in check.tokens and self._sampling.completes(self.ids))
+        )
 
-
-def adapter_rank(model: Any) -> int:
-    """The rank of an adapter that vLLM holds beside its base; 0: there is none, or weights have to be merged."""
-    if not isinstance(model, PeftModel):
-        return 0
-    form = model.peft_config[model.active_adapter]
-    plain = not form.use_dora and not form.modules_to_save and not form.rank_pattern and form.bias == "none"
-    return form.r if plain and form.r in RANKS_OF_VLLM else 0
+    def sampled(self) -> TokenSample:
+        return TokenSample(tuple(self.ids), tuple(self._logprobs), truncated=not self._ended)
 
 
 def _parameters(key: SampleKey, sampling: SamplingParams) -> Any:
+    """vLLM's parameters of one completion. All ends but those of `eos_ids` are ours.
+
+    Every completion has a seed, greedy ones too: vLLM 0.31 on a CPU ignores all seeds of a batch in which one is missing.
+    """
     from vllm import SamplingParams as VLLMParams
+    from vllm.sampling_params import RequestOutputKind
 
     filters = sampling.filters
-    drawn = dict(temperature=0.0) if key is None else dict(temperature=filters.temperature, seed=derive(*key) % SEEDS)
+    drawn: dict[str, Any] = dict(top_k=1, seed=0)
     if key is not None:
-        drawn |= dict(top_p=filters.top_p, top_k=filters.top_k or -1, min_p=filters.min_p)
+        drawn = dict(temperature=filters.temperature, seed=derive(*key) % SEEDS)
+        drawn |= dict(top_p=filters.top_p, top_k=filters.top_k, min_p=filters.min_p)
     return VLLMParams(
         max_tokens=sampling.max_new_tokens,
         logprobs=0,
-        stop=list(sampling.stop),
-        include_stop_str_in_output=True,
+        ignore_eos=True,
         stop_token_ids=list(sampling.eos_ids),
+        detokenize=False,
+        output_kind=RequestOutputKind.DELTA,
         **drawn,
-    )
-
-
-def sample_of(output: Any, sampling: SamplingParams) -> TokenSample:
-    """One of vLLM's completions, up to the token at which its domain calls it complete.
-
-    Raises:
-        GuardStop: a log-probability is no number.
-    """
-    ids = tuple(output.token_ids)
-    logprobs = tuple(step[token].logprob for token, step in zip(ids, output.logprobs, strict=True))
-    if any(map(math.isnan, logprobs)):
-        raise GuardStop("the policy's logits are no numbers: its weights are not sound, or overflow in their type")
-    check, end = sampling.completion_check, None
-    for place in (place for place, token in enumerate(ids, 1) if check is not None and token in check.tokens):
-        if end is None and sampling.completes(ids[:place]):
-            end = place
-    return TokenSample(ids[:end], logprobs[:end], truncated=end is None and output.finish_reason != "stop")
-
-
-def _processes() -> SimpleNamespace:
-    """The fields of an Accelerator that TRL's class reads: a real one would fix settings before the trainer makes its own."""
-    return SimpleNamespace(
-        state=SimpleNamespace(deepspeed_plugin=None, fsdp_plugin=None),
-        num_processes=ranks(),
-        process_index=rank(),
-        local_process_index=int(os.environ.get("LOCAL_RANK", "0")),
-        is_main_process=rank() == 0,
-        device=torch.device("cuda", torch.cuda.current_device()),
-        wait_for_everyone=dist.barrier if dist.is_initialized() else lambda: None,
     )
