@@ -27,7 +27,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.logprobs import Scores, score
-from rlvr_exp.algorithms.loss import EntropyControl, TokenMeans, clipped, kl_estimate
+from rlvr_exp.algorithms.loss import EntropyControl, SamplingCorrection, TokenMeans, clipped, kl_estimate
 from rlvr_exp.algorithms.packing import SDPA_PACKED, ModelRows, packed, row_by_row
 from rlvr_exp.algorithms.stepped import PackedTrainer, as_plain, filled_on_cpu, from_plain, longest_part, warm_up
 from rlvr_exp.algorithms.training_batch import TrainingBatch, joined
@@ -73,6 +73,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
             copy_weights(self.model, self.accelerator.unwrap_model(self.ref_model))
         self._entropy = entropy or EntropyControl(0.0)
         self._token_means = TokenMeans()
+        self.correction = SamplingCorrection()
         self._limits = limits
         self._updates: list[list[dict]] = []
         """Micro-batches of each update on the training batch, in order."""
@@ -102,7 +103,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         """Accumulate the gradient of an update; the weight of the entropy bonus follows the entropy of its tokens."""
         loss = super().gradient()
         means = self._token_means.means(self.accelerator)
-        for name, mean in means.items():
+        for name, mean in (means | self.correction.metrics(self.accelerator)).items():
             self._metrics["train"][name].append(mean)
         if self._entropy.adapts:
             self._metrics["train"]["entropy/coef"].append(self._entropy.coef)
@@ -240,7 +241,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
             "num_items_in_batch": tokens,
             "sampling_logps": part.sampling_logprobs,
         }
-        if self.num_iterations > 1 or part.off_policy:
+        if part.off_policy or (self.num_iterations > 1 and not self.correction.active):
             inputs["old_per_token_logps"] = part.sampling_logprobs
         if part.kept_token_ids is not None:
             inputs["support"] = part.kept_token_ids
@@ -318,7 +319,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
             with skip_metric_gather(self.accelerator):
                 loss = super()._compute_loss(model, inputs)
         finally:
-            self._metrics = kept
+            self._metrics, self.use_vllm = kept, False
         if self.aux_loss_enabled:
             others = 1 - 1 / len(self.passes()[0])
             loss = loss - others * self.router_aux_loss_coef * self._scores.output.aux_loss
@@ -364,9 +365,21 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         options = {"output_router_logits": True} if compute_aux_loss else {}
         scores = self._scores = self._score(model, rows, self._pass.get("support"), wanted, **options)
         logprobs = rows.placed(scores.logprobs)
+        if self.correction.active:
+            self._correct(logprobs.detach())
         # Where the loss does not use it, the metric uses an estimate: E[-log p] is the entropy.
         self._entropies = rows.placed(scores.entropies) if wanted else -logprobs.detach()
         return logprobs, self._entropies, scores.output.aux_loss if compute_aux_loss else None
+
+    def _correct(self, logprobs: torch.Tensor) -> None:
+        """In the first update on fresh samples, compare the engine with the trainer. Samples drawn before the last update are
+        compared by the ratio that is clipped."""
+        inputs = self._pass
+        if "old_per_token_logps" not in inputs:
+            counted = inputs["tool_mask"] * inputs["completion_mask"] != 0
+            weights = self.correction.weights(logprobs, inputs["sampling_logps"], counted)
+            inputs |= {"old_per_token_logps": logprobs, "importance_sampling_ratio": weights}
+        self.use_vllm = "importance_sampling_ratio" in inputs  # TRL's loss then multiplies by it.
 
 
 def _shortest(experience: TrainingBatch) -> int:
