@@ -93,7 +93,7 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
 
     runs_candidates = False
     name = "dafny"
-    version = "8"
+    version = "9"
 
     def __init__(self, sandbox: Sandbox, cache: Cache | None = None, **given: Any):
         super().__init__(cache, **given)
@@ -374,25 +374,20 @@ class _CandidateRun:
     def _objection(self, run: ToolRun) -> Violation | None:
         """Callables that Dafny did not report as proved, warnings of unproven code that the given program does not have, and
         promises of false."""
-        for label, one in labelled(parse(self._case.text)):
-            if (
-                one.body is not None
-                and guards.promises_false(one)
-                and not any("requires" in each.word for each in one.clauses)
-            ):
-                return Violation(
-                    "vacuous", f"`{label}` promises false and requires nothing, so no proof of it is sound"
-                )
-        written = Counter(_last(label) for label, one in labelled(parse(self._case.text)) if one.body is not None)
+        bodies = [(label, one) for label, one in labelled(parse(self._case.text)) if one.body is not None]
+        for label, one in bodies:
+            if guards.promises_false(one) and not any("requires" in clause.word for clause in one.clauses):
+                return Violation("vacuous", f"`{label}` promises false and requires nothing")
+        written = Counter(_last(label) for label, _ in bodies)
         if missing := written - run.proved:
             name = min(missing)
             return Violation(
                 "unproved", f"Dafny does not report `{name}` as verified; declare it outside of other code"
             )
         lines, known = self._case.text.split("\n"), {line.strip() for line in self._case.program.split("\n")}
-        for one in run.warnings:
-            if any(word in one.text for word in _UNPROVEN) and lines[one.line - 1].strip() not in known:
-                return Violation("no-body", f"{one}; prove it instead")
+        for warning in run.warnings:
+            if any(word in warning.text for word in _UNPROVEN) and lines[warning.line - 1].strip() not in known:
+                return Violation("no-body", f"{warning}; prove it instead")
         return None
 
     def _vacuous(self, given: ProgramDeclarations, text: str) -> Violation | ToolRun | None:

@@ -320,8 +320,9 @@ def test_false_before_every_return_is_refused(judge: Judge) -> None:
     assert judge(BROKEN, BROKEN.replace("{ }", "{ if 1 < 2 { return 4; } else { return 5; } }")).outcome == "passed"
 
 
-_BOXES = "datatype Box<!T> = Box(v: T)\nlemma N(b: Box<nat>) ensures b.v >= 0 { }\nlemma U(k: int) %sensures false\n"
-_UNBOX = "{ var a: Box<nat>, b: Box<int> := Box(1), Box(-1); N(if 1 < 0 then a else b); }\n"
+_EMPTY = "type Empty = x: int | false witness *\nfunction Never(): bool requires false ensures false { false }\n"
+_PROMISE = "lemma U(k: int) %sensures false\n"
+_NEVER = "{ forall x: Empty ensures Never() { } assert Never(); }\n"
 
 
 SEVEN = "method M(n: int) returns (m: int) ensures m == 7\n"
@@ -336,18 +337,20 @@ def test_a_promise_that_calls_its_function_is_proved(judge: Judge) -> None:
 
 
 def test_no_proof_of_false_is_accepted(judge: Judge) -> None:
-    given = _BOXES % ""
-    assert judge(given, given + _UNBOX).rule == "vacuous"
+    given = _EMPTY + _PROMISE % ""
+    assert judge(given, given + _NEVER).rule == "declaration"
+    asked = _EMPTY + SEVEN
+    assert judge(asked, asked + "{ m := 7; }" + _PROMISE % "" + _NEVER).rule == "vacuous"
     endless = "method Loop()\n  ensures false\n  decreases *\n"
     assert judge(endless, endless + "{ Loop(); }").outcome == "passed"
 
 
 def test_all_text_counts_as_new_beside_a_proof_by_contradiction(judge: Judge) -> None:
-    given = _BOXES % "requires k == 3 "
-    assert judge(given, given + _UNBOX).rule == "declaration"
-    honest = given.replace("k == 3", "k == k + 1")
-    assert judge(honest, honest + "{ }").rule == "declaration"
-    assert judge(honest.replace("!", ""), honest.replace("!", "") + "{ }").outcome == "passed"
+    given = _EMPTY + _PROMISE % "requires k == 3 "
+    assert judge(given, given + _NEVER).rule == "declaration"
+    honest = _PROMISE % "requires k == k + 1 "
+    assert judge(_EMPTY + honest, _EMPTY + honest + "{ }").rule == "declaration"
+    assert judge(honest, honest + "{ }").outcome == "passed"
 
 
 @pytest.mark.parametrize(
