@@ -339,8 +339,8 @@ def test_a_promise_that_calls_its_function_is_proved(judge: Judge) -> None:
 def test_no_proof_of_false_is_accepted(judge: Judge) -> None:
     given = _EMPTY + _PROMISE % ""
     assert judge(given, given + _NEVER).rule == "declaration"
-    asked = _EMPTY + SEVEN
-    assert judge(asked, asked + "{ m := 7; }" + _PROMISE % "" + _NEVER).rule == "vacuous"
+    unused = BROKEN.replace("{ }", "{ x := 4; }") + "lemma U() ensures false { Bad(); }"
+    assert judge(BROKEN, unused).rule == "vacuous"
     endless = "method Loop()\n  ensures false\n  decreases *\n"
     assert judge(endless, endless + "{ Loop(); }").outcome == "passed"
 
