@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
+from rlvr_exp.config.algorithm import SFT, Drawing, ReinforcementLearning
 from rlvr_exp.config.architecture import LEARNED, LEAST, Architecture, Scratch, read_architecture, scratch_shape
 from rlvr_exp.config.checkpoint_files import tokenizer_folder
 from rlvr_exp.config.data import SINGLE_TURN
@@ -201,6 +201,7 @@ def workload_of(config: Config) -> Workload | None:
         reference=trains and getattr(config.algorithm, "kl_coef", 0) > 0,
         value_network=trains and getattr(config.algorithm, "value_trunk", "") == "own",
         checkpointing=config.model.gradient_checkpointing,
+        filtered=trains and isinstance(config.algorithm, Drawing) and config.algorithm.filtered,
         strategy=config.parallel.strategy,
         offload=config.parallel.offload,
         **sizes,

@@ -72,6 +72,8 @@ class Workload:
     value_network: bool = False
     """PPO's value network is a decoder of its own, trained as the policy is."""
     checkpointing: bool = False
+    filtered: bool = False
+    """Completions are drawn with top-k, top-p or min-p."""
     strategy: str = "single"
     processes: int = 1
     bucket: float = 5e8
