@@ -229,6 +229,11 @@ class PPOTrainer(PolicyTrainer):
         logprobs, values, *reference = self._of_all(experience, self._now)
         self.model.train()
         given = estimated(experience, logprobs, values, reference[0] if reference else None, self._ppo)
+        if self.correction.active:
+            fresh = given.fresh
+            counted = (given.weights * given.completion_mask != 0)[:fresh]
+            weights = self.correction.weights(logprobs[:fresh], given.sampling_logprobs[:fresh], counted)
+            given.importance[:fresh] = weights
         self._note_estimates(given, reference)
         return given
 

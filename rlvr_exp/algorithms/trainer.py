@@ -27,7 +27,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from rlvr_exp.algorithms.gradients import NonFiniteGuard
 from rlvr_exp.algorithms.logprobs import Scores, score
-from rlvr_exp.algorithms.loss import EntropyControl, TokenMeans, clipped, kl_estimate
+from rlvr_exp.algorithms.loss import EntropyControl, SamplingCorrection, TokenMeans, clipped, kl_estimate
 from rlvr_exp.algorithms.packing import SDPA_PACKED, ModelRows, packed, row_by_row
 from rlvr_exp.algorithms.stepped import PackedTrainer, as_plain, filled_on_cpu, from_plain, longest_part, warm_up
 from rlvr_exp.algorithms.training_batch import TrainingBatch, joined
@@ -73,6 +73,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
             copy_weights(self.model, self.accelerator.unwrap_model(self.ref_model))
         self._entropy = entropy or EntropyControl(0.0)
         self._token_means = TokenMeans()
+        self.correction = SamplingCorrection()
         self._limits = limits
         self._updates: list[list[dict]] = []
         """Micro-batches of each update on the training batch, in order."""
@@ -102,7 +103,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         """Accumulate the gradient of an update; the weight of the entropy bonus follows the entropy of its tokens."""
         loss = super().gradient()
         means = self._token_means.means(self.accelerator)
-        for name, mean in means.items():
+        for name, mean in (means | self.correction.metrics(self.accelerator)).items():
             self._metrics["train"][name].append(mean)
         if self._entropy.adapts:
             self._metrics["train"]["entropy/coef"].append(self._entropy.coef)
@@ -194,33 +195,35 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
 
     def _of_all(self, experience: TrainingBatch, read: Callable[[dict], Sequence[torch.Tensor]]) -> list[torch.Tensor]:
         """(N, T) each, on the host with the batch: the results of `read`, (samples, T), on the inputs of passes over every
-        sample, without gradient."""
+        sample, without gradient. Every process computes its share."""
         everything, home = [True] * len(experience.prompt_ids), experience.completion_ids
         found: list[torch.Tensor] = []
         with torch.no_grad():
-            for part in self._cut(experience, everything, processes=1):
-                inputs = self._micro_batch(experience, part)
+            processes, device = self.accelerator.num_processes, self.accelerator.device
+            for part in self._cut(experience, everything, processes)[self.accelerator.process_index :: processes]:
                 rows_of = experience.rows_of
                 rows = [row for prompt in sorted({piece.group for piece in part}) for row in rows_of[prompt]]
-                made = read(inputs)
-                found = found or [torch.zeros(home.shape, dtype=one.dtype, device=home.device) for one in made]
-                for whole, one in zip(found, made, strict=True):
-                    whole[rows, : one.shape[1]] += one.to(home.device)
-        return found
+                made = read(self._micro_batch(experience, part))
+                found = found or [torch.zeros(home.shape, dtype=one.dtype, device=device) for one in made]
+                if part:  # An empty part only keeps processes with sharded weights together.
+                    for whole, one in zip(found, made, strict=True):
+                        whole[rows, : one.shape[1]] += one
+        return [self.accelerator.reduce(whole, "sum").to(home.device) for whole in found]
 
     def _micro_batch(self, experience: TrainingBatch, part: Sequence[Piece]) -> dict:
         """A pass: the inputs of its prompts, and the rows of its samples. An empty part computes the cheapest sample with
         weight zero, which adds exactly nothing."""
         prompts = sorted({piece.group for piece in part}) or [_shortest(experience)]
         inputs = self._inputs(experience, prompts)
-        places = experience.select(prompts).rows_of
+        chosen = experience.select(prompts)
+        places = chosen.rows_of
         samples = sorted(places[prompts.index(piece.group)][sample] for piece in part for sample in piece.samples)
         counted = torch.zeros(places[-1].stop, 1, device=self.accelerator.device)
         counted[samples] = 1.0
         for name in ("tool_mask", "old_per_token_logps"):
             if name in inputs:
                 inputs[name] = inputs[name] * counted
-        inputs["rows"] = self._rows(inputs, samples or [0], places)
+        inputs["rows"] = self._rows(chosen, samples or [0])
         if self.beta != 0.0:
             inputs["ref_per_token_logps"] = self._reference_logprobs(inputs)
         return inputs
@@ -240,7 +243,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
             "num_items_in_batch": tokens,
             "sampling_logps": part.sampling_logprobs,
         }
-        if self.num_iterations > 1 or part.off_policy:
+        if part.off_policy or (self.num_iterations > 1 and not self.correction.active):
             inputs["old_per_token_logps"] = part.sampling_logprobs
         if part.kept_token_ids is not None:
             inputs["support"] = part.kept_token_ids
@@ -248,15 +251,15 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
             inputs["fed_ids"] = part.fed_ids
         return {name: value.to(self.accelerator.device) for name, value in inputs.items()}
 
-    def _rows(self, inputs: dict, samples: Sequence[int], places: Sequence[range]) -> ModelRows:
-        """The given samples of a micro-batch as the model's inputs."""
-        prompts = _unpadded(inputs["prompt_ids"], inputs["prompt_mask"], samples)
-        completions = _unpadded(inputs["completion_ids"], inputs["completion_mask"], samples)
-        fed = _unpadded(inputs["fed_ids"], inputs["completion_mask"], samples) if "fed_ids" in inputs else None
-        owner_of = [prompt for prompt, rows in enumerate(places) for _ in rows]
+    def _rows(self, batch: TrainingBatch, samples: Sequence[int]) -> ModelRows:
+        """The given samples of a batch, which is on the host, as the model's inputs."""
+        prompts = _unpadded(batch.prompt_ids, batch.prompt_mask, samples)
+        completions = _unpadded(batch.completion_ids, batch.completion_mask, samples)
+        fed = None if batch.fed_ids is None else _unpadded(batch.fed_ids, batch.completion_mask, samples)
+        owner_of = [prompt for prompt, rows in enumerate(batch.rows_of) for _ in rows]
         owners = [owner_of[sample] for sample in samples]
-        made = self._model_rows(prompts, completions, owners, inputs["completion_ids"].shape[1], fed)
-        return made.of(samples, len(inputs["completion_ids"]))
+        made = self._model_rows(prompts, completions, owners, batch.completion_ids.shape[1], fed)
+        return made.of(samples, len(batch.completion_ids))
 
     def _model_rows(
         self, prompts: Any, completions: Any, owners: Sequence[int], width: int, fed: Any = None
@@ -318,7 +321,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
             with skip_metric_gather(self.accelerator):
                 loss = super()._compute_loss(model, inputs)
         finally:
-            self._metrics = kept
+            self._metrics, self.use_vllm = kept, False
         if self.aux_loss_enabled:
             others = 1 - 1 / len(self.passes()[0])
             loss = loss - others * self.router_aux_loss_coef * self._scores.output.aux_loss
@@ -364,9 +367,21 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         options = {"output_router_logits": True} if compute_aux_loss else {}
         scores = self._scores = self._score(model, rows, self._pass.get("support"), wanted, **options)
         logprobs = rows.placed(scores.logprobs)
+        if self.correction.active:
+            self._correct(logprobs.detach())
         # Where the loss does not use it, the metric uses an estimate: E[-log p] is the entropy.
         self._entropies = rows.placed(scores.entropies) if wanted else -logprobs.detach()
         return logprobs, self._entropies, scores.output.aux_loss if compute_aux_loss else None
+
+    def _correct(self, logprobs: torch.Tensor) -> None:
+        """In the first update on fresh samples, compare the engine with the trainer. Samples drawn before the last update are
+        compared by the ratio that is clipped."""
+        inputs = self._pass
+        if "old_per_token_logps" not in inputs:
+            counted = inputs["tool_mask"] * inputs["completion_mask"] != 0
+            weights = self.correction.weights(logprobs, inputs["sampling_logps"], counted)
+            inputs |= {"old_per_token_logps": logprobs, "importance_sampling_ratio": weights}
+        self.use_vllm = "importance_sampling_ratio" in inputs  # TRL's loss then multiplies by it.
 
 
 def _shortest(experience: TrainingBatch) -> int:

@@ -92,5 +92,10 @@ def is_server(node: object) -> bool:
     return isinstance(node, Server)
 
 
+def is_exact(node: object) -> bool:
+    """Whether the engine's log-probabilities are the trainer's own."""
+    return isinstance(node, Local)
+
+
 def is_vllm(node: object) -> bool:
     return isinstance(node, VLLM)

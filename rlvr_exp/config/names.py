@@ -119,6 +119,7 @@ OURS: dict[str, dict[str, str]] = {
         "repetition_penalty": SAMPLING,
         "transformers_continuous_batching_config": SAMPLING,
         "use_transformers_*": SAMPLING,
+        "vllm_importance_sampling_*": "algorithm.correction",
         "*vllm*": "engine=vllm",
         "eval_strategy": "evaluation",
         "eval_steps": "evaluation",

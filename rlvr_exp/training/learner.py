@@ -19,11 +19,13 @@ from trl import GRPOConfig
 
 from rlvr_exp.algorithms.base import Algorithm, shared_arguments
 from rlvr_exp.algorithms.gradients import Clipping, GradientCosine, NonFiniteGuard
+from rlvr_exp.algorithms.loss import correction_of
 from rlvr_exp.algorithms.optimizers import parts_of
 from rlvr_exp.algorithms.sft import Example, Examples, ImitationTrainer
 from rlvr_exp.algorithms.stepped import Stepped
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
+from rlvr_exp.config.engine import is_exact
 from rlvr_exp.config.load import build
 from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.config.run import Probe
@@ -52,6 +54,10 @@ NAMES = {
     "value/explained_variance": "value/explained_variance",
     "kl/old": "kl/old",
     "entropy/coef": "entropy/coef",
+    "sampling/gap": "sampling/gap",
+    "sampling/gap_max": "sampling/gap_max",
+    "sampling/over_cap": "sampling/over_cap",
+    "sampling/ess": "sampling/ess",
     "replay/groups": "replay/groups",
     "replay/weight": "replay/weight",
     "mean_token_accuracy": "token_accuracy",
@@ -332,6 +338,7 @@ class RLLearner(Learner):
             NonFiniteGuard(config.run.guards.max_skipped),
             BatchLimits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
         )
+        trainer.correction = correction_of(algorithm, is_exact(config.engine))
         self._probe = PeriodicProbe(config.run.probe, trainer, policy, prompts, engine)
         super().__init__(role, trainer, {"steps": self.log, "probe": self._probe})
 

@@ -17,6 +17,7 @@ from updating import updated
 
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.gradients import NonFiniteGuard
+from rlvr_exp.algorithms.loss import correction_of
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.load import build
 from rlvr_exp.config.parallel import BatchLimits
@@ -119,11 +120,16 @@ def _trained(options: Any, folder: Path) -> Any:
     collector = _collector(options, who, policy)
 
     def collect(step: int) -> TrainingBatch:
-        return who.experience(collector.collect(step).groups[POLICY], policy.pad_id)
+        batch = who.experience(collector.collect(step).groups[POLICY], policy.pad_id)
+        if options.correction == "auto":
+            return batch
+        # As if another engine had sampled, and found its tokens less probable.
+        return replace(batch, sampling_logprobs=batch.sampling_logprobs - 0.2)
 
     descent = torch.optim.SGD(policy.model.parameters(), lr=0.5)
     limits = BatchLimits(options.max_tokens_per_device, 4)
     made = who.trainer(policy, _arguments(who, folder), descent, NonFiniteGuard(), limits)
+    made.correction = correction_of(options, exact=True)
     with mock.patch.object(made, "_compute_loss", wraps=made._compute_loss) as passes:
         updated(made, collect)
     return [value.tolist() for value in policy.model.parameters()], passes.call_count

@@ -47,6 +47,8 @@ COMMON = {
     "group_size": change(4),
     "max_tokens_per_device": change(8, **FOLLOWED),
     "rollout_batch_size": change(3),
+    "correction": change("token_truncate", correction="sequence_mask"),
+    "correction_cap": change(1.1, correction="token_truncate"),
     "zero_variance": change("mask"),
     "resample_budget": change(1, zero_variance="resample"),
     "rollout_steps": change(2, rollout_steps=1),

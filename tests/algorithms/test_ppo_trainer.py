@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from thinning import tries
 from tiny_ppo import ANSWER, EVERYTHING, GROUPS, ONCE, SIZE, algorithm, batch, groups, policy, trained, trainer, weights
 
+from rlvr_exp.algorithms.loss import SamplingCorrection
 from rlvr_exp.algorithms.optimizers import AdamW, Muon
 from rlvr_exp.algorithms.ppo import add_value_weights, collected, estimated
 from rlvr_exp.config.model import Adapter
@@ -284,3 +286,40 @@ def test_the_reference_of_an_adapter_is_its_base_and_only_adapter_and_value_move
     assert moved and all("lora_" in name or name.startswith("value.") for name in moved)
     distances = [row["kl"] for row in rows if "kl" in row]
     assert abs(distances[0]) < 1e-9 and distances[-1] > 1e-7, "from the base, which stays where it is"
+
+
+@pytest.mark.parametrize("processes", [2, 5])
+def test_each_process_estimates_its_share_and_the_sum_is_that_of_one(tmp_path, processes):
+    ppo = algorithm(**ONCE)
+    made = trainer(tmp_path, ppo, tokens=12)
+    made._begin(made.model)
+    given, own, passes = batch(ppo), made.accelerator, []
+
+    def estimates(index, count):
+        made.accelerator = SimpleNamespace(
+            num_processes=count, process_index=index, device=own.device, autocast=own.autocast, reduce=lambda x, _: x
+        )
+        passes.append(0)
+
+        def read(inputs):
+            passes[-1] += 1
+            return made._now(inputs)
+
+        return made._of_all(given, read)
+
+    wanted = estimates(0, 1)
+    shares = [estimates(index, processes) for index in range(processes)]
+    for place, whole in enumerate(wanted):
+        assert torch.allclose(sum(share[place] for share in shares), whole, atol=1e-6)
+    assert len(set(passes[1:])) == 1 and passes[1] <= -(-passes[0] // processes) + 1 < passes[0]
+
+
+def test_fresh_samples_of_another_engine_are_weighted(tmp_path):
+    ppo = algorithm(**ONCE)
+    made = trainer(tmp_path, ppo)
+    made.correction = SamplingCorrection("token_truncate", 2.0)
+    trained(made, ppo)
+    (inputs,) = made._updates[0]
+    counted = inputs["completion_mask"].bool()
+    ratios = (inputs["old_logprobs"] - inputs["sampling_logps"]).exp()[counted]
+    assert torch.allclose(inputs["importance"][counted], ratios.clamp(max=2.0)) and ratios.max() > 1.05

@@ -91,7 +91,7 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
 
     runs_candidates = False
     name = "dafny"
-    version = "7"
+    version = "8"
 
     def __init__(self, sandbox: Sandbox, cache: Cache | None = None, **given: Any):
         super().__init__(cache, **given)
@@ -395,6 +395,11 @@ class _CandidateRun:
         alone = [label for label in labels if run.proved[_last(label)] > _others(labels, label, run)]
         known = [label for label in alone if label in given.labels]
         new = [label for label in alone if label not in given.labels and label in self._facts.unconditional]
+        if known and given.text:
+            shown, _, _ = probed(given.text, known.__contains__, lambda label: False)
+            run = self._careful(shown, (), lambda: True)
+            if run.end == "done":  # What a given body assumes itself is no fault of the candidate either.
+                known = [label for label in known if not run.proved[_last(label)]]
         if known and given.text:
             assumed = given.text + _undefined(parse(self._case.text), given.missing)
             run = self._careful(contract_probe(assumed, known), (), lambda: True)

@@ -396,14 +396,16 @@ def _off_ratio(seen: Evidence) -> Sign | None:
     """Ratios of fresh samples are 1 except for rounding; those of reused samples stay near 1."""
     used = [seen.option(f"algorithm.{name}", 1) or 1 for name in ("iterations", "rollout_steps", "minibatches")]
     fresh = all(times == 1 for times in used) and "replay" not in (seen.config.get("algorithm") or {})
-    (_, moved), limit = seen.ends("kl/old"), FRESH if fresh else STALE
+    corrected = not math.isnan(seen.ends("sampling/gap")[1])
+    (_, moved), limit = seen.ends("kl/old"), FRESH if fresh and not corrected else STALE
     clipped = seen.ends("clip/low")[1] + seen.ends("clip/high")[1]
     # GSPO's ratios are of whole answers, and its narrow bounds clip by design.
     wide = seen.number("algorithm.clip_high") > FRESH
     if not (moved > limit or (wide and clipped > CLIPPED)):
         return None
     remedy = (
-        "Sampler and trainer compute different probabilities. Check model.dtype, run.probe and the sampling filters."
+        "Sampler and trainer compute different probabilities. Check model.dtype, run.probe and the sampling filters. "
+        "algorithm.correction=sequence_mask weighs the samples of an engine that differs."
         if fresh
         else "Use fewer algorithm.iterations or rollout_steps, or a lower optimizer.lr."
     )

@@ -307,6 +307,13 @@ def test_a_contradictory_contract_is_excused_unless_a_function_of_the_candidate_
     assert judge(given, given + natural).rule == "vacuous", "the candidate chose a type without the given value"
 
 
+def test_false_that_a_given_body_assumes_is_no_fault_of_the_candidate(judge: Judge) -> None:
+    given = "method M() returns (x: int) ensures x > 3 {\nassume 1 == 2;\nx := 4; }\n"
+    assert judge(given, given.replace("x := 4;", "assert 1 == 2; x := 4;")).outcome == "passed"
+    honest = given.replace("1 == 2", "1 == 1") + "lemma {:axiom} Bad() ensures false\n"
+    assert judge(honest, honest.replace("x := 4;", "Bad(); x := 4;")).rule == "vacuous"
+
+
 def test_false_before_every_return_is_refused(judge: Judge) -> None:
     body = "{ Bad(); if 1 < 2 { return 0; } else { return 1; } }"
     assert judge(BROKEN, BROKEN.replace("{ }", body)).rule == "vacuous"
