@@ -386,7 +386,9 @@ def score(
         kernel = {"FORCE_USE_FLEX_ATTENTION": True}
         inputs |= {"attention_mask": block_mask(rows.layout, rows.input_ids.device), "kernel_options": kernel}
     # One row: the model's head computes only the predictions. Several rows: the head cannot select positions per row.
-    kept = {"logits_to_keep": rows.scored.cpu()} if len(rows.input_ids) == 1 else {}
+    # The positions come from the host, since the head may be on another device than the rows.
+    places = rows.scored if rows.scored_on_host is None else rows.scored_on_host
+    kept = {"logits_to_keep": places} if len(rows.input_ids) == 1 else {}
     head = plain_head(model) if fused else None
     with attending(model, implementation) if rows.layout is not None else nullcontext():
         if head is not None:
