@@ -33,6 +33,10 @@ class Endpoint:
     """Choices that nobody asked for, in each answer."""
     seed: bool = True
     temperature: bool = True
+    filters: Sequence[str] = ("top_p", "top_k", "min_p", "repetition_penalty")
+    """The sampling fields that it honours."""
+    strict: bool = False
+    """It refuses sampling fields that the OpenAI API does not have."""
     logprobs: bool = True
     usage: bool = True
     stop: str = "removed"
@@ -111,6 +115,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(404, {"error": {"message": f"no model {body['model']}"}})
         if "messages" in body and not one.chat:
             return self._send(500, {"error": {"message": "no template"}})
+        if one.strict and (unknown := {"top_k", "generation_config"} & set(body)):
+            return self._send(400, {"error": {"message": f"Unrecognized request argument: {unknown}"}})
         if one.limit not in body:
             return self._send(400, {"error": {"message": f"use '{one.limit}'"}})
         if len(prompt_of(body)) > one.longest:
@@ -153,10 +159,13 @@ class _Handler(BaseHTTPRequestHandler):
         one, prompt = self.served, prompt_of(body)
         choices, tokens = [], 0
         for place in range((count if one.n else 1) + one.surplus):
-            greedy = body["temperature"] == 0 or not one.temperature
+            narrow = {"top_k": body.get("top_k") == 1, "top_p": body["top_p"] < 0.01, "min_p": body.get("min_p") == 1}
+            greedy = body["temperature"] == 0 or not one.temperature or any(map(narrow.get, one.filters))
             one.drawn += 1
             seed = None if greedy else (body.get("seed", one.drawn), place) if one.seed else one.drawn
             words = one.text(prompt, seed).split(" ")
+            if "repetition_penalty" in one.filters and body.get("repetition_penalty", 1) != 1:
+                words = list(dict.fromkeys(words))
             limit = body[one.limit]
             text, end = " ".join(words[:limit]), "length" if len(words) > limit else "stop"
             stop = next((stop for stop in body.get("stop", ()) if stop in text), "")

@@ -6,18 +6,21 @@ log p(t) = z_t / tau - log sum over the kept k of exp(z_k / tau). Logits are com
 On CPUs a plain head in float32 is fused (`scoring`): the logits of the predicted tokens are one product. In the same memory
 they become the exponentials of a softmax, and in the backward pass the gradient of the logits: a pass holds tokens x
 vocabulary numbers once. Beyond `FUSED_HELD` of them, rows are computed in parts that the backward pass computes again.
-Elsewhere, if there are too many logits to hold at once, TRL's fused head computes them tile by tile.
+Elsewhere, if there are too many logits to hold at once (`HELD`), TRL's fused head computes them tile by tile. If only some
+tokens were kept, `_KeptLogProbabilities` takes the place of TRL's function: it computes all logits of a few tokens at a time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 from transformers import PreTrainedModel
+from trl.trainer import utils as trl_utils
 
 from rlvr_exp.algorithms.packing import FLEX, SDPA_PACKED, ModelRows, attending, block_mask
 from rlvr_exp.models.onednn_linear import filled_rows, outer, product
@@ -216,6 +219,126 @@ def kept(kept_token_ids: torch.Tensor, vocabulary: int) -> torch.Tensor:
 
 HELD = 2**26
 """The most logits held at once, tokens x vocabulary: 256 MiB in float32."""
+KEPT_HELD = 2**24
+"""The same while `_KeptLogProbabilities` works on them, in about ten tensors."""
+
+
+@contextmanager
+def restricted(kept_token_ids: torch.Tensor, places: torch.Tensor) -> Iterator[None]:
+    """Inside the block, TRL's fused head renormalises the probabilities over the kept ids.
+
+    Args:
+        kept_token_ids: as for `score`.
+        places: (m,) the positions that they belong to, counted through all rows, ascending.
+    """
+    own = trl_utils._ChunkedLogProbFunction
+
+    def apply(
+        hidden: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None,
+        labels: torch.Tensor,
+        temperature: float,
+        _tile: int,
+        softcap: float | None,
+        scale: float,
+        outputs: Sequence[str],
+    ) -> tuple[torch.Tensor | None, ...]:
+        every = len(hidden)
+        if every != len(places):  # Without Triton, TRL passes all positions.
+            hidden, labels = hidden[places], labels[places]
+        head = _KeptHead(labels, kept_token_ids, temperature, scale, softcap, "entropy" in outputs)
+        found = _KeptLogProbabilities.apply(hidden, weight, bias, head)
+        if every != len(places):
+            found = [values.new_zeros(every).index_put((places,), values) for values in found]
+        logprobs, entropies, top = found
+        return logprobs, entropies if head.entropy else None, None, None, top.bool() if "is_top1" in outputs else None
+
+    trl_utils._ChunkedLogProbFunction = SimpleNamespace(apply=apply)
+    try:
+        yield
+    finally:
+        trl_utils._ChunkedLogProbFunction = own
+
+
+@dataclass(frozen=True)
+class _KeptHead:
+    """The tokens to score, (m,) and (m, K), and how a model changes its logits after its head."""
+
+    labels: torch.Tensor
+    kept_token_ids: torch.Tensor
+    temperature: float
+    scale: float
+    softcap: float | None
+    entropy: bool
+
+    def scores(self, logits: torch.Tensor, rows: slice) -> tuple[torch.Tensor, torch.Tensor | None]:
+        logits = logits.float() if self.scale == 1.0 else logits.float() * self.scale
+        if self.softcap is not None:
+            logits = self.softcap * torch.tanh(logits / self.softcap)
+        return token_logprobs(logits, self.labels[rows], self.temperature, self.kept_token_ids[rows], self.entropy)
+
+
+class _KeptLogProbabilities(torch.autograd.Function):
+    """(m, width) hidden states -> (m,) log-probabilities and entropies over the kept ids, and 1 for the most probable token.
+
+    The backward pass computes the logits of a few tokens again, and gathers a head that ZeRO-3 shards again.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, head: _KeptHead
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        ctx.set_materialize_grads(False)
+        device = hidden.device.type
+        ctx.dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
+        ctx.head = head
+        ctx.save_for_backward(hidden, weight, bias)
+        found = torch.zeros(3, len(hidden), device=hidden.device)
+        with torch.autocast(device, enabled=False):
+            for rows in _parts(len(hidden), len(weight), KEPT_HELD):
+                logits = _product(hidden[rows], weight, bias, ctx.dtype)
+                found[2, rows] = (logits.argmax(-1) == head.labels[rows]).float()
+                found[0, rows], entropies = head.scores(logits, rows)
+                if entropies is not None:
+                    found[1, rows] = entropies
+        logprobs, entropies, top = found
+        ctx.mark_non_differentiable(top)
+        return logprobs, entropies, top
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[Any, ...]:
+        hidden, weight, bias = ctx.saved_tensors
+        for_hidden, for_weight, for_bias, _ = ctx.needs_input_grad
+        to_hidden = torch.empty_like(hidden) if for_hidden else None
+        with trl_utils.maybe_gather_lm_head_ctx(weight, bias), torch.autocast(hidden.device.type, enabled=False):
+            to_weight = torch.zeros_like(weight, dtype=torch.float32) if for_weight else None
+            to_bias = torch.zeros_like(bias, dtype=torch.float32) if for_bias else None
+            for rows in _parts(len(hidden), len(weight), KEPT_HELD):
+                logits = _product(hidden[rows], weight, bias, ctx.dtype).requires_grad_()
+                with torch.enable_grad():
+                    found = zip(ctx.head.scores(logits, rows), grads[:2], strict=True)
+                    made = [(one, grad[rows]) for one, grad in found if one is not None and grad is not None]
+                outputs, given = zip(*made, strict=True)
+                (of_logits,) = torch.autograd.grad(outputs, logits, given)
+                del logits, outputs, made
+                if to_hidden is not None:
+                    to_hidden[rows] = of_logits @ weight.to(ctx.dtype)
+                if to_weight is not None:
+                    to_weight += of_logits.t() @ hidden[rows].to(ctx.dtype)
+                if to_bias is not None:
+                    to_bias += of_logits.sum(0, dtype=torch.float32)
+        return (
+            to_hidden,
+            None if to_weight is None else to_weight.to(weight.dtype),
+            None if to_bias is None else to_bias.to(bias.dtype),
+            None,
+        )
+
+
+def _product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:
+    return nn.functional.linear(x.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype))
 
 
 @dataclass(frozen=True)
@@ -263,7 +386,9 @@ def score(
         kernel = {"FORCE_USE_FLEX_ATTENTION": True}
         inputs |= {"attention_mask": block_mask(rows.layout, rows.input_ids.device), "kernel_options": kernel}
     # One row: the model's head computes only the predictions. Several rows: the head cannot select positions per row.
-    kept = {"logits_to_keep": rows.scored.cpu()} if len(rows.input_ids) == 1 else {}
+    # The positions come from the host, since the head may be on another device than the rows.
+    places = rows.scored if rows.scored_on_host is None else rows.scored_on_host
+    kept = {"logits_to_keep": places} if len(rows.input_ids) == 1 else {}
     head = plain_head(model) if fused else None
     with attending(model, implementation) if rows.layout is not None else nullcontext():
         if head is not None:
@@ -273,8 +398,10 @@ def score(
             entropies = others[0] if entropy else None
             return Scores(logprobs, entropies, others[-1].bool() if top else None, output)
         vocabulary = model_config(model).get_text_config().vocab_size
-        if kept_token_ids is None and len(rows.labels) * vocabulary > HELD:
-            output = model(**inputs, shift_labels=rows.shifted_labels(), fused_lm_head=True)
+        if len(rows.labels) * vocabulary > HELD:
+            only = nullcontext() if kept_token_ids is None else restricted(kept_token_ids, rows.scored)
+            with only:
+                output = model(**inputs, shift_labels=rows.shifted_labels(), fused_lm_head=True)
             logprobs, entropies, best = (
                 values.flatten()[rows.scored] if wanted else None
                 for values, wanted in ((output.log_probs, True), (output.entropy, entropy), (output.is_top1, top))

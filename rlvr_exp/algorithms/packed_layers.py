@@ -12,9 +12,10 @@ feed-forward part and the two factors of its gate: 2 + (heads + 2 key-value head
 product are computed again in the backward pass, a few rows at a time, so that they stay in the processor's caches.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -22,6 +23,7 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import silu
 from transformers import PreTrainedModel
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from rlvr_exp.algorithms.logprobs import model_config, plain_head, score
 from rlvr_exp.algorithms.packing import (
@@ -33,6 +35,7 @@ from rlvr_exp.algorithms.packing import (
     attended,
     attended_backward,
     attending,
+    block_mask,
     packed,
     row_by_row,
 )
@@ -418,12 +421,20 @@ class Choice:
     """Layers and head are computed by `packed_layers` and the fused head of algorithms.logprobs."""
 
 
-def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: torch.dtype) -> Choice:
+def choose(
+    model: torch.nn.Module,
+    longest: int,
+    device: torch.device,
+    dtype: torch.dtype,
+    agree: Callable[[str], str] = lambda reason: reason,
+) -> Choice:
     """The first implementation that agrees with one row per completion. Draws no random number, changes nothing.
 
     Args:
         model: as it is trained, wrapped or not.
         longest: tokens of the longest possible prompt with its completion.
+        agree: returns the first reason of all processes against an implementation. All processes call it together, so that
+            those that share a model's weights try the same implementation next.
     """
     config = model_config(model).get_text_config()
     sliding = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
@@ -435,10 +446,9 @@ def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: to
         # Its layers would see other examples, which a trial of small weights might not show.
         return Choice(None, ("its attention is not exchangeable",))
     reasons: list[str] = []
-    # FlexAttention has no dropout of attention weights; the trial runs without dropout.
-    ways = WAYS if device.type == "cuda" and not getattr(config, "attention_dropout", 0.0) else (SDPA_PACKED,)
-    for implementation in ways:
-        reason = _difference(model, implementation, device, TOLERANCE.get(dtype, COARSE))
+    for implementation in _ways(config, device):
+        reason = agree(_kernel_fault(config, device, dtype)) if implementation == FLEX else ""
+        reason = reason or agree(_difference(model, implementation, device, TOLERANCE.get(dtype, COARSE)))
         if not reason:
             if device.type != "cpu" or dtype != torch.float32 or not (plain_layers(model) or plain_head(model)):
                 return Choice(implementation, tuple(reasons))
@@ -448,6 +458,34 @@ def choose(model: torch.nn.Module, longest: int, device: torch.device, dtype: to
             return Choice(implementation, tuple(reasons), fused=not reason)
         reasons.append(f"{implementation}: {reason}")
     return Choice(None, tuple(reasons))
+
+
+def _ways(config: Any, device: torch.device) -> tuple[str, ...]:
+    """The implementations to try. FlexAttention has no dropout of attention weights; the trial runs without dropout."""
+    return WAYS if device.type == "cuda" and not getattr(config, "attention_dropout", 0.0) else (SDPA_PACKED,)
+
+
+def _kernel_fault(config: Any, device: torch.device, dtype: torch.dtype) -> str:
+    """The reason why FlexAttention's kernels cannot be used; empty if the forward and the backward pass run. Without the
+    model: a process that fails in a layer would leave those waiting that share the weights."""
+    layout = _rows(config.vocab_size).layout
+    assert layout is not None
+    heads = config.num_attention_heads
+    size = getattr(config, "head_dim", None) or config.hidden_size // heads
+    tokens = sum(layout.widths)
+    made = partial(torch.ones, dtype=dtype, device=device, requires_grad=True)
+    query, key, value = (
+        made(1, count, tokens, size) for count in (heads, *[getattr(config, "num_key_value_heads", None) or heads] * 2)
+    )
+    try:
+        mask, options = block_mask(layout, device), {"FORCE_USE_FLEX_ATTENTION": True}
+        found, _ = ALL_ATTENTION_FUNCTIONS[FLEX](torch.nn.Module(), query, key, value, mask, kernel_options=options)
+        torch.autograd.grad(found.sum(), (query, key, value))
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as fault:  # A compiler may fail in any way; the reason is logged.
+        return f"{type(fault).__name__}: {fault}".splitlines()[0]
+    return ""
 
 
 def for_all(choices: Sequence[Choice]) -> Choice:

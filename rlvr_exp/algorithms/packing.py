@@ -70,10 +70,13 @@ class ModelRows:
     """(m,) the place of each of them in (samples, T), counted through all rows"""
     shape: tuple[int, int]
     """(samples, T)"""
+    scored_on_host: torch.Tensor | None = None
+    """`scored` before it was moved to a device"""
 
     def to(self, device: torch.device) -> "ModelRows":
         moved = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
-        return replace(self, **moved)
+        host = self.scored if self.scored_on_host is None else self.scored_on_host
+        return replace(self, **moved | {"scored_on_host": host})
 
     def of(self, samples: Sequence[int], count: int) -> "ModelRows":
         """The same rows as a subset `samples` of `count` samples."""

@@ -199,7 +199,13 @@ class PackedTrainer(Stepped):
         """The choice of all ranks. Each tries by itself: a wrapper for several would exchange what it holds, and the others
         wait for one that has failed."""
         tried = model.module if isinstance(model, DistributedDataParallel) else model
-        own = choose(tried, self._longest, self.accelerator.device, self.model.dtype)
+        own = choose(
+            tried,
+            self._longest,
+            self.accelerator.device,
+            self.model.dtype,
+            lambda reason: next(filter(None, all_gather_object(reason)), ""),
+        )
         return for_all(all_gather_object(own))
 
     @contextmanager

@@ -150,8 +150,9 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
             self._limits, self.num_generations, self.max_completion_length, self._shared
         )
         rows = self._model_rows(prompts, completions, owners, self.max_completion_length)
+        kept = torch.full((*rows.shape, 1), -1, device=self.accelerator.device) if self._limits.filtered else None
         with self.passing(last=False):
-            warm_up(model, lambda: self._score(model, rows).logprobs.sum(), self.accelerator.backward)
+            warm_up(model, lambda: self._score(model, rows, kept).logprobs.sum(), self.accelerator.backward)
 
     def _prepare_inputs(self, generation_batch: Any) -> Any:
         return generation_batch
@@ -195,33 +196,35 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
 
     def _of_all(self, experience: TrainingBatch, read: Callable[[dict], Sequence[torch.Tensor]]) -> list[torch.Tensor]:
         """(N, T) each, on the host with the batch: the results of `read`, (samples, T), on the inputs of passes over every
-        sample, without gradient."""
+        sample, without gradient. Every process computes its share."""
         everything, home = [True] * len(experience.prompt_ids), experience.completion_ids
         found: list[torch.Tensor] = []
         with torch.no_grad():
-            for part in self._cut(experience, everything, processes=1):
-                inputs = self._micro_batch(experience, part)
+            processes, device = self.accelerator.num_processes, self.accelerator.device
+            for part in self._cut(experience, everything, processes)[self.accelerator.process_index :: processes]:
                 rows_of = experience.rows_of
                 rows = [row for prompt in sorted({piece.group for piece in part}) for row in rows_of[prompt]]
-                made = read(inputs)
-                found = found or [torch.zeros(home.shape, dtype=one.dtype, device=home.device) for one in made]
-                for whole, one in zip(found, made, strict=True):
-                    whole[rows, : one.shape[1]] += one.to(home.device)
-        return found
+                made = read(self._micro_batch(experience, part))
+                found = found or [torch.zeros(home.shape, dtype=one.dtype, device=device) for one in made]
+                if part:  # An empty part only keeps processes with sharded weights together.
+                    for whole, one in zip(found, made, strict=True):
+                        whole[rows, : one.shape[1]] += one
+        return [self.accelerator.reduce(whole, "sum").to(home.device) for whole in found]
 
     def _micro_batch(self, experience: TrainingBatch, part: Sequence[Piece]) -> dict:
         """A pass: the inputs of its prompts, and the rows of its samples. An empty part computes the cheapest sample with
         weight zero, which adds exactly nothing."""
         prompts = sorted({piece.group for piece in part}) or [_shortest(experience)]
         inputs = self._inputs(experience, prompts)
-        places = experience.select(prompts).rows_of
+        chosen = experience.select(prompts)
+        places = chosen.rows_of
         samples = sorted(places[prompts.index(piece.group)][sample] for piece in part for sample in piece.samples)
         counted = torch.zeros(places[-1].stop, 1, device=self.accelerator.device)
         counted[samples] = 1.0
         for name in ("tool_mask", "old_per_token_logps"):
             if name in inputs:
                 inputs[name] = inputs[name] * counted
-        inputs["rows"] = self._rows(inputs, samples or [0], places)
+        inputs["rows"] = self._rows(chosen, samples or [0])
         if self.beta != 0.0:
             inputs["ref_per_token_logps"] = self._reference_logprobs(inputs)
         return inputs
@@ -249,15 +252,15 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
             inputs["fed_ids"] = part.fed_ids
         return {name: value.to(self.accelerator.device) for name, value in inputs.items()}
 
-    def _rows(self, inputs: dict, samples: Sequence[int], places: Sequence[range]) -> ModelRows:
-        """The given samples of a micro-batch as the model's inputs."""
-        prompts = _unpadded(inputs["prompt_ids"], inputs["prompt_mask"], samples)
-        completions = _unpadded(inputs["completion_ids"], inputs["completion_mask"], samples)
-        fed = _unpadded(inputs["fed_ids"], inputs["completion_mask"], samples) if "fed_ids" in inputs else None
-        owner_of = [prompt for prompt, rows in enumerate(places) for _ in rows]
+    def _rows(self, batch: TrainingBatch, samples: Sequence[int]) -> ModelRows:
+        """The given samples of a batch, which is on the host, as the model's inputs."""
+        prompts = _unpadded(batch.prompt_ids, batch.prompt_mask, samples)
+        completions = _unpadded(batch.completion_ids, batch.completion_mask, samples)
+        fed = None if batch.fed_ids is None else _unpadded(batch.fed_ids, batch.completion_mask, samples)
+        owner_of = [prompt for prompt, rows in enumerate(batch.rows_of) for _ in rows]
         owners = [owner_of[sample] for sample in samples]
-        made = self._model_rows(prompts, completions, owners, inputs["completion_ids"].shape[1], fed)
-        return made.of(samples, len(inputs["completion_ids"]))
+        made = self._model_rows(prompts, completions, owners, batch.completion_ids.shape[1], fed)
+        return made.of(samples, len(batch.completion_ids))
 
     def _model_rows(
         self, prompts: Any, completions: Any, owners: Sequence[int], width: int, fed: Any = None

@@ -67,7 +67,6 @@ def _of_server(config: Config, engine: Server) -> Iterator[InputProblem]:
         yield InputProblem("infer.decoding", what, "beam", "greedy, sample", "", remedy)
     node = next((name for name in ("infer", "collect") if getattr(config, name) is not None), "evaluation")
     drawing = getattr(config, node)
-    yield from _no_filters(f"{node}.", drawing, ("top_k", "min_p"), "the OpenAI API has no such filter", "top_p")
     if drawing.temperature > 2:
         allowed = "at most 2 with engine=server"
         yield InputProblem(f"{node}.temperature", "the OpenAI API ends at 2", str(drawing.temperature), allowed)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 from rlvr_exp.config.options import option
@@ -20,7 +21,9 @@ from rlvr_exp.core import machine
 from rlvr_exp.core.errors import InputProblem
 
 DRIVER = Path("/proc/driver/nvidia/gpus")
-QUERY = ("nvidia-smi", "--query-gpu=memory.total,compute_cap", "--format=csv,noheader,nounits")
+"""A folder for each device. WSL2 has none."""
+SMI, WSL_SMI = "nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi"
+QUERY = ("--query-gpu=memory.total,compute_cap", "--format=csv,noheader,nounits")
 BFLOAT16 = 8.0
 """NVIDIA's compute capability from which on bfloat16 is fast."""
 
@@ -83,20 +86,30 @@ def _cpu() -> Device:
 @cache
 def device() -> Device:
     """The first NVIDIA device that torch would use; else the CPU."""
-    if not _torch_has_cuda() or os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1") or not DRIVER.is_dir():
+    if not _torch_has_cuda() or os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1") or not (found := _devices()):
         return _cpu()
-    with suppress(OSError, subprocess.SubprocessError, ValueError, IndexError):
-        found = subprocess.run(QUERY, capture_output=True, text=True, timeout=20, check=True).stdout
-        memory, capability = map(float, found.splitlines()[0].split(","))
-        return Device(True, memory / 1024, capability >= BFLOAT16)
-    return Device(True, ASSUMED_GIB, True)
+    return found[0]
+
+
+@cache
+def _devices() -> list[Device]:
+    """The NVIDIA devices of this machine. Those of the driver's folder if nvidia-smi says nothing of them."""
+    program = which(SMI) or which(WSL_SMI)
+    with suppress(OSError, subprocess.SubprocessError, ValueError):
+        if program is not None:
+            said = subprocess.run([program, *QUERY], capture_output=True, text=True, timeout=20, check=True).stdout
+            rows = [map(float, line.split(",")) for line in said.splitlines() if line.strip()]
+            if found := [Device(True, memory / 1024, capability >= BFLOAT16) for memory, capability in rows]:
+                return found
+    return [Device(True, ASSUMED_GIB, True)] * (len(list(DRIVER.iterdir())) if DRIVER.is_dir() else 0)
 
 
 def first_alone(environment: Mapping[str, str]) -> dict[str, str]:
     """The variable that leaves a process the first of several NVIDIA devices, since trainers take all visible ones; empty
     without several devices."""
-    several = DRIVER.is_dir() and len(list(DRIVER.iterdir())) > 1
-    visible = environment.get("CUDA_VISIBLE_DEVICES", "0" if several else "")
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        visible = "0" if len(_devices()) > 1 else ""
     return {"CUDA_VISIBLE_DEVICES": visible.split(",")[0]} if visible else {}
 
 
@@ -152,6 +165,8 @@ class BatchLimits:
     """Tokens of one forward and backward pass: `algorithm.max_tokens_per_device`."""
     prompt: int
     """Tokens of the longest prompt that is taken."""
+    filtered: bool = False
+    """Completions are drawn with top-k, top-p or min-p."""
 
 
 @dataclass(frozen=True)

@@ -154,8 +154,10 @@ def adapter_metrics(model: nn.Module) -> Mapping[str, float]:
         return {}
     layers = [layer for layer in model.modules() if model.active_adapter in getattr(layer, "lora_A", {})]
     with gathered_parameters(adapter_parameters(model, model.active_adapter)):
-        squares = torch.stack([_squares(layer, model.active_adapter).cpu() for layer in layers]).sum(0).sqrt()
-    return {"adapter/norm": float(squares[0]), "adapter/delta": float(squares[1])}
+        squares = [_squares(layer, model.active_adapter) for layer in layers]
+        # Layers may be spread over devices. One transfer to the host for all of them.
+        norm, delta = torch.stack([one.to(squares[0].device) for one in squares]).sum(0).sqrt().tolist()
+    return {"adapter/norm": norm, "adapter/delta": delta}
 
 
 def _squares(layer: nn.Module, name: str) -> torch.Tensor:

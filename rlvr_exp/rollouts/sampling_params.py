@@ -42,10 +42,20 @@ class LogitFilters:
     top_p: float = 1.0
     min_p: float = 0.0
 
+    @classmethod
+    def of(cls, options: Drawing) -> "LogitFilters":
+        return cls(options.temperature, options.top_k, options.top_p, options.min_p)
+
     @property
     def narrow(self) -> bool:
         """Whether some tokens are excluded."""
-        return self.top_k > 0 or self.top_p < 1.0 or self.min_p > 0.0
+        return bool(self.excluding())
+
+    def excluding(self) -> dict[str, float]:
+        """The values that exclude tokens, by name."""
+        neutral = LogitFilters()
+        names = ("top_k", "top_p", "min_p")
+        return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(neutral, name)}
 
 
 @dataclass(frozen=True)
@@ -257,9 +267,8 @@ class SamplingParams:
         cls, options: Drawing, policy: Policy, max_new_tokens: int, batch_size: int, domain: Domain | None = None
     ) -> "SamplingParams":
         """From the `algorithm` or the `evaluation` node (rlvr_exp.config.algorithm.Drawing), for completions in a domain."""
-        filters = LogitFilters(options.temperature, options.top_k, options.top_p, options.min_p)
         ends = (policy.eos_ids, tuple(options.stop), policy.decode)
-        return cls(filters, max_new_tokens, *ends, batch_size, CompletionCheck.of(domain, policy))
+        return cls(LogitFilters.of(options), max_new_tokens, *ends, batch_size, CompletionCheck.of(domain, policy))
 
 
 @dataclass(frozen=True)

@@ -102,3 +102,19 @@ def test_all_processes_take_what_each_of_them_can():
     alone = Choice("sdpa_packed", (), fused=True)
     assert for_all([alone, alone]) == alone and for_all([alone, sdpa]) == sdpa
     assert for_all([flex, flex]) == flex and for_all([flex, sdpa]) == sdpa and for_all([sdpa, none, flex]) == none
+
+
+def test_an_attention_without_a_backward_pass_is_not_chosen(monkeypatch):
+    """On a CPU FlexAttention has a forward pass only."""
+    monkeypatch.setattr(packed_layers, "_ways", lambda config, device: packed_layers.WAYS)
+    choice = choose(made("llama"), LONGEST, torch.device("cpu"), torch.float32)
+    assert choice.implementation == "sdpa_packed" and "does not support backward on CPU" in choice.reasons[0]
+
+
+def test_an_implementation_that_fails_on_another_process_is_not_tried_on_shared_weights(monkeypatch):
+    tried, said = [], iter(["no compiler", ""])
+    monkeypatch.setattr(packed_layers, "_ways", lambda config, device: packed_layers.WAYS)
+    monkeypatch.setattr(packed_layers, "_kernel_fault", lambda *_: "")
+    monkeypatch.setattr(packed_layers, "_difference", lambda model, way, *_, **__: tried.append(way) or "")
+    choice = choose(made("llama"), LONGEST, torch.device("cpu"), torch.bfloat16, lambda reason: next(said))
+    assert tried == ["sdpa_packed"] and choice == Choice("sdpa_packed", ("flex_attention: no compiler",))

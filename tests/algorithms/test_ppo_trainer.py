@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -285,6 +286,32 @@ def test_the_reference_of_an_adapter_is_its_base_and_only_adapter_and_value_move
     assert moved and all("lora_" in name or name.startswith("value.") for name in moved)
     distances = [row["kl"] for row in rows if "kl" in row]
     assert abs(distances[0]) < 1e-9 and distances[-1] > 1e-7, "from the base, which stays where it is"
+
+
+@pytest.mark.parametrize("processes", [2, 5])
+def test_each_process_estimates_its_share_and_the_sum_is_that_of_one(tmp_path, processes):
+    ppo = algorithm(**ONCE)
+    made = trainer(tmp_path, ppo, tokens=12)
+    made._begin(made.model)
+    given, own, passes = batch(ppo), made.accelerator, []
+
+    def estimates(index, count):
+        made.accelerator = SimpleNamespace(
+            num_processes=count, process_index=index, device=own.device, autocast=own.autocast, reduce=lambda x, _: x
+        )
+        passes.append(0)
+
+        def read(inputs):
+            passes[-1] += 1
+            return made._now(inputs)
+
+        return made._of_all(given, read)
+
+    wanted = estimates(0, 1)
+    shares = [estimates(index, processes) for index in range(processes)]
+    for place, whole in enumerate(wanted):
+        assert torch.allclose(sum(share[place] for share in shares), whole, atol=1e-6)
+    assert len(set(passes[1:])) == 1 and passes[1] <= -(-passes[0] // processes) + 1 < passes[0]
 
 
 def test_fresh_samples_of_another_engine_are_weighted(tmp_path):

@@ -162,6 +162,22 @@ def test_the_ratio_is_one_where_only_some_tokens_were_kept(tmp_path):
     assert torch.allclose(got, wanted * given.completion_mask, atol=1e-5)
 
 
+def test_rows_are_built_without_reading_back_from_the_device(tmp_path, monkeypatch):
+    def on_the_device(self, *given):
+        found = own(self, *given)
+        names = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask")
+        return found | {name: found[name].to("meta") for name in names}
+
+    own = PolicyTrainer._inputs
+    monkeypatch.setattr(PolicyTrainer, "_inputs", on_the_device)
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda self: pytest.fail("a transfer to the host"))
+    made = trainer(tmp_path, EVERYTHING)
+    made._begin(made.model)
+    part = made._parts(experience(), range(GROUPS))[0]
+    inputs = made._micro_batch(experience(), part)
+    assert torch.isfinite(made._score(made.model, inputs["rows"]).logprobs).all()
+
+
 def test_a_batch_is_prepared_once_and_before_it_is_split(tmp_path):
     prepared = []
 

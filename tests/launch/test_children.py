@@ -297,8 +297,29 @@ def test_one_process_has_one_device(given, several: bool, seen: str | None, tmp_
     for device in range(1 + several):
         (tmp_path / f"0000:{device}").mkdir()
     monkeypatch.setattr(devices, "DRIVER", tmp_path)
+    monkeypatch.setattr(devices, "which", lambda name: None)
+    devices._devices.cache_clear()
     (alone,), (spread,) = environments(Parallel(), given), environments(Parallel(), given, every_device=True)
     assert alone.get("CUDA_VISIBLE_DEVICES") == seen and spread == given
+    devices._devices.cache_clear()
+
+
+@pytest.mark.heavy
+def test_devices_are_found_without_the_folder_of_the_driver(tmp_path: Path, monkeypatch) -> None:
+    """As under WSL2, which has nvidia-smi alone. The words are those that nvidia-smi documents for this query."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\nprintf '32607, 12.0\\n32607, 12.0\\n'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(devices, "DRIVER", tmp_path / "missing")
+    monkeypatch.setattr(devices, "_torch_has_cuda", lambda: True)
+    for found in (devices.device, devices._devices):
+        found.cache_clear()
+    (alone,) = environments(Parallel(), {})
+    assert devices.device() == devices.Device(True, 32607 / 1024, True) and alone == {"CUDA_VISIBLE_DEVICES": "0"}
+    for found in (devices.device, devices._devices):
+        found.cache_clear()
 
 
 @pytest.mark.parametrize(

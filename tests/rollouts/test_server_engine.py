@@ -17,7 +17,7 @@ from torch import nn
 from rlvr_exp.config.model import EMBEDDED_MODELS, Model
 from rlvr_exp.core.errors import GuardStop, InputError, Interrupted
 from rlvr_exp.rollouts.engines.base import RolloutRequest
-from rlvr_exp.rollouts.engines.probe import HONOURED, IGNORED, KEPT, REMOVED
+from rlvr_exp.rollouts.engines.probe import HONOURED, IGNORED, KEPT, REFUSED, REMOVED
 from rlvr_exp.rollouts.engines.server import ServedPolicy, ServerEngine, served_policy
 from rlvr_exp.rollouts.run_episodes import generate_and_verify
 from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
@@ -69,6 +69,11 @@ def drawn(engine: ServerEngine, asked, sampling=SAMPLING, policy=POLICY):
         ({"stop": "ignored"}, {"stop": IGNORED}),
         ({"chat": False}, {"chat": False}),
         ({"limit": "max_completion_tokens"}, {"limit": "max_completion_tokens", "chat": True}),
+        ({}, {"top_p": HONOURED, "top_k": HONOURED, "min_p": HONOURED, "repetition_penalty": HONOURED}),
+        ({"filters": ("top_p", "min_p")}, {"top_p": HONOURED, "top_k": IGNORED, "repetition_penalty": IGNORED}),
+        ({"filters": ()}, {"top_p": IGNORED, "top_k": IGNORED, "min_p": IGNORED}),
+        ({"strict": True}, {"dialect": "openai", "top_p": HONOURED, "top_k": REFUSED, "min_p": REFUSED}),
+        ({"strict": True, "limit": "max_completion_tokens"}, {"dialect": "openai", "limit": "max_completion_tokens"}),
     ],
 )
 def test_the_probe_finds_what_a_server_ignores(server, found):
@@ -76,9 +81,33 @@ def test_the_probe_finds_what_a_server_ignores(server, found):
         engine, notes = ServerEngine(url=endpoint.url, **QUICK), []
         section = engine.begin(notes.append)
     assert {name: section[name] for name in found} == found
-    assert section["model"] == "small" and len(notes) == 1 and len(endpoint.seen) < 16
+    assert section["model"] == "small" and len(notes) == 1 and len(endpoint.seen) < 19
     for name, value in found.items():
-        assert value != IGNORED or name in notes[0] or "temperature" in notes[0]
+        assert value not in (IGNORED, REFUSED) or name in notes[0] or "temperature" in notes[0]
+
+
+def test_each_request_has_all_sampling_fields_the_neutral_ones_too():
+    for filters in (LogitFilters(), LogitFilters(0.7, 20, 0.9, 0.1)):
+        with serving(Endpoint()) as endpoint:
+            drawn(begun(endpoint), requests(1, 1), SamplingParams(filters, 30, ()))
+        greedy, sampled = sorted(endpoint.completions(), key=lambda body: body["temperature"])
+        f = filters
+        assert (greedy["temperature"], greedy["top_p"], greedy["top_k"], greedy["min_p"]) == (0, 1, -1, 0)
+        wanted = (f.temperature, f.top_p, f.top_k or -1, f.min_p)
+        assert (sampled["temperature"], sampled["top_p"], sampled["top_k"], sampled["min_p"]) == wanted
+        for body in (greedy, sampled):
+            assert body["repetition_penalty"] == body["repeat_penalty"] == 1
+            assert body["frequency_penalty"] == body["presence_penalty"] == 0
+
+
+@pytest.mark.parametrize("server", [{"filters": ("top_p", "min_p")}, {"strict": True}])
+def test_a_filter_that_the_server_does_not_honour_is_refused_at_the_start(server):
+    with serving(Endpoint(**server)) as endpoint:
+        begun(endpoint, filters={"evaluation.top_p": 0.9})
+        with pytest.raises(
+            InputError, match=r"evaluation.top_k: not honoured by http.*\((ignored|refused)\)\s+got: 20"
+        ):
+            begun(endpoint, filters={"evaluation.top_k": 20})
 
 
 def test_a_seed_that_holds_for_one_request_at_a_time_is_none():

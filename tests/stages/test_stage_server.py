@@ -2,17 +2,13 @@
 one that is wrong, and the real `transformers serve`."""
 
 import json
-import os
 import signal
-import socket
 import subprocess
-import sys
 import time
-import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import servers
 from endpoint import FAULTS, Endpoint, serving
 from program import ENVIRONMENT, PROGRAM, json_rows
 
@@ -96,40 +92,12 @@ def test_a_server_that_is_not_there_is_exit_2_and_one_that_breaks_exit_3(tmp_pat
     assert found["metrics"]["system/engine_unanswered"] >= 1 and not found["after"]
 
 
-@pytest.fixture(scope="module")
-def real(tmp_path_factory) -> Iterator[str]:
-    """The address of a real server of the embedded model."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(TINY), "--port", str(port)]
-    log = tmp_path_factory.mktemp("serve") / "log.txt"
-    with log.open("w") as out:
-        served = subprocess.Popen(
-            [*command, "--host", "127.0.0.1", "--device", "cpu", "--dtype", "float32"],
-            stdout=out,
-            stderr=out,
-            env={**os.environ},
-        )
-    try:
-        for _ in range(600):
-            assert served.poll() is None, log.read_text()
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1)
-                break
-            except OSError:
-                time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        served.kill()
-        served.wait()
-
-
 @pytest.mark.slow
-def test_transformers_serve_answers_as_our_own_sampler_does(real, tmp_path):
+def test_transformers_serve_answers_as_our_own_sampler_does(tmp_path):
     """Greedily, token for token; and the probe finds what it ignores."""
     words = ["infer.tasks=8", "model.max_completion_tokens=64"]
-    done = run(tmp_path, "infer", real, f"engine.model={TINY}", "engine.retries=1", *words)
+    with servers.transformers(TINY, tmp_path / "log.txt") as real:
+        done = run(tmp_path, "infer", real, f"engine.model={TINY}", "engine.retries=1", *words)
     assert done.returncode == 0, done.stderr
     ours = subprocess.run(
         [*PROGRAM, "+stage=infer", "run.dir=own", *words], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True
@@ -139,6 +107,6 @@ def test_transformers_serve_answers_as_our_own_sampler_does(real, tmp_path):
     assert [row | {"logprob": None} for row in own] == answers(tmp_path)
     found = manifest.section(tmp_path / "run", "engine")
     assert found["api"] == "completions" and "500" in found["why_text"]
-    assert found["n"] == found["logprobs"] == found["temperature"] == "ignored"
+    assert found["n"] == found["logprobs"] == "ignored" and found["temperature"] == "honoured"
     assert found["max_tokens"] == found["usage"] == found["greedy"] == "honoured"
     assert found["stop"] in ("honoured, the text is kept", "not known")

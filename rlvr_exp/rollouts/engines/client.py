@@ -175,7 +175,7 @@ class Client:
         return await self._answered(lambda: self._http.models.with_raw_response.list(), models_of, ("models",))
 
     async def ask(self, chat: bool, body: dict[str, Any], *label: str | int) -> Reply:
-        """The answer to a body of the API's own parameters.
+        """The answer to a body.
 
         Args:
             label: of the request; the waits between its tries depend on it.
@@ -184,8 +184,13 @@ class Client:
             Unanswered, PromptTooLong, Refused.
         """
         api = self._http.chat.completions if chat else self._http.completions
+        named = ("model", "messages" if chat else "prompt")
+        known = {name: body[name] for name in named}
+        more = {name: value for name, value in body.items() if name not in named}  # The library names not all of them.
         return await self._answered(
-            lambda: api.with_raw_response.create(**body), lambda content: reply_of(content, chat), label
+            lambda: api.with_raw_response.create(**known, extra_body=more),
+            lambda content: reply_of(content, chat),
+            label,
         )
 
     async def _answered(

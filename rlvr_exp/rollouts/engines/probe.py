@@ -13,12 +13,22 @@ from typing import Any
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.policy import plain_prompt
 from rlvr_exp.rollouts.engines.client import Client, PromptTooLong, Refused, Reply, Unanswered
+from rlvr_exp.rollouts.engines.sampling_fields import BARE, DIALECTS, OPENAI, sampling_fields
+from rlvr_exp.rollouts.sampling_params import LogitFilters
 
 PROMPT = "Write a line about a river, and another about the sea."
 FEW = 16
 """Tokens of a probe's completion."""
-HOT = 2.0
+HOT = LogitFilters(temperature=2.0)
 """The highest temperature of the API: two draws of so many tokens are equal only if nothing is drawn."""
+ONE_TOKEN = {
+    "top_k": replace(HOT, top_k=1),
+    "top_p": replace(HOT, top_p=1e-3),
+    "min_p": replace(HOT, min_p=1.0),
+}
+"""Filters that leave the likeliest token alone."""
+PENALTY = 2.0
+"""A repetition penalty, at the upper limit of some servers, that changes a greedy completion."""
 AT_ONCE = 4
 """Draws under way together: a seed that holds for one request at a time holds for none of several."""
 WORD = re.compile(r"[A-Za-z0-9]{2,4}")
@@ -38,11 +48,17 @@ class Features:
     """The reason for text, if messages were tried."""
     limit: str = "max_tokens"
     """The name of the parameter that limits a completion's tokens."""
+    dialect: str = DIALECTS[0]
+    """The sampling fields that it takes."""
     max_tokens: str = UNKNOWN
     usage: str = UNKNOWN
     greedy: str = UNKNOWN
     """Whether completions at temperature 0 are equal."""
     temperature: str = UNKNOWN
+    top_p: str = UNKNOWN
+    top_k: str = UNKNOWN
+    min_p: str = UNKNOWN
+    repetition_penalty: str = UNKNOWN
     seed: str = UNKNOWN
     n: str = UNKNOWN
     logprobs: str = UNKNOWN
@@ -62,6 +78,9 @@ class Features:
             yield "temperature has no effect: sampled completions of a prompt are all the same"
         elif self.seed != HONOURED:
             yield f"seed is {self.seed}: another run draws other completions"
+        for how in (IGNORED, REFUSED, UNKNOWN):
+            if self.temperature != IGNORED and (names := [one for one in FILTERS if getattr(self, one) == how]):
+                yield f"{', '.join(names)}: {how}, so that values of the server may apply"
         if self.max_tokens == IGNORED:
             yield "max_tokens is ignored: completions are as long as the server likes"
         if self.n != HONOURED:
@@ -74,15 +93,20 @@ class Features:
             yield "usage is not reported: tokens are not counted"
 
 
-def request_body(
-    found: Features, prompt: str, system: str, tokens: int, temperature: float, **more: Any
-) -> dict[str, Any]:
-    """The parameters of a request for completions of a prompt."""
+FILTERS = (*ONE_TOKEN, "repetition_penalty")
+
+
+def request_body(found: Features, prompt: str, system: str, tokens: int, **more: Any) -> dict[str, Any]:
+    """The parameters of a request for completions of a prompt.
+
+    Args:
+        more: sampling fields, and any other parameters.
+    """
     messages = [{"role": "system", "content": system}] if system else []
     words: dict[str, Any] = {"messages": [*messages, {"role": "user", "content": prompt}]}
     if not found.chat:
         words = {"prompt": plain_prompt(system, prompt)}
-    return {"model": found.model, **words, found.limit: tokens, "temperature": temperature, **more}
+    return {"model": found.model, **words, found.limit: tokens, **more}
 
 
 async def probe(client: Client, model: str, api: str, system: str) -> Features:
@@ -140,28 +164,32 @@ class _Probe:
             max_tokens=IGNORED if (first.completion_tokens or 0) > FEW else HONOURED,
             usage=IGNORED if first.completion_tokens is None or first.prompt_tokens is None else HONOURED,
         )
-        n, logprobs, stop = await asyncio.gather(
-            self._n(found), self._logprobs(found), self._stop(found, first.choices[0].text)
+        text = first.choices[0].text
+        n, logprobs, stop, penalty = await asyncio.gather(
+            self._n(found), self._logprobs(found), self._stop(found, text), self._penalty(found, text)
         )
+        narrowed = await asyncio.gather(*(self._filtered(found, filters) for filters in ONE_TOKEN.values()))
         temperature, seed = await self._draws(found)
         greedy = HONOURED if len(self._greedy) == 1 else IGNORED
-        return replace(found, n=n, logprobs=logprobs, stop=stop, temperature=temperature, seed=seed, greedy=greedy)
+        found = replace(found, n=n, logprobs=logprobs, stop=stop, temperature=temperature, seed=seed, greedy=greedy)
+        top_k, top_p, min_p = (self._filter(found, *one) for one in zip(ONE_TOKEN, narrowed, strict=True))
+        return replace(found, repetition_penalty=penalty, top_k=top_k, top_p=top_p, min_p=min_p)
 
-    async def _ask(self, found: Features, temperature: float = 0.0, **more: Any) -> Reply:
-        body = request_body(found, PROMPT, self._system, FEW, temperature, **more)
+    async def _ask(
+        self, found: Features, filters: LogitFilters | None = None, penalty: float = 1.0, **more: Any
+    ) -> Reply:
+        fields = sampling_fields(found.dialect, filters, penalty)
+        body = request_body(found, PROMPT, self._system, FEW, **fields, **more)
         reply = await self._client.ask(found.chat, body, "probe", *more)
-        if temperature == 0 and "stop" not in more:
+        if filters is None and penalty == 1 and "stop" not in more:
             self._greedy.update(choice.text for choice in reply.choices)
         return reply
 
     async def _api(self, found: Features, either: bool) -> tuple[Features, Reply]:
         """The first answer, and the features that it needed."""
         try:
-            return found, await self._ask(found)
+            return await self._dialect(found)
         except Refused as fault:
-            if found.chat and "max_completion_tokens" in str(fault):
-                found = replace(found, limit="max_completion_tokens")
-                return found, await self._ask(found)
             if not either or fault.status in (401, 403):
                 raise
             refusal: Refused | Unanswered = fault
@@ -170,14 +198,31 @@ class _Probe:
                 raise
             refusal = fault
         try:
-            found = replace(found, chat=False, why_text=str(refusal))
-            return found, await self._ask(found)
+            return await self._dialect(replace(found, chat=False, why_text=str(refusal)))
         except (Refused, Unanswered):
             raise refusal from None  # Neither answers: the first one says why.
 
+    async def _dialect(self, found: Features) -> tuple[Features, Reply]:
+        """The first answer in the first dialect that the server does not refuse."""
+        for dialect in DIALECTS:
+            found = replace(found, dialect=dialect)
+            try:
+                try:
+                    return found, await self._ask(found)
+                except Refused as fault:
+                    if not found.chat or "max_completion_tokens" not in str(fault):
+                        raise
+                    found = replace(found, limit="max_completion_tokens")
+                    return found, await self._ask(found)
+            except Refused as fault:
+                if dialect == BARE or fault.status in (401, 403, 404):
+                    raise
+        raise AssertionError
+
     async def _n(self, found: Features) -> str:
+        """Drawn, since vLLM refuses several greedy completions."""
         try:
-            return HONOURED if len((await self._ask(found, n=2)).choices) == 2 else IGNORED
+            return HONOURED if len((await self._ask(found, HOT, n=2)).choices) == 2 else IGNORED
         except (Refused, Unanswered):
             return REFUSED
 
@@ -201,6 +246,31 @@ class _Probe:
         if stopped == text:
             return IGNORED
         return KEPT if part in stopped else REMOVED
+
+    async def _penalty(self, found: Features, text: str) -> str:
+        """Whether a repetition penalty changes the greedy completion."""
+        if found.dialect in (OPENAI, BARE):
+            return REFUSED
+        try:
+            other = (await self._ask(found, penalty=PENALTY)).choices[0].text
+        except (Refused, Unanswered):
+            return REFUSED
+        return IGNORED if other == text else HONOURED
+
+    async def _filtered(self, found: Features, filters: LogitFilters) -> str | None:
+        """The completion with a filter; None: refused."""
+        try:
+            return (await self._ask(found, filters)).choices[0].text
+        except (Refused, Unanswered):
+            return None
+
+    def _filter(self, found: Features, name: str, text: str | None) -> str:
+        """Whether a filter that leaves one token made a hot draw greedy."""
+        if text is None or (found.dialect in (OPENAI, BARE) and name != "top_p"):
+            return REFUSED
+        if found.temperature == IGNORED or found.greedy == IGNORED:
+            return UNKNOWN
+        return HONOURED if text in self._greedy else IGNORED
 
     async def _draws(self, found: Features) -> tuple[str, str]:
         """Whether the server honours the temperature, and a seed."""

@@ -14,20 +14,22 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from torch import nn
 
 from rlvr_exp.config import engine as options
 from rlvr_exp.config.model import Model
-from rlvr_exp.core.errors import GuardStop, Interrupted
+from rlvr_exp.core.errors import GuardStop, InputError, InputProblem, Interrupted
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.episodes.types import TokenCount
 from rlvr_exp.models.policy import Policy, load_tokenizer
 from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.rollouts.engines.base import Drawn, RolloutRequest
 from rlvr_exp.rollouts.engines.client import Choice, Client, PromptTooLong, Refused, Reply, Unanswered
-from rlvr_exp.rollouts.engines.probe import HONOURED, Features, probe, request_body, wanted_logprobs
+from rlvr_exp.rollouts.engines.probe import HONOURED, IGNORED, REFUSED, Features, probe, request_body, wanted_logprobs
+from rlvr_exp.rollouts.engines.sampling_fields import sampling_fields
 from rlvr_exp.rollouts.sampling_params import SampleKey, SamplingParams
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
@@ -142,6 +144,7 @@ class ServerEngine(options.Server):
     Args:
         system: the system message before each prompt.
         wants_logprobs: ask for log-probabilities, if the server has them.
+        filters: options that exclude tokens, by their path in the configuration; the server has to honour them.
         interrupted: whether a stop is requested.
     """
 
@@ -149,18 +152,24 @@ class ServerEngine(options.Server):
         self,
         system: str = "",
         wants_logprobs: bool = False,
+        filters: Mapping[str, float] = MappingProxyType({}),
         interrupted: Callable[[], bool] = lambda: False,
         **given: Any,
     ):
         super().__init__(**given)
         self._system, self._wants_logprobs, self._interrupted = system, wants_logprobs, interrupted
+        self._filters = filters
         self._counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
         self._client = Client(self, self._counts)
         self.features = Features("", chat=True)
         """Of the server, once `begin` has returned."""
 
     def begin(self, note: Callable[[str], None]) -> Mapping[str, Any]:
-        """Test the features of the server; see rlvr_exp.rollouts.engines.probe. Raises InputError."""
+        """Test the features of the server; see rlvr_exp.rollouts.engines.probe.
+
+        Raises:
+            InputError: the server cannot be used, or does not honour a filter of the configuration.
+        """
 
         async def work(emit: Callable[[Features], None]) -> None:
             async with self._client as client:
@@ -169,9 +178,20 @@ class ServerEngine(options.Server):
         if rank() == 0:
             (self.features,) = results_of(work, self._interrupted)
         self.features = broadcast_object(self.features)
+        if problems := list(self._unmet()):
+            raise InputError(*problems)
         requests, said = self._counts["requests"], "; ".join(self.features.limitations())
         note(f"{self.url} serves {self.features.model}{f': {said}' if said else ''} ({requests} requests of a probe)")
         return {"url": self.url, **self.features.section()}
+
+    def _unmet(self) -> Iterator[InputProblem]:
+        """Filters of the configuration that the server does not honour."""
+        for path, value in self._filters.items():
+            how = getattr(self.features, path.rpartition(".")[2])
+            if how in (IGNORED, REFUSED):
+                what = f"not honoured by {self.url} ({how})"
+                remedy = "drop it, or engine=local, or serve the model with vLLM or llama.cpp"
+                yield InputProblem(path, what, f"{value:g}", "neutral with this server", "", remedy)
 
     def draw(
         self, policy: Policy, domain: Domain, requests: Sequence[RolloutRequest], sampling: SamplingParams
@@ -231,16 +251,14 @@ class ServerEngine(options.Server):
 
     def _body(self, prompt: str, sampling: SamplingParams, key: SampleKey, n: int) -> dict[str, Any]:
         more: dict[str, Any] = {} if n == 1 else {"n": n}
-        if key is not None and sampling.filters.top_p < 1:
-            more["top_p"] = sampling.filters.top_p
         if key is not None and self.features.seed == HONOURED:
             more["seed"] = derive(*key) % SEEDS
         if sampling.stop:
             more["stop"] = list(sampling.stop)
         if self._wants_logprobs and self.features.logprobs == HONOURED:
             more |= wanted_logprobs(self.features.chat)
-        temperature = 0.0 if key is None else sampling.filters.temperature
-        return request_body(self.features, prompt, self._system, sampling.max_new_tokens, temperature, **more)
+        more |= sampling_fields(self.features.dialect, None if key is None else sampling.filters)
+        return request_body(self.features, prompt, self._system, sampling.max_new_tokens, **more)
 
     def _drawn(self, draw: _Draw, request: int, sample: int, choice: Choice, tokens: int) -> Drawn:
         self._counts["completions"] += 1

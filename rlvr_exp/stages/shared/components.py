@@ -17,7 +17,7 @@ from rlvr_exp.config.engine import is_server
 from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role, role_names, starts, team_of
 from rlvr_exp.config.run import Evaluation
-from rlvr_exp.config.schema import Config, reads
+from rlvr_exp.config.schema import OWN_BATCH, Config, reads
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.seeds import uniform
@@ -37,7 +37,7 @@ from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.engines.local import LocalEngine
 from rlvr_exp.rollouts.engines.server import ServerEngine, served_policy
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, generate_and_verify
-from rlvr_exp.rollouts.sampling_params import SamplingParams
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 from rlvr_exp.stages.shared.data_and_verifier import (
     all_tasks,
     build_domain,
@@ -178,11 +178,12 @@ def start_engine(config: Config, context: RunContext) -> SamplingEngine:
     if is_server(config.engine):
         context.progress(kind="wait", name="ask the server what it does")
     infer = config.infer  # An answer's row has log-probabilities at temperature 1 without filters.
-    exact = infer is not None and (infer.decoding == "greedy" or (infer.temperature == 1 and infer.top_p == 1))
+    exact = infer is not None and (infer.decoding == "greedy" or LogitFilters.of(infer) == LogitFilters())
     engine = build(
         config.engine,
         system=config.model.system,
         wants_logprobs=exact,
+        filters=_filters(config),
         interrupted=lambda: context.interrupted,
         config=config,
     )
@@ -190,6 +191,13 @@ def start_engine(config: Config, context: RunContext) -> SamplingEngine:
     if section:
         manifest.update(context.directory, engine=dict(section))
     return engine
+
+
+def _filters(config: Config) -> dict[str, float]:
+    """The options that exclude tokens, by their path."""
+    nodes = (name for name in ("algorithm", "evaluation", *OWN_BATCH) if reads(config, name))
+    found = {name: LogitFilters.of(node) for name in nodes if isinstance(node := getattr(config, name), Drawing)}
+    return {f"{name}.{one}": value for name, filters in found.items() for one, value in filters.excluding().items()}
 
 
 def check_vote(domain: Domain, verifier: Verifier, split: str) -> None:
