@@ -150,8 +150,9 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
             self._limits, self.num_generations, self.max_completion_length, self._shared
         )
         rows = self._model_rows(prompts, completions, owners, self.max_completion_length)
+        kept = torch.full((*rows.shape, 1), -1, device=self.accelerator.device) if self._limits.filtered else None
         with self.passing(last=False):
-            warm_up(model, lambda: self._score(model, rows).logprobs.sum(), self.accelerator.backward)
+            warm_up(model, lambda: self._score(model, rows, kept).logprobs.sum(), self.accelerator.backward)
 
     def _prepare_inputs(self, generation_batch: Any) -> Any:
         return generation_batch

@@ -119,12 +119,13 @@ class Update:
         answers = [[1] * workload.completion] * len(prompts)
         owners = [group for group, (_, count) in enumerate(workload.groups) for _ in range(count)]
         self._rows = packed(prompts, answers, owners, workload.completion).to(torch.device(device))
+        self._kept = self._rows.labels.new_full((len(self._rows.labels), 1), -1) if workload.filtered else None
 
     def _loss(self) -> torch.Tensor:
         kind = torch.device(self._device).type
         mixed = torch.autocast(kind, torch.bfloat16) if self._layout.width == 2 else nullcontext()
         with mixed:
-            return score(self._model, self._rows, 1.0, implementation=self._way).logprobs.sum()
+            return score(self._model, self._rows, 1.0, self._kept, implementation=self._way).logprobs.sum()
 
     def score(self) -> None:
         with torch.no_grad():

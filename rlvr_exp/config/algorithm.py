@@ -27,6 +27,11 @@ class Drawing:
     stop: list[str] = option([], rare=True)
     """Texts that end a completion, as the end token does. The text stays part of the completion."""
 
+    @property
+    def filtered(self) -> bool:
+        """Whether some tokens are excluded."""
+        return self.top_k > 0 or self.top_p < 1.0 or self.min_p > 0.0
+
     def drawing_problems(self) -> list[InputProblem]:
         """Settings that no engine can honour."""
         if "" in self.stop:

@@ -165,6 +165,8 @@ class BatchLimits:
     """Tokens of one forward and backward pass: `algorithm.max_tokens_per_device`."""
     prompt: int
     """Tokens of the longest prompt that is taken."""
+    filtered: bool = False
+    """Completions are drawn with top-k, top-p or min-p."""
 
 
 @dataclass(frozen=True)

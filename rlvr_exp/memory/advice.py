@@ -10,13 +10,15 @@ from itertools import product
 from rlvr_exp.config.benchmark import Training
 from rlvr_exp.config.schema import Config
 from rlvr_exp.core import machine
-from rlvr_exp.memory import counts
+from rlvr_exp.memory import counts, vllm
 from rlvr_exp.memory.phases import estimate, fit, highest, table, too_large
 from rlvr_exp.memory.reading import device_of, workload_of
 from rlvr_exp.memory.workload import GIB, Adapter, Workload
 
 LINK_GB_S = 25.0
 """Rate at which a device receives weights from the others."""
+SHARES = (0.6, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2)
+"""Shares of vLLM that are tried, from the one with the most room for completions."""
 RANK = 16
 """Rank of an adapter if none is configured; the default of model.adapter.rank."""
 
@@ -36,10 +38,14 @@ def memory(config: Config) -> Iterator[str]:
     device, found = room(config), estimate(workload)
     yield f"memory of {_devices(config, workload)}: {_plan(workload)}"
     yield from table(found, device)
-    if over := too_large(found, device):
+    if workload.vllm and not workload.cpu:
+        yield _of_vllm(workload)
+    over = too_large(found, device)
+    if over:
         phase, line = over
         total, size = sum(found[phase].values()) / GIB, found[phase][line] / GIB
         yield f"does not fit: {phase}, {total:.1f} GiB of {device:g}; its largest line is {line}, {size:.1f} GiB"
+    if over or not _starts(workload):
         settings = nearest(workload, device)
         yield from (f"would fit with: {words}" for words in settings)
         if not settings:
@@ -50,7 +56,7 @@ def memory(config: Config) -> Iterator[str]:
         yield _without_gather(workload)
     elif workload.processes > 1 and workload.quantization and workload.adapter:
         # The same adapter over weights in their own type, sharded by ZeRO-3.
-        other = replace(workload, quantization="", strategy="zero3")
+        other = replace(workload, quantization="", strategy="zero3", vllm=None)
         lines = estimate(other)["rollout"]
         total, held = sum(lines.values()) / GIB, (lines["weights"] + lines["gathered weights"]) / GIB
         verdict = "fits" if total <= device else f"does not fit into {device:g}"
@@ -59,6 +65,21 @@ def memory(config: Config) -> Iterator[str]:
             f"gathered model beside the shard, {held:.1f} GiB, {total:.1f} in all: {verdict}"
         )
         yield _without_gather(other)
+
+
+def _of_vllm(workload: Workload) -> str:
+    """The line on the share of vLLM."""
+    assert workload.vllm is not None
+    share, weights = workload.vllm.limit / GIB, vllm.weights(workload) / GIB
+    held = f"vLLM: {share:.1f} GiB during rollouts, of which its weights take {weights:.1f}"
+    if not _starts(workload):
+        return f"{held}: it does not start below {vllm.least(workload) / GIB:.1f} GiB (engine.memory_share)"
+    return f"{held}; the rest holds {vllm.at_once(workload)} completions of the longest length at the same time"
+
+
+def _starts(workload: Workload) -> bool:
+    """Whether vLLM, if it samples, has enough memory for its weights and one completion."""
+    return workload.vllm is None or workload.cpu or workload.vllm.limit >= vllm.least(workload)
 
 
 def sides(workload: Workload) -> tuple[float, float]:
@@ -130,7 +151,7 @@ class Change:
 def nearest(workload: Workload, device_gib: float, wanted: int = 2) -> list[str]:
     """Options of up to `wanted` sets of changes, of different kinds, after which every phase fits."""
     found: dict[tuple[int, ...], str] = {}
-    kinds = [[None, *changes] for changes in _kinds(workload)]
+    kinds = [[None, *changes] for changes in _kinds(workload, device_gib)]
     picks = product(*(range(len(kind)) for kind in kinds))
     for pick in sorted(picks, key=lambda pick: (sum(place > 0 for place in pick), sum(pick))):
         chosen = tuple(number for number, place in enumerate(pick) if place)
@@ -142,18 +163,22 @@ def nearest(workload: Workload, device_gib: float, wanted: int = 2) -> list[str]
             changed = change.apply(changed)
         # Quantized weights are neither sharded nor trained.
         whole = changed.partitions_weights or (changed.trains and not changed.adapter)
-        if not (changed.quantization and whole) and highest(changed) <= device_gib * GIB:
+        fits = highest(changed) <= device_gib * GIB and _starts(changed)
+        if fits and not (changed.quantization and whole):
             found[chosen] = " ".join(change.words for change in changes)
         if len(found) == wanted:
             break
     return list(found.values())
 
 
-def _kinds(workload: Workload) -> Iterator[list[Change]]:
+def _kinds(workload: Workload, device_gib: float) -> Iterator[list[Change]]:
     """Changes of each kind from the mildest: first those that cost only time, last those that change the policy."""
     if workload.trains and not workload.checkpointing:
         yield [Change("model.gradient_checkpointing=true", lambda now: replace(now, checkpointing=True))]
-    yield [_sampled(groups, workload) for groups in _halves(workload.sampling_batch.groups, 1)]
+    if workload.vllm is None:
+        yield [_sampled(groups, workload) for groups in _halves(workload.sampling_batch.groups, 1)]
+    elif not workload.cpu:
+        yield [_shared(share, device_gib) for share in SHARES]
     quantized = [_quantized(bits) for bits in ("4bit", "8bit") if not workload.quantization]
     if not workload.trains:
         yield quantized
@@ -178,6 +203,14 @@ def _sampled(groups: int, workload: Workload) -> Change:
     most = groups * batch.size
     words = " ".join(f"{option}={most}" for option, value in batch.options if value > most)
     return Change(words, lambda now: replace(now, sampling_batch=replace(now.sampling_batch, groups=groups)))
+
+
+def _shared(share: float, device_gib: float) -> Change:
+    def apply(now: Workload) -> Workload:
+        assert now.vllm is not None
+        return replace(now, vllm=replace(now.vllm, limit=share * device_gib * GIB))
+
+    return Change(f"engine.memory_share={share:g}", apply)
 
 
 def _pass(tokens: int) -> Change:

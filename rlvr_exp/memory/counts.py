@@ -17,6 +17,11 @@ STATE_BLOCK = 256
 """8-bit optimizer states: numbers that share one float32 maximum."""
 HELD = 2**26
 """Logits that are held at the same time (rlvr_exp/algorithms/logprobs.py)."""
+KEPT_HELD = 2**24
+"""The same if only some tokens were kept."""
+SCORED_KEPT, LEARNED_KEPT = 18, 34
+"""Bytes of a logit in float32 arithmetic beside its own type, without and with gradients, if only some tokens were kept: its
+float32 value, the masked value, the log-probability, two booleans, and the entropy's two tensors; the gradients of four of them."""
 PREFILL = 2048
 """Prompt tokens of one pass of the sampler (rlvr_exp/rollouts/shared_prefix_decoder.py)."""
 TILE_TOKENS, TILE_VOCABULARY = 4096, 32768
@@ -292,6 +297,8 @@ def tile(workload: Workload) -> float:
     """Logits of a pass without gradients: all, in float32 and as log-probabilities; or a tile and its inputs."""
     if own_head(workload):
         return 4 * min(workload.scored * workload.shape.vocabulary, FUSED_NEAR)
+    if workload.filtered:
+        return _kept(workload, SCORED_KEPT)
     if held(workload):
         return workload.scored * workload.shape.vocabulary * (workload.width + 4 + 4)
     return _tile(workload, FOLDED) + _headed(workload) * workload.shape.hidden * workload.width
@@ -304,6 +311,9 @@ def head(workload: Workload) -> float:
         logits = workload.scored * shape.vocabulary
         weight = shape.vocabulary * shape.hidden * (2 if logits > FUSED_HELD else 1) if workload.adapter is None else 0
         return 4 * (min(logits, FUSED_HELD) + 2 * workload.scored * shape.hidden + weight)
+    if workload.filtered:
+        weight = (4 + b) * shape.vocabulary * shape.hidden if workload.adapter is None else 0
+        return _kept(workload, LEARNED_KEPT) + weight
     if held(workload):
         weight = b * shape.vocabulary * shape.hidden if workload.adapter is None else 0
         return tile(workload) + workload.scored * shape.vocabulary * 4 + weight
@@ -311,6 +321,12 @@ def head(workload: Workload) -> float:
     weight = (4 + copied) * shape.vocabulary * shape.hidden if workload.adapter is None else 0
     inputs = _headed(workload) * shape.hidden * (4 + 2 * b)
     return _tile(workload, UNFOLDED) + inputs + weight
+
+
+def _kept(workload: Workload, beside: int) -> float:
+    """Logits over the kept tokens: all of a pass, or of a few tokens at a time."""
+    logits = workload.scored * workload.shape.vocabulary
+    return (logits if held(workload) else KEPT_HELD) * (workload.width + beside)
 
 
 def _tile(workload: Workload, beside: float) -> float:

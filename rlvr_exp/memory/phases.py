@@ -6,7 +6,7 @@ additive mask, log-probabilities in tiles (TRL's fused head), a cache that holds
 
 from collections.abc import Callable, Iterator
 
-from rlvr_exp.memory import counts
+from rlvr_exp.memory import counts, vllm
 from rlvr_exp.memory.workload import GIB, Workload
 
 Lines = dict[str, float]
@@ -27,12 +27,14 @@ EXAMPLE = 64
 
 def _standing(workload: Workload) -> Lines:
     """The lines of every phase of a step after the first."""
+    packed = 0.0 if workload.vllm else counts.packed(workload)
     frozen_copy = workload.reference and workload.adapter is None
     bucket = workload.partitions_weights and workload.trains
     return {
         "weights": workload.models * counts.shard(workload),
         "reference": workload.models * counts.shard(workload) if frozen_copy else 0.0,
-        "packed weights": counts.packed(workload),
+        "packed weights": packed,
+        "vLLM": vllm.asleep(workload) if workload.vllm else 0.0,
         "examples": float(EXAMPLE * workload.examples),
         "value network": counts.value_network(workload) if workload.value_network else 0.0,
         "adapter": workload.roles * counts.adapter(workload),
@@ -57,6 +59,8 @@ def load(workload: Workload) -> Lines:
 
 def rollout(workload: Workload) -> Lines:
     """Sampling: ZeRO-3 gathers the complete model, which is then in memory in addition to the shard."""
+    if workload.vllm:
+        return _standing(workload) | {"vLLM": vllm.awake(workload)}
     lines = _standing(workload) | _opened(workload)
     lines |= {
         "packed weights": 2 * counts.packed(workload),
@@ -136,7 +140,7 @@ def estimate(workload: Workload) -> dict[str, Lines]:
     name, libraries = (RESERVE_OF_CPU, LIBRARIES) if workload.cpu else (RESERVE, CONTEXT)
     for phase in PHASES if workload.trains else SAMPLING_ALONE:
         lines = PHASES[phase](workload)
-        standing = sum(lines.get(name, 0.0) for name in ("weights", "reference", "value network"))
+        standing = sum(lines.get(name, 0.0) for name in ("weights", "reference", "value network", "vLLM"))
         temporary = FRAGMENTATION * (sum(lines.values()) - standing)
         found[phase] = {**lines, name: libraries + temporary + holes * lines.get("activations", 0.0)}
     return found

@@ -15,10 +15,11 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from rlvr_exp.config.algorithm import SFT, ReinforcementLearning
+from rlvr_exp.config.algorithm import SFT, Drawing, ReinforcementLearning
 from rlvr_exp.config.architecture import LEARNED, LEAST, Architecture, Scratch, read_architecture, scratch_shape
 from rlvr_exp.config.checkpoint_files import tokenizer_folder
 from rlvr_exp.config.data import SINGLE_TURN
+from rlvr_exp.config.engine import is_vllm
 from rlvr_exp.config.model import EMBEDDED_MODELS, Model, continued, described, has_adapter
 from rlvr_exp.config.needs import config_folder, weights_folder
 from rlvr_exp.config.parallel import Device, derive, device, planned
@@ -26,7 +27,7 @@ from rlvr_exp.config.roles import of_role, role_names
 from rlvr_exp.config.schema import Config, reads, sampling_node
 from rlvr_exp.launch.inference_inputs import answered_tasks
 from rlvr_exp.launch.preflight import domain_of, rl_split
-from rlvr_exp.memory.workload import WIDTH, Adapter, SamplingBatch, Workload
+from rlvr_exp.memory.workload import GIB, WIDTH, Adapter, Colocated, SamplingBatch, Workload
 from rlvr_exp.tasks.base import Domain
 
 if TYPE_CHECKING:
@@ -201,11 +202,13 @@ def workload_of(config: Config) -> Workload | None:
         reference=trains and getattr(config.algorithm, "kl_coef", 0) > 0,
         value_network=trains and getattr(config.algorithm, "value_trunk", "") == "own",
         checkpointing=config.model.gradient_checkpointing,
+        filtered=trains and isinstance(config.algorithm, Drawing) and config.algorithm.filtered,
         strategy=config.parallel.strategy,
         offload=config.parallel.offload,
         **sizes,
         processes=config.parallel.world,
         trains=trains,
+        vllm=_vllm(config, dtype),
         roles=len(roles) or 1,
         examples=examples.total if examples else 0,
     )
@@ -256,6 +259,15 @@ def _sampling_batch(config: Config, share: int, read: DataLengths | None) -> Sam
     length, named = model.max_completion_tokens, tuple(options.items())
     found = (SamplingBatch(n, size, _prompt(config, split, n, read), length, named) for split, n, size in wanted)
     return max(found, key=lambda batch: batch.tokens)
+
+
+def _vllm(config: Config, dtype: str) -> Colocated | None:
+    """vLLM, if it samples."""
+    if not (reads(config, "engine") and is_vllm(config.engine)):
+        return None
+    engine = config.engine
+    own = dtype if engine.dtype == "auto" else engine.dtype
+    return Colocated(own, engine.memory_share * device_of(config).memory_gib * GIB)
 
 
 def _adapter(model: Model, shape: Architecture) -> Adapter | None:

@@ -41,6 +41,16 @@ class SamplingBatch:
 
 
 @dataclass(frozen=True)
+class Colocated:
+    """vLLM in the process that trains."""
+
+    dtype: str
+    """Of its weights."""
+    limit: float
+    """Bytes that it may take while it is awake: its share of the device."""
+
+
+@dataclass(frozen=True)
 class Workload:
     """A training process and its work. Lengths are the longest allowed, in tokens."""
 
@@ -72,6 +82,8 @@ class Workload:
     value_network: bool = False
     """PPO's value network is a decoder of its own, trained as the policy is."""
     checkpointing: bool = False
+    filtered: bool = False
+    """Completions are drawn with top-k, top-p or min-p."""
     strategy: str = "single"
     processes: int = 1
     bucket: float = 5e8
@@ -80,6 +92,8 @@ class Workload:
     """Numbers that ZeRO-3 holds gathered at most while layers run (stage3_max_live_parameters)."""
     offload: bool = False
     trains: bool = True
+    vllm: Colocated | None = None
+    """It samples in place of our own sampler."""
     roles: int = 1
     """Number of policies, each with an optimizer: adapters on the same base, or models."""
     examples: int = 0

@@ -336,7 +336,9 @@ class RLLearner(Learner):
             trainer_arguments(policy, config, algorithm, scratch),
             build(config.optimizer).make(policy.model),
             NonFiniteGuard(config.run.guards.max_skipped),
-            BatchLimits(config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens),
+            BatchLimits(
+                config.algorithm.max_tokens_per_device, config.model.max_prompt_tokens, config.algorithm.filtered
+            ),
         )
         trainer.correction = correction_of(algorithm, is_exact(config.engine))
         self._probe = PeriodicProbe(config.run.probe, trainer, policy, prompts, engine)

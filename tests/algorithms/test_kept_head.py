@@ -49,3 +49,19 @@ def test_values_and_gradients_are_those_of_all_logits(make, whole_rows, monkeypa
         for one, wanted in zip(other, found[0], strict=True):
             torch.testing.assert_close(one, wanted, rtol=1e-4, atol=1e-6)
     assert found[0][3].abs().max() > 1e-3
+
+
+def test_autocast_computes_the_products_in_its_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompts, answers, _, width = batch([(4, [2, 3]), (6, [1, 5])])
+    rows, found = row_by_row(prompts, answers, width), []
+    kept = rows.labels[:, None].repeat(1, 2)
+    kept[:, 1] = (kept[:, 1] + 1) % VOCABULARY
+    for held in (2**26, 0):
+        monkeypatch.setattr(logprobs, "HELD", held)
+        model = tiny()
+        with torch.autocast("cpu", torch.bfloat16):
+            scores = score(model, rows, 1.0, kept, fused=False)
+        scores.logprobs.sum().backward()
+        found.append((scores.logprobs.detach(), model.lm_head.weight.grad))
+    for one, wanted in zip(*found, strict=True):
+        torch.testing.assert_close(one, wanted, rtol=2e-2, atol=2e-2)

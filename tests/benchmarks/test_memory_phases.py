@@ -27,7 +27,7 @@ from rlvr_exp.rollouts.shared_prefix_decoder import PREFILL_TOKENS
 
 
 def test_the_plan_has_the_constants_of_the_code() -> None:
-    assert counts.HELD == logprobs.HELD
+    assert (counts.HELD, counts.KEPT_HELD) == (logprobs.HELD, logprobs.KEPT_HELD)
     assert (counts.FUSED_HELD, counts.FUSED_NEAR) == (logprobs.FUSED_HELD, 8 * logprobs._NEAR)
     assert counts.PREFILL == PREFILL_TOKENS
     assert (TOKEN_CHUNK_SIZE, _CHUNKED_LOGPROB_CHUNK_SIZE) == (counts.TILE_TOKENS, counts.TILE_VOCABULARY)
@@ -92,6 +92,8 @@ def compared(words: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, tup
             [*LLAMA, *WHOLE, "model.gradient_checkpointing=false"], id="whole, all kept", marks=pytest.mark.slow
         ),
         pytest.param([*LLAMA, "model.dtype=float32"], id="float32 adapter", marks=pytest.mark.slow),
+        pytest.param([*QWEN, "model.architecture.vocabulary=151936", "algorithm.top_p=0.9"], id="top-p"),
+        pytest.param([*QWEN, *WHOLE, "algorithm.top_p=0.9"], id="top-p, whole", marks=pytest.mark.slow),
     ],
 )
 def test_estimate_of_an_update_is_within_a_tenth(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -249,3 +250,27 @@ def test_no_more_tasks_are_planned_than_there_are(tmp_path: Path) -> None:
     assert answered_tasks(compose([*given, "infer.ids=[t1,t2]"]).config) == 2
     assert answered_tasks(compose(["+stage=infer", "infer.input=-"]).config) == 0
     assert answered_tasks(compose(["+stage=grpo", "data=code", f"data.path={path}"]).config) == 0
+
+
+def test_vllm_takes_its_share_of_a_rollout_and_sleeps_while_the_policy_trains() -> None:
+    own, given = workload("model=qwen14b"), workload("model=qwen14b", "engine=vllm", "engine.memory_share=0.5")
+    lines, share = estimate(given), 0.5 * 31.3
+    assert lines["rollout"]["vLLM"] / GIB == pytest.approx(share + 1.0)
+    assert "KV cache" not in lines["rollout"]
+    assert total(given, "backward") == pytest.approx(total(own, "backward") + 1.0)
+    text = said("model=qwen14b", "engine=vllm", "engine.memory_share=0.5")
+    assert (
+        "vLLM: 15.7 GiB during rollouts, of which its weights take 9." in text and "completions of the longest" in text
+    )
+
+
+def test_a_share_below_vllms_weights_is_refused_with_one_that_is_enough() -> None:
+    text = said("model=qwen14b", "engine=vllm", "engine.memory_share=0.3")
+    assert "it does not start below" in text and "would fit with: engine.memory_share=" in text
+
+
+def test_vllm_on_a_cpu_does_not_sleep() -> None:
+    given = replace(workload("engine=vllm"), cpu=True)
+    lines = estimate(given)
+    assert lines["backward"]["vLLM"] == lines["rollout"]["vLLM"] > given.shape.parameters * 4
+    assert not lines["rollout"].get("packed weights")

@@ -89,7 +89,8 @@ def test_samples_have_the_models_log_probabilities_and_their_own_seeds(sampled):
     found = drawn(engine, policy, keys(6), filters=dict(temperature=0.7))
     assert max(gap(policy, one, 0.7) for one in found) < 1e-4
     assert len({one.ids for one in found}) > 1
-    assert drawn(engine, policy, keys(6)[2:3], filters=dict(temperature=0.7)) == found[2:3]
+    (again,) = drawn(engine, policy, keys(6)[2:3], filters=dict(temperature=0.7))
+    assert again.ids == found[2].ids and again.logprobs == pytest.approx(found[2].logprobs, abs=1e-4)
     ended = [one for one in found if not one.truncated]
     assert all(one.ids[-1] in policy.eos_ids for one in ended)
     assert all(len(one.ids) == 24 for one in found if one.truncated)
@@ -163,4 +164,4 @@ def test_building_it_leaves_threads_and_random_numbers_alone():
     served(engine, policy)
     assert torch.equal(torch.rand(2), expected)
     torch.set_num_threads(1)
-    assert torch.get_num_threads() == 1 and torch.set_num_threads.__module__ != "vllm"
+    assert torch.get_num_threads() == 1 and "vllm" not in str(torch.set_num_threads.__module__)

@@ -17,6 +17,7 @@ from typing import Literal
 from rlvr_exp.domains.dafny import annotations
 from rlvr_exp.domains.dafny.problem import Protect
 from rlvr_exp.domains.dafny.scopes import Use, uses
+from rlvr_exp.domains.dafny.self_calls import constants_of, remaining
 from rlvr_exp.domains.dafny.soundness import (
     INSTEAD,
     SoundnessRisk,
@@ -29,7 +30,7 @@ from rlvr_exp.domains.dafny.soundness import (
 )
 from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Unreadable, every, parse
 from rlvr_exp.domains.dafny.tokens import has_directive, is_name, plain, tokens
-from rlvr_exp.domains.dafny.variance import mixed_arrays
+from rlvr_exp.domains.dafny.variance import invariant_types, mixed_types
 
 PROVED = CALLABLES - {"function"}
 """Kinds whose bodies are proved; a function's is part of the specification."""
@@ -111,6 +112,10 @@ class Facts:
     """Labels of callables that require nothing."""
     heap: bool = True
     """Whether there can be objects or arrays."""
+    invariant: frozenset[str] = frozenset()
+    """Names of generic types that are not covariant."""
+    constants: frozenset[str] = frozenset()
+    """Names of constants of types."""
 
     @classmethod
     def of(cls, declarations: Sequence[Declaration], heap: bool) -> "Facts":
@@ -120,7 +125,8 @@ class Facts:
         unconditional = (
             label for label, one in labelled(declarations) if not any("requires" in each.word for each in one.clauses)
         )
-        return cls(ghosts - runs, ghosts, runs, frozenset(unconditional), heap)
+        types = (invariant_types(declarations), constants_of(declarations))
+        return cls(ghosts - runs, ghosts, runs, frozenset(unconditional), heap, *types)
 
 
 def _uses(one: Declaration) -> Iterator[Use]:
@@ -180,6 +186,13 @@ def _violation(rule: str, log: str) -> Violation:
     return Violation(rule, f"{log}. Instead, {INSTEAD[rule]}.")
 
 
+def promises_false(one: Declaration) -> bool:
+    """Whether it must not return: it has `ensures false`, and has to end."""
+    words = [(clause.word, clause.text) for clause in one.clauses]
+    endless = any(word == "decreases" and "*" in text for word, text in words)
+    return one.kind in CALLABLES and ("ensures", ("false",)) in words and not endless
+
+
 def before_parsing(program: str, text: str) -> Violation | None:
     """Violations that must not reach Dafny's parser: directives that remove text, files of the machine.
 
@@ -219,9 +232,9 @@ def check(
             _Comparison(keep, "program", facts, empty="kept").compare(keep.declarations, declarations)
         if holes and protect == "specification":
             _check_holes(given, declarations)
-        if mixed := mixed_arrays(tokens(given.text), tokens(text)):
+        if mixed := mixed_types(tokens(given.text), tokens(text), facts.invariant):
             raise ViolationError(
-                "mixed-types", " beside ".join(f"arrays of {one or 'an inferred type'}" for one in mixed)
+                "mixed-types", " beside ".join(f"arrays or objects of {one or 'an inferred type'}" for one in mixed)
             )
     except ViolationError as error:
         return error.violation, facts
@@ -421,13 +434,16 @@ class _Comparison:
         yield from soundness_risks(words, self._facts.heap)
         yield from nondeterminism(one, self._facts.proofs, self._facts.runs)
         yield from ghost_results(one, self._facts.ghosts)
+        if one.body is not None:  # Without one, Dafny checks no promise.
+            yield from (SoundnessRisk("self-call", text) for text in remaining(one, self._facts.constants))
 
     def _added(self, one: Declaration, within: Declaration | None, inside: bool = False) -> None:
         """A new declaration; `inside` another new one."""
         title = _title(one)
         if not inside:
             self._names(one, outermost=within is None)
-        if risk := declaration_risk(one, outermost=within is None or within.kind == "module"):
+        outermost = within is None or within.kind == "module"
+        if risk := declaration_risk(one, outermost, self._facts.invariant):
             raise ViolationError(risk.rule, f"{title} is {risk.text}, which may not be added")
         self._attributes(one.attributes, one)
         if one.kind in CALLABLES and one.body is None and not self._is_vocabulary(one):

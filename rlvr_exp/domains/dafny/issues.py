@@ -3,7 +3,8 @@
 `issues.yaml` has a row for each issue that is open, or that was reported against Dafny 4. A form of an issue is the body of a
 method that promises false, and declarations. `proves` lists the options under which Dafny VERSION accepts it: D is the default, R
 `--type-system-refresh`, RM also `--manual-lemma-induction`, T `--manual-triggers`. `stop` names what refuses a form that the guards
-of candidates let through and that D and R accept: `induction` or `variance`, the module that changes the text for Dafny.
+of candidates let through and that D and R accept: `induction`, `variance` or `results` (`self_calls.py`), which change the text for
+Dafny.
 
     python -c "from rlvr_exp.domains.dafny import issues; print(issues.table())"
 

@@ -57,7 +57,8 @@ INSTEAD = {
     "forall-ensures": "write the fact as an `ensures` clause before the braces",
     "forall-index": "let the variables be integers between bounds, such as `forall i | 0 <= i < a.Length`",
     "map-comprehension": "build the map with a loop or a recursive function",
-    "mixed-types": "give the arrays one element type",
+    "self-call": "name the result and promise something about it, such as `(r: int) ensures r > 0`",
+    "mixed-types": "give the arrays or objects one element type",
     "reads-star": "name the objects, such as `reads a`",
     "nondeterminism": "compute the value with a loop, an if or a function, or make the variable ghost",
     "ghost-result": "take the result in a ghost variable",
@@ -347,21 +348,12 @@ _KINDS = {
 _MODIFIERS = ("twostate", "least", "greatest", "inductive", "copredicate", "colemma", "abstract", "replaceable")
 
 
-def _is_invariant(one: Declaration) -> bool:
-    """Whether a generic datatype has a parameter that `variance.covariant` cannot mark: Dafny takes a `T<int>` for a `T<nat>`."""
-    start = one.head.index(one.name) + 1
-    if one.head[start : start + 1] != ("<",):
-        return False
-    equals = one.head.index("=") if "=" in one.head else len(one.head)
-    arrays = any(word.startswith("array") for word in one.head[equals:])
-    return arrays or bool({"!", "-", "*"} & set(one.head[start:equals]))
-
-
-def declaration_risk(one: Declaration, outermost: bool) -> SoundnessRisk | None:
+def declaration_risk(one: Declaration, outermost: bool, invariant: Collection[str]) -> SoundnessRisk | None:
     """The risk that a new declaration has by its kind: what proofs hardly need and Dafny's soundness issues are made of.
 
     Args:
         outermost: whether it is not a member of a type.
+        invariant: generic types that are not covariant. Dafny takes a `T<int>` for a `T<nat>`.
     """
     words = set(one.head)
     found = None
@@ -375,7 +367,7 @@ def declaration_risk(one: Declaration, outermost: bool) -> SoundnessRisk | None:
         found = f"a datatype that mentions {min(_LARGE & words)}"
     elif one.kind == "datatype" and "extends" in words:
         found = "a datatype that extends a trait"
-    elif one.kind == "datatype" and _is_invariant(one):
+    elif one.kind == "datatype" and one.name in invariant:
         found = "a datatype with a type parameter that is not covariant"
     elif one.kind == "type" and ("newtype" in words or "|" in words or "=" not in words):
         found = "a type with a constraint or without a definition"

@@ -417,7 +417,7 @@ def _diagnostics(found: Sequence[Mapping[str, Any]]) -> tuple[tuple[Diagnostic, 
     for one in found:
         if one.get("severity") in by_severity:
             own = (each for each in one.get("relatedInformation") or () if each["location"]["uri"].endswith(f"/{FILE}"))
-            related = tuple(_diagnostic(each["location"]["range"], each["message"]) for each in own)
+            related = tuple(_diagnostic(each["location"]["range"], each.get("message") or "") for each in own)
             by_severity[one["severity"]].append(_diagnostic(one["range"], one["message"], related))
     errors, warnings = (sorted(each, key=lambda one: (one.line, one.column)) for each in by_severity.values())
     return tuple(errors), tuple(warnings)

@@ -38,6 +38,7 @@ from rlvr_exp.domains.dafny.induction import calls_in_requirements, manual_induc
 from rlvr_exp.domains.dafny.options import DafnyVerifierOptions
 from rlvr_exp.domains.dafny.problem import DafnyProblem, Protect, Strength
 from rlvr_exp.domains.dafny.prune import prune
+from rlvr_exp.domains.dafny.self_calls import with_results
 from rlvr_exp.domains.dafny.soundness import without_limits
 from rlvr_exp.domains.dafny.syntax import CALLABLES, Declaration, Unreadable, parse
 from rlvr_exp.domains.dafny.tokens import has_directive, plain, printed, tokens, with_inserted
@@ -55,6 +56,7 @@ _LONGEST = 400_000
 _PROBE = " assert false; "
 _UNPROVEN = ("assume", "no body", "bodyless", "not been verified", "{:axiom}")
 """Words of the warnings that mark unproven code."""
+_NOTHING = read_declarations("")
 _SHOWN = 3
 """Errors that a log names."""
 
@@ -91,7 +93,7 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
 
     runs_candidates = False
     name = "dafny"
-    version = "8"
+    version = "9"
 
     def __init__(self, sandbox: Sandbox, cache: Cache | None = None, **given: Any):
         super().__init__(cache, **given)
@@ -253,6 +255,7 @@ class _CandidateRun:
         self._facts = Facts()
         self._holes = verifier.holes
         self._cpu_s = 0.0
+        self._contradicts = _contradicts(case)
         self.errors: tuple[Diagnostic, ...] = ()
         """Errors of the proof that failed."""
 
@@ -294,10 +297,13 @@ class _CandidateRun:
 
     def _without_induction(self, text: str) -> str:
         """The program without automatic induction: in all lemmas of a strict task, else in those that the candidate added, but for
-        lemmas whose requirements call nothing, since dafny#6366 needs such a call. And with covariant datatypes."""
+        lemmas whose requirements call nothing, since dafny#6366 needs such a call. With covariant datatypes, and without calls of
+        functions in their own promises."""
         given, strict = self._case.given, self._case.strength == "strict"
+        known = frozenset() if given is None or self._contradicts else given.labels
         try:
-            added = {label: one for label, one in labelled(parse(text)) if given is None or label not in given.labels}
+            added = {label: one for label, one in labelled(parse(text)) if label not in known}
+            text = with_results(text)
             return covariant(
                 manual_induction(text, lambda label: strict or (label in added and calls_in_requirements(added[label])))
             )
@@ -359,22 +365,29 @@ class _CandidateRun:
             return False
         try:
             self._violation, self._facts = guards.check(case.given, case.text, case.protect, self._holes, case.keep)
+            if self._violation is None and self._contradicts:
+                self._violation, _ = guards.check(_NOTHING, case.text, "specification")
         except Unreadable as fault:
             self._violation = Violation("unreadable", str(fault))
         return self._violation is None
 
     def _objection(self, run: ToolRun) -> Violation | None:
-        """Callables that Dafny did not report as proved, and warnings of unproven code that the given program does not have."""
-        written = Counter(_last(label) for label, one in labelled(parse(self._case.text)) if one.body is not None)
+        """Callables that Dafny did not report as proved, warnings of unproven code that the given program does not have, and
+        promises of false."""
+        bodies = [(label, one) for label, one in labelled(parse(self._case.text)) if one.body is not None]
+        for label, one in bodies:
+            if guards.promises_false(one) and not any("requires" in clause.word for clause in one.clauses):
+                return Violation("vacuous", f"`{label}` promises false and requires nothing")
+        written = Counter(_last(label) for label, _ in bodies)
         if missing := written - run.proved:
             name = min(missing)
             return Violation(
                 "unproved", f"Dafny does not report `{name}` as verified; declare it outside of other code"
             )
         lines, known = self._case.text.split("\n"), {line.strip() for line in self._case.program.split("\n")}
-        for one in run.warnings:
-            if any(word in one.text for word in _UNPROVEN) and lines[one.line - 1].strip() not in known:
-                return Violation("no-body", f"{one}; prove it instead")
+        for warning in run.warnings:
+            if any(word in warning.text for word in _UNPROVEN) and lines[warning.line - 1].strip() not in known:
+                return Violation("no-body", f"{warning}; prove it instead")
         return None
 
     def _vacuous(self, given: ProgramDeclarations, text: str) -> Violation | ToolRun | None:
@@ -426,6 +439,18 @@ class _CandidateRun:
         proved = (passed, total) if run.end == "done" else (0, 0)
         verdict = Verdict("failed", bucket, passed=proved[0], total=proved[1], seconds=self._cpu_s, log=log)
         return Judgement(verdict, cacheable=run.end != "wall")
+
+
+def _contradicts(case: _Case) -> bool:
+    """Whether the candidate proves false where the given program asks for it. The given text could be unsound itself, so all text
+    counts as new."""
+    given = () if case.given is None else labelled(case.given.declarations)
+    wanted = {label for label, one in given if guards.promises_false(one)}
+    try:
+        found = labelled(parse(case.text)) if wanted else ()
+        return any(label in wanted and one.body is not None for label, one in found)
+    except Unreadable:
+        return False
 
 
 def _last(label: str) -> str:
@@ -555,14 +580,16 @@ def _undefined(declarations: Sequence[Declaration], names: Collection[str]) -> s
 
 
 def contract_probe(text: str, labels: Collection[str]) -> str:
-    """The program whose bodies of those labels assume their own `ensures` clauses (lemmas) and then assert false."""
+    """The program whose bodies of those labels assume their own `ensures` clauses (lemmas that require something) and then assert
+    false."""
     put: dict[int, str] = {}
     left_out: set[int] = set()
     words = tokens(text)
     for label, one in labelled(parse(text)):
         if label not in labels or one.kind not in PROVED:
             continue
-        promised = [clause.text for clause in one.clauses if clause.word == "ensures" and one.kind == "lemma"]
+        conditional = one.kind == "lemma" and any(clause.word == "requires" for clause in one.clauses)
+        promised = [clause.text for clause in one.clauses if clause.word == "ensures" and conditional]
         body = "".join(f"assume {' '.join(promise)}; " for promise in promised) + "assert false; "
         if one.body is None:
             put[one.stop + (words[one.stop : one.stop + 1] == [";"])] = f" {{ {body}}} "

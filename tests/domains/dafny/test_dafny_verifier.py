@@ -320,6 +320,39 @@ def test_false_before_every_return_is_refused(judge: Judge) -> None:
     assert judge(BROKEN, BROKEN.replace("{ }", "{ if 1 < 2 { return 4; } else { return 5; } }")).outcome == "passed"
 
 
+_EMPTY = "type Empty = x: int | false witness *\nfunction Never(): bool requires false ensures false { false }\n"
+_PROMISE = "lemma U(k: int) %sensures false\n"
+_NEVER = "{ forall x: Empty ensures Never() { } assert Never(); }\n"
+
+
+SEVEN = "method M(n: int) returns (m: int) ensures m == 7\n"
+
+
+def test_a_promise_that_calls_its_function_is_proved(judge: Judge) -> None:
+    more = "function F(n: int): int ensures var i := n + 1; F(n) == i { n + %s }\n"
+    body = "{ m := F(6); if m != 7 { assert false; } }\n"
+    assert judge(SEVEN, SEVEN + body + more % 1).outcome == "passed"
+    wrong = SEVEN + body.replace("assert false", "assert F(6) == 7; assert F(6) == 8") + more % 2
+    assert judge(SEVEN, wrong).bucket == "verify"
+
+
+def test_no_proof_of_false_is_accepted(judge: Judge) -> None:
+    given = _EMPTY + _PROMISE % ""
+    assert judge(given, given + _NEVER).rule == "declaration"
+    unused = BROKEN.replace("{ }", "{ x := 4; }") + "lemma U() ensures false { Bad(); }"
+    assert judge(BROKEN, unused).rule == "vacuous"
+    endless = "method Loop()\n  ensures false\n  decreases *\n"
+    assert judge(endless, endless + "{ Loop(); }").outcome == "passed"
+
+
+def test_all_text_counts_as_new_beside_a_proof_by_contradiction(judge: Judge) -> None:
+    given = _EMPTY + _PROMISE % "requires k == 3 "
+    assert judge(given, given + _NEVER).rule == "declaration"
+    honest = _PROMISE % "requires k == k + 1 "
+    assert judge(_EMPTY + honest, _EMPTY + honest + "{ }").rule == "declaration"
+    assert judge(honest, honest + "{ }").outcome == "passed"
+
+
 @pytest.mark.parametrize(
     "given",
     [

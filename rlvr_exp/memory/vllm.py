@@ -1,0 +1,64 @@
+"""The memory of vLLM in the process that trains. It has its own copy of the weights and its own cache.
+
+On a GPU it takes its share during rollouts and sleeps in the other phases. On a CPU it does not sleep.
+"""
+
+from dataclasses import replace
+
+from rlvr_exp.memory import counts
+from rlvr_exp.memory.workload import GIB, WIDTH, Workload
+
+ROWS, TOKENS = 256, 4096
+"""Completions at the same time and tokens of a pass (rlvr_exp/rollouts/engines/vllm_weights.py)."""
+ASLEEP = 1.0 * GIB
+"""CUDA graphs and workspaces, which sleep does not free. An estimate: not measured."""
+
+
+def weights(workload: Workload) -> float:
+    """vLLM's copy of the weights. A quantised base is quantised in vLLM too."""
+    assert workload.vllm is not None
+    return counts.weights(replace(workload, dtype=workload.vllm.dtype))
+
+
+def token(workload: Workload) -> float:
+    """Keys and values of a token."""
+    assert workload.vllm is not None
+    shape = workload.shape
+    return 2.0 * shape.layers * shape.kv_heads * shape.head_dim * WIDTH[workload.vllm.dtype]
+
+
+def passes(workload: Workload) -> float:
+    """A pass without gradients and the logits of all rows, as vLLM measures them when it is built."""
+    assert workload.vllm is not None
+    shape, width = workload.shape, WIDTH[workload.vllm.dtype]
+    return TOKENS * width * (4.0 * shape.hidden + 3.0 * shape.intermediate) + 2.0 * ROWS * shape.vocabulary * 4.0
+
+
+def awake(workload: Workload) -> float:
+    """vLLM's memory during a rollout, for each model of the run."""
+    assert workload.vllm is not None
+    if not workload.cpu:
+        return workload.models * (workload.vllm.limit + ASLEEP)
+    batch = workload.sampling_batch
+    cache = min(ROWS, batch.groups * batch.size) * (batch.prompt + batch.completion) * token(workload)
+    return workload.models * (weights(workload) + passes(workload) + min(cache, workload.vllm.limit))
+
+
+def asleep(workload: Workload) -> float:
+    """vLLM's memory outside of rollouts."""
+    return awake(workload) if workload.cpu else workload.models * ASLEEP
+
+
+def least(workload: Workload) -> float:
+    """The smallest share of a GPU, in bytes, with which vLLM starts."""
+    longest = workload.sampling_batch.prompt + workload.sampling_batch.completion
+    return weights(workload) + passes(workload) + longest * token(workload)
+
+
+def at_once(workload: Workload) -> int:
+    """Completions of the longest length that a GPU's share holds at the same time. Those of a group share their prompt."""
+    assert workload.vllm is not None
+    batch = workload.sampling_batch
+    tokens = int((workload.vllm.limit - weights(workload) - passes(workload)) / token(workload))
+    groups, rest = divmod(tokens, batch.prompt + batch.size * batch.completion)
+    return groups * batch.size + max(0, (rest - batch.prompt) // batch.completion)
