@@ -2,7 +2,8 @@
 
 Dafny 4.11 takes a promise to hold if it calls its own function within a let, a match, a lambda expression or a datatype update, or
 before a constant (dafny#6405): `function F(n: int): int ensures var i := 1; F(n) == 0 { 1 }` verifies. In the text that Dafny
-verifies, `F(n)` becomes the name of the result there, which means the same. Other such calls are a risk.
+verifies, `F(n)` becomes the name of the result in all promises of such a function, which means the same. Other calls are a risk
+if Dafny could take their promise to hold.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -54,7 +55,6 @@ def with_results(text: str) -> str:
         calls = [
             (start + first, start + last)
             for start, stop in _ensures(walk, one.where.clauses)
-            if _is_risky(words[start:stop], one.name, constants)
             for first, last in _plain_calls(words[start:stop], one.name, signature) or ()
         ]
         if calls and not result:

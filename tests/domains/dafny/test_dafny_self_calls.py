@@ -32,6 +32,10 @@ HEAD = "method M(n: int) returns (m: int) ensures m == 7\n"
             "datatype D = D(v: int) { const c := v }\nfunction F(): (r: D) ensures F().c == 0 { D(1) }",
             "ensures r.c == 0 {",
         ),
+        (
+            "function F(n: nat): (r: seq<int>) ensures |F(n)| == n + 1 ensures var i := n; F(n)[i] == 3 { s(n) }",
+            "ensures |r| == n + 1 ensures var i := n; r[i] == 3 {",
+        ),
         ("function F(n: int): (r: int) ensures F(n) == 0 { 1 }", "ensures F(n) == 0 {"),
         ("function F(n: int): (r: int) ensures var i := F(n - 1); i == 0 { 1 }", "var i := F(n - 1);"),
     ],
