@@ -125,8 +125,6 @@ def without_limits(text: str) -> str:
 
 _BEFORE_STATEMENTS = ("{", "}", ";", "", "=>", ":", ")")
 """Tokens that may precede a statement, of a case and of a label, too."""
-_AFTER_NAMES = (":=", ".", "(", ",", ")")
-"""Tokens that follow `expect` if it is a name."""
 
 
 def has_heap(tokens: Collection[str]) -> bool:
@@ -149,12 +147,8 @@ def soundness_risks(tokens: Sequence[str], heap: bool = True) -> Iterator[Soundn
         found = None
         if token == "{" and walk.is_attribute(index):
             found = attribute_of(tokens[index : walk.closes[index] + 1], quantified=True)
-        elif token == "assume":
-            found = SoundnessRisk("assume", _until_end(walk, index))
-        elif token == "expect" and (
-            before == ":-" or (before in _BEFORE_STATEMENTS and walk.at(index + 1) not in _AFTER_NAMES)
-        ):
-            found = SoundnessRisk("expect", _until_end(walk, index))
+        elif token in ("assume", "expect"):
+            found = SoundnessRisk(token, _until_end(walk, index))
         elif token == "decreases" and _starred(walk, index + 1):
             found = SoundnessRisk("decreases-star", "decreases *")
         elif token == "witness" and walk.at(index + 1) == "*":

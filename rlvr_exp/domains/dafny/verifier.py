@@ -93,7 +93,7 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
 
     runs_candidates = False
     name = "dafny"
-    version = "9"
+    version = "10"
 
     def __init__(self, sandbox: Sandbox, cache: Cache | None = None, **given: Any):
         super().__init__(cache, **given)
