@@ -36,8 +36,6 @@ def test_a_stage_that_trains_samples_with_its_own_weights(stage):
         (["model.chat_template=never"], "model.chat_template"),
         (["model.thinking=true"], "model.thinking"),
         (["infer.decoding=beam"], "infer.decoding"),
-        (["infer.decoding=sample", "infer.top_k=5"], "infer.top_k"),
-        (["infer.decoding=sample", "infer.min_p=0.1"], "infer.min_p"),
         (["infer.decoding=sample", "infer.temperature=3"], "infer.temperature"),
         (["infer.cascade=model", "data=dafny"], "engine"),
         (["engine.url=somewhere"], "engine.url"),
@@ -57,7 +55,8 @@ def test_what_it_can_do_is_not():
     assert problems("+stage=infer", "engine=server", *allowed) == {}
     assert problems("+stage=infer", "engine=server", "model.system=Hi", "engine.api=completions") == {}
     assert problems("+stage=evaluate", "engine=server", "environment=retry", "parallel=ddp") == {}
-    assert "evaluation.top_k" in problems("+stage=evaluate", "engine=server", "evaluation.top_k=3")
+    filters = ["evaluation.top_k=3", "evaluation.min_p=0.1"]
+    assert problems("+stage=evaluate", "engine=server", *filters) == {}
 
 
 def test_no_weights_are_looked_for_and_a_key_that_is_not_set_is_missing(monkeypatch):
