@@ -54,8 +54,6 @@ from rlvr_exp.verifiers.engine import CachedVerifier, Judgement, VerificationJob
 _LONGEST = 400_000
 """Characters of a candidate; the longest program of DafnyBench has 35,000."""
 _PROBE = " assert false; "
-_PROBE_TIMES = 3
-"""How many times the limits of time a run of probes has: what cannot be proved takes longest."""
 _UNPROVEN = ("assume", "no body", "bodyless", "not been verified", "{:axiom}")
 """Words of the warnings that mark unproven code."""
 _NOTHING = read_declarations("")
@@ -341,11 +339,9 @@ class _CandidateRun:
         known = {_last(label) for label in given.labels}
         return all(name in known and name not in changed for name in run.failed)
 
-    def _careful(self, text: str, options: tuple[str, ...], may_prove: Callable[[], bool], times: int = 1) -> ToolRun:
-        """Run a program, with so many times the limits of time; once more after a crash, and with twice the time after it reached
-        its wall clock limit."""
-        usual = self._case.limits
-        limits = RunLimits(times * usual.cpu_s, times * usual.wall_s, usual.memory_mb)
+    def _careful(self, text: str, options: tuple[str, ...], may_prove: Callable[[], bool]) -> ToolRun:
+        """Run a program; once more after a crash, and with twice the time after it reached its wall clock limit."""
+        limits = self._case.limits
         run = self._run(text, options, limits, may_prove)
         if run.end == "crash":
             run = self._run(text, options, limits, may_prove)
@@ -400,10 +396,10 @@ class _CandidateRun:
         shown, labels, goals = probed(text, changed.__contains__, lambda label: label not in given.labels)
         if not labels and not goals:
             return None
-        run = self._careful(shown, (), lambda: True, _PROBE_TIMES)
+        run = self._careful(shown, (), lambda: True)
         if run.end in ("parse", "resolve") and goals:  # A signature that the probes cannot call.
             shown, labels, goals = probed(text, changed.__contains__, lambda label: False)
-            run = self._careful(shown, (), lambda: True, _PROBE_TIMES)
+            run = self._careful(shown, (), lambda: True)
         if run.end != "done":
             return run
         for name, label in goals.items():
@@ -414,12 +410,12 @@ class _CandidateRun:
         new = [label for label in alone if label not in given.labels and label in self._facts.unconditional]
         if known and given.text:
             shown, _, _ = probed(given.text, known.__contains__, lambda label: False)
-            run = self._careful(shown, (), lambda: True, _PROBE_TIMES)
+            run = self._careful(shown, (), lambda: True)
             if run.end == "done":  # What a given body assumes itself is no fault of the candidate either.
                 known = [label for label in known if not run.proved[_last(label)]]
         if known and given.text:
             assumed = given.text + _undefined(parse(self._case.text), given.missing)
-            run = self._careful(contract_probe(assumed, known), (), lambda: True, _PROBE_TIMES)
+            run = self._careful(contract_probe(assumed, known), (), lambda: True)
             if run.end == "done":
                 known = [label for label in known if not run.proved[_last(label)]]
         found = next(iter(known + new), "")

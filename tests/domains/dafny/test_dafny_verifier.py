@@ -409,5 +409,5 @@ def test_a_probe_that_reaches_a_limit_leaves_no_verdict_to_remember(judge: Judge
 
     monkeypatch.setattr(runner, "run", run)
     first, second = (judge(GIVEN, DONE + "// probed anew") for _ in range(2))
-    assert (first.outcome, first.bucket, ended) == ("failed", "timeout", [900, 1800])
+    assert (first.outcome, first.bucket, ended) == ("failed", "timeout", [300, 600])
     assert (second.outcome, second.cached) == ("passed", False)
