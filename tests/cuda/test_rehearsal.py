@@ -6,12 +6,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from rehearsal import LORA, NEEDS_COMPILER, SMALL, Rehearsal, completed
+from rehearsal import LORA, NEEDS_COMPILER, SMALL, Rehearsal, completed, log
 
 pytestmark = NEEDS_COMPILER
-PER_DECODING_STEP, PER_UPDATE = 16, 181
-"""The most synchronisations of host and device: for each token that a batch of rows decodes, and for the rest of a step. Lower
-them when the code waits less often."""
+PER_DECODING_STEP, PER_UPDATE = 16, 265
+"""The most synchronisations of host and device: for each token that a batch of rows decodes, and for the rest of a step, of five
+passes. Lower them when the code waits less often. FlexAttention, which is not compiled here, causes 88 of the rest."""
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +23,7 @@ def check_steps(run: Rehearsal, processes: int = 1) -> None:
     assert [len(report["updates"]) for report in run.reports] == [2] * processes
     losses = {row["step"]: row["loss"] for row in run.metrics if "loss" in row}
     assert list(losses) == [1, 2] and all(map(math.isfinite, losses.values()))
+    assert "packed rows use" not in log(run.folder), "FlexAttention is the first choice on a GPU"
 
 
 def test_grpo_trains_on_one_device(run: Rehearsal) -> None:
