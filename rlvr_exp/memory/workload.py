@@ -48,6 +48,8 @@ class Colocated:
     """Of its weights."""
     limit: float
     """Bytes that it may take while it is awake: its share of the device."""
+    longest: int
+    """Tokens of the longest prompt with its completion."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from peft import LoraConfig, PeftModel, get_peft_model
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.model import Model
+from rlvr_exp.core import machine
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.rollouts.engines.base import RolloutRequest
 from rlvr_exp.rollouts.engines.local import LocalEngine
@@ -94,6 +95,13 @@ def test_samples_have_the_models_log_probabilities_and_their_own_seeds(sampled):
     ended = [one for one in found if not one.truncated]
     assert all(one.ids[-1] in policy.eos_ids for one in ended)
     assert all(len(one.ids) == 24 for one in found if one.truncated)
+
+
+def test_a_full_cache_changes_no_completion(sampled):
+    (policy, wide), narrow = sampled, engine_of(memory_share=8e6 / machine.total())  # Room for 3,000 tokens of 10,000.
+    given = dict(prompt=PROMPT * 3, tokens=40)
+    expected, found = (drawn(engine, policy, keys(64), **given) for engine in (wide, narrow))
+    assert [one.ids for one in found] == [one.ids for one in expected]
 
 
 def test_greedy_completions_are_those_of_our_sampler(sampled):
