@@ -11,7 +11,7 @@ from rlvr_exp.core.secrets import masked
 
 ROWS_OF_VLLM, TOKENS_OF_VLLM = 256, 4096
 """Completions that vLLM samples at the same time, and tokens of one pass. For vLLM's own 32,768 it reserves too much memory."""
-LONGEST_ON_CPU, BLOCK_ON_CPU = 64, 128
+LONGEST_ON_CPU, BLOCK_ON_CPU = 32, 128
 """Completions of the longest length that vLLM's cache holds on a CPU, and tokens of a block. Most are shorter; others wait."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 

@@ -267,7 +267,9 @@ def _vllm(config: Config, dtype: str) -> Colocated | None:
         return None
     engine = config.engine
     own = dtype if engine.dtype == "auto" else engine.dtype
-    return Colocated(own, engine.memory_share * device_of(config).memory_gib * GIB, longest_sequence(config))
+    limit = engine.memory_share * device_of(config).memory_gib * GIB
+    shapes = {shape_of(of_role(config, role).model) for role in role_names(config) or ("",)}
+    return Colocated(own, limit, longest_sequence(config), len(shapes))
 
 
 def _adapter(model: Model, shape: Architecture) -> Adapter | None:

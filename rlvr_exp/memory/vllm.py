@@ -36,18 +36,19 @@ def passes(workload: Workload) -> float:
 
 
 def awake(workload: Workload) -> float:
-    """vLLM's memory during a rollout, for each model of the run."""
+    """vLLM's memory during a rollout."""
     assert workload.vllm is not None
     if not workload.cpu:
-        return workload.models * (workload.vllm.limit + ASLEEP)
+        return workload.vllm.models * (workload.vllm.limit + ASLEEP)
     cache = LONGEST_ON_CPU * (workload.vllm.longest + BLOCK_ON_CPU) * token(workload)  # Reserved when vLLM is built.
     own = weights(workload) + passes(workload) + min(cache, workload.vllm.limit)
-    return IMPORTED + workload.models * own
+    return IMPORTED + workload.vllm.models * own
 
 
 def asleep(workload: Workload) -> float:
     """vLLM's memory outside of rollouts."""
-    return awake(workload) if workload.cpu else workload.models * ASLEEP
+    assert workload.vllm is not None
+    return awake(workload) if workload.cpu else workload.vllm.models * ASLEEP
 
 
 def least(workload: Workload) -> float:

@@ -50,6 +50,8 @@ class Colocated:
     """Bytes that it may take while it is awake: its share of the device."""
     longest: int
     """Tokens of the longest prompt with its completion."""
+    models: int
+    """Different shapes of the roles' models. Roles of one shape share vLLM's model."""
 
 
 @dataclass(frozen=True)

@@ -97,13 +97,6 @@ def test_samples_have_the_models_log_probabilities_and_their_own_seeds(sampled):
     assert all(len(one.ids) == 24 for one in found if one.truncated)
 
 
-def test_a_full_cache_changes_no_completion(sampled):
-    (policy, wide), narrow = sampled, engine_of(memory_share=8e6 / machine.total())  # Room for 3,000 tokens of 10,000.
-    given = dict(prompt=PROMPT * 3, tokens=40)
-    expected, found = (drawn(engine, policy, keys(64), **given) for engine in (wide, narrow))
-    assert [one.ids for one in found] == [one.ids for one in expected]
-
-
 def test_greedy_completions_are_those_of_our_sampler(sampled):
     policy, engine = sampled
     (greedy, _), (ours,) = drawn(engine, policy, [None, *keys(1)]), drawn(LocalEngine(), policy, [None])
@@ -126,6 +119,14 @@ def test_new_weights_arrive_with_the_next_rollout(sampled):
     after = served(engine, policy)
     torch.testing.assert_close(after, own_scores(policy), atol=1e-4, rtol=0)
     assert (after - before).abs().mean() > 0.1
+
+
+def test_a_full_cache_changes_no_completion():
+    policy = policy_of()
+    wide, narrow = engine_of(), engine_of(memory_share=8e6 / machine.total())  # Room for 3,000 tokens of 10,000.
+    given = dict(prompt=PROMPT * 3, tokens=40)
+    expected, found = (drawn(engine, policy, keys(64), **given) for engine in (wide, narrow))
+    assert [one.ids for one in found] == [one.ids for one in expected]
 
 
 @pytest.mark.parametrize("form", [dict(r=7), dict(r=16, use_rslora=True), dict(r=4, use_dora=True)])
@@ -161,6 +162,7 @@ def test_two_roles_with_weights_of_their_own():
     moved(other.model)
     for policy in (one, other, one):
         torch.testing.assert_close(served(engine, policy), own_scores(policy), atol=1e-4, rtol=0)
+    assert len(engine._models) == 1
 
 
 def test_building_it_leaves_threads_and_random_numbers_alone():

@@ -21,7 +21,7 @@ from rlvr_exp.core.seeds import derive
 from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.base import Drawn, RolloutRequest
-from rlvr_exp.rollouts.engines.vllm_weights import VLLMModel
+from rlvr_exp.rollouts.engines.vllm_weights import VLLMModel, kind_of
 from rlvr_exp.rollouts.sampling_params import SampleKey, SamplingParams, StopStringMatcher, Watch
 from rlvr_exp.tasks.base import Domain
 
@@ -44,8 +44,8 @@ class VLLMEngine(options.VLLM):
     def __init__(self, config: Any, **given: Any):
         super().__init__(**given)
         self._longest = longest_sequence(config)
-        self._models: dict[int, VLLMModel] = {}
-        """By the id of the policy's model: roles with weights of their own have one each."""
+        self._models: dict[tuple[str, int], VLLMModel] = {}
+        """By `kind_of`. Policies of one kind share a model, since each rollout copies its weights."""
         self._numbers = itertools.count()
 
     def begin(self, note: Callable[[str], None]) -> Mapping[str, Any]:
@@ -94,7 +94,7 @@ class VLLMEngine(options.VLLM):
         from vllm import SamplingParams as VLLMParams
 
         rows = [(prompt, ids) for prompt, own in zip(prompts, completions, strict=True) for ids in own]
-        settings = dict(max_tokens=1, temperature=temperature, seed=0, detokenize=False)
+        settings: dict[str, Any] = dict(max_tokens=1, temperature=temperature, seed=0, detokenize=False)
         tokens = [token for _, ids in rows for token in ids]
         asked = [
             ([*prompt, *ids[:place]], VLLMParams(logprob_token_ids=[ids[place]], **settings))
@@ -127,10 +127,10 @@ class VLLMEngine(options.VLLM):
             asked: prompt and vLLM's parameters of each completion.
             take: (number, output) -> whether its new tokens end the completion.
         """
-        if id(policy.model) not in self._models:  # Also with nothing to sample: all ranks build it together.
-            dtype = self.weights_dtype(policy)
-            self._models[id(policy.model)] = VLLMModel(policy, dtype, self.memory_share, self._longest)
-        model, live = self._models[id(policy.model)], dict[str, int]()
+        kind = kind_of(policy)
+        if kind not in self._models:  # Also with nothing to sample: all ranks build it together.
+            self._models[kind] = VLLMModel(policy, self.weights_dtype(policy), self.memory_share, self._longest)
+        model, live = self._models[kind], dict[str, int]()
         with model.awake(policy) as adapter:
             try:
                 for number, (prompt, parameters) in enumerate(asked):

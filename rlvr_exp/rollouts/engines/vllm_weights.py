@@ -6,6 +6,7 @@ into the copies, one layer at a time: the policy's own weights do not change.
 """
 
 import itertools
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ DEEP, LIGHT = 2, 1
 class VLLMModel:
     """
     Args:
-        policy: its base is vLLM's model. Roles that share a base share it.
+        policy: its base is vLLM's model.
         dtype: of vLLM's weights.
         memory_share: share of the device's memory while vLLM is awake.
         longest: tokens of the longest prompt with its completion.
@@ -43,7 +44,7 @@ class VLLMModel:
         self._numbers = itertools.count(1)
         self._folder = Path(mkdtemp(prefix="weights-for-vllm-"))
         finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        base = policy.model.get_base_model() if isinstance(policy.model, PeftModel) else policy.model
+        base = _base(policy.model)
         self._sleeps = base.device.type != "cpu"
         arguments: dict[str, Any] = dict(
             dtype=str(dtype).removeprefix("torch."),
@@ -58,8 +59,8 @@ class VLLMModel:
             distributed_executor_backend="external_launcher" if ranks() > 1 else "uni",
         )
         if self._holds_adapter:
-            rank = min(one for one in RANKS_OF_VLLM if one >= adapter_rank(policy.model))
-            arguments |= dict(model=base.name_or_path, enable_lora=True, max_lora_rank=rank)
+            name, rank = kind_of(policy)
+            arguments |= dict(model=name, enable_lora=True, max_lora_rank=rank)
             arguments |= dict(quantization="bitsandbytes") if quantization_of(base) == "4bit" else {}
         else:
             base.config.save_pretrained(self._folder)
@@ -98,6 +99,19 @@ class VLLMModel:
         model.save_pretrained(folder, selected_adapters=[name])
         files = folder if (folder / "adapter_config.json").is_file() else folder / name
         return LoRARequest(f"adapter {number}", number, str(files))
+
+
+def kind_of(policy: Policy) -> tuple[str, int]:
+    """The base that an adapter stays beside and vLLM's rank for it. If all weights are copied: their shape, 0."""
+    base, rank = _base(policy.model), adapter_rank(policy.model)
+    if rank:
+        return base.name_or_path, min(one for one in RANKS_OF_VLLM if one >= rank)
+    shape = {name: value for name, value in base.config.to_dict().items() if name != "_name_or_path"}
+    return json.dumps(shape, sort_keys=True, default=str), 0
+
+
+def _base(model: Any) -> Any:
+    return model.get_base_model() if isinstance(model, PeftModel) else model
 
 
 def _built(arguments: dict[str, Any]) -> Any:
