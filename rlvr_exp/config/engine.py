@@ -29,12 +29,15 @@ class Local:
 @configures("rlvr_exp.rollouts.engines.server.ServerEngine")
 @dataclass
 class Server:
-    """An OpenAI-compatible endpoint that holds the weights, for evaluate, infer and collect."""
+    """An OpenAI-compatible endpoint. It holds the weights (evaluate, infer, collect), or a vLLM server receives those that
+    are trained."""
 
     url: str = ""
     """Address of the endpoint up to /v1, without credentials. Required."""
     model: str = ""
     """Name of the served model; empty: the only one that the server lists."""
+    weights: str = option("none", choices=("none", "lora", "full"))
+    """Weights that a vLLM server receives from the training run. none: it keeps its own. lora: the adapter. full: all."""
     api: str = option("auto", choices=("auto", "chat", "completions"))
     """chat: prompts are messages for the chat template of the server. completions: prompts are plain text. auto: chat, if
     the server supports it."""
@@ -92,8 +95,13 @@ def _is_address(url: str) -> bool:
 
 
 def is_server(node: object) -> bool:
-    """Whether the `engine` node chooses an endpoint, so that no weights are loaded here."""
-    return isinstance(node, Server)
+    """Whether the `engine` node chooses an endpoint with weights of its own, so that no weights are loaded here."""
+    return isinstance(node, Server) and node.weights == "none"
+
+
+def receives_weights(node: object) -> bool:
+    """Whether the `engine` node chooses a server that samples with the weights that are trained here."""
+    return isinstance(node, Server) and node.weights != "none"
 
 
 def is_exact(node: object) -> bool:

@@ -10,7 +10,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from rlvr_exp.config.engine import is_vllm
+from rlvr_exp.config.engine import is_vllm, receives_weights
 from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import team_node
 from rlvr_exp.config.schema import Config, reads
@@ -240,7 +240,8 @@ def _learner(role: str, components: RunComponents, config: Config, roles: Sequen
     policy = components.policies[role]
     with acting(components.policies, role):
         prompts = [policy.encode_prompt(text) for text in _prompts(role, components)]
-        engine = cast(HoldsWeights, components.engine) if is_vllm(components.engine) else None
+        holds = is_vllm(components.engine) or receives_weights(components.engine)
+        engine = cast(HoldsWeights, components.engine) if holds else None
         options = learner_options(config, role, roles)
         return RLLearner(role, policy, algorithm_of(config, role, roles), options, prompts, scratch, engine)
 

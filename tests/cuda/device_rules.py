@@ -60,6 +60,8 @@ def gradients() -> None:
 
 
 RULES: tuple[Callable[[], None], ...] = (
+    # First: the thread of a backward pass still drops its tensors when the pass has ended, and aborts the process if Python ends meanwhile.
+    gradients,
     mixed_devices,
     ids_of_the_host,
     numpy,
@@ -69,7 +71,6 @@ RULES: tuple[Callable[[], None], ...] = (
     pinned_device_memory,
     scalar_of_the_host,
     own_generator,
-    gradients,
 )
 
 

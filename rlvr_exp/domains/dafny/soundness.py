@@ -229,9 +229,18 @@ def _forall_risk(walk: Walker, index: int) -> SoundnessRisk | None:
         at = walk.closes[at] + 1 if walk.at(at) in ("(", "[", "{") else at + 1
     if not inside or (":=" in inside and _over_integers(walk.tokens[index + 1 : opens])):
         return None
+    if _typed_integers(walk.tokens[index + 1 : opens]):
+        return None
     if ":=" in inside:
         return SoundnessRisk("forall-index", " ".join(walk.tokens[index:opens]))
     return SoundnessRisk("forall-ensures", " ".join(walk.tokens[index:opens]) + " without ensures")
+
+
+def _typed_integers(words: Sequence[str]) -> bool:
+    """Whether the variables of a forall statement have the types `int` and `nat` in writing, and it has no range. dafny#6366 needs
+    values of other types, for which the range or a requirement is not defined."""
+    parts = " ".join(words).split(" , ")
+    return all(part.split(" ")[1:] in ([":", "int"], [":", "nat"]) for part in parts)
 
 
 _INTEGERS = (":", "int", "nat", ",")

@@ -93,7 +93,7 @@ class DafnyVerifier(CachedVerifier, DafnyVerifierOptions):
 
     runs_candidates = False
     name = "dafny"
-    version = "11"
+    version = "12"
 
     def __init__(self, sandbox: Sandbox, cache: Cache | None = None, **given: Any):
         super().__init__(cache, **given)
@@ -311,9 +311,10 @@ class _CandidateRun:
             return text
 
     def _changed(self) -> Iterator[tuple[str, Declaration]]:
-        """The callables with a body that are not, as they are, in the given program."""
+        """The callables with a body that are not, as they are, in the given program; all of them if the answer is that program, as
+        when a reference program is checked."""
         given = self._case.given
-        before = [] if given is None else labelled(given.declarations)
+        before = [] if given is None or self._case.text == self._case.program else labelled(given.declarations)
         known = {(label, one.body, one.compiled, one.clauses) for label, one in before}
         for label, one in labelled(parse(self._case.text)):
             if one.body is not None and (label, one.body, one.compiled, one.clauses) not in known:

@@ -221,6 +221,9 @@ def test_a_further_proof_may_fail_only_in_what_the_candidate_left_as_it_is(judge
     kept = DONE.replace("method Up", "lemma kept() { }\nmethod Up")
     assert judge(GIVEN, kept).outcome == "passed"
     assert judge(GIVEN, DONE + "\n").bucket == "verify"
+    assert judge(DONE, DONE).bucket == "verify", (
+        "a reference program that is checked is left as it is, and excused nothing"
+    )
 
 
 @pytest.mark.parametrize(("given_end", "wanted"), [("resolve", "passed"), ("stopped", "resolve")])
