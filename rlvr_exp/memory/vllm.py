@@ -32,7 +32,10 @@ def passes(workload: Workload) -> float:
     """A pass without gradients and the logits of all rows, as vLLM measures them when it is built."""
     assert workload.vllm is not None
     shape, width = workload.shape, WIDTH[workload.vllm.dtype]
-    return TOKENS_OF_VLLM * width * (4.0 * shape.hidden + 3.0 * shape.intermediate) + 2.0 * ROWS_OF_VLLM * shape.vocabulary * 4.0
+    return (
+        TOKENS_OF_VLLM * width * (4.0 * shape.hidden + 3.0 * shape.intermediate)
+        + 2.0 * ROWS_OF_VLLM * shape.vocabulary * 4.0
+    )
 
 
 def awake(workload: Workload) -> float:
