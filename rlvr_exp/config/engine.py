@@ -9,6 +9,10 @@ from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.core.secrets import masked
 
+ROWS_OF_VLLM, TOKENS_OF_VLLM = 256, 4096
+"""Completions that vLLM samples at the same time, and tokens of one pass. For vLLM's own 32,768 it reserves too much memory."""
+LONGEST_ON_CPU, BLOCK_ON_CPU = 32, 128
+"""Completions of the longest length that vLLM's cache holds on a CPU, and tokens of a block. Most are shorter; others wait."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
@@ -75,9 +79,9 @@ class Server:
 class VLLM:
     """vLLM in the process that trains, on its GPU or on a CPU."""
 
-    memory_share: float = option(0.3, above=0, below=1)
+    memory_share: float = option(0.5, above=0, below=1)
     """Share of each device's memory for vLLM's weights and cache during a rollout. On a GPU, training has all of it
-    afterwards."""
+    afterwards. On a CPU it limits the cache."""
     dtype: str = option("auto", choices=("auto", "float32", "bfloat16", "float16"))
     """Type of vLLM's weights. auto: that of the policy's weights."""
 
