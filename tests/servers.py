@@ -32,6 +32,15 @@ VLLM = {
     "HF_HUB_OFFLINE": "1",
 }
 
+RECEIVES = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
+UNPACKED = """
+from vllm import _custom_ops
+_custom_ops._supports_onednn = False
+class Unpacked:
+    pass
+"""
+"""An extension of vLLM's worker. On a CPU vLLM packs matrices, and a reload does not reach the packed copy of tied embeddings."""
+
 
 @cache
 def python_with(module: str, variable: str) -> str:
@@ -62,22 +71,44 @@ def transformers(model: Path, log: Path) -> Iterator[str]:
 
 @contextmanager
 def vllm(model: Path, log: Path, *words: str) -> Iterator[str]:
-    python, port = python_with("vllm", "VLLM_PYTHON"), free_port()
-    command = [python, "-m", "vllm.entrypoints.cli.main", "serve", str(model), "--port", str(port)]
-    command += [
-        "--host",
-        "127.0.0.1",
-        "--dtype",
-        "float32",
-        "--enforce-eager",
-        "--max-model-len",
-        "512",
-        "--kv-cache-memory-bytes",
-        "64M",
-        *words,
-    ]
-    with _served(command, port, log, VLLM) as url:
+    port = free_port()
+    with _served(vllm_command(model, port, *words), port, log, VLLM) as url:
         yield url
+
+
+def vllm_command(model: Path, port: int, *words: str) -> list[str]:
+    command = [python_with("vllm", "VLLM_PYTHON"), "-m", "vllm.entrypoints.cli.main", "serve", str(model)]
+    command += ["--port", str(port), "--host", "127.0.0.1", "--dtype", "float32", "--enforce-eager"]
+    return [*command, "--max-model-len", "512", "--kv-cache-memory-bytes", "64M", *words]
+
+
+class TrainedVLLM:
+    """A vLLM server that receives weights, and that a test may kill and start again.
+
+    Args:
+        weights: as `engine.weights`.
+    """
+
+    def __init__(self, model: Path, folder: Path, weights: str):
+        words = ["--max-model-len", "1152", "--logprobs-mode", "processed_logprobs"]
+        words += ["--no-enable-chunked-prefill", "--no-enable-prefix-caching"]
+        words += ["--enable-lora", "--max-lora-rank", "16"] if weights == "lora" else []
+        words += ["--worker-extension-cls", "unpacked.Unpacked"] if weights == "full" else []
+        (folder / "unpacked.py").write_text(UNPACKED)
+        port = free_port()
+        self._command, self._port, self.log = vllm_command(model, port, *words), port, folder / "server.log"
+        self._more = {**VLLM, **RECEIVES, "PYTHONPATH": str(folder)}
+        self.url = f"http://127.0.0.1:{port}/v1"
+        self.start()
+
+    def start(self, wait: bool = True) -> None:
+        self._process = _started(self._command, self.log, self._more)
+        if wait:
+            _wait(self._process, self._port, self.log)
+
+    def kill(self) -> None:
+        os.killpg(self._process.pid, 9)
+        self._process.wait()
 
 
 def free_port() -> int:
@@ -89,20 +120,28 @@ def free_port() -> int:
 @contextmanager
 def _served(command: Sequence[str], port: int, log: Path, more: Mapping[str, str] = {}) -> Iterator[str]:
     """The address of a server, up to /v1, once it is healthy."""
-    with log.open("w") as out:
-        # A session of its own, since vLLM starts further processes.
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=out, stderr=out, start_new_session=True, env={**more, **os.environ}
-        )
+    process = _started(command, log, more)
     try:
-        for _ in range(3000):
-            assert process.poll() is None, log.read_text()[-4000:]
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1)
-                break
-            except OSError:
-                time.sleep(0.2)
+        _wait(process, port, log)
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         os.killpg(process.pid, 9)
         process.wait()
+
+
+def _started(command: Sequence[str], log: Path, more: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    with log.open("w") as out:
+        # A session of its own, since vLLM starts further processes.
+        return subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=out, stderr=out, start_new_session=True, env={**os.environ, **more}
+        )
+
+
+def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    for _ in range(3000):
+        assert process.poll() is None, log.read_text()[-4000:]
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1)
+            return
+        except OSError:
+            time.sleep(0.2)

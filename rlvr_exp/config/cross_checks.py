@@ -9,7 +9,7 @@ from typing import Any
 from rlvr_exp.config.algorithm import queues, schedule_problems, without_queues
 from rlvr_exp.config.architecture import Scratch, scratch_shape, shape_problems
 from rlvr_exp.config.data import SINGLE_TURN
-from rlvr_exp.config.engine import Server, is_server, is_vllm
+from rlvr_exp.config.engine import Server, is_server, is_vllm, receives_weights
 from rlvr_exp.config.model import EMBEDDED_MODELS, Model, has_adapter
 from rlvr_exp.config.parallel import SHARDING
 from rlvr_exp.config.roles import of_role, role_names, role_problems
@@ -32,6 +32,9 @@ def engine_problems(config: Config) -> Iterator[InputProblem]:
         yield InputProblem("collect.max_cost", what, str(config.collect.max_cost), "0 without prices", "", remedy)
     if is_server(config.engine):
         yield from _of_server(config, config.engine)
+    if receives_weights(config.engine):
+        yield from _of_trained_server(config, config.engine)
+    yield from _of_lag(config)
     if is_vllm(config.engine):
         yield from _of_vllm(config)
 
@@ -44,7 +47,8 @@ def _of_server(config: Config, engine: Server) -> Iterator[InputProblem]:
     if config.stage not in SERVED:
         what = "this stage samples with the weights that it trains, and a server holds its own"
         allowed = f"engine=server with +stage={' or +stage='.join(SERVED)}"
-        yield InputProblem("engine", what, f"server with +stage={config.stage}", allowed, "", "engine=local")
+        remedy = "engine.weights=lora or full with vllm serve, or engine=local"
+        yield InputProblem("engine", what, f"server with +stage={config.stage}", allowed, "", remedy)
         return
     if (roles := role_names(config)) not in ((), ("policy",)):
         what = "a server holds one model, and each role has its own"
@@ -70,6 +74,40 @@ def _of_server(config: Config, engine: Server) -> Iterator[InputProblem]:
     if drawing.temperature > 2:
         allowed = "at most 2 with engine=server"
         yield InputProblem(f"{node}.temperature", "the OpenAI API ends at 2", str(drawing.temperature), allowed)
+
+
+def _of_trained_server(config: Config, engine: Server) -> Iterator[InputProblem]:
+    where, got = "engine.weights", engine.weights
+    if config.stage in SERVED:
+        what, remedy = "this stage trains nothing that a server could receive", "drop it"
+        yield InputProblem(where, what, f"{got} with +stage={config.stage}", "none", "", remedy)
+        return
+    what = "a server does not say which tokens each draw was from, which the update needs"
+    yield from _no_filters("algorithm.", config.algorithm, ("top_k", "top_p", "min_p"), what, "temperature")
+    if config.parallel.distributed:
+        what, remedy = "one process hands weights over to a server", "parallel=single"
+        yield InputProblem("parallel", what, config.parallel.strategy, "single", "", remedy)
+    model = config.model
+    if engine.weights == "full" and model.quantization != "none":
+        what, remedy = "quantized weights are not handed over", "engine.weights=lora with the server's own quantization"
+        yield InputProblem(where, what, f"full with model.quantization={model.quantization}", "lora", "", remedy)
+    if engine.weights == "lora" and (not has_adapter(model) or model.adapter.kind == "dora"):
+        kind = model.adapter.kind if has_adapter(model) else "no adapter"
+        what, remedy = "a server takes LoRA adapters", "model.adapter.kind=lora, or engine.weights=full"
+        yield InputProblem(where, what, f"lora with {kind}", "lora with model.adapter.kind=lora", "", remedy)
+
+
+def _of_lag(config: Config) -> Iterator[InputProblem]:
+    lag = getattr(config.algorithm, "lag", 0) if reads(config, "algorithm") else 0
+    if not lag:
+        return
+    if not receives_weights(config.engine):
+        what = "this process either samples or learns; only a server samples meanwhile"
+        remedy = "engine=server with engine.weights=lora or full, or drop it"
+        yield InputProblem("algorithm.lag", what, str(lag), "0 without engine.weights", "", remedy)
+    if len(roles := role_names(config)) > 1:
+        what, remedy = "roles take turns on the weights that sample", "drop it"
+        yield InputProblem("algorithm.lag", what, f"{lag}, roles {', '.join(roles)}", "0", "", remedy)
 
 
 def _of_vllm(config: Config) -> Iterator[InputProblem]:

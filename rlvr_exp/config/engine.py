@@ -9,6 +9,10 @@ from rlvr_exp.config.options import configures, option
 from rlvr_exp.core.errors import InputProblem
 from rlvr_exp.core.secrets import masked
 
+ROWS_OF_VLLM, TOKENS_OF_VLLM = 256, 4096
+"""Completions that vLLM samples at the same time, and tokens of one pass. For vLLM's own 32,768 it reserves too much memory."""
+LONGEST_ON_CPU, BLOCK_ON_CPU = 32, 128
+"""Completions of the longest length that vLLM's cache holds on a CPU, and tokens of a block. Most are shorter; others wait."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
@@ -25,12 +29,15 @@ class Local:
 @configures("rlvr_exp.rollouts.engines.server.ServerEngine")
 @dataclass
 class Server:
-    """An OpenAI-compatible endpoint that holds the weights, for evaluate, infer and collect."""
+    """An OpenAI-compatible endpoint. It holds the weights (evaluate, infer, collect), or a vLLM server receives those that
+    are trained."""
 
     url: str = ""
     """Address of the endpoint up to /v1, without credentials. Required."""
     model: str = ""
     """Name of the served model; empty: the only one that the server lists."""
+    weights: str = option("none", choices=("none", "lora", "full"))
+    """Weights that a vLLM server receives from the training run. none: it keeps its own. lora: the adapter. full: all."""
     api: str = option("auto", choices=("auto", "chat", "completions"))
     """chat: prompts are messages for the chat template of the server. completions: prompts are plain text. auto: chat, if
     the server supports it."""
@@ -72,9 +79,9 @@ class Server:
 class VLLM:
     """vLLM in the process that trains, on its GPU or on a CPU."""
 
-    memory_share: float = option(0.3, above=0, below=1)
+    memory_share: float = option(0.5, above=0, below=1)
     """Share of each device's memory for vLLM's weights and cache during a rollout. On a GPU, training has all of it
-    afterwards."""
+    afterwards. On a CPU it limits the cache."""
     dtype: str = option("auto", choices=("auto", "float32", "bfloat16", "float16"))
     """Type of vLLM's weights. auto: that of the policy's weights."""
 
@@ -88,8 +95,13 @@ def _is_address(url: str) -> bool:
 
 
 def is_server(node: object) -> bool:
-    """Whether the `engine` node chooses an endpoint, so that no weights are loaded here."""
-    return isinstance(node, Server)
+    """Whether the `engine` node chooses an endpoint with weights of its own, so that no weights are loaded here."""
+    return isinstance(node, Server) and node.weights == "none"
+
+
+def receives_weights(node: object) -> bool:
+    """Whether the `engine` node chooses a server that samples with the weights that are trained here."""
+    return isinstance(node, Server) and node.weights != "none"
 
 
 def is_exact(node: object) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from rlvr_exp.config.algorithm import AdamW8bit
 from rlvr_exp.config.benchmark import OfShape
 from rlvr_exp.config.checkpoint_files import checkpoint_problems
-from rlvr_exp.config.engine import is_server, is_vllm
+from rlvr_exp.config.engine import Server, is_server, is_vllm
 from rlvr_exp.config.model import (
     EMBEDDED_MODELS,
     Model,
@@ -118,7 +118,7 @@ def _package(name: str, install: str, where: str, got: str, otherwise: str) -> I
 
 
 def _of_engine(config: Config) -> Iterator[MissingArtifact]:
-    if is_server(config.engine):
+    if isinstance(config.engine, Server):
         yield from _package("openai", "'rlvr_exp[serve]'", "engine", "server", "engine=local")
         if (name := config.engine.api_key_env) and not os.environ.get(name):
             remedy = f"export {name}=KEY, or drop it for a server without keys"

@@ -58,6 +58,12 @@ def of_role(config: Any, role: str) -> Any:
     return replace(config, **{name: value for name, value in given.items() if value is not None})
 
 
+def longest_sequence(config: Any) -> int:
+    """Tokens of the longest prompt with its completion, of all roles."""
+    models = [config.model, *(of_role(config, role).model for role in role_names(config))]
+    return max(one.max_prompt_tokens + one.max_completion_tokens for one in models)
+
+
 def choose_for_roles(
     tree: Tree, overrides: Sequence[Override], option_of: Callable[[str, str], dict[str, Any] | None]
 ) -> list[Override]:

@@ -13,7 +13,7 @@ from hydra.utils import get_class
 
 from rlvr_exp.config.algorithm import SFT
 from rlvr_exp.config.data import SINGLE_TURN
-from rlvr_exp.config.engine import is_server
+from rlvr_exp.config.engine import Server
 from rlvr_exp.config.load import build, load
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.config.options import SCHEMAS
@@ -310,7 +310,7 @@ CHECKED_BY_BUILDING = ("reward", "tracking")
 def preflight_problems(config: Config, fetchable: bool) -> Iterator[InputProblem]:
     """Every problem that prevents the start. `fetchable`: artifacts that a command can fetch are no problem, as in a plan."""
     yield from missing_problems(config, fetchable)
-    if reads(config, "engine") and is_server(config.engine) and not config.engine.url:
+    if reads(config, "engine") and isinstance(config.engine, Server) and not config.engine.url:
         allowed, remedy = "http:// or https://, HOST, up to /v1", "engine.url=http://localhost:8000/v1"
         yield InputProblem("engine.url", "not given", "nothing", allowed, "", remedy)
     for name in CHECKED_BY_BUILDING:

@@ -18,7 +18,7 @@ from rlvr_exp.memory.workload import GIB, Adapter, Workload
 LINK_GB_S = 25.0
 """Rate at which a device receives weights from the others."""
 SHARES = (0.6, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2)
-"""Shares of vLLM that are tried, from the one with the most room for completions."""
+"""Shares of vLLM that are tried, the nearest to the configured one first."""
 RANK = 16
 """Rank of an adapter if none is configured; the default of model.adapter.rank."""
 
@@ -178,13 +178,17 @@ def _kinds(workload: Workload, device_gib: float) -> Iterator[list[Change]]:
     if workload.vllm is None:
         yield [_sampled(groups, workload) for groups in _halves(workload.sampling_batch.groups, 1)]
     elif not workload.cpu:
-        yield [_shared(share, device_gib) for share in SHARES]
-    quantized = [_quantized(bits) for bits in ("4bit", "8bit") if not workload.quantization]
+        now = workload.vllm.limit / (device_gib * GIB)
+        others = sorted(SHARES, key=lambda share: abs(share - now))
+        yield [_shared(share, device_gib) for share in others]
+    bits = ("4bit",) if workload.vllm else ("4bit", "8bit")
+    quantized = [_quantized(one) for one in bits if not workload.quantization]
     if not workload.trains:
         yield quantized
         return
+    spread = ("zero2",) if workload.vllm else ("zero2", "zero3")  # vLLM takes no sharded weights.
     yield [_pass(tokens) for tokens in _halves(workload.limit, workload.prompt + workload.completion)]
-    yield [_spread(name) for name in ("zero2", "zero3") if name != workload.strategy]
+    yield [_spread(name) for name in spread if name != workload.strategy]
     if workload.optimizer in ("Adam", "AdamW"):
         yield [Change("optimizer=adamw_8bit", lambda now: replace(now, optimizer="AdamW8bit"))]
     if not workload.adapter:

@@ -23,7 +23,7 @@ from rlvr_exp.config.engine import is_vllm
 from rlvr_exp.config.model import EMBEDDED_MODELS, Model, continued, described, has_adapter
 from rlvr_exp.config.needs import config_folder, weights_folder
 from rlvr_exp.config.parallel import Device, derive, device, planned
-from rlvr_exp.config.roles import of_role, role_names
+from rlvr_exp.config.roles import longest_sequence, of_role, role_names
 from rlvr_exp.config.schema import Config, reads, sampling_node
 from rlvr_exp.launch.inference_inputs import answered_tasks
 from rlvr_exp.launch.preflight import domain_of, rl_split
@@ -267,7 +267,9 @@ def _vllm(config: Config, dtype: str) -> Colocated | None:
         return None
     engine = config.engine
     own = dtype if engine.dtype == "auto" else engine.dtype
-    return Colocated(own, engine.memory_share * device_of(config).memory_gib * GIB)
+    limit = engine.memory_share * device_of(config).memory_gib * GIB
+    shapes = {shape_of(of_role(config, role).model) for role in role_names(config) or ("",)}
+    return Colocated(own, limit, longest_sequence(config), len(shapes))
 
 
 def _adapter(model: Model, shape: Architecture) -> Adapter | None:

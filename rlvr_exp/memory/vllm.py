@@ -5,11 +5,12 @@ On a GPU it takes its share during rollouts and sleeps in the other phases. On a
 
 from dataclasses import replace
 
+from rlvr_exp.config.engine import BLOCK_ON_CPU, LONGEST_ON_CPU, ROWS_OF_VLLM, TOKENS_OF_VLLM
 from rlvr_exp.memory import counts
 from rlvr_exp.memory.workload import GIB, WIDTH, Workload
 
-ROWS, TOKENS = 256, 4096
-"""Completions at the same time and tokens of a pass (rlvr_exp/rollouts/engines/vllm_weights.py)."""
+IMPORTED = 0.14 * GIB
+"""vLLM's own libraries on a CPU, measured."""
 ASLEEP = 1.0 * GIB
 """CUDA graphs and workspaces, which sleep does not free. An estimate: not measured."""
 
@@ -31,28 +32,32 @@ def passes(workload: Workload) -> float:
     """A pass without gradients and the logits of all rows, as vLLM measures them when it is built."""
     assert workload.vllm is not None
     shape, width = workload.shape, WIDTH[workload.vllm.dtype]
-    return TOKENS * width * (4.0 * shape.hidden + 3.0 * shape.intermediate) + 2.0 * ROWS * shape.vocabulary * 4.0
+    return (
+        TOKENS_OF_VLLM * width * (4.0 * shape.hidden + 3.0 * shape.intermediate)
+        + 2.0 * ROWS_OF_VLLM * shape.vocabulary * 4.0
+    )
 
 
 def awake(workload: Workload) -> float:
-    """vLLM's memory during a rollout, for each model of the run."""
+    """vLLM's memory during a rollout."""
     assert workload.vllm is not None
     if not workload.cpu:
-        return workload.models * (workload.vllm.limit + ASLEEP)
-    batch = workload.sampling_batch
-    cache = min(ROWS, batch.groups * batch.size) * (batch.prompt + batch.completion) * token(workload)
-    return workload.models * (weights(workload) + passes(workload) + min(cache, workload.vllm.limit))
+        return workload.vllm.models * (workload.vllm.limit + ASLEEP)
+    cache = LONGEST_ON_CPU * (workload.vllm.longest + BLOCK_ON_CPU) * token(workload)  # Reserved when vLLM is built.
+    own = weights(workload) + passes(workload) + min(cache, workload.vllm.limit)
+    return IMPORTED + workload.vllm.models * own
 
 
 def asleep(workload: Workload) -> float:
     """vLLM's memory outside of rollouts."""
-    return awake(workload) if workload.cpu else workload.models * ASLEEP
+    assert workload.vllm is not None
+    return awake(workload) if workload.cpu else workload.vllm.models * ASLEEP
 
 
 def least(workload: Workload) -> float:
     """The smallest share of a GPU, in bytes, with which vLLM starts."""
-    longest = workload.sampling_batch.prompt + workload.sampling_batch.completion
-    return weights(workload) + passes(workload) + longest * token(workload)
+    assert workload.vllm is not None
+    return weights(workload) + passes(workload) + workload.vllm.longest * token(workload)
 
 
 def at_once(workload: Workload) -> int:

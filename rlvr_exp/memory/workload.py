@@ -48,6 +48,10 @@ class Colocated:
     """Of its weights."""
     limit: float
     """Bytes that it may take while it is awake: its share of the device."""
+    longest: int
+    """Tokens of the longest prompt with its completion."""
+    models: int
+    """Different shapes of the roles' models. Roles of one shape share vLLM's model."""
 
 
 @dataclass(frozen=True)

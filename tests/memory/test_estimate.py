@@ -264,9 +264,21 @@ def test_vllm_takes_its_share_of_a_rollout_and_sleeps_while_the_policy_trains() 
     )
 
 
+@pytest.mark.parametrize("preset", ["one_32gb", "two_32gb"])
+def test_presets_fit_with_vllm_and_its_default_share(preset: str) -> None:
+    text = said(f"+experiment={preset}", "engine=vllm")
+    assert "TOO MUCH" not in text and "would fit with" not in text and "of the longest length at the same time" in text
+
+
+def test_what_vllm_refuses_is_not_offered() -> None:
+    text = said("+experiment=two_32gb", "engine=vllm", "model=qwen_coder_7b")
+    assert "would fit with: model.quantization=4bit" in text
+    assert "zero3" not in text and "8bit" not in text.split("does not fit", 1)[1]
+
+
 def test_a_share_below_vllms_weights_is_refused_with_one_that_is_enough() -> None:
     text = said("model=qwen14b", "engine=vllm", "engine.memory_share=0.3")
-    assert "it does not start below" in text and "would fit with: engine.memory_share=" in text
+    assert "it does not start below" in text and "would fit with: engine.memory_share=0.4" in text
 
 
 def test_vllm_on_a_cpu_does_not_sleep() -> None:

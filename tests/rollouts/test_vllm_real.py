@@ -9,6 +9,7 @@ from peft import LoraConfig, PeftModel, get_peft_model
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.model import Model
+from rlvr_exp.core import machine
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.rollouts.engines.base import RolloutRequest
 from rlvr_exp.rollouts.engines.local import LocalEngine
@@ -120,6 +121,14 @@ def test_new_weights_arrive_with_the_next_rollout(sampled):
     assert (after - before).abs().mean() > 0.1
 
 
+def test_a_full_cache_changes_no_completion():
+    policy = policy_of()
+    wide, narrow = engine_of(), engine_of(memory_share=8e6 / machine.total())  # Room for 3,000 tokens of 10,000.
+    given = dict(prompt=PROMPT * 3, tokens=40)
+    expected, found = (drawn(engine, policy, keys(64), **given) for engine in (wide, narrow))
+    assert [one.ids for one in found] == [one.ids for one in expected]
+
+
 @pytest.mark.parametrize("form", [dict(r=7), dict(r=16, use_rslora=True), dict(r=4, use_dora=True)])
 def test_adapters_arrive_beside_their_base_or_merged(form):
     policy, engine = policy_of(form), engine_of()
@@ -153,6 +162,7 @@ def test_two_roles_with_weights_of_their_own():
     moved(other.model)
     for policy in (one, other, one):
         torch.testing.assert_close(served(engine, policy), own_scores(policy), atol=1e-4, rtol=0)
+    assert len(engine._models) == 1
 
 
 def test_building_it_leaves_threads_and_random_numbers_alone():

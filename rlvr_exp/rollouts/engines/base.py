@@ -43,6 +43,8 @@ class Drawn:
     """Of a completion that never came, because the prompt is too long or the engine did not answer; None: it is there."""
     seconds: float | None = None
     """Of a completion that an earlier process has sampled: how long that took. None: it was sampled just now."""
+    version: int | None = None
+    """Updates of the weights that sampled it. None: the engine does not say."""
 
 
 class SamplingEngine(Protocol):

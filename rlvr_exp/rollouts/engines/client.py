@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
@@ -23,6 +23,8 @@ from rlvr_exp.config.engine import Server
 from rlvr_exp.core.secrets import MASK, masked
 from rlvr_exp.core.seeds import uniform
 
+NAMED_BY_ID = re.compile(r"token_id:(\d+)")
+"""A token in an answer to `return_tokens_as_token_ids` (vLLM)."""
 SHOWN = 200
 """Characters of a body that a message quotes."""
 
@@ -42,6 +44,10 @@ class Choice:
     """Of each token, if they were reported."""
     stop: str
     """The stop string that ended it, if the server names it (vLLM does); empty if unknown."""
+    ids: tuple[int, ...] | None = None
+    """Its tokens, if they were reported (vLLM's `return_token_ids`)."""
+    first: Mapping[int, float] = field(default_factory=dict)
+    """Log-probabilities of tokens in the place of its first one, if their ids were reported."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,8 @@ def _choice(one: Any, chat: bool, content: bytes) -> Choice:
         one["finish_reason"] == "length",
         _logprobs(one.get("logprobs"), chat),
         stop if isinstance(stop, str) else "",
+        tuple(one["token_ids"]) if isinstance(one.get("token_ids"), list) else None,
+        _first(one.get("logprobs")),
     )
 
 
@@ -111,6 +119,14 @@ def _logprobs(given: Any, chat: bool) -> tuple[float, ...] | None:
     if any(isinstance(one, bool) or not isinstance(one, int | float) or not math.isfinite(one) for one in found):
         return None
     return tuple(map(float, found))
+
+
+def _first(given: Any) -> dict[int, float]:
+    places = given.get("top_logprobs") if isinstance(given, Mapping) else None
+    if not isinstance(places, list) or not places or not isinstance(places[0], Mapping):
+        return {}
+    named = ((NAMED_BY_ID.fullmatch(name), value) for name, value in places[0].items())
+    return {int(match[1]): float(value) for match, value in named if match}
 
 
 def _shown(content: bytes) -> str:
@@ -172,7 +188,30 @@ class Client:
 
     async def models(self) -> list[str]:
         """The names of the served models. Raises Unanswered, Refused."""
-        return await self._answered(lambda: self._http.models.with_raw_response.list(), models_of, ("models",))
+
+        async def send() -> bytes:
+            return (await self._http.models.with_raw_response.list()).http_response.content
+
+        return await self._answered(send, models_of, ("models",))
+
+    async def call(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The answer of another endpoint: values of its JSON, or its text.
+
+        Args:
+            path: from the root of the server, outside of /v1.
+            body: None: a GET request.
+
+        Raises:
+            Unanswered, PromptTooLong, Refused.
+        """
+        url = self._options.url.rstrip("/").removesuffix("/v1") + path
+
+        async def send() -> Any:
+            if body is None:
+                return await self._http.get(url, cast_to=object)
+            return await self._http.post(url, cast_to=object, body=body)
+
+        return await self._answered(send, lambda answer: answer, (path,))
 
     async def ask(self, chat: bool, body: dict[str, Any], *label: str | int) -> Reply:
         """The answer to a body.
@@ -187,21 +226,21 @@ class Client:
         named = ("model", "messages" if chat else "prompt")
         known = {name: body[name] for name in named}
         more = {name: value for name, value in body.items() if name not in named}  # The library names not all of them.
-        return await self._answered(
-            lambda: api.with_raw_response.create(**known, extra_body=more),
-            lambda content: reply_of(content, chat),
-            label,
-        )
+
+        async def send() -> bytes:
+            return (await api.with_raw_response.create(**known, extra_body=more)).http_response.content
+
+        return await self._answered(send, lambda content: reply_of(content, chat), label)
 
     async def _answered(
-        self, send: Callable[[], Awaitable[Any]], read: Callable[[bytes], Answer], label: tuple[str | int, ...]
+        self, send: Callable[[], Awaitable[Any]], read: Callable[[Any], Answer], label: tuple[str | int, ...]
     ) -> Answer:
         async with self._slots:  # Held while it waits: a server that is behind is asked for less.
             for attempt in range(self._options.retries + 1):
                 self._counts["requests"] += 1
                 try:
                     async with asyncio.timeout(self._options.timeout_s):
-                        return read((await send()).http_response.content)
+                        return read(await send())
                 except openai.APIStatusError as fault:
                     self._check_refused(fault)
                     reason = "rate_limit" if fault.status_code == 429 else "server_error"

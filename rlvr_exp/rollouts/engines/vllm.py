@@ -7,6 +7,7 @@ trainer.
 
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -14,17 +15,24 @@ from typing import Any
 import torch
 
 from rlvr_exp.config import engine as options
-from rlvr_exp.config.roles import of_role, role_names
+from rlvr_exp.config.roles import longest_sequence
 from rlvr_exp.core.errors import GuardStop, InputError, InputProblem
 from rlvr_exp.core.seeds import derive
 from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.base import Drawn, RolloutRequest
-from rlvr_exp.rollouts.engines.vllm_weights import VLLMModel
+from rlvr_exp.rollouts.engines.vllm_weights import VLLMModel, kind_of
 from rlvr_exp.rollouts.sampling_params import SampleKey, SamplingParams, StopStringMatcher, Watch
 from rlvr_exp.tasks.base import Domain
 
 SEEDS = 2**31
+ENVIRONMENT = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # The model is in this process, which copies weights into it.
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+}
+"""Settings of vLLM, unless the user's environment has others. vLLM reads them when it is imported."""
 
 
 class VLLMEngine(options.VLLM):
@@ -35,10 +43,9 @@ class VLLMEngine(options.VLLM):
 
     def __init__(self, config: Any, **given: Any):
         super().__init__(**given)
-        models = [config.model, *(of_role(config, role).model for role in role_names(config))]
-        self._longest = max(one.max_prompt_tokens + one.max_completion_tokens for one in models)
-        self._models: dict[int, VLLMModel] = {}
-        """By the id of the policy's model: roles with weights of their own have one each."""
+        self._longest = longest_sequence(config)
+        self._models: dict[tuple[str, int], VLLMModel] = {}
+        """By `kind_of`. Policies of one kind share a model, since each rollout copies its weights."""
         self._numbers = itertools.count()
 
     def begin(self, note: Callable[[str], None]) -> Mapping[str, Any]:
@@ -46,6 +53,8 @@ class VLLMEngine(options.VLLM):
         where, remedy = "cuda" if torch.cuda.is_available() else "cpu", "engine=local"
         if find_spec("vllm") is None:
             raise InputError(InputProblem("engine", "the package vllm is not installed", "vllm", remedy=remedy))
+        for name, value in ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
         import vllm
         from vllm.platforms import current_platform
 
@@ -85,7 +94,7 @@ class VLLMEngine(options.VLLM):
         from vllm import SamplingParams as VLLMParams
 
         rows = [(prompt, ids) for prompt, own in zip(prompts, completions, strict=True) for ids in own]
-        settings = dict(max_tokens=1, temperature=temperature, seed=0, detokenize=False)
+        settings: dict[str, Any] = dict(max_tokens=1, temperature=temperature, seed=0, detokenize=False)
         tokens = [token for _, ids in rows for token in ids]
         asked = [
             ([*prompt, *ids[:place]], VLLMParams(logprob_token_ids=[ids[place]], **settings))
@@ -118,10 +127,10 @@ class VLLMEngine(options.VLLM):
             asked: prompt and vLLM's parameters of each completion.
             take: (number, output) -> whether its new tokens end the completion.
         """
-        if id(policy.model) not in self._models:  # Also with nothing to sample: all ranks build it together.
-            dtype = self.weights_dtype(policy)
-            self._models[id(policy.model)] = VLLMModel(policy, dtype, self.memory_share, self._longest)
-        model, live = self._models[id(policy.model)], dict[str, int]()
+        kind = kind_of(policy)
+        if kind not in self._models:  # Also with nothing to sample: all ranks build it together.
+            self._models[kind] = VLLMModel(policy, self.weights_dtype(policy), self.memory_share, self._longest)
+        model, live = self._models[kind], dict[str, int]()
         with model.awake(policy) as adapter:
             try:
                 for number, (prompt, parameters) in enumerate(asked):
@@ -129,7 +138,9 @@ class VLLMEngine(options.VLLM):
                     live[name] = number
                     model.engine.add_request(name, {"prompt_token_ids": list(prompt)}, parameters, lora_request=adapter)
                 while live:
-                    for output in model.engine.step():
+                    with torch.random.fork_rng(devices=()):  # vLLM on a CPU draws from torch's generator as well.
+                        outputs = model.engine.step()
+                    for output in outputs:
                         if output.request_id not in live:  # A token that was under way when its completion ended.
                             continue
                         number, (new,) = live[output.request_id], output.outputs

@@ -6,7 +6,7 @@ into the copies, one layer at a time: the policy's own weights do not change.
 """
 
 import itertools
-import os
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,19 +20,12 @@ from peft import PeftModel
 from peft.tuners.tuners_utils import BaseTunerLayer
 
 from rlvr_exp.config.cross_checks import RANKS_OF_VLLM
+from rlvr_exp.config.engine import BLOCK_ON_CPU, LONGEST_ON_CPU, ROWS_OF_VLLM, TOKENS_OF_VLLM
 from rlvr_exp.core import machine
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.models.quantization import quantization_of
 from rlvr_exp.rollouts.distributed import ranks
 
-os.environ.setdefault(
-    "VLLM_ENABLE_V1_MULTIPROCESSING", "0"
-)  # The model is in this process, which copies weights into it.
-os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
-os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
-os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
-ROWS, TOKENS = 256, 4096
-"""Completions that vLLM samples at the same time, and tokens of one pass. For vLLM's own 32,768 it reserves too much memory."""
 DEEP, LIGHT = 2, 1
 """Levels of sleep: drop the weights, or keep them in the memory of the machine."""
 
@@ -40,7 +33,7 @@ DEEP, LIGHT = 2, 1
 class VLLMModel:
     """
     Args:
-        policy: its base is vLLM's model. Roles that share a base share it.
+        policy: its base is vLLM's model.
         dtype: of vLLM's weights.
         memory_share: share of the device's memory while vLLM is awake.
         longest: tokens of the longest prompt with its completion.
@@ -51,14 +44,14 @@ class VLLMModel:
         self._numbers = itertools.count(1)
         self._folder = Path(mkdtemp(prefix="weights-for-vllm-"))
         finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        base = policy.model.get_base_model() if isinstance(policy.model, PeftModel) else policy.model
+        base = _base(policy.model)
         self._sleeps = base.device.type != "cpu"
         arguments: dict[str, Any] = dict(
             dtype=str(dtype).removeprefix("torch."),
             skip_tokenizer_init=True,
             max_model_len=longest,
-            max_num_seqs=ROWS,
-            max_num_batched_tokens=max(TOKENS, longest),
+            max_num_seqs=ROWS_OF_VLLM,
+            max_num_batched_tokens=max(TOKENS_OF_VLLM, longest),
             enable_chunked_prefill=self._sleeps,  # vLLM 0.31 on a CPU fails on a cut prompt with a seed.
             gpu_memory_utilization=memory_share,
             enable_sleep_mode=self._sleeps,
@@ -66,8 +59,8 @@ class VLLMModel:
             distributed_executor_backend="external_launcher" if ranks() > 1 else "uni",
         )
         if self._holds_adapter:
-            rank = min(one for one in RANKS_OF_VLLM if one >= adapter_rank(policy.model))
-            arguments |= dict(model=base.name_or_path, enable_lora=True, max_lora_rank=rank)
+            name, rank = kind_of(policy)
+            arguments |= dict(model=name, enable_lora=True, max_lora_rank=rank)
             arguments |= dict(quantization="bitsandbytes") if quantization_of(base) == "4bit" else {}
         else:
             base.config.save_pretrained(self._folder)
@@ -108,6 +101,19 @@ class VLLMModel:
         return LoRARequest(f"adapter {number}", number, str(files))
 
 
+def kind_of(policy: Policy) -> tuple[str, int]:
+    """The base that an adapter stays beside and vLLM's rank for it. If all weights are copied: their shape, 0."""
+    base, rank = _base(policy.model), adapter_rank(policy.model)
+    if rank:
+        return base.name_or_path, min(one for one in RANKS_OF_VLLM if one >= rank)
+    shape = {name: value for name, value in base.config.to_dict().items() if name != "_name_or_path"}
+    return json.dumps(shape, sort_keys=True, default=str), 0
+
+
+def _base(model: Any) -> Any:
+    return model.get_base_model() if isinstance(model, PeftModel) else model
+
+
 def _built(arguments: dict[str, Any]) -> Any:
     """vLLM's engine. Building it changes neither torch's random numbers nor its threads."""
     from vllm import LLM, _custom_ops
@@ -123,14 +129,12 @@ def _built(arguments: dict[str, Any]) -> Any:
 
 
 def _cache_on_cpu(base: Any, dtype: torch.dtype, memory_share: float, longest: int) -> int:
-    """Bytes of the keys and values of all rows, within the share of the machine's memory."""
+    """Bytes of the keys and values, within the share of the machine's memory."""
     shape = base.config.get_text_config()
     heads = getattr(shape, "num_key_value_heads", None) or shape.num_attention_heads
     width = getattr(shape, "head_dim", None) or shape.hidden_size // shape.num_attention_heads
     token = 2 * shape.num_hidden_layers * heads * width * dtype.itemsize
-    return min(
-        ROWS * (longest + 128) * token, int(memory_share * machine.total())
-    )  # vLLM counts in blocks of 128 tokens.
+    return min(LONGEST_ON_CPU * (longest + BLOCK_ON_CPU) * token, int(memory_share * machine.total()))
 
 
 def named_weights(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:

@@ -13,7 +13,7 @@ import torch
 
 from rlvr_exp.config.algorithm import Drawing
 from rlvr_exp.config.data import SINGLE_TURN
-from rlvr_exp.config.engine import is_server
+from rlvr_exp.config.engine import is_server, receives_weights
 from rlvr_exp.config.load import build
 from rlvr_exp.config.roles import of_role, role_names, starts, team_of
 from rlvr_exp.config.run import Evaluation
@@ -53,6 +53,7 @@ from rlvr_exp.verifiers.guarded import NoVerdictGuard
 
 Found = TypeVar("Found")
 
+TRAINED_SERVER = "rlvr_exp.rollouts.engines.trained_server.TrainedServer"
 NAMED = 5
 """Maximum number of tasks that a note names. The manifest names all of them."""
 
@@ -179,13 +180,15 @@ def start_engine(config: Config, context: RunContext) -> SamplingEngine:
         context.progress(kind="wait", name="ask the server what it does")
     infer = config.infer  # An answer's row has log-probabilities at temperature 1 without filters.
     exact = infer is not None and (infer.decoding == "greedy" or LogitFilters.of(infer) == LogitFilters())
+    node = config.engine
     engine = build(
-        config.engine,
+        replace(node, _target_=TRAINED_SERVER) if receives_weights(node) else node,
         system=config.model.system,
         wants_logprobs=exact,
         filters=_filters(config),
         interrupted=lambda: context.interrupted,
         config=config,
+        directory=context.directory,
     )
     section = engine.begin(lambda text: context.progress(kind="note", text=text))
     if section:
