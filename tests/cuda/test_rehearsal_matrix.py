@@ -1,4 +1,5 @@
-"""Stages that use a policy, on one pretended CUDA device, and training processes on one and on two."""
+"""Stages that use a policy, on one pretended CUDA device, and training processes on one and on two. test_rehearsal.py holds the
+others."""
 
 import math
 import shutil
@@ -22,7 +23,7 @@ STAGES = {
 }
 SHARED = "parallel.share_device=true"
 PROCESSES = {
-    "ddp": (2, "parallel=ddp"),
+    "ddp_one_device": (1, "parallel=ddp", SHARED),
     "zero2_nf4": (2, "parallel=zero2", *NF4),
     "zero2_nf4_one_device": (1, "parallel=zero2", SHARED, *NF4),
     "zero3": (2, "parallel=zero3"),
