@@ -61,7 +61,7 @@ def test_the_roles_of_a_cascade_train_on_one_device(tmp_path: Path) -> None:
 def test_two_processes_train(plan: str, tmp_path: Path) -> None:
     devices, *words = PROCESSES[plan]
     run = completed(tmp_path / "run", "+stage=grpo", *SMALL, *words, devices=devices)
-    assert [len(report["updates"]) for report in run.reports] == [2, 2] and losses(run)
+    assert len(run.reports) == 2 and all(len(report["updates"]) >= 2 for report in run.reports) and losses(run)
 
 
 def test_trajectories_are_collected_on_one_device(tmp_path: Path) -> None:
