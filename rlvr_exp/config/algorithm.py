@@ -122,6 +122,9 @@ class ReinforcementLearning(Drawing, Updates):
     """Completions sampled for each task."""
     rollout_batch_size: int = option(0, low=0, rare=True)
     """Completions sampled at once, in complete groups. 0: as many as evaluation.batch_size. It does not change the samples."""
+    lag: int = option(0, low=0, high=1)
+    """Steps between the weights that sample and those that learn. 1: a server (engine.weights) samples the next batch while the
+    policy learns from the last one."""
     correction: str = option("auto", choices=("auto", "sequence_mask", "token_truncate", "none"), rare=True)
     """Importance weight of fresh samples if the engine's log-probabilities differ from the trainer's. sequence_mask: of a
     completion, 0 above the cap. token_truncate: of a token, at most the cap. auto: none with engine=local, else sequence_mask."""
@@ -133,6 +136,12 @@ class ReinforcementLearning(Drawing, Updates):
         if self.correction == "none" and self.correction_cap != ReinforcementLearning.correction_cap:
             what, remedy = "no sample is weighted", "set algorithm.correction, or drop it"
             found.append(InputProblem("correction_cap", what, str(self.correction_cap), "its default", remedy=remedy))
+        if self.lag and self.correction == "none":
+            what, remedy = (
+                "samples of older weights are weighted",
+                "algorithm.correction=sequence_mask or token_truncate",
+            )
+            found.append(InputProblem("lag", what, f"{self.lag} with correction=none", "0", "", remedy))
         if self.top_k == 1 or self.min_p == 1:
             name = "top_k" if self.top_k == 1 else "min_p"
             what = "leaves one token to draw from: all completions of a group would be the same"

@@ -34,6 +34,7 @@ def engine_problems(config: Config) -> Iterator[InputProblem]:
         yield from _of_server(config, config.engine)
     if receives_weights(config.engine):
         yield from _of_trained_server(config, config.engine)
+    yield from _of_lag(config)
     if is_vllm(config.engine):
         yield from _of_vllm(config)
 
@@ -94,6 +95,19 @@ def _of_trained_server(config: Config, engine: Server) -> Iterator[InputProblem]
         kind = model.adapter.kind if has_adapter(model) else "no adapter"
         what, remedy = "a server takes LoRA adapters", "model.adapter.kind=lora, or engine.weights=full"
         yield InputProblem(where, what, f"lora with {kind}", "lora with model.adapter.kind=lora", "", remedy)
+
+
+def _of_lag(config: Config) -> Iterator[InputProblem]:
+    lag = getattr(config.algorithm, "lag", 0) if reads(config, "algorithm") else 0
+    if not lag:
+        return
+    if not receives_weights(config.engine):
+        what = "this process either samples or learns; only a server samples meanwhile"
+        remedy = "engine=server with engine.weights=lora or full, or drop it"
+        yield InputProblem("algorithm.lag", what, str(lag), "0 without engine.weights", "", remedy)
+    if len(roles := role_names(config)) > 1:
+        what, remedy = "roles take turns on the weights that sample", "drop it"
+        yield InputProblem("algorithm.lag", what, f"{lag}, roles {', '.join(roles)}", "0", "", remedy)
 
 
 def _of_vllm(config: Config) -> Iterator[InputProblem]:

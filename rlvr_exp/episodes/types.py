@@ -16,7 +16,7 @@ from rlvr_exp.verifiers.base import Verdict
 VERDICT = ("outcome", "bucket", "rule", "passed", "total", "log", "assertions", "own_assertions", "measures")
 """Fields of a verdict, which are keys of a row."""
 
-STATE = ("sample", "completion", "sampled", "candidate", *VERDICT)
+STATE = ("sample", "completion", "sampled", "candidate", "version", *VERDICT)
 """Keys that restore a completion of a known task, except for times."""
 
 UNPARSED = Candidate(None, "a file's row holds no candidate: parse the text")
@@ -77,6 +77,8 @@ class Completion:
     """Wall seconds from the request to the verdict, shared with the other completions of its batch."""
     drawn: float = field(default=0.0, compare=False)
     """Wall seconds from the request to its last token."""
+    version: int | None = None
+    """Updates of the weights that sampled it. None: the engine does not say."""
 
     @property
     def tokens(self) -> int:
@@ -129,6 +131,7 @@ def to_plain(completion: Completion) -> dict[str, Any]:
         "tokens": completion.tokens,
         "truncated": completion.truncated,
         "candidate": vars(completion.candidate),
+        "version": completion.version,
         **{name: getattr(verdict, name) for name in VERDICT},
         "score": verdict.score,
         "seconds": completion.seconds,
@@ -156,6 +159,7 @@ def from_plain(row: Mapping[str, Any], task: Task | None = None) -> Completion:
         candidate=Candidate(**row["candidate"]) if "candidate" in row else UNPARSED,
         verdict=Verdict(**known),
         seconds=row.get("seconds", 0.0),
+        version=row.get("version"),
     )
 
 

@@ -64,7 +64,7 @@ class RolloutRow(_Row):
 
     KEYS: ClassVar = (
         "step", "task", "family", "group", "sample", "prompt", "completion", "tokens", "truncated", "outcome", "bucket",
-        "rule", "passed", "total", "reward", "terms", "advantage", "log", "fate", "waited", "about",
+        "rule", "passed", "total", "reward", "terms", "advantage", "log", "fate", "waited", "version", "about",
     )  # fmt: skip
 
 
@@ -87,8 +87,8 @@ class EvalSample(_Row):
 
 
 Row = TypeVar("Row", bound=_Row)
-OPTIONAL = {"about", "measures"}
-"""Keys that are left out if they are empty."""
+OPTIONAL = {"about", "measures", "version"}
+"""Keys that are left out if they are empty. Version 0 is not."""
 
 
 def to_row(one: _Row) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def _once(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]:
     known: dict[Any, str] = {}
     for row in rows:
         for name in OPTIONAL:
-            if not row.get(name, True):
+            if row.get(name, 0) != 0 and not row[name]:
                 del row[name]
         if row[key] not in known:
             known[row[key]] = row["prompt"]

@@ -16,7 +16,16 @@ from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.episodes.episode import Draws, Episode
 from rlvr_exp.episodes.types import Completion, RewardBreakdown
 from rlvr_exp.rewards.compose import Reward
-from rlvr_exp.rollouts.groups import Group, GroupFilter, Groups, check_groups, group_from, group_state
+from rlvr_exp.rollouts.groups import (
+    Group,
+    GroupFilter,
+    Groups,
+    check_groups,
+    group_from,
+    group_state,
+    groups_from,
+    groups_state,
+)
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner
 from rlvr_exp.tasks.base import Task
 
@@ -65,6 +74,12 @@ class Rollouts:
     """Descriptions of rewards that are not finite: no update on the step's groups is applied."""
     observations: Sequence[Observation] = ()
     """The curriculum's observations of the groups sampled in the step."""
+
+
+def rollouts_state(rollouts: Rollouts) -> dict[str, Any]:
+    """The part of rollouts that is trained on, as values that JSON can hold."""
+    groups = {role: groups_state(own) for role, own in rollouts.groups.items()}
+    return {"step": rollouts.step, "groups": groups, "nonfinite": list(rollouts.nonfinite)}
 
 
 @dataclass
@@ -274,6 +289,13 @@ class Collector:
         self._n_requested = state["asked"]
         tasks = {task.id: task for task in self._tasks} if state["waiting"] else {}
         self._carried_over = tuple(group_from(group, tasks) for group in state["waiting"])
+
+    def rollouts_from(self, state: Mapping[str, Any]) -> Rollouts:
+        """The rollouts that `rollouts_state` has saved, without their episodes and observations. Raises InputError like
+        `load_state_dict`."""
+        tasks = {task.id: task for task in self._tasks}
+        groups = {role: groups_from(own, tasks) for role, own in state["groups"].items()}
+        return Rollouts(state["step"], groups, nonfinite=state["nonfinite"])
 
     @property
     def mix(self) -> Mapping[str, int]:

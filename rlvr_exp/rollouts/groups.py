@@ -162,7 +162,8 @@ def group_state(group: Group) -> dict[str, Any]:
     """The group as values that JSON can hold; the task only by its id and family."""
     task, plain = group.completions[0].task, map(to_plain, group.completions)
     pairs = zip(group.prompts, group.prompt_ids, strict=True)
-    return {
+    about = {"about": list(group.about)} if group.about else {}
+    return about | {
         "step": group.step,
         "index": group.index,
         "task": task.id,
@@ -183,7 +184,7 @@ def group_from(state: Mapping[str, Any], tasks: Mapping[str, Task] | None = None
     Raises:
         InputError: unknown or missing keys, or the group's task is no longer in the data.
     """
-    if set(state) != KEYS:
+    if set(state) - {"about"} != KEYS:
         got, allowed = ", ".join(sorted(state)), ", ".join(sorted(KEYS))
         remedy = "resume with the version that wrote the checkpoint"
         raise InputError(InputProblem("state of a group", "has other keys", got, allowed, remedy=remedy))
@@ -200,4 +201,27 @@ def group_from(state: Mapping[str, Any], tasks: Mapping[str, Task] | None = None
         completions=tuple(from_plain({**state, **one}, task) for one in state["completions"]),
         rewarded=tuple(RewardBreakdown(**one) for one in state["rewarded"]),
         rewards=tuple(state["rewards"]),
+        about=tuple(state.get("about", ())),
     )
+
+
+PARTS = ("batch", "sampled", "carried_in", "carried_over")
+
+
+def groups_state(groups: Groups) -> dict[str, Any]:
+    """The groups of a step as values that JSON can hold, each group once."""
+    every = {group.id: group for name in PARTS for group in getattr(groups, name)}
+    return {
+        "step": groups.step,
+        "groups": [group_state(group) for group in every.values()],
+        **{name: [group.id for group in getattr(groups, name)] for name in PARTS},
+        "zero_variance": [*groups.zero_variance.items()],
+        "seconds": dict(groups.seconds),
+    }
+
+
+def groups_from(state: Mapping[str, Any], tasks: Mapping[str, Task]) -> Groups:
+    """The groups of a state. Raises InputError like `group_from`."""
+    every = {group.id: group for group in (group_from(one, tasks) for one in state["groups"])}
+    parts = {name: tuple(every[number] for number in state[name]) for name in PARTS}
+    return Groups(state["step"], **parts, zero_variance=dict(state["zero_variance"]), seconds=state["seconds"])

@@ -122,7 +122,7 @@ class _RolloutLoop:
         task = self._requests[one.request].task
         drawn = time.perf_counter() - self._began if one.seconds is None else one.seconds
         parsed = self._domain.parse(one.text, task) if one.verdict is None else Candidate(None, one.verdict.log)
-        return Completion(task, one.sample, one.sampled, one.text, parsed, drawn=drawn)
+        return Completion(task, one.sample, one.sampled, one.text, parsed, drawn=drawn, version=one.version)
 
     def record_verdict(self, place: tuple[int, int], verdict: Verdict) -> None:
         seconds = time.perf_counter() - self._asked.pop(place)

@@ -1,13 +1,14 @@
 """Reinforcement learning against a verifier: evaluate, train, evaluate. The stage serves every environment and every
 algorithm that learns from verified completions. `+stage=grpo`, `ppo`, `cascade` and `adversarial` are its presets."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Any, cast
 
 from rlvr_exp.config.engine import is_vllm, receives_weights
@@ -23,10 +24,11 @@ from rlvr_exp.records.context import RunContext, StageResult
 from rlvr_exp.records.rollout_files import RolloutRow, write_rollouts
 from rlvr_exp.records.tracking import Tracker
 from rlvr_exp.rewards.compose import Reward
-from rlvr_exp.rollouts.collect import Collector, RoleRules, Rollouts
+from rlvr_exp.rollouts.collect import Collector, RoleRules, Rollouts, rollouts_state
 from rlvr_exp.rollouts.distributed import all_reduce_counters
 from rlvr_exp.rollouts.engines.base import HoldsWeights
 from rlvr_exp.rollouts.engines.journaled import Shown
+from rlvr_exp.rollouts.engines.trained_server import TrainedServer
 from rlvr_exp.rollouts.groups import Groups
 from rlvr_exp.stages.shared.components import (
     RunComponents,
@@ -69,24 +71,77 @@ def run(config: Config, context: RunContext) -> StageResult:
 
 
 class RolloutFeed:
-    """Collects the rollouts of a step. Roles that learn in the same step learn from the same episodes."""
+    """Collects the rollouts of a step. Roles that learn in the same step learn from the same episodes.
 
-    def __init__(self, collector: Collector, verifier: Verifier, directory: Path):
+    Args:
+        server: samples with the trained weights; None: another engine.
+        lag: 1: the rollouts of the next step are collected during the updates of a step.
+    """
+
+    def __init__(
+        self,
+        collector: Collector,
+        verifier: Verifier,
+        directory: Path,
+        server: TrainedServer | None = None,
+        lag: int = 0,
+    ):
         self._collector, self._verifier, self._directory = collector, verifier, directory
+        self._server, self._lag = server, lag
+        self._ahead: tuple[Rollouts, dict[str, float]] | None = None
+        """Rollouts that a later step takes, and their metrics."""
         self._rollouts: Rollouts | None = None
         self.rows: Sequence[RolloutRow] = ()
         self._metrics: list[dict[str, float]] = []
         """Metrics of the steps since the last logged row."""
 
     def collect(self, step: int) -> Rollouts:
-        self._rollouts = self._collector.collect(step)
-        environment = self._collector.environment
-        row = environment.metrics(self._rollouts.episodes)
-        if len(environment.roles) > 1:
-            row |= credit_metrics(environment.name, self._rollouts.groups)
-        row |= teaching(self._rollouts.observations)
+        if self._ahead is None:
+            if self._server is not None:
+                self._server.updates = step
+            self._ahead = self._collected(step)
+        (self._rollouts, row), self._ahead = self._ahead, None
         self._metrics.append(row)
         return self._rollouts
+
+    def _collected(self, step: int) -> tuple[Rollouts, dict[str, float]]:
+        rollouts, environment = self._collector.collect(step), self._collector.environment
+        row = environment.metrics(rollouts.episodes)
+        if len(environment.roles) > 1:
+            row |= credit_metrics(environment.name, rollouts.groups)
+        return rollouts, row | teaching(rollouts.observations)
+
+    @contextmanager
+    def meanwhile(self, step: int) -> Iterator[None]:
+        """Collect the next rollouts in a thread, with the weights of now, while the block updates them. Rows of metrics and
+        checkpoints come after the block, so that they never depend on which of the two was faster."""
+        plan = self._collector.plan
+        following = step + plan.iterations
+        if not self._lag or self._ahead is not None or following >= plan.steps:
+            yield
+            return
+        server = self._server
+        assert server is not None
+        (player,) = self._collector.runner.players.values()
+        faults: list[BaseException] = []
+        server.pin(player.policy, step)
+
+        def run() -> None:
+            try:
+                self._ahead = self._collected(following)
+            except BaseException as fault:  # Raised below, in the thread that trains.
+                faults.append(fault)
+            finally:
+                server.release()
+
+        thread = Thread(target=run, name="rollouts", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            thread.join()
+        if faults:
+            raise faults[0]
 
     def write(self, learners: Mapping[str, Learner]) -> None:
         """Write the rollouts. Groups are numbered consecutively, and advantages are those of the updates; a model may
@@ -124,11 +179,13 @@ class RolloutFeed:
         return {**row, **collected, **mix, **curriculum, **normalizer, **system}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the data of the next row as plain values."""
-        return {"rows": list(self._metrics)}
+        """Return the data of the next row, and rollouts for a later step, as plain values."""
+        ahead = self._ahead and {"rollouts": rollouts_state(self._ahead[0]), "row": self._ahead[1]}
+        return {"rows": list(self._metrics), "ahead": ahead}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._metrics = list(state["rows"])
+        self._metrics, ahead = list(state["rows"]), state.get("ahead")
+        self._ahead = ahead and (self._collector.rollouts_from(ahead["rollouts"]), ahead["row"])
 
 
 def credit_metrics(name: str, groups: Mapping[str, Groups]) -> dict[str, float]:
@@ -210,7 +267,8 @@ def train(
     """Update the policies for the configured steps, or until the clock of a trial stops them. Return the number of
     finished steps and the last row of metrics."""
     learning = learning_roles(config, collector.environment.roles)
-    feed = RolloutFeed(collector, components.verifier, context.directory)
+    server = cast(TrainedServer, components.engine) if receives_weights(components.engine) else None
+    feed = RolloutFeed(collector, components.verifier, context.directory, server, config.algorithm.lag)
     select = selection(components, config, context)
     schedule: Any = getattr(config, "schedule", None)  # A node of a domain.
     with TemporaryDirectory() as scratch:
@@ -229,6 +287,7 @@ def train(
             shared=feed.metrics,
             parts={"feed": feed, **collector.parts},
             ends_phase=schedule.ends_stage if reads(config, "schedule") else None,
+            meanwhile=feed.meanwhile,
         )
         steps, final = fit(training, config, context, tracker, clock)
     if clock is None:

@@ -5,6 +5,7 @@ checkpoint may fall between them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -63,6 +64,8 @@ class Loop:
     contents: Contents
     seed: int
     clock: StepClock = field(default_factory=StepClock)
+    meanwhile: Callable[[int], AbstractContextManager[None]] = lambda step: nullcontext()
+    """A step's updates happen inside; the rollouts of a later step may be collected at the same time."""
 
     def run(self, done: int, steps: int) -> int:
         """Train from step `done` to step `steps`, or until the selection or a trial's clock stops it; returns the steps
@@ -104,9 +107,10 @@ class Loop:
             for learner in taking.values():
                 learner.take(rollouts)
             self.feed.write(taking)  # Before the updates: should they fail, their rollouts can be read.
-        for learner in learning.values():
-            if learner.ready:
-                learner.update()
+        with self.meanwhile(step):
+            for learner in learning.values():
+                if learner.ready:
+                    learner.update()
 
     def _save(self, step: int, steps: int, ended: bool) -> None:
         """Write a checkpoint if one is due, if the step is the best, if a stop was requested, and at the end."""

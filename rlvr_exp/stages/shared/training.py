@@ -1,7 +1,7 @@
 """Training: the order of the tasks, the options of each role, the training loop, resuming, and the best step."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -126,6 +126,8 @@ class TrainingInputs:
     """Further parts of a checkpoint, by name."""
     ends_phase: Callable[[int], bool] | None = None
     """Whether a phase of the schedule ends after this many steps. The run then writes a checkpoint."""
+    meanwhile: Callable[[int], AbstractContextManager[None]] = lambda step: nullcontext()
+    """Collects later rollouts during the updates of a step."""
 
 
 def open_tracker(config: Config, context: RunContext) -> Tracker:
@@ -175,6 +177,7 @@ def fit(
         contents=contents,
         seed=config.seed,
         clock=clock or StepClock(),
+        meanwhile=training.meanwhile,
     )
     done = loop.run(done, config.algorithm.max_steps)
     if clock is not None:
