@@ -264,12 +264,12 @@ class SamplingParams:
     """Token ids to text; needed for `stop`."""
     batch_size: int = 512
     """The most completions sampled at once; the completions of a prompt stay together."""
-    planned_prompt: int = 0
-    """Tokens of each prompt in an accelerator's memory plan. Shorter prompts leave room for more completions than `batch_size`.
-    0: they do not."""
     completion_check: CompletionCheck | None = None
     """Ends a completion that the domain calls complete; it needs `decode`."""
     watch: Watch | None = None
+    planned_prompt: int = 0
+    """Tokens of each prompt in an accelerator's memory plan. Shorter prompts leave room for more completions than `batch_size`.
+    0: they do not."""
 
     def completes(self, ids: Sequence[int]) -> bool:
         """Whether the domain calls the completion complete."""
