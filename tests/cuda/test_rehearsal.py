@@ -9,7 +9,7 @@ import pytest
 from rehearsal import LORA, NEEDS_COMPILER, SMALL, Rehearsal, completed, log
 
 pytestmark = NEEDS_COMPILER
-PER_DECODING_STEP, PER_UPDATE = 16, 265
+PER_DECODING_STEP, PER_UPDATE = 4, 190
 """The most synchronisations of host and device: for each token that a batch of rows decodes, and for the rest of a step, of five
 passes. Lower them when the code waits less often. FlexAttention, which is not compiled here, causes 88 of the rest."""
 
