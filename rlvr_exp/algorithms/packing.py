@@ -74,7 +74,8 @@ class ModelRows:
     """`scored` before it was moved to a device"""
 
     def to(self, device: torch.device) -> "ModelRows":
-        moved = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
+        values = {name: value for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
+        moved = {name: value.to(device, non_blocking=True) for name, value in values.items()}
         host = self.scored if self.scored_on_host is None else self.scored_on_host
         return replace(self, **moved | {"scored_on_host": host})
 
@@ -448,7 +449,7 @@ def segment_masks(layout: PackedLayout, dtype: torch.dtype, device: torch.device
 
 def segment_mask(prefix: int, segments: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """(1, 1, sum of segments, prefix + sum of segments), additive: each segment sees the prefix and itself, causally."""
-    owner = torch.repeat_interleave(torch.arange(len(segments)), torch.tensor(segments)).to(device)
+    owner = torch.repeat_interleave(torch.arange(len(segments)), torch.tensor(segments)).to(device, non_blocking=True)
     seen = torch.ones((len(owner), prefix + len(owner)), dtype=torch.bool, device=device)
     seen[:, prefix:] = (owner[:, None] == owner[None, :]).tril()
     return torch.zeros(seen.shape, dtype=dtype, device=device).masked_fill_(~seen, -torch.inf)[None, None]

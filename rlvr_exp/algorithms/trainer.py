@@ -219,8 +219,9 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         chosen = experience.select(prompts)
         places = chosen.rows_of
         samples = sorted(places[prompts.index(piece.group)][sample] for piece in part for sample in piece.samples)
-        counted = torch.zeros(places[-1].stop, 1, device=self.accelerator.device)
+        counted = torch.zeros(places[-1].stop, 1)
         counted[samples] = 1.0
+        counted = counted.to(self.accelerator.device, non_blocking=True)
         for name in ("tool_mask", "old_per_token_logps"):
             if name in inputs:
                 inputs[name] = inputs[name] * counted
@@ -250,7 +251,7 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
             inputs["support"] = part.kept_token_ids
         if part.fed_ids is not None:
             inputs["fed_ids"] = part.fed_ids
-        return {name: value.to(self.accelerator.device) for name, value in inputs.items()}
+        return {name: value.to(self.accelerator.device, non_blocking=True) for name, value in inputs.items()}
 
     def _rows(self, batch: TrainingBatch, samples: Sequence[int]) -> ModelRows:
         """The given samples of a batch, which is on the host, as the model's inputs."""

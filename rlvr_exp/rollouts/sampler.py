@@ -1,12 +1,13 @@
 """The sampling loop for a local engine: several completions for each prompt, the prompt computed once.
 
-Completions leave the batch the moment they end, and are yielded while the others are still being sampled. The random
-number of every token comes from the caller's key and the token's position; no global generator is read or advanced,
-so with equal weights the rest of the batch does not matter.
+Completions leave the batch the moment they end, and are yielded while the others are still being sampled; further prompts
+take their room. The random number of every token comes from the caller's key and the token's position; no global generator
+is read or advanced, so with equal weights the rest of the batch does not matter.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -26,6 +27,10 @@ from rlvr_exp.rollouts.sampling_params import (
     draw,
 )
 from rlvr_exp.rollouts.shared_prefix_decoder import RowDecoder, SharedPrefixDecoder, supports_shared_prefix
+
+REFILL = 0.25
+"""The free share of a batch at which further prompts begin. They are a block of their own in the cache, with its own launches in
+each layer."""
 
 
 def sample_groups(
@@ -47,29 +52,48 @@ def stream(
     sampling: SamplingParams,
     turns: Turns = NO_TURNS,
 ) -> Iterator[FinishedSample]:
-    """Sample `len(keys[p])` completions for each prompt p, all in one batch, and yield each as soon as it ends.
+    """Sample `len(keys[p])` completions for each prompt p, at most `sampling.batch_size` at once but those of a prompt together, and
+    yield each as soon as it ends.
 
     Args:
         model: a causal language model, or a wrapper around one that leaves its modules in place (PEFT).
-        prompts: token ids of each prompt, unpadded, at least one token long.
+        prompts: token ids of each prompt, unpadded, at least one token long; best in the order of their lengths.
         keys: the random key of each sample of each prompt.
     """
     inner = causal_model(model)
     was_training = inner.training
     inner.eval()
     try:
-        with torch.inference_mode():
-            batch = SamplingBatch(inner, prompts, keys, sampling, turns)
-        with batch.computing():
+        for own in _batches(inner, prompts, keys, sampling, turns):
             with torch.inference_mode():
-                finished = batch.first()
-            yield from finished
-            while batch.going:
-                with torch.inference_mode():
-                    finished = batch.step()
-                yield from finished
+                batch = SamplingBatch(inner, prompts[own], keys[own], sampling, Turns(turns.kept, turns.begun[own]))
+            with batch.computing():
+                while batch.going:
+                    with torch.inference_mode():
+                        finished = batch.step()
+                    for one in finished:
+                        yield replace(one, prompt=own.start + one.prompt)
     finally:
         inner.train(was_training)
+
+
+def _batches(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    keys: Sequence[Sequence[SampleKey]],
+    sampling: SamplingParams,
+    turns: Turns,
+) -> Iterator[slice]:
+    """The prompts of each batch: all if it can be refilled, otherwise as many as fit, at least one."""
+    if prompts and not turns.begun and supports_shared_prefix(model, max(map(len, prompts)) + sampling.max_new_tokens):
+        yield slice(0, len(prompts))
+        return
+    sizes = np.cumsum([0, *map(len, keys)])
+    first = 0
+    while first < len(prompts):
+        last = int(np.searchsorted(sizes, sizes[first] + sampling.batch_size, side="right")) - 1
+        yield slice(first, max(last, first + 1))
+        first = max(last, first + 1)
 
 
 def score(
@@ -125,7 +149,7 @@ def decoder(
 
 
 class SamplingBatch:
-    """Completion i is sample `sample[i]` of prompt `owner[i]`."""
+    """Completion i is sample `sample[i]` of prompt `owner[i]`. Prompts begin in their order, as rows become free."""
 
     def __init__(
         self,
@@ -138,24 +162,28 @@ class SamplingBatch:
         self._sampling, self._prompts, self._kept = sampling, prompts, turns.kept
         self._owner = np.repeat(np.arange(len(prompts)), [len(row) for row in keys])
         self._sample = np.concatenate([np.arange(len(row)) for row in keys])
+        self._ends = np.cumsum([len(row) for row in keys])
+        """(prompts,) the completion after the last of each"""
         self._uniforms = uniforms(keys, sampling.max_new_tokens)
         self._decoder = decoder(model, prompts, self._owner, sampling.max_new_tokens, turns.begun)
-        self._live = np.arange(len(self._owner))
+        self._begun = 0
+        """Prompts that have begun."""
+        self._live = np.zeros(0, dtype=np.int64)
         self._eos = np.array(sampling.eos_ids)
         self._closing = np.array(sampling.completion_check.tokens if sampling.completion_check else ())
         self._watchers: list[StopStringMatcher] = []
         if sampling.stop:
             assert sampling.decode is not None, "stop strings are compared with text"
-            self._watchers = [StopStringMatcher(sampling.stop, sampling.decode) for _ in self._live]
+            self._watchers = [StopStringMatcher(sampling.stop, sampling.decode) for _ in self._owner]
         self._known: dict[tuple[int, ...], bool] = {}
         """The domain's verdict on texts that may be complete; equal completions share it."""
-        self._ids = np.full((len(self._live), sampling.max_new_tokens), -1)
+        self._ids = np.full(self._uniforms.shape, -1)
         self._logprobs = np.zeros(self._ids.shape, dtype=np.float32)
-        self._entropies = np.zeros(len(self._live))
+        self._entropies = np.zeros(len(self._owner))
         """Of each completion, the sum over its tokens."""
-        self._kept_token_ids: list[list[tuple[int, ...]]] = [[] for _ in self._live]
-        self._size = 0
-        """Tokens of each live completion."""
+        self._kept_token_ids: list[list[tuple[int, ...]]] = [[] for _ in self._owner]
+        self._size = np.zeros(len(self._owner), dtype=np.int64)
+        """Tokens of each completion."""
 
     def computing(self) -> AbstractContextManager[None]:
         """The context of the passes."""
@@ -163,37 +191,54 @@ class SamplingBatch:
 
     @property
     def going(self) -> bool:
-        return len(self._live) > 0
-
-    def first(self) -> list[FinishedSample]:
-        """Draw the first token of each completion; returns the completions that ended with it."""
-        return self._draw(self._decoder.prefill())
+        return len(self._live) > 0 or self._begun < len(self._prompts)
 
     def step(self) -> list[FinishedSample]:
-        """Draw the next token of each live completion; returns the completions that ended."""
-        return self._draw(self._decoder.step(self._live, self._ids[self._live, self._size - 1, None]))
+        """Begin further prompts if there is room, and draw the next token of each live completion; returns the completions that
+        ended."""
+        finished = []
+        if last := self._fitting():
+            first, self._begun = self._begun, last
+            rows = np.arange(self._ends[first - 1] if first else 0, self._ends[last - 1])
+            finished += self._draw(self._decoder.prefill(first, last), rows)
+        if len(live := self._live):
+            self._live = live[:0]
+            finished += self._draw(self._decoder.step(live, self._ids[live, self._size[live] - 1, None]), live)
+        return finished
 
-    def _draw(self, logits: Logits) -> list[FinishedSample]:
-        live, device = self._live, logits.values.device
-        numbers = torch.from_numpy(self._uniforms[live, self._size]).to(device)
-        drawn = draw(logits.values, numbers, self._sampling.filters, torch.from_numpy(logits.rows).to(device))
-        ids = drawn.ids.cpu().numpy()
-        self._ids[live, self._size] = ids
-        self._logprobs[live, self._size] = drawn.logprobs.cpu().numpy()
-        self._entropies[live] += drawn.entropies.cpu().numpy()
-        for i, kept in zip(live, drawn.kept_token_ids() or (), strict=False):
+    def _fitting(self) -> int:
+        """The prompt before which those end that begin now; 0: none does."""
+        free = self._sampling.batch_size - len(self._live)
+        if self._begun == len(self._prompts) or (len(self._live) and free < REFILL * self._sampling.batch_size):
+            return 0
+        before = self._ends[self._begun - 1] if self._begun else 0
+        last = int(np.searchsorted(self._ends, before + free, side="right"))
+        if len(self._live) == 0:
+            return max(last, self._begun + 1)
+        return last if last > self._begun else 0
+
+    def _draw(self, logits: Logits, rows: np.ndarray) -> list[FinishedSample]:
+        """Draw the next token of these completions, and add those that go on to the live ones, before which they do not belong."""
+        size = self._size[rows]
+        numbers = torch.from_numpy(self._uniforms[rows, size])
+        drawn = draw(logits.values, numbers, self._sampling.filters, torch.from_numpy(logits.rows))
+        ids, self._logprobs[rows, size], entropies = drawn.fetch()
+        self._ids[rows, size] = ids
+        self._entropies[rows] += entropies
+        for i, kept in zip(rows, drawn.kept_token_ids() or (), strict=False):
             self._kept_token_ids[i].append(kept)
-        self._size += 1
+        self._size[rows] += 1
         if self._sampling.watch is not None:
-            self._sampling.watch.drew(len(live))
+            self._sampling.watch.drew(len(rows))
         ended = np.isin(ids, self._eos)
-        for place, i in enumerate(live if self._watchers else ()):
+        for place, i in enumerate(rows if self._watchers else ()):
             ended[place] |= self._watchers[i].ends(int(ids[place]))
         for place in np.flatnonzero(np.isin(ids, self._closing)).tolist():
-            ended[place] |= self._is_complete(tuple(self._ids[live[place], : self._size].tolist()))
-        left = ended | (self._size == self._sampling.max_new_tokens)
-        self._live = live[~left]
-        return [self._finished(i, bool(end)) for i, end in zip(live[left], ended[left], strict=True)]
+            i = rows[place]
+            ended[place] |= self._is_complete(tuple(self._ids[i, : self._size[i]].tolist()))
+        left = ended | (self._size[rows] == self._sampling.max_new_tokens)
+        self._live = np.concatenate([self._live, rows[~left]])
+        return [self._finished(i, bool(end)) for i, end in zip(rows[left], ended[left], strict=True)]
 
     def _is_complete(self, ids: tuple[int, ...]) -> bool:
         if ids not in self._known:
@@ -203,11 +248,12 @@ class SamplingBatch:
     def _finished(self, i: int, ended: bool) -> FinishedSample:
         """A completion that leaves the batch. Its keys and values are kept, except those of its last token, which were never
         computed."""
-        ids, logprobs = self._ids[i, : self._size].tolist(), self._logprobs[i, : self._size].tolist()
+        size = int(self._size[i])
+        ids, logprobs = self._ids[i, :size].tolist(), self._logprobs[i, :size].tolist()
         if self._kept is not None and isinstance(self._decoder, SharedPrefixDecoder):
             self._kept.keep((*self._prompts[self._owner[i]], *ids[:-1]), partial(self._decoder.kept, i))
         kept = tuple(self._kept_token_ids[i]) if self._sampling.filters.narrow else None
-        sampled = TokenSample(tuple(ids), tuple(logprobs), not ended, kept, float(self._entropies[i]) / self._size)
+        sampled = TokenSample(tuple(ids), tuple(logprobs), not ended, kept, float(self._entropies[i]) / size)
         return FinishedSample(int(self._owner[i]), int(self._sample[i]), sampled)
 
 

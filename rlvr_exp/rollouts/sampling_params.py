@@ -70,6 +70,23 @@ class TokenDraw:
     """(tokens, vocabulary) whether a token could be drawn; None: all."""
     entropies: torch.Tensor
     """(tokens,) float32, of the distributions, in nats"""
+    finite: torch.Tensor
+    """() whether all logits make a distribution; otherwise no token counts"""
+
+    def fetch(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The ids, log-probabilities and entropies, in one transfer: the host waits for a device once per token.
+
+        Raises:
+            GuardStop: a row has no distribution because its logits are not finite.
+        """
+        parts = (self.ids, self.logprobs, self.entropies, self.finite.expand(len(self.ids)))
+        ids, logprobs, entropies, finite = torch.stack([part.double() for part in parts]).cpu().numpy()
+        if not finite.all():
+            raise GuardStop(
+                "the policy's logits are no numbers: its weights, or its activations on a prompt, exceed the range of their "
+                "type. Lower optimizer.lr and resume from the last checkpoint, or load finite weights"
+            )
+        return ids.astype(np.int64), logprobs, entropies
 
     def kept_token_ids(self) -> list[tuple[int, ...]] | None:
         """The ids of `kept`, a tuple for each token."""
@@ -83,15 +100,12 @@ class TokenDraw:
 def draw(
     logits: torch.Tensor, uniforms: torch.Tensor, filters: LogitFilters, rows: torch.Tensor | None = None
 ) -> TokenDraw:
-    """Draw one token for each random number.
+    """Draw one token for each random number, without waiting for the device unless filters exclude tokens.
 
     Args:
         logits: (rows, vocabulary)
-        uniforms: (tokens,) float64 in [0, 1); NaN selects the likeliest token, whose log-probability counts as 0.
+        uniforms: (tokens,) float64 in [0, 1), on the host; NaN selects the likeliest token, whose log-probability counts as 0.
         rows: (tokens,) the row of logits that each token is drawn from.
-
-    Raises:
-        GuardStop: a row has no distribution because its logits are not finite.
     """
     scores = logits.float()
     if filters.temperature != 1.0:
@@ -103,22 +117,18 @@ def draw(
     chances = logs.exp()
     parts = _parts(chances)
     sums = parts.sum(-1)
-    if not bool(sums.isfinite().all()):
-        raise GuardStop(
-            "the policy's logits are no numbers: its weights, or its activations on a prompt, exceed the range of their "
-            "type. Lower optimizer.lr and resume from the last checkpoint, or load finite weights"
-        )
-    rows = torch.arange(len(logits), device=logits.device) if rows is None else rows
-    greedy = uniforms.isnan()
-    part, rest = _search(sums[rows], uniforms.nan_to_num(0.0))
+    rows = torch.arange(len(logits)) if rows is None else rows
+    rows, numbers = (each.to(logits.device, non_blocking=True) for each in (rows, uniforms))
+    part, rest = _search(sums[rows], numbers.nan_to_num(0.0))
     ids = part * parts.shape[-1] + _search(parts[rows, part], rest)[0]
-    if bool(greedy.any()):
-        ids[greedy] = scores[rows[greedy]].argmax(-1)
+    greedy = numbers.isnan()
+    if bool(uniforms.isnan().any()):
+        ids = torch.where(greedy, scores.argmax(-1)[rows], ids)
     logprobs = logs[rows, ids].masked_fill_(greedy, 0.0)
     # A token without a chance adds nothing to the entropy.
     terms = chances.mul_(logs if kept is None else logs.masked_fill_(~kept, 0.0))
     entropies = _parts(terms).sum(-1).sum(-1).neg_()
-    return TokenDraw(ids, logprobs, None if kept is None else kept[rows], entropies[rows])
+    return TokenDraw(ids, logprobs, None if kept is None else kept[rows], entropies[rows], sums.isfinite().all())
 
 
 def _parts(x: torch.Tensor) -> torch.Tensor:
@@ -136,7 +146,8 @@ def _search(weights: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor,
     total = cumulative[:, -1]
     # Below the total even after rounding.
     targets = torch.minimum(targets, total.nextafter(total.new_zeros(())))
-    found = torch.searchsorted(cumulative, targets[:, None], right=True)
+    # The last column at most, even if the weights are no numbers.
+    found = torch.searchsorted(cumulative, targets[:, None], right=True).clamp_(max=weights.shape[-1] - 1)
     before = (cumulative - weights).gather(-1, found)
     return found[:, 0], (targets - before[:, 0]).clamp_(min=0.0)
 

@@ -175,6 +175,12 @@ class PrefixBlock:
         """(groups, width) additive mask of the prompts."""
         self._now: _Prefill | _Pass | None = None
         self._write_indices: dict[int, torch.Tensor] = {}
+        self._sparse = SPARSE
+        """Pack the rows if those that go on are no larger share."""
+
+    def compact(self) -> None:
+        """Let all rows that have ended leave with the next pass, to make room."""
+        self._sparse = 1.0
 
     def prefill(self, groups: slice) -> None:
         """The next pass holds the prompts of these groups."""
@@ -318,7 +324,8 @@ class PrefixBlock:
         first = np.zeros(len(source), dtype=bool)
         alive, own = np.unique(source, return_index=True)
         first[own] = True
-        if len(source) <= SPARSE * self._rows:
+        sparse, self._sparse = self._sparse, SPARSE
+        if len(source) <= sparse * self._rows and len(alive) < self._rows:
             self._pack(source, width)
             return np.arange(len(source))
         place = source.copy()
@@ -420,7 +427,8 @@ AttentionInterface.register(NAME, attend)
 
 
 class SharedPrefixCache:
-    """Groups decoded together. Completion i belongs to group `owner[i]`; `owner` ascends.
+    """Groups decoded together. Completion i belongs to group `owner[i]`; `owner` ascends. Groups are admitted in their order, at any
+    time; the memory of a block is free once all of its completions have ended.
 
     Completions of a group that are alike so far are one row; the row parts when they differ.
 
@@ -433,16 +441,30 @@ class SharedPrefixCache:
     def __init__(self, lengths: Sequence[int], owner: np.ndarray, limit: int, like: torch.Tensor):
         self.longest = max(lengths) + limit
         self._lengths, self._owner = np.array(lengths, dtype=np.int64), owner
+        self._limit, self._like = limit, like
         self._used = np.zeros(len(owner), dtype=np.int64)
         """(completions,) tokens of each that are held."""
-        bounds = list(_runs(self._lengths))
-        self.blocks = [PrefixBlock(first, self._lengths[first:last], limit, like) for first, last in bounds]
-        self._ends = np.array([last for _, last in bounds])
-        starts = np.array([first for first, _ in bounds])
-        self._row = owner - starts[np.searchsorted(self._ends, owner, side="right")]
+        self.blocks: list[PrefixBlock] = []
+        self._ends = np.zeros(0, dtype=np.int64)
+        """(blocks,) the group after the last of each"""
+        self._row = np.zeros(len(owner), dtype=np.int64)
         """(completions,) the row of each in its block"""
         self._now: list[tuple[PrefixBlock, slice]] = []
         """The blocks of a pass, and the tokens of each."""
+
+    def admit(self, first: int, last: int, begun: Sequence[KeptPrefix] = ()) -> None:
+        """Make room for groups first to last - 1, which follow those before. `begun`: of each group its prompt, whose keys and values
+        have been computed."""
+        for block in self.blocks:
+            block.compact()
+        for start, end in _runs(self._lengths[first:last]):
+            block = PrefixBlock(first + start, self._lengths[first + start : first + end], self._limit, self._like)
+            if begun:
+                block.load(begun[start:end])
+            self.blocks.append(block)
+            self._ends = np.append(self._ends, first + end)
+            own = (self._owner >= first + start) & (self._owner < first + end)
+            self._row[own] = self._owner[own] - (first + start)
 
     def prefill(self, first: int, last: int) -> None:
         """The next forward pass holds the prompts of groups first to last - 1, one after the other."""
@@ -454,11 +476,6 @@ class SharedPrefixCache:
                 block.prefill(slice(low - block.first, high - block.first))
                 self._now.append((block, slice(start, start + size)))
                 start += size
-
-    def load(self, prompts: Sequence[KeptPrefix]) -> None:
-        """Start with these groups' prompts, whose keys and values have been computed."""
-        for block, end in zip(self.blocks, self._ends, strict=True):
-            block.load(prompts[block.first : end])
 
     def kept(self, completion: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Keys and values (heads, tokens, dimension) of each layer, of the prompt and the tokens so far of a completion that is live
@@ -479,7 +496,10 @@ class SharedPrefixCache:
         rows = live[first]
         block, counts_of, used = block[first], counts[first], self._used[rows]
         self._now, start, place = [], 0, np.empty(len(rows), dtype=np.int64)
-        for number in np.unique(block):
+        going = np.unique(block)
+        for number in set(range(len(self.blocks))).difference(going.tolist()):
+            self.blocks[number].layers.clear()
+        for number in going:
             own = np.flatnonzero(block == number)
             place[own] = self.blocks[number].step(self._row[rows[own]], counts_of[own], used[own])
             size = int(counts_of[own].sum())

@@ -56,10 +56,15 @@ class SharedPrefixDecoder:
         """The context of the passes."""
         return nullcontext() if self._plain is not None else onednn_inference(self._model)
 
-    def prefill(self) -> Logits:
+    def prefill(self, first: int = 0, last: int | None = None) -> Logits:
+        """Behind prompts first to last - 1, which follow those before (all at once, if they have begun): of each of their
+        completions."""
+        last = len(self._prompts) if last is None else last
+        self.cache.admit(first, last, self._begun[first:last])
         if self._begun:
             return self._go_on()
-        return Logits(torch.cat([self._prefill(first, last) for first, last in self._chunks()]), self._owner)
+        rows = self._owner[(self._owner >= first) & (self._owner < last)] - first
+        return Logits(torch.cat([self._prefill(*each) for each in self._chunks(first, last)]), rows)
 
     def step(self, live: np.ndarray, fed: np.ndarray, counts: np.ndarray | None = None) -> Logits:
         """After more tokens of each completion in `live`, ascending: the first `counts[i]` of `fed[i]`, all of them if no
@@ -75,8 +80,7 @@ class SharedPrefixDecoder:
         return self.cache.kept(completion)
 
     def _go_on(self) -> Logits:
-        """Behind the prompts. Only the tokens that were not begun are computed, fed like the tokens of a completion."""
-        self.cache.load(self._begun)
+        """Behind the prompts, all of them. Only the tokens that were not begun are computed, fed like the tokens of a completion."""
         rests = [prompt[length:] for prompt, length in zip(self._prompts, self._lengths, strict=True)]
         counts = np.array([len(rest) for rest in rests])[self._owner]
         fed = np.zeros((len(self._owner), counts.max()), dtype=np.int64)
@@ -103,18 +107,17 @@ class SharedPrefixDecoder:
         device = self._model.device
         with grouped_attention(self._model):
             output = self._model(
-                input_ids=tokens.to(device)[None],
-                position_ids=positions.to(device)[None],
+                input_ids=tokens.to(device, non_blocking=True)[None],
+                position_ids=positions.to(device, non_blocking=True)[None],
                 use_cache=False,
                 logits_to_keep=0 if wanted is None else wanted,
                 group_cache=self.cache,
             )
         return output.logits[0]
 
-    def _chunks(self) -> Iterator[tuple[int, int]]:
-        first = 0
-        while first < len(self._lengths):
-            fitting = int(np.searchsorted(np.cumsum(self._lengths[first:]), PREFILL_TOKENS, side="right"))
+    def _chunks(self, first: int, end: int) -> Iterator[tuple[int, int]]:
+        while first < end:
+            fitting = int(np.searchsorted(np.cumsum(self._lengths[first:end]), PREFILL_TOKENS, side="right"))
             last = first + max(1, fitting)
             yield first, last
             first = last
@@ -207,7 +210,8 @@ class RowDecoder:
         """The context of the passes."""
         return onednn_inference(self._model)
 
-    def prefill(self) -> Logits:
+    def prefill(self, first: int = 0, last: int | None = None) -> Logits:
+        """Behind the prompts, all of them."""
         width = self._seen.shape[1]
         ids = torch.tensor([[0] * (width - len(prompt)) + list(prompt) for prompt in self._prompts])
         logits = self._forward(ids, (self._seen.cumsum(1) - 1).clamp(min=0))

@@ -95,7 +95,7 @@ def test_logits_that_are_no_numbers_stop_the_run_with_a_remedy(broken):
     scores = logits(0)
     scores[2, 7] = broken
     with pytest.raises(GuardStop, match="logits are no numbers.*Lower optimizer.lr"):
-        draw(scores, torch.zeros(ROWS, dtype=torch.float64), LogitFilters(), EACH)
+        draw(scores, torch.zeros(ROWS, dtype=torch.float64), LogitFilters(), EACH).fetch()
 
 
 def large(rows: int, seed: int = 0) -> torch.Tensor:

@@ -11,7 +11,6 @@ from rollout_models import EOS, keys, prompts, tiny_model
 from rlvr_exp.core.errors import GuardStop
 from rlvr_exp.rollouts.engines import local
 from rlvr_exp.rollouts.engines.base import RolloutRequest
-from rlvr_exp.rollouts.engines.local import batches
 from rlvr_exp.rollouts.run_episodes import generate_and_verify
 from rlvr_exp.rollouts.sampler import sample_groups
 from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
@@ -136,13 +135,3 @@ def test_a_grader_without_verdicts_stops_the_run():
 
 def test_no_requests_no_completions():
     assert generate_and_verify(POLICY, DOMAIN, Counting(), [], SAMPLING).completions == ()
-
-
-def test_batches_keep_requests_complete_and_group_similar_lengths():
-    asked = requests(5, 4)
-    made = list(batches(asked, 9))
-    assert sorted(i for batch in made for i in batch) == list(range(5))
-    assert all(len(batch) <= 2 for batch in made)
-    lengths = [len(asked[i].prompt) for batch in made for i in batch]
-    assert lengths == sorted(lengths)
-    assert [len(batch) for batch in batches(asked, 1)] == [1] * 5

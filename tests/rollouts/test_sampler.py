@@ -145,6 +145,34 @@ def test_the_rest_of_the_batch_changes_no_bit(data):
     assert alone == [whole[i][:2] for i in chosen]
 
 
+class Counted:
+    """A watch that counts the tokens of each draw."""
+
+    def __init__(self):
+        self.draws = []
+
+    def drew(self, tokens: int) -> None:
+        self.draws.append(tokens)
+
+    def ended(self, one) -> None:
+        raise AssertionError("the sampler hands out, and does not announce")
+
+
+def test_further_prompts_take_the_room_of_completions_that_have_ended():
+    model = exact_model(head_dim=64)
+    asked, named = prompts(16), keys(16, 4)
+    whole, refilled = Counted(), Counted()
+    together = draw(model, asked, named, limit=120, batch_size=64, watch=whole)
+    assert draw(model, asked, named, limit=120, batch_size=16, watch=refilled) == together  # to the last bit
+    lengths = [[len(one.ids) for one in group] for group in together]
+    assert max(whole.draws) == 64 and max(refilled.draws) == 16
+    assert sum(refilled.draws) == sum(whole.draws) == sum(map(sum, lengths))
+    in_turn = sum(max(map(max, lengths[first : first + 4])) for first in range(0, 16, 4))
+    assert len(refilled.draws) < 0.8 * in_turn, "passes, of which some begin further prompts"
+    few = draw(model, asked, named, limit=5)
+    assert draw(model, asked, named, limit=5, batch_size=2) == few, "completions of a prompt stay together"
+
+
 def _gpt2():
     return GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_embd=16, n_layer=2, n_head=2, n_positions=64)).eval()
 

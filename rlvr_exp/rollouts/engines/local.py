@@ -1,4 +1,4 @@
-"""This project's own sampler as an engine: the policy's weights in this process, batches of prompts of similar length."""
+"""This project's own sampler as an engine: the policy's weights in this process, prompts in the order of their lengths."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from torch import nn
 from rlvr_exp.config import engine as options
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.engines.base import Drawn, RolloutRequest
-from rlvr_exp.rollouts.kept_prefixes import KeptPrefix, Turns
+from rlvr_exp.rollouts.kept_prefixes import Turns
 from rlvr_exp.rollouts.sampler import causal_model, stream
 from rlvr_exp.rollouts.sampling_params import FinishedSample, SampleKey, SamplingParams
 from rlvr_exp.tasks.base import Domain
@@ -32,7 +32,7 @@ def own_stream(*given: Any) -> Iterator[FinishedSample]:
 class LocalEngine(options.Local):
     """
     Args:
-        stream: samples a batch.
+        stream: samples the completions.
     """
 
     def __init__(self, stream: Stream = own_stream, **given: Any):
@@ -46,13 +46,15 @@ class LocalEngine(options.Local):
         self, policy: Policy, domain: Domain, requests: Sequence[RolloutRequest], sampling: SamplingParams
     ) -> Iterator[Drawn]:
         kept = requests[0].kept if requests and self.prefix_caching and _on_cpu(policy.model) else None
-        begun = [None if kept is None else kept.of(one.prompt, one.follows) for one in requests]
+        begun = {} if kept is None else {i: kept.of(one.prompt, one.follows) for i, one in enumerate(requests)}
+        places = sorted(range(len(requests)), key=lambda i: len(requests[i].prompt))
+        fresh, going_on = ([i for i in places if (begun.get(i) is None) == new] for new in (True, False))
         with single_threaded_if_small(policy.model):
-            for batch in batches(requests, sampling.batch_size, begun):
-                prompts, keys = [requests[i].prompt for i in batch], [requests[i].keys for i in batch]
-                turns = Turns(kept, [found for i in batch if (found := begun[i]) is not None])
+            for own in filter(None, (fresh, going_on)):
+                prompts, keys = [requests[i].prompt for i in own], [requests[i].keys for i in own]
+                turns = Turns(kept, [found for i in own if (found := begun.get(i)) is not None])
                 for one in self._stream(policy.model, prompts, keys, sampling, turns):
-                    yield Drawn(batch[one.prompt], one.sample, one.sampled, policy.decode(one.sampled.ids))
+                    yield Drawn(own[one.prompt], one.sample, one.sampled, policy.decode(one.sampled.ids))
 
     def metrics(self) -> Mapping[str, float]:
         return {}
@@ -69,28 +71,6 @@ def single_threaded_if_small(model: nn.Module) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-def batches(
-    requests: Sequence[RolloutRequest], batch_size: int, begun: Sequence[KeptPrefix | None] | None = None
-) -> Iterator[list[int]]:
-    """Indices of the requests of each batch: those of prompts that have begun apart from the others, and of similar length; as many as
-    have no more than `batch_size` completions, at least one."""
-    batch: list[int] = []
-    size = 0
-
-    def order(place: int) -> tuple[bool, int]:
-        return begun is not None and begun[place] is not None, len(requests[place].prompt)
-
-    for place in sorted(range(len(requests)), key=order):
-        wanted = len(requests[place].keys)
-        if batch and (size + wanted > batch_size or order(batch[0])[0] != order(place)[0]):
-            yield batch
-            batch, size = [], 0
-        batch.append(place)
-        size += wanted
-    if batch:
-        yield batch
 
 
 def _on_cpu(model: nn.Module) -> bool:
