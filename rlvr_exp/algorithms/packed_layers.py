@@ -479,8 +479,9 @@ def _kernel_fault(config: Any, device: torch.device, dtype: torch.dtype) -> str:
     )
     try:
         mask, options = block_mask(layout, device), {"FORCE_USE_FLEX_ATTENTION": True}
-        found, _ = ALL_ATTENTION_FUNCTIONS[FLEX](torch.nn.Module(), query, key, value, mask, kernel_options=options)
-        torch.autograd.grad(found.sum(), (query, key, value))
+        with torch.enable_grad():  # The first pass may be one that only scores.
+            found, _ = ALL_ATTENTION_FUNCTIONS[FLEX](torch.nn.Module(), query, key, value, mask, kernel_options=options)
+            torch.autograd.grad(found.sum(), (query, key, value))
     except torch.OutOfMemoryError:
         raise
     except Exception as fault:  # A compiler may fail in any way; the reason is logged.

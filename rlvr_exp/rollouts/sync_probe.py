@@ -149,7 +149,7 @@ class SyncProbe:
             value for name, value in self._learner.named_parameters() if ".lora_B." in name and value.requires_grad
         ]
         with gathered_parameters(named):
-            return any(bool(value.any()) for value in named)
+            return bool(named) and bool(torch.stack([value.any() for value in named]).any())  # One transfer for all.
 
 
 def _gap(one: torch.Tensor, other: torch.Tensor) -> float:

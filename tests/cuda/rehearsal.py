@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pretend_cuda
+import pretended_library
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SMALL = (
+QUICK = (
     "+experiment=quick",
-    "algorithm.max_steps=2",
     "algorithm.max_tokens_per_device=256",  # FlexAttention computes every pair of tokens here.
     "evaluation.tasks=2",
     "evaluation.samples=2",
-    "model.max_completion_tokens=6",
 )
-NEEDS_COMPILER = pytest.mark.skipif(bool(pretend_cuda.missing()), reason=pretend_cuda.missing())
+SMALL = (*QUICK, "algorithm.max_steps=2", "model.max_completion_tokens=6")
+LORA = ("model=tiny_lora", "model.dtype=bfloat16", "model.gradient_checkpointing=true")
+NF4 = (*LORA, "model.quantization=4bit")
+NEEDS_COMPILER = pytest.mark.skipif(bool(pretended_library.missing()), reason=pretended_library.missing())
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Rehearsal:
 
 def python(folder: Path, *words: str, devices: int = 1, memory_gib: float = 32) -> Rehearsal:
     """Run Python with pretended devices, to its end."""
-    pretend_cuda.build()
+    pretended_library.build()
     reports = folder.with_name(f"{folder.name}-reports")
     environment = pretend_cuda.environment(devices, memory_gib, reports)
     environment["PYTHONPATH"] += f":{ROOT}"

@@ -294,3 +294,9 @@ def test_vllm_on_a_cpu_does_not_sleep() -> None:
     lines = estimate(given)
     assert lines["backward"]["vLLM"] == lines["rollout"]["vLLM"] > given.shape.parameters * 4
     assert not lines["rollout"].get("packed weights")
+
+
+def test_roles_of_one_shape_share_vllms_model() -> None:
+    config = compose(["+stage=adversarial", GPU, "engine=vllm"]).config
+    given = workload_of(config)
+    assert given is not None and given.models == 2 and given.vllm is not None and given.vllm.models == 1

@@ -3,9 +3,7 @@
 import sys
 from pathlib import Path
 
-folder = str(Path(__file__).parents[1])
-sys.path.append(folder)
-import pretend_cuda  # noqa: E402
+sys.path.append(str(Path(__file__).parents[1]))
+import pretend_cuda
 
-sys.path.remove(folder)
 pretend_cuda.install()
