@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Try on this machine's GPU what a machine without one cannot: correctness, speed and memory, in pieces.
 #
-#   bash launchers/gpu.sh                        every piece that has no result yet; some 40 minutes in all
+#   bash launchers/gpu.sh                        every piece that has no result yet, most useful first; about an hour
 #   bash launchers/gpu.sh --seconds 540          those that end within nine minutes; call it again for the others
 #   bash launchers/gpu.sh packing training_7b    these pieces, anew
 #   bash launchers/gpu.sh --rehearse             every piece at its smallest, on the CPU

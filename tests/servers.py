@@ -106,6 +106,12 @@ class TrainedVLLM:
         if wait:
             _wait(self._process, self._port, self.log)
 
+    def running(self) -> bool:
+        """Whether it is sampling."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        return any(line.startswith("vllm:num_requests_running") and float(line.split()[-1]) > 0 for line in lines)
+
     def kill(self) -> None:
         os.killpg(self._process.pid, 9)
         self._process.wait()

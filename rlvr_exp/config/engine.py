@@ -68,6 +68,9 @@ class Server:
             remedy = f"{remedy}, and the key in a variable: engine.api_key_env=NAME"
             what = "an address of a run holds no credentials, query or fragment"
             found.append(InputProblem("url", what, f"{parts.scheme}://***", remedy=remedy))
+        if self.weights != "none" and self.api == "chat":
+            what, remedy = "a policy words its own prompts", "drop it"
+            found.append(InputProblem("api", what, f"chat with engine.weights={self.weights}", "auto", "", remedy))
         if self.api_key_env and not VARIABLE.fullmatch(self.api_key_env):
             what, remedy = "the name of an environment variable, never the key", "engine.api_key_env=MY_API_KEY"
             found.append(InputProblem("api_key_env", what, "***", "letters, digits, _", "", remedy))

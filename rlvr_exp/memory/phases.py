@@ -27,7 +27,7 @@ EXAMPLE = 64
 
 def _standing(workload: Workload) -> Lines:
     """The lines of every phase of a step after the first."""
-    packed = 0.0 if workload.vllm else counts.packed(workload)
+    packed = 0.0 if workload.vllm or workload.served else counts.packed(workload)
     frozen_copy = workload.reference and workload.adapter is None
     bucket = workload.partitions_weights and workload.trains
     return {
@@ -61,6 +61,8 @@ def rollout(workload: Workload) -> Lines:
     """Sampling: ZeRO-3 gathers the complete model, which is then in memory in addition to the shard."""
     if workload.vllm:
         return _standing(workload) | {"vLLM": vllm.awake(workload)}
+    if workload.served:
+        return _standing(workload)
     lines = _standing(workload) | _opened(workload)
     lines |= {
         "packed weights": 2 * counts.packed(workload),

@@ -19,7 +19,7 @@ from rlvr_exp.config.algorithm import SFT, Drawing, ReinforcementLearning
 from rlvr_exp.config.architecture import LEARNED, LEAST, Architecture, Scratch, read_architecture, scratch_shape
 from rlvr_exp.config.checkpoint_files import tokenizer_folder
 from rlvr_exp.config.data import SINGLE_TURN
-from rlvr_exp.config.engine import is_vllm
+from rlvr_exp.config.engine import is_vllm, receives_weights
 from rlvr_exp.config.model import EMBEDDED_MODELS, Model, continued, described, has_adapter
 from rlvr_exp.config.needs import config_folder, weights_folder
 from rlvr_exp.config.parallel import Device, derive, device, planned
@@ -209,6 +209,7 @@ def workload_of(config: Config) -> Workload | None:
         processes=config.parallel.world,
         trains=trains,
         vllm=_vllm(config, dtype),
+        served=reads(config, "engine") and receives_weights(config.engine),
         roles=len(roles) or 1,
         examples=examples.total if examples else 0,
     )

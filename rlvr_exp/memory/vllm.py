@@ -43,9 +43,14 @@ def awake(workload: Workload) -> float:
     assert workload.vllm is not None
     if not workload.cpu:
         return workload.vllm.models * (workload.vllm.limit + ASLEEP)
-    cache = LONGEST_ON_CPU * (workload.vllm.longest + BLOCK_ON_CPU) * token(workload)  # Reserved when vLLM is built.
-    own = weights(workload) + passes(workload) + min(cache, workload.vllm.limit)
+    own = weights(workload) + passes(workload) + cache_on_cpu(workload)
     return IMPORTED + workload.vllm.models * own
+
+
+def cache_on_cpu(workload: Workload) -> float:
+    """Keys and values, reserved when vLLM is built."""
+    assert workload.vllm is not None
+    return min(LONGEST_ON_CPU * (workload.vllm.longest + BLOCK_ON_CPU) * token(workload), workload.vllm.limit)
 
 
 def asleep(workload: Workload) -> float:

@@ -98,6 +98,8 @@ class Workload:
     trains: bool = True
     vllm: Colocated | None = None
     """It samples in place of our own sampler."""
+    served: bool = False
+    """A server samples, on devices of its own."""
     roles: int = 1
     """Number of policies, each with an optimizer: adapters on the same base, or models."""
     examples: int = 0

@@ -160,10 +160,16 @@ class SamplingBatch:
         turns: Turns = NO_TURNS,
     ):
         self._sampling, self._prompts, self._kept = sampling, prompts, turns.kept
-        self._owner = np.repeat(np.arange(len(prompts)), [len(row) for row in keys])
-        self._sample = np.concatenate([np.arange(len(row)) for row in keys])
-        self._ends = np.cumsum([len(row) for row in keys])
+        sizes, longest = np.array([len(row) for row in keys]), sampling.max_new_tokens
+        self._owner = np.repeat(np.arange(len(prompts)), sizes)
+        self._sample = np.concatenate([np.arange(size) for size in sizes])
+        self._ends = np.cumsum(sizes)
         """(prompts,) the completion after the last of each"""
+        self._columns = np.cumsum(np.array([len(prompt) for prompt in prompts]) + sizes * longest)
+        """(prompts,) columns of the cache, up to and with those of each, at their longest"""
+        group = int(sizes.max())
+        self._planned = max(1, sampling.batch_size // group) * (sampling.planned_prompt + group * longest)
+        """Columns of the cache in the memory plan."""
         self._uniforms = uniforms(keys, sampling.max_new_tokens)
         self._decoder = decoder(model, prompts, self._owner, sampling.max_new_tokens, turns.begun)
         self._begun = 0
@@ -199,8 +205,7 @@ class SamplingBatch:
         finished = []
         if last := self._fitting():
             first, self._begun = self._begun, last
-            rows = np.arange(self._ends[first - 1] if first else 0, self._ends[last - 1])
-            finished += self._draw(self._decoder.prefill(first, last), rows)
+            finished += self._draw(self._decoder.prefill(first, last), self._rows(first, last))
         if len(live := self._live):
             self._live = live[:0]
             finished += self._draw(self._decoder.step(live, self._ids[live, self._size[live] - 1, None]), live)
@@ -208,14 +213,23 @@ class SamplingBatch:
 
     def _fitting(self) -> int:
         """The prompt before which those end that begin now; 0: none does."""
-        free = self._sampling.batch_size - len(self._live)
-        if self._begun == len(self._prompts) or (len(self._live) and free < REFILL * self._sampling.batch_size):
+        begun, live = self._begun, len(self._live)
+        if begun == len(self._prompts):
             return 0
-        before = self._ends[self._begun - 1] if self._begun else 0
-        last = int(np.searchsorted(self._ends, before + free, side="right"))
-        if len(self._live) == 0:
-            return max(last, self._begun + 1)
-        return last if last > self._begun else 0
+        before, columns = (parts[begun - 1] if begun else 0 for parts in (self._ends, self._columns))
+        last = int(np.searchsorted(self._ends, before + self._sampling.batch_size - live, side="right"))
+        if self._sampling.planned_prompt:
+            prompts = sum(len(self._prompts[place]) for place in np.unique(self._owner[self._live]))
+            room = self._planned - prompts - live * self._sampling.max_new_tokens
+            last = max(last, int(np.searchsorted(self._columns, columns + room, side="right")))
+        if live == 0:
+            return max(last, begun + 1)
+        new = self._ends[last - 1] - before if last > begun else 0
+        return last if new and new >= REFILL * (new + live) else 0
+
+    def _rows(self, first: int, last: int) -> np.ndarray:
+        """The completions of prompts first to last - 1."""
+        return np.arange(self._ends[first - 1] if first else 0, self._ends[last - 1])
 
     def _draw(self, logits: Logits, rows: np.ndarray) -> list[FinishedSample]:
         """Draw the next token of these completions, and add those that go on to the live ones, before which they do not belong."""

@@ -267,6 +267,9 @@ class SamplingParams:
     completion_check: CompletionCheck | None = None
     """Ends a completion that the domain calls complete; it needs `decode`."""
     watch: Watch | None = None
+    planned_prompt: int = 0
+    """Tokens of each prompt in an accelerator's memory plan. Shorter prompts leave room for more completions than `batch_size`.
+    0: they do not."""
 
     def completes(self, ids: Sequence[int]) -> bool:
         """Whether the domain calls the completion complete."""

@@ -50,6 +50,36 @@ def test_what_an_endpoint_cannot_do_is_refused(words, where):
     assert where in problems("+stage=infer", "engine=server", *words)
 
 
+TRAINED = ["engine=server", "engine.url=http://host/v1", "engine.weights=lora", "model=tiny_lora"]
+
+
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [
+        (["+stage=evaluate"], "engine.weights"),
+        (["+stage=grpo", "algorithm.top_p=0.9"], "algorithm.top_p"),
+        (["+stage=grpo", "parallel=ddp"], "parallel"),
+        (["+stage=grpo", "model.adapter.kind=none"], "engine.weights"),
+        (["+stage=grpo", "model.adapter.kind=dora"], "engine.weights"),
+        (["+stage=grpo", "engine.weights=full", "model.quantization=4bit"], "engine.weights"),
+        (["+stage=grpo", "engine.api=chat"], "engine.api"),
+        (["+stage=grpo", "algorithm.lag=1", "algorithm.correction=none"], "algorithm.lag"),
+        (["+stage=grpo", "algorithm.lag=1", "engine=local"], "algorithm.lag"),
+        (["+stage=grpo", "algorithm.lag=1", "engine=vllm"], "algorithm.lag"),
+        (["+stage=cascade", "algorithm.lag=1"], "algorithm.lag"),
+    ],
+)
+def test_what_a_server_for_training_cannot_do_is_refused(words, where):
+    engine = [] if {"engine=local", "engine=vllm"} & {*words} else TRAINED[:3]
+    model = [] if "+stage=cascade" in words else TRAINED[3:]
+    assert where in problems(*words[:1], *engine, *model, *words[1:])
+
+
+def test_what_a_server_for_training_can_do_is_not():
+    for more in ([], ["algorithm.lag=1"], ["algorithm.lag=1", "algorithm=dapo"], ["engine.weights=full"]):
+        assert problems("+stage=grpo", *TRAINED, *more) == {}
+
+
 def test_what_it_can_do_is_not():
     allowed = ["infer.decoding=sample", "infer.top_p=0.9", "infer.samples=4", "infer.max_attempts=2", "model.system=Hi"]
     assert problems("+stage=infer", "engine=server", *allowed) == {}

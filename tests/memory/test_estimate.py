@@ -276,6 +276,14 @@ def test_what_vllm_refuses_is_not_offered() -> None:
     assert "zero3" not in text and "8bit" not in text.split("does not fit", 1)[1]
 
 
+def test_a_server_samples_on_other_devices() -> None:
+    words = ["engine=server", "engine.url=http://host/v1", "engine.weights=lora"]
+    words += ["model=qwen14b", "parallel=single"]
+    own, given = workload(*words[3:]), workload(*words)
+    assert "KV cache" not in estimate(given)["rollout"] and total(given, "rollout") < total(own, "rollout")
+    assert total(given, "backward") <= total(own, "backward")
+
+
 def test_a_share_below_vllms_weights_is_refused_with_one_that_is_enough() -> None:
     text = said("model=qwen14b", "engine=vllm", "engine.memory_share=0.3")
     assert "it does not start below" in text and "would fit with: engine.memory_share=0.4" in text
@@ -286,3 +294,9 @@ def test_vllm_on_a_cpu_does_not_sleep() -> None:
     lines = estimate(given)
     assert lines["backward"]["vLLM"] == lines["rollout"]["vLLM"] > given.shape.parameters * 4
     assert not lines["rollout"].get("packed weights")
+
+
+def test_roles_of_one_shape_share_vllms_model() -> None:
+    config = compose(["+stage=adversarial", GPU, "engine=vllm"]).config
+    given = workload_of(config)
+    assert given is not None and given.models == 2 and given.vllm is not None and given.vllm.models == 1

@@ -13,11 +13,14 @@ import servers
 import torch
 from scipy import stats
 
+from rlvr_exp.config.compose import compose
 from rlvr_exp.config.model import EMBEDDED_MODELS, Model, gguf_file
+from rlvr_exp.core.errors import InputError
 from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.rollouts.engines.base import RolloutRequest
 from rlvr_exp.rollouts.engines.probe import HONOURED
 from rlvr_exp.rollouts.engines.server import ServerEngine
+from rlvr_exp.rollouts.engines.trained_server import TrainedServer
 from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams, filter_mask
 
 pytestmark = pytest.mark.slow
@@ -120,3 +123,16 @@ def test_draws_have_the_distribution_that_was_asked_for(served, filters):
         expected[0], counts[0] = expected[0] + others, counts[0] + other_counts
     print(filters, list(zip(counts, map(round, expected), strict=True)))
     assert stats.chisquare(counts, expected).pvalue > 1e-4
+
+
+@pytest.mark.vllm
+@pytest.mark.parametrize("served", ["vllm"], indirect=True)
+@pytest.mark.parametrize("weights", ["lora", "full"])
+def test_a_server_that_receives_no_weights_is_refused(served, weights, tmp_path):
+    config = compose(["+stage=grpo", "model.max_prompt_tokens=100", "model.max_completion_tokens=50"]).config
+    options = dict(url=served.engine.url, model=served.engine.features.model, weights=weights, retries=1)
+    engine = TrainedServer(config, tmp_path, **options)
+    with pytest.raises(InputError, match="the server has no /") as refused:
+        engine.begin(print)
+    remedy = "VLLM_ALLOW_RUNTIME_LORA_UPDATING=1" if weights == "lora" else "VLLM_SERVER_DEV_MODE=1"
+    assert remedy in str(refused.value) and not list(tmp_path.iterdir())

@@ -173,6 +173,19 @@ def test_further_prompts_take_the_room_of_completions_that_have_ended():
     assert draw(model, asked, named, limit=5, batch_size=2) == few, "completions of a prompt stay together"
 
 
+def test_short_prompts_leave_room_for_more_completions_than_the_plan_of_long_ones():
+    model = exact_model(head_dim=64)
+    asked, named = prompts(16), keys(16, 4)
+    most, longest = max(map(len, asked)), 12
+    watch = Counted()
+    sampling = {"limit": longest, "batch_size": 8, "watch": watch}
+    together = draw(model, asked, named, **sampling, planned_prompt=most + 4 * longest)
+    planned = 2 * (most + 4 * longest + 4 * longest)  # of two groups
+    assert 8 < max(watch.draws) <= planned // longest
+    watch.draws.clear()
+    assert draw(model, asked, named, **sampling, planned_prompt=most) == together and max(watch.draws) == 8
+
+
 def _gpt2():
     return GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_embd=16, n_layer=2, n_head=2, n_positions=64)).eval()
 

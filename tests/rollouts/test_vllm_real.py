@@ -9,10 +9,14 @@ from peft import LoraConfig, PeftModel, get_peft_model
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.model import Model
+from rlvr_exp.config.roles import longest_sequence
 from rlvr_exp.core import machine
+from rlvr_exp.memory import vllm as planned
+from rlvr_exp.memory.reading import workload_of
 from rlvr_exp.models.policy import load_policy
 from rlvr_exp.rollouts.engines.base import RolloutRequest
 from rlvr_exp.rollouts.engines.local import LocalEngine
+from rlvr_exp.rollouts.engines.vllm_weights import cache_on_cpu
 from rlvr_exp.rollouts.sampler import score
 from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 from rlvr_exp.rollouts.sync_probe import Sequences
@@ -127,6 +131,13 @@ def test_a_full_cache_changes_no_completion():
     given = dict(prompt=PROMPT * 3, tokens=40)
     expected, found = (drawn(engine, policy, keys(64), **given) for engine in (wide, narrow))
     assert [one.ids for one in found] == [one.ids for one in expected]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.001])
+def test_the_plan_counts_the_cache_that_is_reserved(share):
+    config = compose(["+stage=grpo", "parallel.device=cpu", "engine=vllm", f"engine.memory_share={share}"]).config
+    reserved = cache_on_cpu(policy_of().model, torch.float32, share, longest_sequence(config))
+    assert reserved == pytest.approx(planned.cache_on_cpu(workload_of(config)), abs=1)
 
 
 @pytest.mark.parametrize("form", [dict(r=7), dict(r=16, use_rslora=True), dict(r=4, use_dora=True)])

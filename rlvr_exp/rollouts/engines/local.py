@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -45,7 +46,11 @@ class LocalEngine(options.Local):
     def draw(
         self, policy: Policy, domain: Domain, requests: Sequence[RolloutRequest], sampling: SamplingParams
     ) -> Iterator[Drawn]:
-        kept = requests[0].kept if requests and self.prefix_caching and _on_cpu(policy.model) else None
+        cpu = next(policy.model.parameters()).device.type == "cpu"
+        # An accelerator's memory is planned for (rlvr_exp/docs/memory.md): nothing is kept there. The plan for a CPU counts the
+        # prompts as they are.
+        kept = requests[0].kept if requests and self.prefix_caching and cpu else None
+        sampling = replace(sampling, planned_prompt=0) if cpu else sampling
         begun = {} if kept is None else {i: kept.of(one.prompt, one.follows) for i, one in enumerate(requests)}
         places = sorted(range(len(requests)), key=lambda i: len(requests[i].prompt))
         fresh, going_on = ([i for i in places if (begun.get(i) is None) == new] for new in (True, False))
@@ -71,8 +76,3 @@ def single_threaded_if_small(model: nn.Module) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-def _on_cpu(model: nn.Module) -> bool:
-    """An accelerator's memory is planned for (rlvr_exp/docs/memory.md), and has no room left."""
-    return next(model.parameters()).device.type == "cpu"

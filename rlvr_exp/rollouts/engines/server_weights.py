@@ -70,6 +70,8 @@ class ServerWeights:
         self._held = Held("", "")
         self.base = ""
         """The served model."""
+        self.note: Callable[[str], None] = lambda text: None
+        """Tells a person something."""
 
     async def __aenter__(self) -> "ServerWeights":
         """`load` and `ask` are called inside."""
@@ -179,18 +181,20 @@ class ServerWeights:
 
     async def _return(self, reason: str) -> None:
         """Wait until the server answers, and let it load the files."""
-        until = time.monotonic() + self._options.timeout_s
+        url, limit = self._options.url, self._options.timeout_s
+        until = time.monotonic() + limit
+        self.note(f"{url} does not answer ({reason}); waiting for it for {limit:g} s")
         while time.monotonic() < until:
             if self._interrupted():
-                raise Interrupted(f"stopped while {self._options.url} was waited for; {self._checkpoint()}")
+                raise Interrupted(f"stopped while {url} was waited for. {self._checkpoint()}")
             try:
                 await self._client.models()
-                return await self._load()
+                await self._load()
+                self.note(f"{url} answers again and has received the weights")
+                return
             except Unanswered:
                 await asyncio.sleep(POLL_S)
-        raise self.stop(
-            f"the server has not come back within {self._options.timeout_s:g} s (engine.timeout_s): {reason}"
-        )
+        raise self.stop(f"the server has not come back within {limit:g} s (engine.timeout_s): {reason}")
 
     def stop(self, reason: str) -> GuardStop:
         """The end of the run."""

@@ -70,6 +70,7 @@ class TrainedServer(options.Server):
         except (Refused, PromptTooLong) as fault:
             remedy = "vllm serve with the options in rlvr_exp/docs/rollouts.md"
             raise InputError(InputProblem("engine.url", f"no vLLM server: {fault}", remedy=remedy)) from fault
+        self._weights.note = note
         note(f"{self.url} samples with the weights that are trained (engine.weights={self.weights})")
         return {"name": "server", "url": self.url, "model": self._weights.base, "weights": self.weights}
 

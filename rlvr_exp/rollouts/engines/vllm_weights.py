@@ -67,7 +67,7 @@ class VLLMModel:
             arguments |= dict(model=str(self._folder), load_format="dummy")
         if not self._sleeps:
             arguments |= dict(
-                enforce_eager=True, kv_cache_memory_bytes=_cache_on_cpu(base, dtype, memory_share, longest)
+                enforce_eager=True, kv_cache_memory_bytes=cache_on_cpu(base, dtype, memory_share, longest)
             )
         self.engine = _built(arguments)
 
@@ -128,7 +128,7 @@ def _built(arguments: dict[str, Any]) -> Any:
         torch.set_num_threads = threads
 
 
-def _cache_on_cpu(base: Any, dtype: torch.dtype, memory_share: float, longest: int) -> int:
+def cache_on_cpu(base: Any, dtype: torch.dtype, memory_share: float, longest: int) -> int:
     """Bytes of the keys and values, within the share of the machine's memory."""
     shape = base.config.get_text_config()
     heads = getattr(shape, "num_key_value_heads", None) or shape.num_attention_heads
