@@ -11,8 +11,8 @@ from rehearsal import NEEDS_COMPILER, SMALL, Rehearsal, completed, python
 
 pytestmark = NEEDS_COMPILER
 PER_DECODING_STEP, PER_UPDATE = 4, 122
-"""The most synchronisations of host and device: for each token that a batch of rows decodes, and for the rest of a step, of two
-passes. Lower them when the code waits less often. FlexAttention, which is not compiled here, causes a third of the rest."""
+"""The most synchronisations of host and device: for each token that a batch of rows decodes, and for the rest of a step, of
+three passes. Lower them when the code waits less often. FlexAttention, which is not compiled here, causes a third of the rest."""
 IN_TURN = """
 import json, sys
 from rlvr_exp.main import main
