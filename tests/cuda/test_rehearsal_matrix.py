@@ -12,12 +12,13 @@ from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.dafny.tool import find
 
 pytestmark = [NEEDS_COMPILER, pytest.mark.slow]
+FEW = ("algorithm.max_steps=2", "model.max_completion_tokens=6")
 STAGES = {
     "ppo": ("+stage=ppo", *SMALL),
-    "sft": ("+stage=sft", *QUICK, "data.limit=40", "algorithm.max_steps=2"),
+    "sft": ("+stage=sft", *QUICK, *FEW, "data.limit=40"),
     "srl": ("+stage=srl", *QUICK),
     "adversarial": ("+stage=adversarial", *QUICK, "schedule.start_stage=5", "algorithm.max_steps=3"),
-    "self_play": ("+stage=self_play", *QUICK, "data.limit=400", "run.select.tasks=2"),
+    "self_play": ("+stage=self_play", *QUICK, *FEW, "data.limit=400", "run.select.tasks=2"),
     "grpo_filters": ("+stage=grpo", *SMALL, "algorithm.top_k=20", "algorithm.top_p=0.9", "algorithm.min_p=0.01"),
     "grpo_lora": ("+stage=grpo", *SMALL, *LORA),
     "grpo_nf4": ("+stage=grpo", *SMALL, *NF4),
