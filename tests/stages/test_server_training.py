@@ -109,6 +109,7 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been_killed(
     done = run_program(tmp_path, "run.resume=run", timeout=3000)
     assert done.returncode == 0, done.stdout + done.stderr
     check_same(tmp_path / "run", whole, served[0])
+    assert not list((tmp_path / "run").glob(".weights_*"))
 
 
 def test_a_server_that_dies_in_a_step_is_waited_for(tmp_path: Path, served: tuple[str, Any], whole: Path) -> None:
