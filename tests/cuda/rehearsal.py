@@ -19,7 +19,13 @@ QUICK = (
     "evaluation.tasks=2",
     "evaluation.samples=2",
 )
-SMALL = (*QUICK, "algorithm.max_steps=2", "model.max_completion_tokens=6")
+SMALL = (
+    *QUICK,
+    "algorithm.max_steps=2",
+    "algorithm.prompts_per_step=4",
+    "algorithm.group_size=4",
+    "model.max_completion_tokens=6",
+)
 LORA = ("model=tiny_lora", "model.dtype=bfloat16", "model.gradient_checkpointing=true")
 NF4 = (*LORA, "model.quantization=4bit")
 NEEDS_COMPILER = pytest.mark.skipif(bool(pretended_library.missing()), reason=pretended_library.missing())

@@ -1,33 +1,50 @@
 """Real runs of the program on pretended CUDA devices (`pretend_cuda`), as many as the default suite can afford, and a limit on
 how often a run waits for its device."""
 
+import json
 import math
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from rehearsal import LORA, NEEDS_COMPILER, SMALL, Rehearsal, completed, log
+from rehearsal import NEEDS_COMPILER, SMALL, Rehearsal, completed, python
 
 pytestmark = NEEDS_COMPILER
-PER_DECODING_STEP, PER_UPDATE = 16, 265
-"""The most synchronisations of host and device: for each token that a batch of rows decodes, and for the rest of a step, of five
-passes. Lower them when the code waits less often. FlexAttention, which is not compiled here, causes 88 of the rest."""
+PER_DECODING_STEP, PER_UPDATE = 4, 122
+"""The most synchronisations of host and device: for each token that a batch of rows decodes, and for the rest of a step, of
+three passes. Lower them when the code waits less often. FlexAttention, which is not compiled here, causes a third of the rest."""
+IN_TURN = """
+import json, sys
+from rlvr_exp.main import main
+sys.exit(any(main([*words, "run.inline=true"]) for words in json.loads(sys.argv[1])))
+"""
+"""Runs that share one process, and its imports."""
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
-    return completed(tmp_path_factory.mktemp("grpo") / "run", "+stage=grpo", *SMALL)
+    """A run of grpo; beside it are the answers of a run of infer."""
+    folder = tmp_path_factory.mktemp("one_process") / "run"
+    infer = ["+stage=infer", "+experiment=quick", "infer.tasks=3", "infer.decoding=sample", "infer.samples=2"]
+    places = f"run.dir={folder}", f"run.dir={folder}-infer", f"infer.output={folder}-answers.jsonl"
+    both = [["+stage=grpo", *SMALL, places[0]], [*infer, *places[1:]]]
+    found = python(folder, "-c", IN_TURN, json.dumps(both))
+    assert found.code == 0, found.output[-3000:]
+    return found
 
 
 def check_steps(run: Rehearsal, processes: int = 1) -> None:
     assert [len(report["updates"]) for report in run.reports] == [2] * processes
     losses = {row["step"]: row["loss"] for row in run.metrics if "loss" in row}
     assert list(losses) == [1, 2] and all(map(math.isfinite, losses.values()))
-    assert "packed rows use" not in log(run.folder), "FlexAttention is the first choice on a GPU"
 
 
 def test_grpo_trains_on_one_device(run: Rehearsal) -> None:
     check_steps(run)
+
+
+def test_flex_attention_is_the_first_choice(run: Rehearsal) -> None:
+    assert "packed rows use" not in run.output, "the warning says why another is used"
 
 
 def test_synchronisations_do_not_grow(run: Rehearsal) -> None:
@@ -40,8 +57,9 @@ def test_synchronisations_do_not_grow(run: Rehearsal) -> None:
     assert 0 < between.total() - sampling <= PER_UPDATE, between
 
 
-def test_an_adapter_in_bfloat16_trains_with_checkpointed_gradients(tmp_path: Path) -> None:
-    check_steps(completed(tmp_path / "run", "+stage=grpo", *SMALL, *LORA))
+def test_answers_are_inferred_on_one_device(run: Rehearsal) -> None:
+    output = run.folder.with_name("run-answers.jsonl")
+    assert len(output.read_text().splitlines()) == 3
 
 
 def test_two_processes_train_on_two_devices(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
-"""Stages that use a policy, on one pretended CUDA device, and training processes on one and on two."""
+"""Stages that use a policy, on one pretended CUDA device, and training processes on one and on two. test_rehearsal.py holds the
+others."""
 
 import math
 import shutil
 from pathlib import Path
 
 import pytest
-from rehearsal import NEEDS_COMPILER, NF4, QUICK, SMALL, Rehearsal, completed
+from rehearsal import LORA, NEEDS_COMPILER, NF4, QUICK, SMALL, Rehearsal, completed
 
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.domains.dafny.tool import find
@@ -13,16 +14,18 @@ from rlvr_exp.domains.dafny.tool import find
 pytestmark = [NEEDS_COMPILER, pytest.mark.slow]
 STAGES = {
     "ppo": ("+stage=ppo", *SMALL),
-    "sft": ("+stage=sft", *SMALL, "data.limit=40"),
+    "sft": ("+stage=sft", *QUICK, "data.limit=40", "algorithm.max_steps=2"),
     "srl": ("+stage=srl", *QUICK),
     "adversarial": ("+stage=adversarial", *QUICK, "schedule.start_stage=5", "algorithm.max_steps=3"),
-    "self_play": ("+stage=self_play", *SMALL, "data.limit=400", "run.select.tasks=2"),
+    "self_play": ("+stage=self_play", *QUICK, "data.limit=400", "run.select.tasks=2"),
     "grpo_filters": ("+stage=grpo", *SMALL, "algorithm.top_k=20", "algorithm.top_p=0.9", "algorithm.min_p=0.01"),
+    "grpo_lora": ("+stage=grpo", *SMALL, *LORA),
     "grpo_nf4": ("+stage=grpo", *SMALL, *NF4),
 }
+LOSSES = ("loss", "writer/loss", "annotator/loss", "solver/loss", "tester/loss")
 SHARED = "parallel.share_device=true"
 PROCESSES = {
-    "ddp": (2, "parallel=ddp"),
+    "ddp_one_device": (1, "parallel=ddp", SHARED),
     "zero2_nf4": (2, "parallel=zero2", *NF4),
     "zero2_nf4_one_device": (1, "parallel=zero2", SHARED, *NF4),
     "zero3": (2, "parallel=zero3"),
@@ -34,7 +37,7 @@ PROCESSES = {
 
 def losses(run: Rehearsal) -> list[float]:
     """Of every step, or of every role in every step."""
-    found = [value for row in run.metrics for name, value in row.items() if name.rpartition("/")[2] == "loss"]
+    found = [value for row in run.metrics for name, value in row.items() if name in LOSSES]
     assert found and all(map(math.isfinite, found))
     return found
 
@@ -58,14 +61,7 @@ def test_the_roles_of_a_cascade_train_on_one_device(tmp_path: Path) -> None:
 def test_two_processes_train(plan: str, tmp_path: Path) -> None:
     devices, *words = PROCESSES[plan]
     run = completed(tmp_path / "run", "+stage=grpo", *SMALL, *words, devices=devices)
-    assert [len(report["updates"]) for report in run.reports] == [2, 2] and len(losses(run)) == 2
-
-
-def test_answers_are_inferred_on_one_device(tmp_path: Path) -> None:
-    output = tmp_path / "answers.jsonl"
-    words = ("infer.tasks=3", "infer.decoding=sample", "infer.samples=2", f"infer.output={output}")
-    completed(tmp_path / "run", "+stage=infer", "+experiment=quick", *words)
-    assert len(output.read_text().splitlines()) == 3
+    assert len(run.reports) == 2 and all(len(report["updates"]) >= 2 for report in run.reports) and losses(run)
 
 
 def test_trajectories_are_collected_on_one_device(tmp_path: Path) -> None:
