@@ -29,8 +29,8 @@ from rlvr_exp.rollouts.sampling_params import (
 from rlvr_exp.rollouts.shared_prefix_decoder import RowDecoder, SharedPrefixDecoder, supports_shared_prefix
 
 REFILL = 0.25
-"""The free share of a batch at which further prompts begin. They are a block of their own in the cache, with its own launches in
-each layer."""
+"""Further prompts begin once their completions would be so large a share of the batch. They are a block of their own in the cache,
+with its own launches in each layer."""
 
 
 def sample_groups(

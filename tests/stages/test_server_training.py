@@ -106,9 +106,11 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been_killed(
     with started(tmp_path, *words_of(*served, steps=5), *LAG, "run.dir=run") as process:
         wait_for((tmp_path / "run/checkpoints/step_000002").exists, process, tmp_path)
     assert not (tmp_path / "run/checkpoints/step_000005").exists()
+    left = set((tmp_path / "run").glob(".weights_*"))
     done = run_program(tmp_path, "run.resume=run", timeout=3000)
     assert done.returncode == 0, done.stdout + done.stderr
     check_same(tmp_path / "run", whole, served[0])
+    assert left and not left & set((tmp_path / "run").glob(".weights_*"))
 
 
 def test_a_server_that_dies_in_a_step_is_waited_for(tmp_path: Path, served: tuple[str, Any], whole: Path) -> None:
@@ -120,6 +122,7 @@ def test_a_server_that_dies_in_a_step_is_waited_for(tmp_path: Path, served: tupl
         assert process.wait(timeout=1500) == 0, (tmp_path / "said.txt").read_text()
     assert "answers again and has received the weights" in (tmp_path / "said.txt").read_text()
     check_same(tmp_path / "run", whole, weights)
+    assert not list((tmp_path / "run").glob(".weights_*"))
 
 
 def test_a_server_that_stays_away_ends_the_run_with_its_checkpoint(tmp_path: Path, served: tuple[str, Any]) -> None:

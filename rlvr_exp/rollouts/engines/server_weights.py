@@ -34,6 +34,7 @@ from rlvr_exp.rollouts.engines.vllm_weights import named_weights
 
 POLL_S = 0.5
 """Seconds between two looks for a server that does not answer."""
+PREFIX = ".weights_"
 RETURNS = 5
 """The most returns of a server during one request."""
 
@@ -90,7 +91,9 @@ class ServerWeights:
         if written == self._written:
             return False
         if self._root is None:
-            self._root = Path(mkdtemp(prefix=".weights_", dir=self._run))
+            for old in self._run.glob(f"{PREFIX}*"):  # Of a killed process.
+                shutil.rmtree(old)
+            self._root = Path(mkdtemp(prefix=PREFIX, dir=self._run))
             self._root.chmod(0o755)  # The server may be another user's.
             finalize(self, shutil.rmtree, self._root, ignore_errors=True)
         before, self._files = self._files, self._root / f"{self._session}-{next(self._numbers)}"
@@ -124,12 +127,7 @@ class ServerWeights:
             if self._options.weights == "lora":
                 await self._load_adapter(name)
             else:
-                arguments = {"weights_path": str(self._files)}
-                await self._client.call("/collective_rpc", {"method": "reload_weights", "kwargs": arguments})
-                await self._client.call("/reset_prefix_cache", {})
-                version = f"{name}-{uuid4().hex[:8]}"  # The same weights on a restarted server are another version.
-                await self._client.call("/update_weight_version", {"new_version": version})
-                self._held = Held(self.base, version)
+                await self._load_all(Held(self.base, f"{name}-{uuid4().hex[:8]}"))
         except (Refused, PromptTooLong) as fault:
             remedy = "see the server's log; its options are in rlvr_exp/docs/rollouts.md"
             raise self.stop(
@@ -148,6 +146,16 @@ class ServerWeights:
             except Refused as fault:
                 if fault.status != 404:  # A restarted server has no earlier one.
                     raise
+
+    async def _load_all(self, held: Held) -> None:
+        """Each load has a version of its own. It comes first: a restart at any later moment clears it."""
+        await self._client.call("/update_weight_version", {"new_version": held.version})
+        arguments = {"weights_path": str(self._files)}
+        await self._client.call("/collective_rpc", {"method": "reload_weights", "kwargs": arguments})
+        await self._client.call("/reset_prefix_cache", {})
+        if not await self._still(held):
+            raise Unanswered("it was restarted while it loaded the weights")
+        self._held = held
 
     async def ask(self, body: Mapping[str, Any], *label: str | int) -> Reply:
         """The answer of the server with the weights of the files. If it dies, wait for it and ask again.
