@@ -17,7 +17,8 @@ from rlvr_exp.config.schema import STAGES
 from rlvr_exp.config.schema_check import validator
 
 assert STAGES  # Imported for the schemas that it registers.
-PASSED_ON = {"_target_", "trl"}
+PASSED_ON = {"_target_", "trl", "lag"}
+"""Options that the trainer does not read; tests/stages/test_server_training.py has `lag`."""
 
 
 @dataclasses.dataclass(frozen=True)
