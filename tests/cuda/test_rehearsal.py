@@ -33,14 +33,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
     return found
 
 
-def check_steps(run: Rehearsal, processes: int = 1) -> None:
-    assert [len(report["updates"]) for report in run.reports] == [2] * processes
-    losses = {row["step"]: row["loss"] for row in run.metrics if "loss" in row}
-    assert list(losses) == [1, 2] and all(map(math.isfinite, losses.values()))
+def updates(run: Rehearsal) -> list[int]:
+    """Of each process the number of optimizer steps on a device."""
+    return [len(report["updates"]) for report in run.reports]
+
+
+def finite_losses(run: Rehearsal) -> list[int]:
+    """The steps with a finite loss."""
+    return [row["step"] for row in run.metrics if "loss" in row and math.isfinite(row["loss"])]
 
 
 def test_grpo_trains_on_one_device(run: Rehearsal) -> None:
-    check_steps(run)
+    assert updates(run) == [2] and finite_losses(run) == [1, 2]
 
 
 def test_flex_attention_is_the_first_choice(run: Rehearsal) -> None:
@@ -63,4 +67,5 @@ def test_answers_are_inferred_on_one_device(run: Rehearsal) -> None:
 
 
 def test_two_processes_train_on_two_devices(tmp_path: Path) -> None:
-    check_steps(completed(tmp_path / "run", "+stage=grpo", *SMALL, "parallel=ddp", devices=2), processes=2)
+    run = completed(tmp_path / "run", "+stage=grpo", *SMALL, "parallel=ddp", devices=2)
+    assert updates(run) == [2, 2] and finite_losses(run) == [1, 2]
