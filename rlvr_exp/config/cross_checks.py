@@ -18,6 +18,7 @@ from rlvr_exp.config.stage_options import of_answers
 from rlvr_exp.core.errors import InputProblem
 
 SERVED = ("evaluate", "infer", "collect")
+TRAINED_WITH_SERVER = ("grpo", "ppo", "adversarial")
 """Stages whose weights a server may hold."""
 RANKS_OF_VLLM = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Ranks of an adapter that vLLM holds."""
@@ -78,11 +79,12 @@ def _of_server(config: Config, engine: Server) -> Iterator[InputProblem]:
 
 def _of_trained_server(config: Config, engine: Server) -> Iterator[InputProblem]:
     where, got = "engine.weights", engine.weights
-    if config.stage in SERVED:
-        what, remedy = "this stage trains nothing that a server could receive", "drop it"
-        yield InputProblem(where, what, f"{got} with +stage={config.stage}", "none", "", remedy)
+    if config.stage not in TRAINED_WITH_SERVER:
+        what, allowed = "no server receives weights in this stage", f"none, or +stage={', '.join(TRAINED_WITH_SERVER)}"
+        remedy = "drop it" if config.stage in SERVED else "engine=local"
+        yield InputProblem(where, what, f"{got} with +stage={config.stage}", allowed, "", remedy)
         return
-    what = "a server does not say which tokens each draw was from, which the update needs"
+    what = "the update needs the tokens that each draw could choose, and a server does not report them"
     yield from _no_filters("algorithm.", config.algorithm, ("top_k", "top_p", "min_p"), what, "temperature")
     if config.parallel.distributed:
         what, remedy = "one process hands weights over to a server", "parallel=single"
@@ -111,7 +113,7 @@ def _of_lag(config: Config) -> Iterator[InputProblem]:
 
 
 def _of_vllm(config: Config) -> Iterator[InputProblem]:
-    what = "vLLM does not say which tokens each draw was from, which the update needs"
+    what = "the update needs the tokens that each draw could choose, and vLLM does not report them"
     if reads(config, "algorithm"):
         yield from _no_filters("algorithm.", config.algorithm, ("top_k", "top_p", "min_p"), what, "temperature")
     if config.parallel.strategy.startswith("zero3"):

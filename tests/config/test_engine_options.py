@@ -57,6 +57,8 @@ TRAINED = ["engine=server", "engine.url=http://host/v1", "engine.weights=lora", 
     ("words", "where"),
     [
         (["+stage=evaluate"], "engine.weights"),
+        (["+stage=sft"], "engine.weights"),
+        (["+stage=cascade", "model=tiny_dafny"], "engine.weights"),
         (["+stage=grpo", "algorithm.top_p=0.9"], "algorithm.top_p"),
         (["+stage=grpo", "parallel=ddp"], "parallel"),
         (["+stage=grpo", "model.adapter.kind=none"], "engine.weights"),
