@@ -122,7 +122,6 @@ class Infer(Batched):
             if (given := getattr(self, name)) > 1:
                 yield InputProblem(name, f"without a verifier {why}", str(given), "1", "", "infer.verify=true")
 
-
     def _of_adapting(self) -> Iterator[InputProblem]:
         if self.adapt == "none":
             if self.adapt_rounds != type(self).adapt_rounds:
@@ -137,7 +136,9 @@ class Infer(Batched):
             yield InputProblem("adapt", what, "lora with verify=false", "", "", "infer.verify=true")
         if self.max_attempts > 1:
             what = "the prompt of a retry shows hidden values"
-            yield InputProblem("adapt", what, f"lora with max_attempts={self.max_attempts}", "", "", "infer.max_attempts=1")
+            yield InputProblem(
+                "adapt", what, f"lora with max_attempts={self.max_attempts}", "", "", "infer.max_attempts=1"
+            )
         if self.samples < self.adapt_rounds:
             what, allowed = "each round draws at least one sample", f"at least {self.adapt_rounds}"
             yield InputProblem("samples", what, str(self.samples), allowed, "", "infer.samples=512")

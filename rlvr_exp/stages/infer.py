@@ -26,7 +26,14 @@ from rlvr_exp.inference.adaptation import Adaptation
 from rlvr_exp.inference.engine import Engine, settings_of
 from rlvr_exp.inference.solution import Summary, readable
 from rlvr_exp.launch.console import KEPT_INPUT
-from rlvr_exp.launch.inference_inputs import InferenceTask, check_shown, check_vote, from_file, select_tasks, tasks_of_domain
+from rlvr_exp.launch.inference_inputs import (
+    InferenceTask,
+    check_shown,
+    check_vote,
+    from_file,
+    select_tasks,
+    tasks_of_domain,
+)
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
