@@ -24,6 +24,7 @@ from rlvr_exp.episodes.types import Completion
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
 from rlvr_exp.rollouts.groups import GroupFilter, Groups
+from rlvr_exp.tasks.base import Domain
 
 
 class Algorithm(options.ReinforcementLearning, ABC):
@@ -39,6 +40,9 @@ class Algorithm(options.ReinforcementLearning, ABC):
     def __init__(self, max_completion_tokens: int, checkpoint: str = "", **given: Any):
         super().__init__(**given)
         self.max_completion_tokens, self.checkpoint = max_completion_tokens, checkpoint
+
+    def begin(self, domain: Domain, policy: Policy) -> None:  # noqa: B027 - few methods need them
+        """Called once before the first step, with what a method may need besides rewards: the words of the tasks."""
 
     @property
     def regularised(self) -> bool:
