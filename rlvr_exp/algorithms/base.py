@@ -41,7 +41,7 @@ class Algorithm(options.ReinforcementLearning, ABC):
         super().__init__(**given)
         self.max_completion_tokens, self.checkpoint = max_completion_tokens, checkpoint
 
-    def begin(self, domain: Domain, policy: Policy) -> None:  # noqa: B027 - few methods need them
+    def begin(self, domain: Domain, policy: Policy) -> None:
         """Called once before the first step, with what a method may need besides rewards: the words of the tasks."""
 
     @property

@@ -21,8 +21,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from itertools import groupby
-from os.path import commonprefix
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -31,7 +30,15 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import TrainerCallback
 
-from rlvr_exp.algorithms.logprobs import Scores, Tiled, model_config, with_head
+from rlvr_exp.algorithms.logprobs import (
+    Scores,
+    Tiled,
+    linear_head,
+    model_config,
+    precise,
+    token_logprobs,
+    with_head,
+)
 from rlvr_exp.algorithms.loss import EntropyControl
 from rlvr_exp.algorithms.packing import SDPA_PACKED, ModelRows
 from rlvr_exp.algorithms.trainer import PolicyTrainer
@@ -70,23 +77,27 @@ class Taught:
 
 @dataclass(frozen=True)
 class TaughtHead:
-    """The student's head: log-probabilities, entropies and divergences from the teacher.
+    """The student's head: log-probabilities and entropies of the distribution that tokens are drawn from, and divergences from
+    the teacher of that before any filter.
 
     Args:
         labels: (m,) the tokens that were drawn.
         temperature: divides the logits.
+        kept_token_ids: as for `logprobs.score`.
     """
 
     labels: torch.Tensor
     taught: Taught
     temperature: float
     alpha: float
+    kept_token_ids: torch.Tensor | None
     constants: ClassVar[int] = 0
 
     def figures(self, logits: torch.Tensor, rows: slice) -> tuple[torch.Tensor, ...]:
-        logs = (logits.float() if logits.dtype != torch.float64 else logits).div(self.temperature).log_softmax(-1)
-        own = logs.gather(-1, self.labels[rows, None])[:, 0]
-        entropies = -(logs.exp() * logs).sum(-1)
+        kept = None if self.kept_token_ids is None else self.kept_token_ids[rows]
+        own, entropies = token_logprobs(logits, self.labels[rows], self.temperature, kept, entropy=True)
+        assert entropies is not None
+        logs = precise(logits).div(self.temperature).log_softmax(-1)
         student = with_rest(logs.gather(-1, self.taught.ids[rows]), logs.shape[-1])
         teacher = with_rest(self.taught.logprobs[rows], logs.shape[-1])
         return own, entropies, divergence(student, teacher, self.alpha)
@@ -102,7 +113,7 @@ class TopHead:
     constants: ClassVar[int] = 0
 
     def figures(self, logits: torch.Tensor, rows: slice) -> tuple[torch.Tensor, ...]:
-        logs = (logits.float() if logits.dtype != torch.float64 else logits).div(self.temperature).log_softmax(-1)
+        logs = precise(logits).div(self.temperature).log_softmax(-1)
         found, ids = logs.topk(min(self.top_k or logs.shape[-1], logs.shape[-1]), -1)
         return ids, found, logs.gather(-1, self.labels[rows, None])[:, 0]
 
@@ -137,7 +148,8 @@ def shared_starts(
     starts, groups = list[list[int]](), list[int]()
     for _, members in groupby(range(len(owners)), key=owners.__getitem__):
         own = [list(prompts[row]) for row in members]
-        start = commonprefix(own)
+        alike = takewhile(lambda tokens: len({*tokens}) == 1, zip(*own, strict=False))
+        start = [tokens[0] for tokens in alike]
         starts += [start] * len(own) if start else own
         groups += [len(groups)] * len(own) if start else range(len(groups), len(groups) + len(own))
     rests = [list(prompt)[len(start) :] for prompt, start in zip(prompts, starts, strict=True)]
@@ -205,6 +217,9 @@ class DistillationTrainer(PolicyTrainer):
         update_rate: of the moving average that teaches; 1: the policy's own weights teach.
         entropy_beta: the divergence is also weighted by exp(-entropy_beta * H), H the teacher's entropy.
         common: the arguments of PolicyTrainer.
+
+    Raises:
+        InputError: the model's head is no plain linear layer.
     """
 
     per_sample = (*PolicyTrainer.per_sample, "distilled")
@@ -220,6 +235,7 @@ class DistillationTrainer(PolicyTrainer):
         entropy: EntropyControl,
     ):
         super().__init__(*common, entropy=entropy)
+        linear_head(self.model)
         self._alpha, self._top_k, self._is_clip, self._entropy_beta = alpha, top_k, is_clip, entropy_beta
         self._average: MovingAverage | None = None
         if update_rate < 1.0:
@@ -279,12 +295,9 @@ class DistillationTrainer(PolicyTrainer):
         return Taught(ids, logprobs), drawn
 
     def _scores_of_pass(self, model: nn.Module, rows: ModelRows, entropy: bool, **options: Any) -> Scores:
-        head = TaughtHead(
-            rows.labels,
-            Taught(self._pass["teacher_ids"], self._pass["teacher_logprobs"]),
-            self.temperature,
-            self._alpha,
-        )
+        taught, support = Taught(self._pass["teacher_ids"], self._pass["teacher_logprobs"]), self._pass.get("support")
+        kept = None if support is None else rows.chosen(support)
+        head = TaughtHead(rows.labels, taught, self.temperature, self._alpha, kept)
 
         def compute(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
             return torch.stack(Tiled.apply(hidden, weight, bias, head), -1)

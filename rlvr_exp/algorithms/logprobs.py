@@ -422,9 +422,7 @@ def score(
     return Scores(*token_logprobs(logits, rows.labels, temperature, kept_token_ids, entropy), best, output)
 
 
-def _inputs(
-    rows: ModelRows, implementation: str, options: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _inputs(rows: ModelRows, implementation: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """A model's arguments for rows, and those that select the positions of its head."""
     inputs = {"input_ids": rows.input_ids, "position_ids": rows.position_ids, "use_cache": False, **options}
     if rows.layout is None:
@@ -460,7 +458,7 @@ def with_head(
     Raises:
         InputError: the model changes its logits after its head, or has a head that is no plain linear layer.
     """
-    head = _linear_head(model)
+    head = linear_head(model)
     inputs, kept = _inputs(rows, implementation, options)
 
     def forward(hidden: torch.Tensor) -> torch.Tensor:
@@ -474,7 +472,7 @@ def with_head(
     return output.logits[0], output
 
 
-def _linear_head(model: nn.Module) -> nn.Linear:
+def linear_head(model: nn.Module) -> nn.Linear:
     inner = next(part for part in model.modules() if isinstance(part, PreTrainedModel))
     head = inner.get_output_embeddings()
     changed = [name for name in CHANGED if getattr(inner.config.get_text_config(), name, None) is not None]
@@ -499,7 +497,7 @@ def token_logprobs(
         labels: (m,)
         kept_token_ids: (m, K) kept ids, padded with -1; a row of -1 alone keeps all.
     """
-    logits = logits.float() if temperature == 1.0 else logits.float() / temperature
+    logits = precise(logits) if temperature == 1.0 else precise(logits) / temperature
     if kept_token_ids is not None:
         logits = logits.masked_fill(~kept(kept_token_ids, logits.shape[-1]), -torch.inf)
     scores = logits.log_softmax(-1)
@@ -509,6 +507,11 @@ def token_logprobs(
     # Excluded tokens have probability 0 and log-probability -inf; their term is 0.
     terms = scores.exp() * scores.masked_fill(scores.isneginf(), 0.0)
     return logprobs, -terms.sum(-1)
+
+
+def precise(logits: torch.Tensor) -> torch.Tensor:
+    """In float32, or in float64 if they are."""
+    return logits if logits.dtype == torch.float64 else logits.float()
 
 
 def model_config(model: torch.nn.Module) -> Any:

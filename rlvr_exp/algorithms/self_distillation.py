@@ -56,7 +56,9 @@ class SelfDistillation(RatioAlgorithm, options.SelfDistillation):
 
     def experience(self, groups: Groups, pad_id: int) -> TaughtBatch:
         batch = super().experience(groups, pad_id)
-        prompts = [self._teacher_prompt(group, member) for group in groups.batch for member in range(len(sampled(group)))]
+        prompts = [
+            self._teacher_prompt(group, member) for group in groups.batch for member in range(len(sampled(group)))
+        ]
         passed = torch.tensor([one.correct for group in groups.batch for one in group.completions])
         taught = torch.tensor([prompt is not None for prompt in prompts])
         policy, distilled = self.shares(taught, passed)

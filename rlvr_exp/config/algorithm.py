@@ -282,13 +282,6 @@ class SelfDistillation(Distilled, Clipped, RatioMethod):
     teacher_update_rate: float = option(0.05, above=0, high=1)
     """Share of the policy's weights in the moving average that teaches, after each update. 1: the policy itself teaches."""
 
-    def problems(self) -> list[InputProblem]:
-        found = super().problems()
-        if self.filtered:
-            what, remedy = "the teacher compares entire distributions", "top_k=0 top_p=1 min_p=0"
-            found.append(InputProblem("", what, "top_k, top_p or min_p", remedy=remedy))
-        return found
-
 
 @configures("rlvr_exp.algorithms.self_distillation.SDPO")
 @dataclass

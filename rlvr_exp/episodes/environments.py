@@ -57,7 +57,9 @@ class Retry(Environment, options.Retry):
             answers = yield [
                 episode.ask(
                     self._domain.retry_prompt(
-                        task, without_thoughts(turn.completion.text), self._domain.feedback(task, turn.completion.verdict)
+                        task,
+                        without_thoughts(turn.completion.text),
+                        self._domain.feedback(task, turn.completion.verdict),
                     ),
                     parent=turn,
                     path=(AGAIN, attempt),

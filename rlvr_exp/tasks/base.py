@@ -44,8 +44,11 @@ CASE = re.compile(r"case (\d+)\b")
 class Judged(Protocol):
     """A verdict on a completion."""
 
-    bucket: str | None
-    log: str
+    @property
+    def bucket(self) -> str | None: ...
+
+    @property
+    def log(self) -> str: ...
 
     @property
     def reason(self) -> str: ...

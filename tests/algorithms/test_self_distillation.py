@@ -190,13 +190,12 @@ def test_the_moving_average_follows_and_leaves_the_model_as_it_was(tmp_path):
 
 def test_prompts_share_their_common_beginning_within_a_group():
     starts, rests, groups = shared_starts([[1, 2, 3], [1, 2, 4, 5], [6], [7], [8, 9]], [0, 0, 1, 1, 2])
-    assert [start + rest for start, rest in zip(starts, rests, strict=True)] == [[1, 2, 3], [1, 2, 4, 5], [6], [7], [8, 9]]
+    assert [start + rest for start, rest in zip(starts, rests, strict=True)] == [
+        [1, 2, 3],
+        [1, 2, 4, 5],
+        [6],
+        [7],
+        [8, 9],
+    ]
     assert starts[0] == starts[1] == [1, 2] and groups[0] == groups[1]
     assert len(set(groups)) == 4
-
-
-def test_filters_are_refused():
-    with pytest.raises(Exception, match="entire distributions"):
-        batch.algorithm("sdpo", "algorithm.top_p=0.9")
-
-
