@@ -170,7 +170,9 @@ def normalized_terms(
         rewarded: their terms include the weight, and so its sign.
         weights: by term; 1 if absent.
     """
-    judged = [(place, one.terms or {"reward": one.total}) for place, one in enumerate(rewarded) if one.total is not None]
+    judged = [
+        (place, one.terms or {"reward": one.total}) for place, one in enumerate(rewarded) if one.total is not None
+    ]
     found = [None if one.total is None else 0.0 for one in rewarded]
     for name in judged[0][1] if judged else ():
         values = [terms[name] for _, terms in judged]

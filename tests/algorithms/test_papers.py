@@ -209,9 +209,7 @@ def gdpo(paper: Paper, weights=TERM_WEIGHTS, low=0.2, high=0.2) -> torch.Tensor:
         sums.append([sum(weights[name] * each[name][i] for name in weights) for i in range(len(rewards))])
     flat = [one for row in sums for one in row]
     advantages = [[(one - fmean(flat)) / (stdev(flat) + EPS) for one in row] for row in sums]
-    return of_answers(
-        paper, advantages, lambda now, old, a: sum(clipped((now - old).exp(), a, low, high)) / len(now)
-    )
+    return of_answers(paper, advantages, lambda now, old, a: sum(clipped((now - old).exp(), a, low, high)) / len(now))
 
 
 def ssd(paper: Paper) -> torch.Tensor:
@@ -280,7 +278,9 @@ def player_of(folder: Path, adapter: bool) -> Policy:
     return made
 
 
-def both(folder, name, formula, drift, on_policy=False, tokens=1000, *words, adapter=False, packed=True, rewards=REWARDS):
+def both(
+    folder, name, formula, drift, on_policy=False, tokens=1000, *words, adapter=False, packed=True, rewards=REWARDS
+):
     """(gradient of a real step, gradient of the formula)."""
     who = batch.algorithm(name, *words)
     player = player_of(folder / "policy", adapter)
