@@ -173,15 +173,15 @@ def normalized_terms(
     judged = [
         (place, one.terms or {"reward": one.total}) for place, one in enumerate(rewarded) if one.total is not None
     ]
-    found = [None if one.total is None else 0.0 for one in rewarded]
+    sums = dict.fromkeys((place for place, _ in judged), 0.0)
     for name in judged[0][1] if judged else ():
         values = [terms[name] for _, terms in judged]
         if max(values) - min(values) <= eps:
             continue
         mean, scale = fmean(values), abs(weights.get(name, 1.0)) / (stdev(values) + eps)
         for (place, _), value in zip(judged, values, strict=True):
-            found[place] += scale * (value - mean)
-    return tuple(found)
+            sums[place] += scale * (value - mean)
+    return tuple(sums.get(place) for place in range(len(rewarded)))
 
 
 EPSILON = 1e-8
