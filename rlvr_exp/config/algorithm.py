@@ -3,7 +3,7 @@ rate changes over the steps."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from rlvr_exp.config.names import trl_problems
 from rlvr_exp.config.options import configures, defaults, option
@@ -153,6 +153,8 @@ class ReinforcementLearning(Drawing, Updates):
 class GroupMethod(ReinforcementLearning, TRL):
     """Options of the methods whose baseline is the group."""
 
+    losses: ClassVar[tuple[str, ...]] = ()
+    """Losses of TRL that it takes as `algorithm.trl.loss_type`."""
     zero_variance: str = option("keep", choices=("keep", "mask"))
     """What to do with groups whose rewards are all equal. keep: they count in the denominators of the loss. mask: they do
     not."""
@@ -168,7 +170,7 @@ class GroupMethod(ReinforcementLearning, TRL):
     """Factor of positive advantages. Below 1, failures weigh more than successes (weighted REINFORCE)."""
 
     def problems(self) -> list[InputProblem]:
-        found = super().problems() + trl_problems("GRPOConfig", self.trl)
+        found = super().problems() + trl_problems("GRPOConfig", self.trl, self.losses)
         if self.group_size < 2:
             what, remedy = "a group of one has no advantage over itself", "algorithm.group_size=2 or more"
             found.append(InputProblem("group_size", what, str(self.group_size), "2 or more", "", remedy))
@@ -211,6 +213,15 @@ class RatioMethod(Regularized, GroupMethod):
             if not self.entropy_target and given != getattr(RatioMethod, name):
                 what, remedy = "the weight of the bonus is constant", "set algorithm.entropy_target above 0, or drop it"
                 found.append(InputProblem(name, what, str(given), "its default", remedy=remedy))
+        loss = self.trl.get("loss_type")
+        if loss in self.losses and loss != "vespo" and self.kl_coef:
+            what, remedy = f"TRL's {loss} has no KL term here", "algorithm.kl_coef=0"
+            found.append(InputProblem("kl_coef", what, str(self.kl_coef), "0", "", remedy))
+        for name in ("clip_low", "clip_high") if loss in ("sapo", "vespo") and loss in self.losses else ():
+            given, usual = getattr(self, name), {spec.name: spec.default for spec in fields(self)}[name]
+            if given != usual:
+                what = f"{loss} has no clip"
+                found.append(InputProblem(name, what, str(given), "its default", "", "drop it"))
         if self.zero_variance != "resample" and self.resample_budget != RatioMethod.resample_budget:
             what, remedy = "nothing is resampled", "set algorithm.zero_variance=resample, or drop it"
             found.append(InputProblem("resample_budget", what, str(self.resample_budget), "its default", remedy=remedy))
@@ -223,6 +234,7 @@ class RatioMethod(Regularized, GroupMethod):
 class GRPO(Clipped, RatioMethod):
     """Group-relative policy optimisation (DeepSeekMath)."""
 
+    losses = ("sapo", "vespo")
     loss: str = option("grpo", choices=("grpo", "dapo", "dr_grpo", "token"))
     """How token losses are averaged. grpo: over the tokens of an answer, then over answers. dapo: over the tokens of a
     prompt's answers, then over prompts. dr_grpo: by the constant completion limit. token: over all tokens of the step."""
@@ -248,6 +260,8 @@ class DAPO(Overlong, Clipped, RatioMethod):
 @defaults(rollout_steps=4, clip_low=3e-4, clip_high=4e-4)
 class GSPO(Clipped, RatioMethod):
     """One ratio for each completion, the geometric mean over its tokens (GSPO)."""
+
+    losses = ("luspo",)
 
 
 @configures("rlvr_exp.algorithms.grpo.CISPO")
@@ -299,6 +313,40 @@ class SRPO(SelfDistillation):
 
     entropy_beta: float = option(1.0, low=0)
     """A token's divergence is weighted by exp(-entropy_beta * entropy of the teacher). 0: no weight."""
+
+
+@configures("rlvr_exp.algorithms.grpo.MaxRL")
+@dataclass
+class MaxRL(Clipped, RatioMethod):
+    """Rewards divided by the mean of their group, so that rare successes weigh more (MaxRL)."""
+
+
+@configures("rlvr_exp.algorithms.grpo.GDPO")
+@dataclass
+class GDPO(Clipped, RatioMethod):
+    """Each term of the reward normalised in its group before the sum (GDPO)."""
+
+
+@configures("rlvr_exp.algorithms.ssd.SSD")
+@dataclass
+@defaults(max_steps=40, temperature=1.6, top_p=0.8, top_k=20, correction="none")
+class SSD(ReinforcementLearning, TRL):
+    """Imitation of one's own samples, correct or not (SSD)."""
+
+    rollout_steps: int = option(40, low=1)
+    """Steps that learn from one batch of rollouts. At max_steps or above, the initial policy samples everything."""
+
+    def problems(self) -> list[InputProblem]:
+        return [*super().problems(), *trl_problems("GRPOConfig", self.trl), *self._faults()]
+
+    def _faults(self) -> Iterator[InputProblem]:
+        yield from not_of_group_loss(self.trl)
+        if self.correction != "none":
+            what = "samples are imitated as they were drawn"
+            yield InputProblem("correction", what, self.correction, "none", "", "drop it")
+        if self.group_size < 2:
+            what = "completions of a prompt are computed together, two or more"
+            yield InputProblem("group_size", what, str(self.group_size), "2 or more", "", "algorithm.group_size=2")
 
 
 @configures("rlvr_exp.algorithms.rloo.RLOO")
@@ -354,6 +402,12 @@ OF_GROUP_LOSS = {"delta", "importance_sampling_level", "off_policy_mask_threshol
 """Fields of GRPOConfig that only the group methods' loss reads."""
 
 
+def not_of_group_loss(trl: dict[str, Any]) -> Iterator[InputProblem]:
+    for name in OF_GROUP_LOSS & trl.keys():
+        what = "read by the loss of the group methods alone"
+        yield InputProblem(f"trl.{name}", what, str(trl[name]), remedy="drop it")
+
+
 @configures("rlvr_exp.algorithms.ppo.PPO")
 @dataclass
 @defaults(kl_coef=0.05)
@@ -397,9 +451,7 @@ class PPO(Clipped, Regularized, ReinforcementLearning, TRL):
 
     def _faults(self) -> Iterator[InputProblem]:
         yield from self.reference_problems()
-        for name in OF_GROUP_LOSS & self.trl.keys():
-            what = "read by the loss of the group methods alone"
-            yield InputProblem(f"trl.{name}", what, str(self.trl[name]), remedy="drop it")
+        yield from not_of_group_loss(self.trl)
         if not self.kl_coef and self.kl_in != "reward":
             what, remedy = "without a KL penalty it acts nowhere", "set algorithm.kl_coef above 0, or drop it"
             yield InputProblem("kl_in", what, self.kl_in, "reward while algorithm.kl_coef=0", "", remedy)
