@@ -135,7 +135,7 @@ class Infer(Batched):
             what = "without a verifier no program is run on the shown cases"
             yield InputProblem("adapt", what, "lora with verify=false", "", "", "infer.verify=true")
         if self.max_attempts > 1:
-            what = "the prompt of a retry shows hidden values"
+            what = "a retry follows a verdict on hidden cases"
             yield InputProblem(
                 "adapt", what, f"lora with max_attempts={self.max_attempts}", "", "", "infer.max_attempts=1"
             )

@@ -29,7 +29,7 @@ DRAWN = ["infer.decoding=sample", "infer.samples=32"]
         (["infer.adapt=lora"], "infer.adapt: an adapter learns from programs that were drawn"),
         ([*DRAWN, "infer.adapt=lora", "infer.samples=4"], "infer.samples: each round draws at least one"),
         ([*DRAWN, "infer.adapt=lora", "infer.verify=false"], "infer.adapt: without a verifier"),
-        ([*DRAWN, "infer.adapt=lora", "infer.max_attempts=2"], "infer.adapt: the prompt of a retry"),
+        ([*DRAWN, "infer.adapt=lora", "infer.max_attempts=2"], "infer.adapt: a retry follows a verdict"),
         ([*DRAWN, "infer.adapt_rounds=4"], "infer.adapt_rounds: nothing learns"),
         ([*DRAWN, "infer.adapt=lora", "engine=server"], "infer.adapt: another process has the weights"),
         ([*DRAWN, "infer.adapt=lora", "model.quantization=4bit"], "infer.adapt: quantized weights"),
