@@ -22,12 +22,13 @@ from peft import PeftModel
 
 from rlvr_exp.algorithms.logprobs import score
 from rlvr_exp.algorithms.packed_layers import Choice, choose, packed_layers
-from rlvr_exp.algorithms.packing import ModelRows, attending, packed, row_by_row
+from rlvr_exp.algorithms.packing import SDPA_PACKED, ModelRows, attending, packed, row_by_row
 from rlvr_exp.algorithms.stepped import filled_on_cpu
 from rlvr_exp.config.model import Adapter
 from rlvr_exp.config.stage_options import ADAPT_RANK
 from rlvr_exp.config.suited import usual_rate
 from rlvr_exp.episodes.episode import Turn
+from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.models.adapters import adapter_parameters, new_adapter
 from rlvr_exp.models.onednn_linear import onednn_training
 from rlvr_exp.models.policy import Policy
@@ -62,7 +63,8 @@ class Lesson:
 class _Tried:
     """A distinct program of a task."""
 
-    turn: Turn
+    prompt: tuple[int, ...]
+    completion: tuple[int, ...]
     """The first completion with the program."""
     credits: tuple[float, ...]
     """Of each shown case, in [0, 1]; 1 only if it passes."""
@@ -130,8 +132,7 @@ class Adaptation:
         rows, way = _rows(lessons, choice).to(model.device), choice.implementation
         attention = attending(model, way) if way else nullcontext()
         with attention, packed_layers(model) if choice.fused else nullcontext(), onednn_training(model):
-            given = {"implementation": way} if way else {}
-            found = score(model, rows, 1.0, fused=choice.fused, **given)
+            found = score(model, rows, 1.0, implementation=way or SDPA_PACKED, fused=choice.fused)
             weights = torch.tensor([one.weight / total for one in lessons], device=model.device)
             (-(found.logprobs * weights[rows.places // rows.shape[1]]).sum()).backward()
 
@@ -160,17 +161,18 @@ class TaskAdaptation:
         return not last
 
     def _run(self, turns: Sequence[Turn]) -> None:
-        new: dict[str, Turn] = {}
+        new: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         for turn in turns:
-            text = turn.completion.candidate.text
-            if text is not None and not turn.completion.truncated and text not in self.runs:
-                new.setdefault(text, turn)
+            text, sampled = turn.completion.candidate.text, turn.completion.sampled
+            complete = isinstance(sampled, TokenSample) and not sampled.truncated
+            if text is not None and complete and text not in self.runs:
+                new.setdefault(text, (turn.prompt_ids, sampled.ids))
         for text in new:
             self.runs[text] = self._owner.executor.execute(Request(self._shown.problem, Candidate(text)))
-        for text, turn in new.items():
+        for text, tokens in new.items():
             run = self.runs[text].result()
             if run.verdict.outcome != "no_verdict":
-                self._tried[text] = _Tried(turn, self._credits(run.outputs))
+                self._tried[text] = _Tried(*tokens, self._credits(run.outputs))
 
     def _credits(self, outputs: Sequence[Any] | None) -> tuple[float, ...]:
         """`outputs`: by case; empty if the program failed before its first case."""
@@ -185,15 +187,9 @@ class TaskAdaptation:
     def _lessons(self) -> list[Lesson]:
         """The best programs. Ties go to the shorter program."""
         able = [one for one in self._tried.values() if one.credit > 0]
-        best = sorted(able, key=lambda one: (-one.credit, len(one.turn.completion.sampled.ids)))[:BEST]
-        return [
-            Lesson(
-                one.turn.prompt_ids,
-                tuple(one.turn.completion.sampled.ids),
-                math.exp(SHARPNESS * (one.credit - best[0].credit)),
-            )
-            for one in best
-        ]
+        best = sorted(able, key=lambda one: (-one.credit, len(one.completion)))[:BEST]
+        weights = [math.exp(SHARPNESS * (one.credit - best[0].credit)) for one in best]
+        return [Lesson(one.prompt, one.completion, weight) for one, weight in zip(best, weights, strict=True)]
 
 
 def _passes(lessons: Sequence[Lesson]) -> Iterator[list[Lesson]]:
