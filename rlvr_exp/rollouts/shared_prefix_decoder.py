@@ -138,7 +138,8 @@ def sampling_layers(model: PreTrainedModel) -> Iterator[None]:
 
 @contextmanager
 def fused_norms(model: PreTrainedModel) -> Iterator[None]:
-    """Inside the block norms that compute as Llama's call PyTorch's kernel instead of eight. Both round before the weights."""
+    """Inside the block norms that compute as Llama's use one fused kernel of PyTorch and a product, instead of eight kernels. The
+    rounding is the same."""
     found = [one for one in model.modules() if _is_llama_norm(one)]
     for norm in found:
         norm.forward = partial(_normed, norm)
@@ -150,9 +151,13 @@ def fused_norms(model: PreTrainedModel) -> Iterator[None]:
 
 
 def _is_llama_norm(module: nn.Module) -> bool:
-    own, llama = (getattr(kind.forward, "__code__", None) for kind in (type(module), LlamaRMSNorm))
-    same = own is not None and (own.co_code, own.co_names, own.co_consts) == (llama.co_code, llama.co_names, llama.co_consts)
-    return same and "forward" not in vars(module)
+    """Whether its forward pass has the same code; Transformers copies it for each architecture."""
+    return _code(type(module)) == _code(LlamaRMSNorm) and "forward" not in vars(module)
+
+
+def _code(kind: type[nn.Module]) -> tuple[Any, ...]:
+    code = getattr(kind.forward, "__code__", None)
+    return (code.co_code, code.co_names, code.co_consts) if code else ()
 
 
 def _normed(norm: Any, x: torch.Tensor) -> torch.Tensor:
