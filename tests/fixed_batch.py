@@ -1,6 +1,7 @@
 """A fixed batch for the papers' formulas: a model of a few hundred weights, groups with rewards, and one real update."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,6 +31,12 @@ PROMPTS = ((5, 6, 7, 8), (9, 3), (4, 4, 11))
 LENGTHS = ((3, 1, 6), (4, 2, 2), (5, 6, 3))
 REWARDS = ((1.0, 0.0, 0.25), (0.2, 0.9, 0.4), (0.3, 0.3, 0.3))
 """The last group has zero variance, unless an algorithm shapes rewards by length."""
+TERM_WEIGHTS = {"first": 0.5, "second": 2.0}
+
+
+def terms(place: int, reward: float) -> dict[str, float]:
+    """The terms of the completion at a place of its group. They vary in the last group, too."""
+    return {"first": 0.1 * place * place, "second": reward - 0.1 * place * place}
 
 
 def policy(folder: Path) -> Policy:
@@ -50,7 +57,7 @@ def algorithm(name: str, *words: str) -> Algorithm:
     """The algorithm of `algorithm=NAME`, for the size of the fixed batch."""
     size = ["algorithm.prompts_per_step=3", "algorithm.group_size=3", "algorithm.max_steps=1"]
     config = compose(["+stage=grpo", f"algorithm={name}", *size, *words]).config
-    return build(config.algorithm, max_completion_tokens=LIMIT)
+    return build(config.algorithm, max_completion_tokens=LIMIT, term_weights=TERM_WEIGHTS)
 
 
 def answers() -> list[list[tuple[int, ...]]]:
@@ -67,16 +74,17 @@ def logprobs(model, prompt: Sequence[int], answer: Sequence[int]) -> torch.Tenso
 
 def doubled(model) -> torch.nn.Module:
     """A plain model with the same weights: the trainer puts its own head into its model."""
-    plain = AutoModelForCausalLM.from_config(model.config, dtype=torch.float32)
+    plain = AutoModelForCausalLM.from_config(model.config, dtype=torch.float64)
     plain.load_state_dict(model.state_dict())
-    return plain.double()
+    return plain
 
 
 def drawn_from(model, drift: float) -> list[list[tuple[float, ...]]]:
     """A sampler's records of every token, `drift` away from the current model."""
     draw = torch.Generator().manual_seed(7)
     with torch.no_grad():
-        rows = [[logprobs(doubled(model), PROMPTS[p], one) for one in row] for p, row in enumerate(answers())]
+        plain = deepcopy(model).double()
+        rows = [[logprobs(plain, PROMPTS[p], one) for one in row] for p, row in enumerate(answers())]
     return [[tuple((one + drift * torch.randn(len(one), generator=draw)).tolist()) for one in row] for row in rows]
 
 
@@ -94,8 +102,10 @@ def _group(who: Algorithm, place: int, recorded, rewards, step: int) -> Group:
         Completion(task, s, TokenSample(ids[s], recorded[s], False), "", Candidate(""), _verdict(reward))
         for s, reward in enumerate(rewards)
     ]
-    paid = [RewardBreakdown(reward, reward, {}) for reward in rewards]
-    seen = who.shaped_group(rewards, made)
+    paid = [
+        RewardBreakdown(reward, reward, {} if reward is None else terms(s, reward)) for s, reward in enumerate(rewards)
+    ]
+    seen = who.shaped_group(paid, made)
     return Group(step, place, ("",) * len(made), (tuple(PROMPTS[place]),) * len(made), tuple(made), tuple(paid), seen)
 
 
@@ -106,13 +116,19 @@ def _verdict(reward: float | None) -> Verdict:
 
 
 def trainer(
-    folder: Path, who: Algorithm, tokens: int = 1000, lr: float = 1.0, frozen: Sequence[int] = ()
+    folder: Path,
+    who: Algorithm,
+    tokens: int = 1000,
+    lr: float = 1.0,
+    frozen: Sequence[int] = (),
+    player: Policy | None = None,
 ) -> PolicyTrainer:
     """A step of plain gradient descent, at rate 1 by the gradient; parameters are frozen by their number. A reference is
-    moved away from the policy, so that its penalty acts."""
-    player = policy(folder)
-    for number, value in enumerate(player.model.parameters()):
-        value.requires_grad = number not in frozen
+    moved away from the policy, so that its penalty acts. `player`: in place of `policy`; nothing of it is frozen."""
+    if player is None:
+        player = policy(folder)
+        for number, value in enumerate(player.model.parameters()):
+            value.requires_grad = number not in frozen
     fixed = dict(
         output_dir=str(folder / "scratch"),
         per_device_train_batch_size=who.group_size,
@@ -139,7 +155,8 @@ def trainer(
 
 
 def flat(model) -> torch.Tensor:
-    return torch.cat([value.detach().flatten().double() for value in model.parameters()])
+    """The trained weights."""
+    return torch.cat([value.detach().flatten().double() for value in model.parameters() if value.requires_grad])
 
 
 def gradient(made: PolicyTrainer, given: TrainingBatch) -> torch.Tensor:

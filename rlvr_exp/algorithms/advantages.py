@@ -22,14 +22,15 @@ Ouyang et al. 2022 (InstructGPT, arXiv 2203.02155), appendix C.4, and Ziegler et
 Completions are right-padded: a mask is 1 on a prefix of each row. Values off the mask have no effect.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import comb
+from statistics import fmean, stdev
 from typing import Any
 
 import torch
 
 from rlvr_exp.config.algorithm import BASELINES
-from rlvr_exp.episodes.types import Completion
+from rlvr_exp.episodes.types import Completion, RewardBreakdown
 
 SCALES = ("group", "batch", "none")
 
@@ -76,6 +77,13 @@ def reinforce_advantages(rewards: torch.Tensor, baseline: str, eps: float = 1e-6
     if baseline == "none":
         return rewards.nan_to_num(0.0)
     raise ValueError(f"reinforce_advantages: baseline is {baseline!r}, allowed {', '.join(BASELINES)}")
+
+
+def over_mean(rewards: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
+    """(groups, G) rewards of 0 or above -> (groups, G): (r - mean(r)) / mean(r) of the group (MaxRL, arXiv 2602.02710,
+    algorithm 1). A group without a reward above 0 has no advantages."""
+    mean = rewards.nanmean(1, keepdim=True)
+    return _silenced((rewards - mean) / mean, rewards, ~rewards.isnan(), eps)
 
 
 def weighted(advantages: torch.Tensor, positive: float) -> torch.Tensor:
@@ -150,6 +158,30 @@ def unlikeliness(rewards: Sequence[float | None], completions: Sequence[Completi
             reward = reward * (1 - beta * (len(judged) - rank) / len(judged))
         found.append(reward)
     return tuple(found)
+
+
+def normalized_terms(
+    rewarded: Sequence[RewardBreakdown], weights: Mapping[str, float], eps: float = 1e-6
+) -> tuple[float | None, ...]:
+    """Of each member of a group: the sum over reward terms of |weight| * (term - mean) / std, mean and standard deviation over
+    the group (GDPO, arXiv 2601.05242). A term that does not vary adds 0. A reward without terms is one term.
+
+    Args:
+        rewarded: their terms include the weight, and so its sign.
+        weights: by term; 1 if absent.
+    """
+    judged = [
+        (place, one.terms or {"reward": one.total}) for place, one in enumerate(rewarded) if one.total is not None
+    ]
+    sums = dict.fromkeys((place for place, _ in judged), 0.0)
+    for name in judged[0][1] if judged else ():
+        values = [terms[name] for _, terms in judged]
+        if max(values) - min(values) <= eps:
+            continue
+        mean, scale = fmean(values), abs(weights.get(name, 1.0)) / (stdev(values) + eps)
+        for (place, _), value in zip(judged, values, strict=True):
+            sums[place] += scale * (value - mean)
+    return tuple(sums.get(place) for place in range(len(rewarded)))
 
 
 EPSILON = 1e-8

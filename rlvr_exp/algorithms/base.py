@@ -20,10 +20,11 @@ from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config import algorithm as options
 from rlvr_exp.config.load import build
 from rlvr_exp.config.parallel import SHARDING, BatchLimits, Parallel
-from rlvr_exp.episodes.types import Completion
+from rlvr_exp.episodes.types import Completion, RewardBreakdown
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
 from rlvr_exp.rollouts.groups import GroupFilter, Groups
+from rlvr_exp.tasks.base import Domain
 
 
 class Algorithm(options.ReinforcementLearning, ABC):
@@ -31,14 +32,25 @@ class Algorithm(options.ReinforcementLearning, ABC):
     Args:
         max_completion_tokens: from the `model` node.
         checkpoint: folder that the policy was loaded from, for a method that has weights of its own; empty: none.
+        term_weights: weights of the reward's terms, by name.
         given: the options.
     """
 
     trl: dict[str, Any]
 
-    def __init__(self, max_completion_tokens: int, checkpoint: str = "", **given: Any):
+    def __init__(
+        self,
+        max_completion_tokens: int,
+        checkpoint: str = "",
+        term_weights: Mapping[str, float] | None = None,
+        **given: Any,
+    ):
         super().__init__(**given)
         self.max_completion_tokens, self.checkpoint = max_completion_tokens, checkpoint
+        self.term_weights = term_weights or {}
+
+    def begin(self, domain: Domain, policy: Policy) -> None:
+        """Called once before the first step, with what a method may need besides rewards: the words of the tasks."""
 
     @property
     def regularised(self) -> bool:
@@ -58,12 +70,12 @@ class Algorithm(options.ReinforcementLearning, ABC):
         return reward
 
     def shaped_group(
-        self, rewards: Sequence[float | None], completions: Sequence[Completion]
+        self, rewarded: Sequence[RewardBreakdown], completions: Sequence[Completion]
     ) -> tuple[float | None, ...]:
         """The rewards that the algorithm learns from, of a group's completions; None, without a verdict, stays None."""
         return tuple(
-            None if reward is None else self.shaped(reward, one.tokens)
-            for reward, one in zip(rewards, completions, strict=True)
+            None if paid.total is None else self.shaped(paid.total, one.tokens)
+            for paid, one in zip(rewarded, completions, strict=True)
         )
 
     @abstractmethod

@@ -60,6 +60,35 @@ No KL term: the paper leaves it out of its formulas.
 Differences from the paper:
 - The sizes of a batch are the experiment's.
 - A member without a verdict leaves its group's baseline and the loss; the paper has no such case.
+
+Maximum Likelihood Reinforcement Learning (Tajwar et al. 2026, MaxRL, arXiv 2602.02710).
+
+The expected gradient is that of -sum_k (1 - p)^k / k, k = 1 to G, with p the probability of success: log p, cut off after as many
+terms as a group has members. Rare successes weigh more than with GRPO. The advantage is that of its algorithm 1,
+(r_i - mean(r)) / mean(r), 0 if the mean is 0; the step is GRPO's, without a KL term. Token losses are averaged over all tokens of
+the step, as in the authors' code: up to one factor of the step, the sum over the tokens of its eq. 11 (the estimator with the
+control variate).
+
+Differences from the paper:
+- Its rewards are 0 or 1 (`reward=binary`). Partial rewards count as they are. A negative reward counts as 0, so that the mean is
+  0 only if no reward is above 0, and no advantage exceeds G - 1.
+- The sizes of a batch are the experiment's: 8 completions of a prompt, so 8 terms; the paper has 16 to 128.
+- A member without a verdict leaves its group's baseline and the loss; the paper has no such case.
+
+Group reward-Decoupled Normalization Policy Optimization (Liu et al. 2026, GDPO, arXiv 2601.05242).
+
+For rewards of several terms. Each term is normalised in its group before the sum, so that two combinations of terms with the same
+total have different advantages:
+A_sum,i = sum_k w_k (r_i^k - mean(r^k)) / std(r^k), and A_i = (A_sum,i - mean(A_sum)) / std(A_sum) over the batch. The weights w_k
+are those of the reward's terms; the loss is GRPO's.
+
+Differences from the paper:
+- A term that is equal in all members adds 0; the authors' code divides by std + 1e-4, ours by std + 1e-6.
+- The normaliser of the reward, which scales totals, has no part. The order of rewards (`reward.ordered`) is that of the terms'
+  sum: after the normalisation a wrong completion may have a higher advantage than a correct one.
+- A reward without terms, such as a credit of an environment, is one term.
+- No KL term by default. The sizes of a batch are the experiment's.
+- A member without a verdict leaves its group's baseline and the loss; the paper has no such case.
 """
 
 from abc import abstractmethod
@@ -68,13 +97,21 @@ from typing import Any
 
 import torch
 
-from rlvr_exp.algorithms.advantages import group_advantages, rewards_at_k, unlikeliness, weighted
+from rlvr_exp.algorithms.advantages import (
+    group_advantages,
+    normalized_terms,
+    over_mean,
+    rewards_at_k,
+    unlikeliness,
+    weighted,
+)
 from rlvr_exp.algorithms.base import Algorithm
 from rlvr_exp.algorithms.loss import EntropyControl, token_weights
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch, collate, completion_mask, members_of, rewards_of
+from rlvr_exp.algorithms.trl_losses import TRLLossTrainer
 from rlvr_exp.config import algorithm as options
-from rlvr_exp.episodes.types import Completion
+from rlvr_exp.episodes.types import Completion, RewardBreakdown
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
 from rlvr_exp.rollouts.groups import Group, GroupFilter, Groups
@@ -93,9 +130,9 @@ class GroupAlgorithm(Algorithm, options.GroupMethod):
         return GroupFilter(self.zero_variance, options.EQUAL_REWARDS)
 
     def shaped_group(
-        self, rewards: Sequence[float | None], completions: Sequence[Completion]
+        self, rewarded: Sequence[RewardBreakdown], completions: Sequence[Completion]
     ) -> tuple[float | None, ...]:
-        found = super().shaped_group(rewards, completions)
+        found = super().shaped_group(rewarded, completions)
         if self.unlikeliness:
             found = unlikeliness(found, completions, self.unlikeliness)
         return found if self.pass_k == 1 else rewards_at_k(found, self.pass_k, self.pass_k_weight)
@@ -153,7 +190,8 @@ class RatioAlgorithm(GroupAlgorithm, options.RatioMethod):
 
     def trainer(self, policy: Policy, *common: Any) -> PolicyTrainer:
         control = EntropyControl(self.entropy_coef, self.entropy_target, self.entropy_step, self.entropy_unit)
-        return PolicyTrainer(policy, *common, entropy=control)
+        kind = TRLLossTrainer if "loss_type" in self.trl else PolicyTrainer
+        return kind(policy, *common, entropy=control)
 
 
 class GRPO(RatioAlgorithm, options.GRPO):
@@ -201,7 +239,34 @@ class CISPO(RatioAlgorithm, options.CISPO):
 class GSPO(RatioAlgorithm, options.GSPO):
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         # Equal over a sample's tokens, so that TRL's weighted mean of their log-ratios is the plain mean of eq. 7.
-        return token_weights(mask, "grpo", self.max_completion_tokens)
+        mode = "sequence" if self.trl.get("loss_type") == "luspo" else "grpo"
+        return token_weights(mask, mode, self.max_completion_tokens)
 
     def clipping(self) -> Mapping[str, Any]:
         return {**super().clipping(), "importance_sampling_level": "sequence"}
+
+
+class MaxRL(RatioAlgorithm, options.MaxRL):
+    def shaped(self, reward: float, tokens: int) -> float:
+        return max(0.0, reward)
+
+    def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
+        return over_mean(rewards, options.EQUAL_REWARDS)
+
+    def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
+        return token_weights(mask, "token", self.max_completion_tokens)
+
+
+class GDPO(RatioAlgorithm, options.GDPO):
+    def shaped_group(
+        self, rewarded: Sequence[RewardBreakdown], completions: Sequence[Completion]
+    ) -> tuple[float | None, ...]:
+        sums = normalized_terms(rewarded, self.term_weights, options.EQUAL_REWARDS)
+        return super().shaped_group([RewardBreakdown(one) for one in sums], completions)
+
+    def advantages(self, rewards: torch.Tensor) -> torch.Tensor:
+        # The mean of a group is 0, and so that of the batch: the batch's deviation is what is left of its normalisation.
+        return group_advantages(rewards, "batch", options.EQUAL_REWARDS)
+
+    def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
+        return token_weights(mask, "grpo", self.max_completion_tokens)

@@ -3,7 +3,7 @@ rate changes over the steps."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from rlvr_exp.config.names import trl_problems
 from rlvr_exp.config.options import configures, defaults, option
@@ -153,6 +153,8 @@ class ReinforcementLearning(Drawing, Updates):
 class GroupMethod(ReinforcementLearning, TRL):
     """Options of the methods whose baseline is the group."""
 
+    losses: ClassVar[tuple[str, ...]] = ()
+    """Losses of TRL that it takes as `algorithm.trl.loss_type`."""
     zero_variance: str = option("keep", choices=("keep", "mask"))
     """What to do with groups whose rewards are all equal. keep: they count in the denominators of the loss. mask: they do
     not."""
@@ -168,7 +170,7 @@ class GroupMethod(ReinforcementLearning, TRL):
     """Factor of positive advantages. Below 1, failures weigh more than successes (weighted REINFORCE)."""
 
     def problems(self) -> list[InputProblem]:
-        found = super().problems() + trl_problems("GRPOConfig", self.trl)
+        found = super().problems() + trl_problems("GRPOConfig", self.trl, self.losses)
         if self.group_size < 2:
             what, remedy = "a group of one has no advantage over itself", "algorithm.group_size=2 or more"
             found.append(InputProblem("group_size", what, str(self.group_size), "2 or more", "", remedy))
@@ -211,6 +213,15 @@ class RatioMethod(Regularized, GroupMethod):
             if not self.entropy_target and given != getattr(RatioMethod, name):
                 what, remedy = "the weight of the bonus is constant", "set algorithm.entropy_target above 0, or drop it"
                 found.append(InputProblem(name, what, str(given), "its default", remedy=remedy))
+        loss = self.trl.get("loss_type")
+        if loss in self.losses and loss != "vespo" and self.kl_coef:
+            what, remedy = f"TRL's {loss} has no KL term here", "algorithm.kl_coef=0"
+            found.append(InputProblem("kl_coef", what, str(self.kl_coef), "0", "", remedy))
+        for name in ("clip_low", "clip_high") if loss in ("sapo", "vespo") and loss in self.losses else ():
+            given, usual = getattr(self, name), {spec.name: spec.default for spec in fields(self)}[name]
+            if given != usual:
+                what = f"{loss} has no clip"
+                found.append(InputProblem(name, what, str(given), "its default", "", "drop it"))
         if self.zero_variance != "resample" and self.resample_budget != RatioMethod.resample_budget:
             what, remedy = "nothing is resampled", "set algorithm.zero_variance=resample, or drop it"
             found.append(InputProblem("resample_budget", what, str(self.resample_budget), "its default", remedy=remedy))
@@ -223,6 +234,7 @@ class RatioMethod(Regularized, GroupMethod):
 class GRPO(Clipped, RatioMethod):
     """Group-relative policy optimisation (DeepSeekMath)."""
 
+    losses = ("sapo", "vespo")
     loss: str = option("grpo", choices=("grpo", "dapo", "dr_grpo", "token"))
     """How token losses are averaged. grpo: over the tokens of an answer, then over answers. dapo: over the tokens of a
     prompt's answers, then over prompts. dr_grpo: by the constant completion limit. token: over all tokens of the step."""
@@ -249,6 +261,8 @@ class DAPO(Overlong, Clipped, RatioMethod):
 class GSPO(Clipped, RatioMethod):
     """One ratio for each completion, the geometric mean over its tokens (GSPO)."""
 
+    losses = ("luspo",)
+
 
 @configures("rlvr_exp.algorithms.grpo.CISPO")
 @dataclass
@@ -258,6 +272,81 @@ class CISPO(Overlong, RatioMethod):
 
     clip_high: float = option(4.0, low=0)
     """The weight of a token is capped at 1 plus this value."""
+
+
+@dataclass
+class Distilled:
+    """Options of the losses that learn from a teacher's distribution."""
+
+    alpha: float = option(0.5, low=0, high=1)
+    """Divergence from the teacher. 0: forward KL. 1: reverse KL. Between: generalised Jensen-Shannon divergence."""
+    distillation_top_k: int = option(100, low=0)
+    """Most probable tokens of the teacher that are compared. All others count as one. 0: every token by itself, which needs
+    memory for the entire vocabulary at each token."""
+    is_clip: float = option(2.0, low=0)
+    """Largest ratio of a token's probabilities, now and when it was drawn, that weighs its divergence. 0: no ratio."""
+
+
+@dataclass
+class SelfDistillation(Distilled, Clipped, RatioMethod):
+    """Options of the methods whose teacher is the policy with feedback in its prompt."""
+
+    loss: str = option("grpo", choices=("grpo", "dapo", "dr_grpo", "token"))
+    """How token losses are averaged, as in GRPO."""
+    teacher_update_rate: float = option(0.05, above=0, high=1)
+    """Share of the policy's weights in the moving average that teaches, after each update. 1: the policy itself teaches."""
+
+
+@configures("rlvr_exp.algorithms.self_distillation.SDPO")
+@dataclass
+class SDPO(SelfDistillation):
+    """The policy learns what it would have answered with the verifier's feedback in its prompt (SDPO)."""
+
+    distillation_weight: float = option(1.0, above=0, high=1)
+    """Share of self-distillation in the loss. The rest is the loss of GRPO."""
+
+
+@configures("rlvr_exp.algorithms.self_distillation.SRPO")
+@dataclass
+class SRPO(SelfDistillation):
+    """Answers that passed learn by GRPO, the others by self-distillation (SRPO)."""
+
+    entropy_beta: float = option(1.0, low=0)
+    """A token's divergence is weighted by exp(-entropy_beta * entropy of the teacher). 0: no weight."""
+
+
+@configures("rlvr_exp.algorithms.grpo.MaxRL")
+@dataclass
+class MaxRL(Clipped, RatioMethod):
+    """Rewards divided by the mean of their group, so that rare successes weigh more (MaxRL)."""
+
+
+@configures("rlvr_exp.algorithms.grpo.GDPO")
+@dataclass
+class GDPO(Clipped, RatioMethod):
+    """Each term of the reward normalised in its group before the sum (GDPO)."""
+
+
+@configures("rlvr_exp.algorithms.ssd.SSD")
+@dataclass
+@defaults(max_steps=40, temperature=1.6, top_p=0.8, top_k=20, correction="none")
+class SSD(ReinforcementLearning, TRL):
+    """Imitation of one's own samples, correct or not (SSD)."""
+
+    rollout_steps: int = option(40, low=1)
+    """Steps that learn from one batch of rollouts. At max_steps or above, the initial policy samples everything."""
+
+    def problems(self) -> list[InputProblem]:
+        return [*super().problems(), *trl_problems("GRPOConfig", self.trl), *self._faults()]
+
+    def _faults(self) -> Iterator[InputProblem]:
+        yield from not_of_group_loss(self.trl)
+        if self.correction != "none":
+            what = "samples are imitated as they were drawn"
+            yield InputProblem("correction", what, self.correction, "none", "", "drop it")
+        if self.group_size < 2:
+            what = "completions of a prompt are computed together, two or more"
+            yield InputProblem("group_size", what, str(self.group_size), "2 or more", "", "algorithm.group_size=2")
 
 
 @configures("rlvr_exp.algorithms.rloo.RLOO")
@@ -283,6 +372,9 @@ class SFT(Updates, TRL):
     """Sequences in one step."""
     max_sequence_tokens: int = option(1024, low=1)
     """Longest prompt and completion together. Longer examples are left out and counted."""
+    shown_answers: float = option(0.0, low=0, high=1, rare=True)
+    """Share of examples whose prompt shows the answer, as the teacher of algorithm=sdpo sees it. A small policy learns to read
+    such prompts."""
     eval_every_steps: int = option(50, low=1)
     """Steps between measurements of the held-out loss."""
 
@@ -308,6 +400,12 @@ def without_queues(algorithm: Any) -> str:
 
 OF_GROUP_LOSS = {"delta", "importance_sampling_level", "off_policy_mask_threshold", "use_bias_correction_kl"}
 """Fields of GRPOConfig that only the group methods' loss reads."""
+
+
+def not_of_group_loss(trl: dict[str, Any]) -> Iterator[InputProblem]:
+    for name in OF_GROUP_LOSS & trl.keys():
+        what = "read by the loss of the group methods alone"
+        yield InputProblem(f"trl.{name}", what, str(trl[name]), remedy="drop it")
 
 
 @configures("rlvr_exp.algorithms.ppo.PPO")
@@ -353,9 +451,7 @@ class PPO(Clipped, Regularized, ReinforcementLearning, TRL):
 
     def _faults(self) -> Iterator[InputProblem]:
         yield from self.reference_problems()
-        for name in OF_GROUP_LOSS & self.trl.keys():
-            what = "read by the loss of the group methods alone"
-            yield InputProblem(f"trl.{name}", what, str(self.trl[name]), remedy="drop it")
+        yield from not_of_group_loss(self.trl)
         if not self.kl_coef and self.kl_in != "reward":
             what, remedy = "without a KL penalty it acts nowhere", "set algorithm.kl_coef above 0, or drop it"
             yield InputProblem("kl_in", what, self.kl_in, "reward while algorithm.kl_coef=0", "", remedy)

@@ -7,7 +7,7 @@ from TRL's source; TRL is never imported.
 import ast
 import difflib
 import importlib.util
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.metadata import version
@@ -92,7 +92,7 @@ OURS: dict[str, dict[str, str]] = {
         "ref_model_mixup_alpha": "algorithm.reference_sync_steps",
         "ref_model_sync_steps": "algorithm.reference_sync_steps",
         "sync_ref_model": "algorithm.reference_sync_steps",
-        "loss_type": "algorithm.loss",
+        "loss_type": "algorithm",
         "top_entropy_quantile": "nothing: its border would be that of each pass",
         "scale_rewards": "algorithm.advantage_scale",
         "reward_weights": "reward.terms.NAME.weight",
@@ -111,8 +111,8 @@ OURS: dict[str, dict[str, str]] = {
         "entropy_target": "algorithm.entropy_target",
         "use_adaptive_entropy": "algorithm.entropy_target",
         "pad_to_multiple_of": SAMPLING,
-        "sapo_*": "algorithm.loss",
-        "vespo_*": "algorithm.loss",
+        "sapo_*": "algorithm=sapo",
+        "vespo_*": "algorithm=vespo",
         "min_p": "algorithm.min_p",
         "top_k": "algorithm.top_k",
         "top_p": "algorithm.top_p",
@@ -192,6 +192,19 @@ EVERYWHERE: dict[str, str] = {
 }
 
 
+LOSSES = {
+    "grpo": "algorithm.loss=grpo",
+    "dapo": "algorithm.loss=token",
+    "bnpo": "algorithm.loss=token",
+    "dr_grpo": "algorithm.loss=dr_grpo",
+    "cispo": "algorithm=cispo",
+    "sapo": "algorithm=sapo",
+    "vespo": "algorithm=vespo",
+    "luspo": "algorithm=luspo",
+}
+"""Our key for each value of TRL's `loss_type`."""
+
+
 def framework_key(cls: str, name: str) -> str | None:
     """Our key for a field that the framework sets itself; None when the field is free."""
     for table in (OURS[cls], EVERYWHERE):
@@ -201,12 +214,14 @@ def framework_key(cls: str, name: str) -> str | None:
     return None
 
 
-def trl_problems(cls: str, given: Mapping[str, Any]) -> list[InputProblem]:
-    """Problems of a node's `trl` mapping."""
-    return [problem for name, value in given.items() for problem in _problems(cls, name, value)]
+def trl_problems(cls: str, given: Mapping[str, Any], losses: Sequence[str] = ()) -> list[InputProblem]:
+    """Problems of a node's `trl` mapping. `losses`: values of `loss_type` that its algorithm takes."""
+    loss = given.get("loss_type")
+    free = ("loss_type", f"{loss}_*") if loss in losses else ()
+    return [problem for name, value in given.items() for problem in _problems(cls, name, value, free)]
 
 
-def _problems(cls: str, name: str, value: Any) -> Iterator[InputProblem]:
+def _problems(cls: str, name: str, value: Any, free: Sequence[str]) -> Iterator[InputProblem]:
     where, fields = f"trl.{name}", trl_fields(cls)
     if name not in fields:
         near = suggest(name, fields)
@@ -215,8 +230,14 @@ def _problems(cls: str, name: str, value: Any) -> Iterator[InputProblem]:
             where, f"no field of {cls} in TRL {version('trl')}", name, "", near and f"trl.{near}", remedy
         )
         return
-    ours = framework_key(cls, name)
-    if ours is not None:
+    ours = None if any(fnmatchcase(name, pattern) for pattern in free) else framework_key(cls, name)
+    if name == "loss_type" and ours == "algorithm":
+        what, known = "chosen by the algorithm", LOSSES.get(str(value))
+        if value == "bnpo":
+            what = "divides by the tokens of a micro-batch, and micro-batches follow from memory here"
+        remedy = f"set {known}" if known else "choose an algorithm"
+        yield InputProblem(where, what, str(value), "" if known else ", ".join(LOSSES), "", remedy)
+    elif ours is not None:
         remedy = "drop it" if ours.startswith("nothing") else f"set {ours}"
         yield InputProblem(where, f"set by the framework; our key for it is {ours}", str(value), "", "", remedy)
     elif not _fits(value, fields[name]):

@@ -29,7 +29,7 @@ from rlvr_exp.rollouts.groups import (
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner
 from rlvr_exp.tasks.base import Task
 
-RewardShaping = Callable[[Sequence[float | None], Sequence[Completion]], tuple[float | None, ...]]
+RewardShaping = Callable[[Sequence[RewardBreakdown], Sequence[Completion]], tuple[float | None, ...]]
 """(rewards of a group, its completions) -> the rewards that the algorithm learns from; None without a verdict."""
 
 
@@ -255,7 +255,7 @@ class Collector:
                         tuple(turn.prompt_ids for turn in turns),
                         completions,
                         rewarded,
-                        self._rules[turns[0].role].shape([one.total for one in rewarded], completions),
+                        self._rules[turns[0].role].shape(rewarded, completions),
                         about if any(about) else (),
                     )
                 )

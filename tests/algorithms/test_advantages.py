@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.algorithms.advantages import group_advantages, leave_one_out, spread, weighted
+from rlvr_exp.algorithms.advantages import group_advantages, leave_one_out, over_mean, spread, weighted
 
 EPS = 1e-6
 reward = st.floats(-2, 2, width=32)
@@ -52,6 +52,19 @@ def test_leave_one_out_is_the_group_mean_baseline_times_g_over_g_minus_one(rows)
     size = len(rows[0])
     scaled = group_advantages(doubles(rows), "none") * size / (size - 1)
     assert torch.allclose(leave_one_out(doubles(rows)), scaled, atol=1e-9)
+
+
+@given(st.lists(st.lists(st.floats(0, 2, width=32), min_size=3, max_size=3), min_size=1, max_size=5))
+def test_over_mean_is_maxrls_algorithm_1(rows):
+    silent = torch.cat([doubles(rows), torch.full((len(rows), 1), math.nan)], dim=1)
+    for row, advantages in zip(rows, over_mean(silent).tolist(), strict=True):
+        mean, alive = statistics.fmean(row), max(row) - min(row) > EPS
+        assert advantages == pytest.approx([(r - mean) / mean if alive else 0.0 for r in row] + [0.0], rel=1e-9)
+
+
+@pytest.mark.parametrize(("row", "wanted"), [([1.0, 0, 0, 0], [3.0, -1, -1, -1]), ([0.0] * 4, [0.0] * 4)])
+def test_a_single_success_has_the_highest_advantage_and_none_has_no_advantage(row, wanted):
+    assert over_mean(doubles([row])).tolist() == [wanted]
 
 
 @given(rewards, st.sampled_from(sorted(METHODS)))

@@ -19,6 +19,8 @@ from rlvr_exp.config.schema_check import validator
 assert STAGES  # Imported for the schemas that it registers.
 PASSED_ON = {"_target_", "trl", "lag"}
 """Options that the trainer does not read; tests/stages/test_server_training.py has `lag`."""
+REFUSED = {("SSD", "correction"), ("SSD", "correction_cap")}
+"""Options that a method has no other value for than the default."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +71,23 @@ COMMON = {
     "loss": change("dr_grpo"),
     "advantage_scale": change("none"),
     "overlong_share": change(0.9),
+    "alpha": change(0.0),
+    "distillation_top_k": change(1),
+    "is_clip": change(0.1, **FOLLOWED),
+    "teacher_update_rate": change(1.0, max_steps=3),
 }
+MIXED = {"distillation_weight": 0.5}
+"""A loss with a part of GRPO."""
 OWN = {
+    "SDPO": {
+        "distillation_weight": change(0.5),
+        "positive_weight": change(0.1, **MIXED),
+        "clip_low": change(1e-9, **MIXED, **FOLLOWED),
+        "clip_high": change(9.0, **MIXED, **FOLLOWED),
+        "correction": change("token_truncate", correction="sequence_mask", **MIXED),
+        "correction_cap": change(1.1, correction="token_truncate", **MIXED),
+    },
+    "SRPO": {"entropy_beta": change(0.0)},
     "GSPO": {"clip_low": change(0.9, **FOLLOWED)},
     "CISPO": {"clip_high": change(1e-9, **FOLLOWED)},
     "RLOO": {"baseline": change("none"), "kl_coef": change(0.9, max_steps=2)},
@@ -98,7 +115,7 @@ LEAVES = [
     (name, spec.name)
     for name, schema in SCHEMAS_OF_RL.items()
     for spec in dataclasses.fields(schema)
-    if spec.name not in PASSED_ON
+    if spec.name not in PASSED_ON and (name, spec.name) not in REFUSED
 ]
 OFTEN = thinned(leaf for leaf in LEAVES if leaf[0] in IN_EVERY_RUN or leaf[1] in OWN.get(leaf[0], ()))
 CHOSEN = [pytest.param(*leaf, marks=() if leaf in OFTEN else pytest.mark.slow) for leaf in LEAVES]
@@ -165,3 +182,32 @@ def test_equal_options_give_equal_traces(name):
 )
 def test_a_combination_without_effect_is_refused(name, given, where):
     assert [problem.where for problem in options_of(SCHEMAS_OF_RL[name], **given).problems()] == [where]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "where"),
+    [
+        ("SSD", {"correction": "sequence_mask"}, "correction"),
+        ("SSD", {"group_size": 1}, "group_size"),
+        ("SSD", {"trl": {"delta": 2.0}}, "trl.delta"),
+        ("GRPO", {"trl": {"loss_type": "sapo"}}, "kl_coef"),
+        ("GRPO", {"trl": {"loss_type": "sapo"}, "kl_coef": 0.0, "clip_high": 0.3}, "clip_high"),
+        ("GRPO", {"trl": {"loss_type": "vespo"}, "clip_low": 0.3}, "clip_low"),
+        ("GRPO", {"trl": {"loss_type": "luspo"}}, "trl.loss_type"),
+        ("GRPO", {"trl": {"loss_type": "bnpo"}}, "trl.loss_type"),
+        ("GRPO", {"trl": {"sapo_temperature_pos": 2.0}}, "trl.sapo_temperature_pos"),
+        ("GRPO", {"trl": {"loss_type": "vespo", "vespo_k_pos": "high"}}, "trl.vespo_k_pos"),
+        ("MaxRL", {"trl": {"loss_type": "sapo"}}, "trl.loss_type"),
+    ],
+)
+def test_a_value_that_a_method_cannot_use_is_refused(name, given, where):
+    assert [problem.where for problem in options_of(SCHEMAS_OF_RL[name], **given).problems()] == [where]
+
+
+def test_the_constants_of_trls_losses_are_passed_on():
+    made = options_of(SCHEMAS_OF_RL["GRPO"], trl={"loss_type": "vespo", "vespo_k_pos": 2.5}, kl_coef=0.0)
+    assert not made.problems()
+    usual = options_of(SCHEMAS_OF_RL["GRPO"], trl={"loss_type": "vespo"}, kl_coef=0.0)
+    runs = [trace(dataclasses.replace(one, max_steps=3, iterations=3)) for one in (made, usual)]
+    weights = [[*run][2] for run in runs]
+    assert weights[0] != weights[1]

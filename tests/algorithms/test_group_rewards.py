@@ -2,15 +2,17 @@
 
 import math
 from itertools import combinations
-from statistics import fmean
+from statistics import fmean, stdev
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvr_exp.algorithms.advantages import rewards_at_k, unlikeliness
-from rlvr_exp.episodes.types import Completion, TokenSample
+from rlvr_exp.algorithms.advantages import normalized_terms, rewards_at_k, unlikeliness
+from rlvr_exp.config.compose import compose
+from rlvr_exp.config.load import build
+from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Verdict
 
@@ -136,3 +138,40 @@ def test_equal_completions_share_a_rank_whatever_rounding_did():
 def test_a_completion_without_a_verdict_has_no_rank():
     group = completions(((0.9,), True), ((0.5,), True), ((0.2,), True))
     assert unlikeliness([None, 1.0, 1.0], group, 0.4) == pytest.approx((None, 0.6, 0.8))
+
+
+terms = st.fixed_dictionaries({"passed": st.sampled_from([0.0, 1.0]), "short": st.floats(-1, 1, width=32)})
+
+
+@given(st.lists(terms, min_size=2, max_size=6), st.floats(-2, 2, width=32))
+def test_terms_are_normalized_before_the_weighted_sum(group, weight):
+    """GDPO; the breakdown holds terms times their weight, and one member has no verdict."""
+    weights = {"passed": 1.0, "short": weight}
+    paid = [{name: weights[name] * value for name, value in one.items()} for one in group]
+    rewarded = [RewardBreakdown(sum(one.values()), None, one) for one in paid] + [RewardBreakdown(None)]
+    got = normalized_terms(rewarded, weights)
+    wanted = [0.0] * len(group)
+    for name, factor in weights.items():
+        values = [one[name] for one in group]
+        weighted = [factor * value for value in values]
+        if max(weighted) - min(weighted) > 1e-6:
+            scale = stdev(values) + 1e-6 / abs(factor)
+            wanted = [a + factor * (b - fmean(values)) / scale for a, b in zip(wanted, values, strict=True)]
+    assert got[:-1] == pytest.approx(wanted, abs=1e-6) and got[-1] is None
+
+
+def test_equal_totals_of_other_terms_differ_and_a_reward_without_terms_is_one_term():
+    pair = [RewardBreakdown(1.0, 1.0, {"a": 1.0, "b": 0.0}), RewardBreakdown(1.0, 1.0, {"a": 0.0, "b": 1.0})]
+    first, second = normalized_terms(pair, {"a": 2.0})
+    assert first == pytest.approx(math.sqrt(0.5), rel=1e-5) and second == -first
+    plain = normalized_terms([RewardBreakdown(3.0), RewardBreakdown(1.0)], {})
+    assert plain == pytest.approx((math.sqrt(0.5), -math.sqrt(0.5)), rel=1e-5)
+    assert normalized_terms([RewardBreakdown(None)], {}) == (None,)
+
+
+def test_maxrl_counts_a_negative_reward_as_0():
+    config = compose(["+stage=grpo", "algorithm=maxrl"]).config
+    made = build(config.algorithm, max_completion_tokens=4)
+    paid = [RewardBreakdown(reward) for reward in (1.0, -0.5, None, 0.25)]
+    tokens = [SimpleNamespace(tokens=1)] * 4
+    assert made.shaped_group(paid, tokens) == (1.0, 0.0, None, 0.25)

@@ -109,7 +109,7 @@ def test_attempts_are_compared_with_attempts_of_their_number(table) -> None:
         return table.get((key[5], number), FAILED)
 
     made = runner(verdict, attempts=3)
-    rules = {POLICY: RoleRules(GroupFilter("keep", 1e-6), lambda rewards, _: tuple(rewards))}
+    rules = {POLICY: RoleRules(GroupFilter("keep", 1e-6), lambda rewarded, _: tuple(one.total for one in rewarded))}
     reward = Reward({"passed": AllPassed(weight=1.0)})
     collector = Collector(made, {POLICY: reward}, Uniform([TASK], 0), [TASK], BatchPlan(1, 3, 1), rules, seed=0)
     rollouts = collector.collect(0)
@@ -127,7 +127,7 @@ def test_attempts_are_compared_with_attempts_of_their_number(table) -> None:
 def collected(environment: type[Retry], domain: Domain | None = None):
     """A step of three completions that fail, retried once."""
     made = replace(runner(lambda key: FAILED, attempts=2), environment=environment(domain or Words(), attempts=2))
-    rules = {POLICY: RoleRules(GroupFilter("keep", 1e-6), lambda rewards, _: tuple(rewards))}
+    rules = {POLICY: RoleRules(GroupFilter("keep", 1e-6), lambda rewarded, _: tuple(one.total for one in rewarded))}
     reward = Reward({"passed": AllPassed(weight=1.0)})
     return Collector(made, {POLICY: reward}, Uniform([TASK], 0), [TASK], BatchPlan(1, 3, 1), rules, seed=0).collect(0)
 
@@ -197,7 +197,7 @@ def test_waves_hold_all_live_episodes() -> None:
 @pytest.mark.parametrize("bad", [{}, {"asked": 1}])
 def test_a_collectors_state_is_checked(bad) -> None:
     made = runner(lambda key: PASSED, attempts=2)
-    rules = {POLICY: RoleRules(GroupFilter("keep", 1e-6), lambda rewards, _: tuple(rewards))}
+    rules = {POLICY: RoleRules(GroupFilter("keep", 1e-6), lambda rewarded, _: tuple(one.total for one in rewarded))}
     reward = Reward({"passed": AllPassed(weight=1.0)})
     collector = Collector(made, {POLICY: reward}, Uniform([TASK], 0), [TASK], BatchPlan(1, 3, 1), rules, seed=0)
     with pytest.raises(Exception, match="asked, waiting"):

@@ -55,6 +55,6 @@ def collector(
     policy = SimpleNamespace(model=None, encode_prompt=lambda text: [ord(letter) for letter in text])
     domain = SimpleNamespace(task_prompt=lambda task: f"prompt {task.inputs}")
     runner = EpisodeRunner(SingleTurn(domain), {POLICY: Player(policy, None, 1000)}, None, fake_generate_and_verify)
-    rules = {POLICY: RoleRules(group_filter, lambda rewards, _: tuple(rewards))}
+    rules = {POLICY: RoleRules(group_filter, lambda rewarded, _: tuple(one.total for one in rewarded))}
     reward = Reward({"passed": AllPassed(weight=1.0)})
     return Collector(runner, {POLICY: reward}, curriculum or Uniform(asked, seed), asked, plan, rules, seed)

@@ -292,7 +292,7 @@ def recomputed(rows: list[RolloutRow], reward: Reward, algorithm: Algorithm) -> 
     found = []
     for number, members in groupby(zip(rows, answers, reward(answers), strict=True), lambda member: member[0].group):
         old, completions, rewarded = zip(*members, strict=True)
-        shaped = algorithm.shaped_group([one.total for one in rewarded], completions)
+        shaped = algorithm.shaped_group(rewarded, completions)
         prompts, ids = tuple(row.prompt for row in old), ((0,),) * len(old)
         found.append(Group(old[0].step - 1, number, prompts, ids, completions, rewarded, shaped))
     variance = {group.id: kind for group in found if (kind := algorithm.group_filter().zero_variance_kind(group))}

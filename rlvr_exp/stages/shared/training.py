@@ -105,7 +105,9 @@ def learner_options(config: Config, role: str, roles: Sequence[str]) -> Config:
 
 def algorithm_of(config: Config, role: str, roles: Sequence[str]) -> Algorithm:
     own = learner_options(config, role, roles)
-    return build(own.algorithm, max_completion_tokens=own.model.max_completion_tokens, checkpoint=own.model.path)
+    weights = {name: term.weight for name, term in own.reward.terms.items()} if reads(config, "reward") else {}
+    limit, checkpoint = own.model.max_completion_tokens, own.model.path
+    return build(own.algorithm, max_completion_tokens=limit, checkpoint=checkpoint, term_weights=weights)
 
 
 @dataclass(frozen=True)

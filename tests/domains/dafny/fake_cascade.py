@@ -108,7 +108,9 @@ def collector(
     two: TwoStage, script: Script, widths: Widths, counterfactual: bool = False, gold: bool = False
 ) -> Collector:
     """Two tasks per step, three bodies for each."""
-    rules = dict.fromkeys(ROLES, RoleRules(GroupFilter("keep", 1e-6), lambda rewards, _: tuple(rewards)))
+    rules = dict.fromkeys(
+        ROLES, RoleRules(GroupFilter("keep", 1e-6), lambda rewarded, _: tuple(one.total for one in rewarded))
+    )
     return Collector(
         runner(two, script, widths, counterfactual),
         dict.fromkeys(ROLES, Reward({"passed": AllPassed(weight=1.0)})),
