@@ -164,9 +164,9 @@ class TaskAdaptation:
         new: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         for turn in turns:
             text, sampled = turn.completion.candidate.text, turn.completion.sampled
-            complete = isinstance(sampled, TokenSample) and not sampled.truncated
-            if text is not None and complete and text not in self.runs:
-                new.setdefault(text, (turn.prompt_ids, sampled.ids))
+            if text is None or text in self.runs or not isinstance(sampled, TokenSample) or sampled.truncated:
+                continue
+            new.setdefault(text, (turn.prompt_ids, sampled.ids))
         for text in new:
             self.runs[text] = self._owner.executor.execute(Request(self._shown.problem, Candidate(text)))
         for text, tokens in new.items():
