@@ -24,6 +24,7 @@ from rlvr_exp.episodes.types import Completion, RewardBreakdown
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
 from rlvr_exp.rollouts.groups import GroupFilter, Groups
+from rlvr_exp.tasks.base import Domain
 
 
 class Algorithm(options.ReinforcementLearning, ABC):
@@ -47,6 +48,9 @@ class Algorithm(options.ReinforcementLearning, ABC):
         super().__init__(**given)
         self.max_completion_tokens, self.checkpoint = max_completion_tokens, checkpoint
         self.term_weights = term_weights or {}
+
+    def begin(self, domain: Domain, policy: Policy) -> None:
+        """Called once before the first step, with what a method may need besides rewards: the words of the tasks."""
 
     @property
     def regularised(self) -> bool:

@@ -7,14 +7,14 @@ On CPUs a plain head in float32 is fused (`scoring`): the logits of the predicte
 they become the exponentials of a softmax, and in the backward pass the gradient of the logits: a pass holds tokens x
 vocabulary numbers once. Beyond `FUSED_HELD` of them, rows are computed in parts that the backward pass computes again.
 Elsewhere, if there are too many logits to hold at once (`HELD`), TRL's fused head computes them tile by tile. If only some
-tokens were kept, `_KeptLogProbabilities` takes the place of TRL's function: it computes all logits of a few tokens at a time.
+tokens were kept, `Tiled` takes the place of TRL's function: it computes all logits of a few tokens at a time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import nn
@@ -23,6 +23,7 @@ from transformers import PreTrainedModel
 from trl.trainer import utils as trl_utils
 
 from rlvr_exp.algorithms.packing import FLEX, SDPA_PACKED, ModelRows, attending, block_mask
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.models.onednn_linear import filled_rows, outer, product
 
 FUSED_HELD = 2**28
@@ -73,7 +74,6 @@ def plain_head(model: nn.Module) -> nn.Linear | None:
 def scoring(head: nn.Linear, drawn: Drawn) -> Iterator[None]:
     """Inside the block the head returns (1, m, fields) instead of logits: log-probabilities, then entropies and whether a token
     is the most probable one if they are requested."""
-    own = vars(head).get("forward")
 
     def forward(hidden: torch.Tensor) -> torch.Tensor:
         hidden = hidden.reshape(-1, hidden.shape[-1])
@@ -83,6 +83,14 @@ def scoring(head: nn.Linear, drawn: Drawn) -> Iterator[None]:
         wanted = [logprobs, *[entropies] * drawn.entropy, *[top] * drawn.top]
         return torch.stack(wanted, -1)[None]
 
+    with _forward(head, forward):
+        yield
+
+
+@contextmanager
+def _forward(head: nn.Linear, forward: Callable[[torch.Tensor], torch.Tensor]) -> Iterator[None]:
+    """Inside the block the head computes `forward`."""
+    own = vars(head).get("forward")
     head.forward = forward
     try:
         yield
@@ -220,7 +228,7 @@ def kept(kept_token_ids: torch.Tensor, vocabulary: int) -> torch.Tensor:
 HELD = 2**26
 """The most logits held at once, tokens x vocabulary: 256 MiB in float32."""
 KEPT_HELD = 2**24
-"""The same while `_KeptLogProbabilities` works on them, in about ten tensors."""
+"""The same while `Tiled` works on them, in about ten tensors."""
 
 
 @contextmanager
@@ -248,17 +256,28 @@ def restricted(kept_token_ids: torch.Tensor, places: torch.Tensor) -> Iterator[N
         if every != len(places):  # Without Triton, TRL passes all positions.
             hidden, labels = hidden[places], labels[places]
         head = _KeptHead(labels, kept_token_ids, temperature, scale, softcap, "entropy" in outputs)
-        found = _KeptLogProbabilities.apply(hidden, weight, bias, head)
+        found = Tiled.apply(hidden, weight, bias, head)
         if every != len(places):
             found = [values.new_zeros(every).index_put((places,), values) for values in found]
-        logprobs, entropies, top = found
-        return logprobs, entropies if head.entropy else None, None, None, top.bool() if "is_top1" in outputs else None
+        logprobs, *entropies, top = found
+        spread = entropies[0] if head.entropy else None
+        return logprobs, spread, None, None, top.bool() if "is_top1" in outputs else None
 
     trl_utils._ChunkedLogProbFunction = SimpleNamespace(apply=apply)
     try:
         yield
     finally:
         trl_utils._ChunkedLogProbFunction = own
+
+
+class TiledHead(Protocol):
+    """Turns logits into figures of each token."""
+
+    constants: int
+    """The last so many figures take no gradient."""
+
+    def figures(self, logits: torch.Tensor, rows: slice) -> tuple[torch.Tensor, ...]:
+        """(r, vocabulary) logits of the tokens `rows` of all -> (r,) each, in float32."""
 
 
 @dataclass(frozen=True)
@@ -271,40 +290,42 @@ class _KeptHead:
     scale: float
     softcap: float | None
     entropy: bool
+    constants: ClassVar[int] = 1
 
-    def scores(self, logits: torch.Tensor, rows: slice) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def figures(self, logits: torch.Tensor, rows: slice) -> tuple[torch.Tensor, ...]:
+        """Log-probabilities, entropies if they are requested, and 1 for the most probable token."""
+        top = (logits.argmax(-1) == self.labels[rows]).float()
         logits = logits.float() if self.scale == 1.0 else logits.float() * self.scale
         if self.softcap is not None:
             logits = self.softcap * torch.tanh(logits / self.softcap)
-        return token_logprobs(logits, self.labels[rows], self.temperature, self.kept_token_ids[rows], self.entropy)
+        found = token_logprobs(logits, self.labels[rows], self.temperature, self.kept_token_ids[rows], self.entropy)
+        return (*(one for one in found if one is not None), top)
 
 
-class _KeptLogProbabilities(torch.autograd.Function):
-    """(m, width) hidden states -> (m,) log-probabilities and entropies over the kept ids, and 1 for the most probable token.
+class Tiled(torch.autograd.Function):
+    """(m, width) hidden states -> (m,) each: the figures of a `TiledHead`.
 
-    The backward pass computes the logits of a few tokens again, and gathers a head that ZeRO-3 shards again.
+    Both passes hold the logits of a few tokens at a time. The backward pass computes them again, and gathers a head that ZeRO-3
+    shards again.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, head: _KeptHead
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        ctx: Any, hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, head: TiledHead
+    ) -> tuple[torch.Tensor, ...]:
         ctx.set_materialize_grads(False)
         device = hidden.device.type
         ctx.dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
         ctx.head = head
         ctx.save_for_backward(hidden, weight, bias)
-        found = torch.zeros(3, len(hidden), device=hidden.device)
         with torch.autocast(device, enabled=False):
-            for rows in _parts(len(hidden), len(weight), KEPT_HELD):
-                logits = _product(hidden[rows], weight, bias, ctx.dtype)
-                found[2, rows] = (logits.argmax(-1) == head.labels[rows]).float()
-                found[0, rows], entropies = head.scores(logits, rows)
-                if entropies is not None:
-                    found[1, rows] = entropies
-        logprobs, entropies, top = found
-        ctx.mark_non_differentiable(top)
-        return logprobs, entropies, top
+            parts = [
+                head.figures(_product(hidden[rows], weight, bias, ctx.dtype), rows)
+                for rows in [*_parts(len(hidden), len(weight), KEPT_HELD)] or [slice(0, 0)]
+            ]
+        found = tuple(torch.cat(each) for each in zip(*parts, strict=True))
+        ctx.mark_non_differentiable(*found[len(found) - head.constants :])
+        return found
 
     @staticmethod
     @once_differentiable
@@ -318,8 +339,8 @@ class _KeptLogProbabilities(torch.autograd.Function):
             for rows in _parts(len(hidden), len(weight), KEPT_HELD):
                 logits = _product(hidden[rows], weight, bias, ctx.dtype).requires_grad_()
                 with torch.enable_grad():
-                    found = zip(ctx.head.scores(logits, rows), grads[:2], strict=True)
-                    made = [(one, grad[rows]) for one, grad in found if one is not None and grad is not None]
+                    found = zip(ctx.head.figures(logits, rows), grads, strict=True)
+                    made = [(one, grad[rows]) for one, grad in found if grad is not None and one.requires_grad]
                 outputs, given = zip(*made, strict=True)
                 (of_logits,) = torch.autograd.grad(outputs, logits, given)
                 del logits, outputs, made
@@ -375,20 +396,7 @@ def score(
         fused: compute the head fused if the model has a plain one.
         options: further arguments of the model.
     """
-    inputs = {"input_ids": rows.input_ids, "position_ids": rows.position_ids, "use_cache": False, **options}
-    if rows.layout is None:
-        inputs["attention_mask"] = rows.attention_mask
-    elif implementation != FLEX:
-        inputs |= {"packed_layout": rows.layout, "attention_mask": None}
-    else:
-        # Rows of less than 128 tokens would go to FlexAttention's kernel for decoding, which takes no grouped queries of this
-        # length (torch 2.11: "No choices to select").
-        kernel = {"FORCE_USE_FLEX_ATTENTION": True}
-        inputs |= {"attention_mask": block_mask(rows.layout, rows.input_ids.device), "kernel_options": kernel}
-    # One row: the model's head computes only the predictions. Several rows: the head cannot select positions per row.
-    # The positions come from the host, since the head may be on another device than the rows.
-    places = rows.scored if rows.scored_on_host is None else rows.scored_on_host
-    kept = {"logits_to_keep": places} if len(rows.input_ids) == 1 else {}
+    inputs, kept = _inputs(rows, implementation, options)
     head = plain_head(model) if fused else None
     with attending(model, implementation) if rows.layout is not None else nullcontext():
         if head is not None:
@@ -414,6 +422,67 @@ def score(
     return Scores(*token_logprobs(logits, rows.labels, temperature, kept_token_ids, entropy), best, output)
 
 
+def _inputs(rows: ModelRows, implementation: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A model's arguments for rows, and those that select the positions of its head."""
+    inputs = {"input_ids": rows.input_ids, "position_ids": rows.position_ids, "use_cache": False, **options}
+    if rows.layout is None:
+        inputs["attention_mask"] = rows.attention_mask
+    elif implementation != FLEX:
+        inputs |= {"packed_layout": rows.layout, "attention_mask": None}
+    else:
+        # Rows of less than 128 tokens would go to FlexAttention's kernel for decoding, which takes no grouped queries of this
+        # length (torch 2.11: "No choices to select").
+        kernel = {"FORCE_USE_FLEX_ATTENTION": True}
+        inputs |= {"attention_mask": block_mask(rows.layout, rows.input_ids.device), "kernel_options": kernel}
+    # One row: the model's head computes only the predictions. Several rows: the head cannot select positions per row.
+    # The positions come from the host, since the head may be on another device than the rows.
+    places = rows.scored if rows.scored_on_host is None else rows.scored_on_host
+    return inputs, {"logits_to_keep": places} if len(rows.input_ids) == 1 else {}
+
+
+def with_head(
+    model: torch.nn.Module,
+    rows: ModelRows,
+    compute: Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None], torch.Tensor],
+    implementation: str = SDPA_PACKED,
+    **options: Any,
+) -> tuple[torch.Tensor, Any]:
+    """One forward pass with a function in place of the model's head.
+
+    Args:
+        compute: the (m, width) hidden states of the predictions, and weight and bias of the head -> (m, fields).
+
+    Returns:
+        What `compute` returned, and the model's own output.
+
+    Raises:
+        InputError: the model changes its logits after its head, or has a head that is no plain linear layer.
+    """
+    head = linear_head(model)
+    inputs, kept = _inputs(rows, implementation, options)
+
+    def forward(hidden: torch.Tensor) -> torch.Tensor:
+        hidden = hidden.reshape(-1, hidden.shape[-1])
+        if len(hidden) != len(rows.scored):  # Otherwise the model has selected them.
+            hidden = hidden[rows.scored]
+        return compute(hidden, head.weight, head.bias)[None]
+
+    with attending(model, implementation) if rows.layout is not None else nullcontext(), _forward(head, forward):
+        output = model(**inputs, **kept)
+    return output.logits[0], output
+
+
+def linear_head(model: nn.Module) -> nn.Linear:
+    inner = next(part for part in model.modules() if isinstance(part, PreTrainedModel))
+    head = inner.get_output_embeddings()
+    changed = [name for name in CHANGED if getattr(inner.config.get_text_config(), name, None) is not None]
+    if type(head) is not nn.Linear or changed:
+        what = "a divergence is computed from a plain linear head"
+        got = f"{type(head).__name__} {', '.join(changed)}".strip()
+        raise InputError(InputProblem("model", what, got, "a head without adapter, quantization or scaling of logits"))
+    return head
+
+
 def token_logprobs(
     logits: torch.Tensor,
     labels: torch.Tensor,
@@ -428,7 +497,7 @@ def token_logprobs(
         labels: (m,)
         kept_token_ids: (m, K) kept ids, padded with -1; a row of -1 alone keeps all.
     """
-    logits = logits.float() if temperature == 1.0 else logits.float() / temperature
+    logits = precise(logits) if temperature == 1.0 else precise(logits) / temperature
     if kept_token_ids is not None:
         logits = logits.masked_fill(~kept(kept_token_ids, logits.shape[-1]), -torch.inf)
     scores = logits.log_softmax(-1)
@@ -438,6 +507,11 @@ def token_logprobs(
     # Excluded tokens have probability 0 and log-probability -inf; their term is 0.
     terms = scores.exp() * scores.masked_fill(scores.isneginf(), 0.0)
     return logprobs, -terms.sum(-1)
+
+
+def precise(logits: torch.Tensor) -> torch.Tensor:
+    """In float32, or in float64 if they are."""
+    return logits if logits.dtype == torch.float64 else logits.float()
 
 
 def model_config(model: torch.nn.Module) -> Any:

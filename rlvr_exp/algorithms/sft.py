@@ -47,10 +47,11 @@ class Examples:
 
     Args:
         longest: tokens of the longest example; longer ones are left out.
+        shown: share of variants whose prompt shows the answer.
     """
 
-    def __init__(self, policy: Policy, domain: Domain, tasks: Sequence[Task], longest: int):
-        self._policy, self._domain, self._longest = policy, domain, longest
+    def __init__(self, policy: Policy, domain: Domain, tasks: Sequence[Task], longest: int, shown: float = 0.0):
+        self._policy, self._domain, self._longest, self._shown = policy, domain, longest, shown
         self._kept: list[tuple[Task, str, Example]] = []
         self._left_out = {"no gold answer": 0, "too long": 0}
         for task in (shown for one in tasks for shown in domain.demonstrations(one)):
@@ -79,12 +80,15 @@ class Examples:
         return Dataset.from_list([one for _, _, one in self._kept])
 
     def variant(self, index: int, rng: Random) -> Example:
-        """An example in another form of its task (`Domain.variant`); as it is if the other form is too long."""
+        """An example in another form of its task (`Domain.variant`), or with the prompt of a teacher that has seen the answer;
+        as it is if the other form is too long."""
         task, gold, one = self._kept[index]
         changed = self._domain.variant(task, rng)
-        if changed is task:
+        shown = rng.random() < self._shown
+        if changed is task and not shown:
             return one
-        other = example(self._policy, self._domain.task_prompt(changed), gold)
+        prompt = self._domain.teacher_prompt(changed, gold, "") if shown else self._domain.task_prompt(changed)
+        other = example(self._policy, prompt, gold)
         return other if length(other) <= self._longest else one
 
     def by(self, key: Callable[[Task], str]) -> dict[str, list[int]]:
@@ -104,7 +108,7 @@ class Examples:
 class SFT(options.SFT):
     def examples(self, policy: Policy, domain: Domain, tasks: Sequence[Task], required: bool = True) -> Examples:
         """Raises InputError if no task can be imitated and some are required."""
-        found = Examples(policy, domain, tasks, self.max_sequence_tokens)
+        found = Examples(policy, domain, tasks, self.max_sequence_tokens, self.shown_answers)
         if required and not len(found):
             remedy = "data with gold answers, or a higher limit"
             raise InputError(InputProblem("data", "no task can be imitated", str(found.left_out), remedy=remedy))

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from accelerate import Accelerator
@@ -30,7 +30,7 @@ from rlvr_exp.algorithms.logprobs import Scores, score
 from rlvr_exp.algorithms.loss import EntropyControl, SamplingCorrection, TokenMeans, clipped, kl_estimate
 from rlvr_exp.algorithms.packing import SDPA_PACKED, ModelRows, packed, row_by_row
 from rlvr_exp.algorithms.stepped import PackedTrainer, as_plain, filled_on_cpu, from_plain, longest_part, warm_up
-from rlvr_exp.algorithms.training_batch import TrainingBatch, joined
+from rlvr_exp.algorithms.training_batch import TrainingBatch, joined, unpadded
 from rlvr_exp.config.parallel import BatchLimits, Piece, micro_batches, pieces
 from rlvr_exp.models.adapters import adapters_off, kept_precise, reference_is_base
 from rlvr_exp.models.parameters import copy_weights
@@ -45,6 +45,9 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         limits: tokens of a pass, and the longest possible prompt.
         entropy: the weight of the entropy bonus; None: no bonus.
     """
+
+    per_sample: ClassVar[tuple[str, ...]] = ("tool_mask", "old_per_token_logps")
+    """Inputs of a pass, 0 for samples that are not part of it."""
 
     def __init__(
         self,
@@ -222,13 +225,15 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         counted = torch.zeros(places[-1].stop, 1)
         counted[samples] = 1.0
         counted = counted.to(self.accelerator.device, non_blocking=True)
-        for name in ("tool_mask", "old_per_token_logps"):
+        for name in self.per_sample:
             if name in inputs:
                 inputs[name] = inputs[name] * counted
         inputs["rows"] = self._rows(chosen, samples or [0])
-        if self.beta != 0.0:
-            inputs["ref_per_token_logps"] = self._reference_logprobs(inputs)
-        return inputs
+        return inputs | self._compared(inputs, chosen, samples or [0])
+
+    def _compared(self, inputs: dict, batch: TrainingBatch, samples: Sequence[int]) -> dict:
+        """Scores by other models that the loss compares the policy with, of the given samples of a batch."""
+        return {} if self.beta == 0.0 else {"ref_per_token_logps": self._reference_logprobs(inputs)}
 
     def _inputs(self, experience: TrainingBatch, prompts: Sequence[int]) -> dict:
         """The inputs of the loss of these prompts, by TRL's names, for all their samples."""
@@ -255,22 +260,29 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
 
     def _rows(self, batch: TrainingBatch, samples: Sequence[int]) -> ModelRows:
         """The given samples of a batch, which is on the host, as the model's inputs."""
-        prompts = _unpadded(batch.prompt_ids, batch.prompt_mask, samples)
-        completions = _unpadded(batch.completion_ids, batch.completion_mask, samples)
-        fed = None if batch.fed_ids is None else _unpadded(batch.fed_ids, batch.completion_mask, samples)
+        prompts = unpadded(batch.prompt_ids, batch.prompt_mask, samples)
+        completions = unpadded(batch.completion_ids, batch.completion_mask, samples)
+        fed = None if batch.fed_ids is None else unpadded(batch.fed_ids, batch.completion_mask, samples)
         owner_of = [prompt for prompt, rows in enumerate(batch.rows_of) for _ in rows]
         owners = [owner_of[sample] for sample in samples]
         made = self._model_rows(prompts, completions, owners, batch.completion_ids.shape[1], fed)
         return made.of(samples, len(batch.completion_ids))
 
     def _model_rows(
-        self, prompts: Any, completions: Any, owners: Sequence[int], width: int, fed: Any = None
+        self,
+        prompts: Any,
+        completions: Any,
+        owners: Sequence[int],
+        width: int,
+        fed: Any = None,
+        given: Sequence[int] | None = None,
     ) -> ModelRows:
         rows = (
             packed(prompts, completions, owners, width, fed)
             if self._shared
             else row_by_row(prompts, completions, width, fed)
         )
+        rows = rows if given is None else rows.after(given)
         return filled_on_cpu(rows.to(self.accelerator.device))
 
     def _score(
@@ -367,13 +379,17 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         rows = self._pass["rows"]
         wanted = compute_entropy and self._entropy.active
         options = {"output_router_logits": True} if compute_aux_loss else {}
-        scores = self._scores = self._score(model, rows, self._pass.get("support"), wanted, **options)
+        scores = self._scores = self._scores_of_pass(model, rows, wanted, **options)
         logprobs = rows.placed(scores.logprobs)
         if self.correction.active:
             self._correct(logprobs.detach())
         # Where the loss does not use it, the metric uses an estimate: E[-log p] is the entropy.
         self._entropies = rows.placed(scores.entropies) if wanted else -logprobs.detach()
         return logprobs, self._entropies, scores.output.aux_loss if compute_aux_loss else None
+
+    def _scores_of_pass(self, model: nn.Module, rows: ModelRows, entropy: bool, **options: Any) -> Scores:
+        """The scores that the loss is computed from."""
+        return self._score(model, rows, self._pass.get("support"), entropy, **options)
 
     def _correct(self, logprobs: torch.Tensor) -> None:
         """In the first update on fresh samples, compare the engine with the trainer. Samples drawn before the last update are
@@ -390,13 +406,6 @@ def _shortest(experience: TrainingBatch) -> int:
     """The prompt with the fewest tokens."""
     row = int(experience.prompt_mask.sum(1).argmin())
     return next(prompt for prompt, rows in enumerate(experience.rows_of) if row in rows)
-
-
-def _unpadded(ids: torch.Tensor, mask: torch.Tensor, rows: Sequence[int]) -> list[list[int]]:
-    tokens, real = ids[rows].tolist(), mask[rows].tolist()
-    return [
-        [token for token, there in zip(row, seen, strict=True) if there] for row, seen in zip(tokens, real, strict=True)
-    ]
 
 
 def _judged_elsewhere(**_: object) -> list[float]:

@@ -158,6 +158,14 @@ def completion_mask(groups: Sequence[Group]) -> torch.Tensor:
     return pad_right([one.ids for group in groups for one in sampled(group)], 0)[1]
 
 
+def unpadded(ids: torch.Tensor, mask: torch.Tensor, rows: Sequence[int]) -> list[list[int]]:
+    """The tokens of some rows, without padding."""
+    tokens, real = ids[rows].tolist(), mask[rows].tolist()
+    return [
+        [token for token, there in zip(row, seen, strict=True) if there] for row, seen in zip(tokens, real, strict=True)
+    ]
+
+
 def pad_left(rows: Sequence[Sequence[int]], value: int) -> tuple[torch.Tensor, torch.Tensor]:
     """(ids, mask) of shape (rows, longest)."""
     width = max(len(row) for row in rows)

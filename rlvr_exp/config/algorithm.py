@@ -274,6 +274,47 @@ class CISPO(Overlong, RatioMethod):
     """The weight of a token is capped at 1 plus this value."""
 
 
+@dataclass
+class Distilled:
+    """Options of the losses that learn from a teacher's distribution."""
+
+    alpha: float = option(0.5, low=0, high=1)
+    """Divergence from the teacher. 0: forward KL. 1: reverse KL. Between: generalised Jensen-Shannon divergence."""
+    distillation_top_k: int = option(100, low=0)
+    """Most probable tokens of the teacher that are compared. All others count as one. 0: every token by itself, which needs
+    memory for the entire vocabulary at each token."""
+    is_clip: float = option(2.0, low=0)
+    """Largest ratio of a token's probabilities, now and when it was drawn, that weighs its divergence. 0: no ratio."""
+
+
+@dataclass
+class SelfDistillation(Distilled, Clipped, RatioMethod):
+    """Options of the methods whose teacher is the policy with feedback in its prompt."""
+
+    loss: str = option("grpo", choices=("grpo", "dapo", "dr_grpo", "token"))
+    """How token losses are averaged, as in GRPO."""
+    teacher_update_rate: float = option(0.05, above=0, high=1)
+    """Share of the policy's weights in the moving average that teaches, after each update. 1: the policy itself teaches."""
+
+
+@configures("rlvr_exp.algorithms.self_distillation.SDPO")
+@dataclass
+class SDPO(SelfDistillation):
+    """The policy learns what it would have answered with the verifier's feedback in its prompt (SDPO)."""
+
+    distillation_weight: float = option(1.0, above=0, high=1)
+    """Share of self-distillation in the loss. The rest is the loss of GRPO."""
+
+
+@configures("rlvr_exp.algorithms.self_distillation.SRPO")
+@dataclass
+class SRPO(SelfDistillation):
+    """Answers that passed learn by GRPO, the others by self-distillation (SRPO)."""
+
+    entropy_beta: float = option(1.0, low=0)
+    """A token's divergence is weighted by exp(-entropy_beta * entropy of the teacher). 0: no weight."""
+
+
 @configures("rlvr_exp.algorithms.grpo.MaxRL")
 @dataclass
 class MaxRL(Clipped, RatioMethod):
@@ -331,6 +372,9 @@ class SFT(Updates, TRL):
     """Sequences in one step."""
     max_sequence_tokens: int = option(1024, low=1)
     """Longest prompt and completion together. Longer examples are left out and counted."""
+    shown_answers: float = option(0.0, low=0, high=1, rare=True)
+    """Share of examples whose prompt shows the answer, as the teacher of algorithm=sdpo sees it. A small policy learns to read
+    such prompts."""
     eval_every_steps: int = option(50, low=1)
     """Steps between measurements of the held-out loss."""
 

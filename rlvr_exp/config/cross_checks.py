@@ -204,6 +204,12 @@ def _of_learner(config: Config) -> Iterator[InputProblem]:
         what = "the reference of an adapter is its base, which stays as it is"
         yield InputProblem("algorithm.reference_sync_steps", what, str(sync), "0 with an adapter", "", "drop it")
 
+    rate = getattr(algorithm, "teacher_update_rate", 1.0)
+    if rate < 1.0 and config.parallel.strategy == "zero3":
+        what = "a moving average needs whole weights on each device"
+        remedy = "set it to 1, or parallel=zero2"
+        yield InputProblem("algorithm.teacher_update_rate", what, f"{rate:g}", "1 with zero3", "", remedy)
+
 
 def _of_bits(config: Config) -> Iterator[InputProblem]:
     """Whose golds cannot be scored."""

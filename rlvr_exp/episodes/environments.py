@@ -9,7 +9,7 @@ from rlvr_exp.episodes.episode import Episode, SampleKey, Turn, all_turns
 from rlvr_exp.episodes.types import Completion, rank
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.tasks.completion import without_thoughts
-from rlvr_exp.verifiers.base import PROMPT_TOO_LONG, Verdict
+from rlvr_exp.verifiers.base import PROMPT_TOO_LONG
 
 FAILED = ("failed", "rejected")
 AGAIN = "again"
@@ -57,7 +57,9 @@ class Retry(Environment, options.Retry):
             answers = yield [
                 episode.ask(
                     self._domain.retry_prompt(
-                        task, without_thoughts(turn.completion.text), feedback(turn.completion.verdict)
+                        task,
+                        without_thoughts(turn.completion.text),
+                        self._domain.feedback(task, turn.completion.verdict),
                     ),
                     parent=turn,
                     path=(AGAIN, attempt),
@@ -112,8 +114,3 @@ def follows(completion: Completion) -> bool:
 
 def too_long(completion: Completion) -> bool:
     return completion.verdict.bucket == PROMPT_TOO_LONG
-
-
-def feedback(verdict: Verdict) -> str:
-    """The feedback of a verdict for the next prompt."""
-    return f"{verdict.reason}: {verdict.log}" if verdict.log else verdict.reason

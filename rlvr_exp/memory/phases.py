@@ -33,6 +33,7 @@ def _standing(workload: Workload) -> Lines:
     return {
         "weights": workload.models * counts.shard(workload),
         "reference": workload.models * counts.shard(workload) if frozen_copy else 0.0,
+        "teacher": 4.0 * workload.roles * counts.trained(workload) if workload.average else 0.0,
         "packed weights": packed,
         "vLLM": vllm.asleep(workload) if workload.vllm else 0.0,
         "examples": float(EXAMPLE * workload.examples),
@@ -142,7 +143,7 @@ def estimate(workload: Workload) -> dict[str, Lines]:
     name, libraries = (RESERVE_OF_CPU, LIBRARIES) if workload.cpu else (RESERVE, CONTEXT)
     for phase in PHASES if workload.trains else SAMPLING_ALONE:
         lines = PHASES[phase](workload)
-        standing = sum(lines.get(name, 0.0) for name in ("weights", "reference", "value network", "vLLM"))
+        standing = sum(lines.get(name, 0.0) for name in ("weights", "reference", "teacher", "value network", "vLLM"))
         temporary = FRAGMENTATION * (sum(lines.values()) - standing)
         found[phase] = {**lines, name: libraries + temporary + holes * lines.get("activations", 0.0)}
     return found

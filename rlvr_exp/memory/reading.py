@@ -200,6 +200,7 @@ def workload_of(config: Config) -> Workload | None:
         optimizer=type(optimizer).__name__ if trains else "",
         momentum=bool(getattr(optimizer, "momentum", 0.0)) if trains else False,
         reference=trains and getattr(config.algorithm, "kl_coef", 0) > 0,
+        average=trains and getattr(config.algorithm, "teacher_update_rate", 1.0) < 1.0,
         value_network=trains and getattr(config.algorithm, "value_trunk", "") == "own",
         checkpointing=config.model.gradient_checkpointing,
         filtered=trains and isinstance(config.algorithm, Drawing) and config.algorithm.filtered,

@@ -83,6 +83,8 @@ class Workload:
     """Numbers that `model.freeze` leaves out of training."""
     reference: bool = False
     """A second copy of the model is held for the KL penalty."""
+    average: bool = False
+    """A moving average of the trained weights teaches (SDPO)."""
     value_network: bool = False
     """PPO's value network is a decoder of its own, trained as the policy is."""
     checkpointing: bool = False

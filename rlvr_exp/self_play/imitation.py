@@ -19,7 +19,6 @@ from random import Random
 
 from rlvr_exp.algorithms.sft import Example, Examples, example, length
 from rlvr_exp.core.seeds import stream
-from rlvr_exp.episodes.environments import feedback
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.self_play.found import Found
 from rlvr_exp.solutions.store import kept
@@ -122,7 +121,9 @@ def candidates(found: Iterable[Found]) -> dict[str, list[Found]]:
     return {task: own for task, own in by_task.items() if task not in solved}
 
 
-def corrections(found: Sequence[Found], golds: Mapping[str, Found], seed: int, number: int) -> list[Found]:
+def corrections(
+    found: Sequence[Found], golds: Mapping[str, Found], domain: Domain, seed: int, number: int
+) -> list[Found]:
     """Failed answers, each followed by one that passed: the refined one, else another of the task, else its gold. One a
     task, and as many from each bin of accuracy that there are answers of.
 
@@ -135,7 +136,8 @@ def corrections(found: Sequence[Found], golds: Mapping[str, Found], seed: int, n
     stream(seed, "self_play", "corrections", number).shuffle(order)
     for one in {one.host.id: one for one in order}.values():
         answer = answers[one.host.id]
-        refined = replace(answer, kind="refined", previous=one.text, feedback=feedback(one.solution.verdict))
+        said = domain.feedback(one.host, one.solution.verdict)
+        refined = replace(answer, kind="refined", previous=one.text, feedback=said)
         by_bin[sum(one.accuracy > bound for bound in BINS)].append(refined)
     least = min(map(len, by_bin.values()), default=0)
     return [row for place in sorted(by_bin) for row in by_bin[place][:least]]

@@ -14,7 +14,6 @@ from rlvr_exp.config.solutions import HINDSIGHT, KINDS, SelfPlay
 from rlvr_exp.core.errors import check_state
 from rlvr_exp.core.seeds import stream
 from rlvr_exp.curriculum.base import Curriculum, Observation
-from rlvr_exp.episodes.environments import feedback
 from rlvr_exp.episodes.types import Completion
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records.rollout_files import RolloutRow
@@ -220,7 +219,7 @@ class RoundMaker:
         requests = [
             sampler.request(
                 one.host,
-                self._domain.retry_prompt(one.host, one.text, feedback(one.solution.verdict)),
+                self._domain.retry_prompt(one.host, one.text, self._domain.feedback(one.host, one.solution.verdict)),
                 self._keys(REFINEMENTS, number, one.host, "refined", wave),
             )
             for one in parents
@@ -261,7 +260,7 @@ class RoundMaker:
             made["correct"] = [replace(one, kind="correct") for one in new if not _is_gold(one)]
         if options.refined:
             golds = {task.id: gold for task in tasks for gold in [self._gold(task)] if gold is not None}
-            made["refined"] = corrections(seen, golds, self._seed, number)
+            made["refined"] = corrections(seen, golds, self._domain, self._seed, number)
         hindsight = self.hindsight
         if hindsight is not None and options.relabelled:
             made["relabelled"] = relabelled((one for one in seen if not one.correct), hindsight, "relabelled")

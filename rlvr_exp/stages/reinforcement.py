@@ -17,6 +17,7 @@ from rlvr_exp.config.roles import team_node
 from rlvr_exp.config.schema import Config, reads
 from rlvr_exp.core.errors import GuardStop, Interrupted
 from rlvr_exp.curriculum.base import Observation
+from rlvr_exp.episodes.environment import Environment
 from rlvr_exp.evaluation.text_similarity import saved_role_rates
 from rlvr_exp.launch.preflight import rl_split
 from rlvr_exp.models.policy import acting
@@ -273,7 +274,7 @@ def train(
     schedule: Any = getattr(config, "schedule", None)  # A node of a domain.
     with TemporaryDirectory() as scratch:
         learners = {
-            role: _learner(role, components, config, collector.environment.roles, Path(scratch) / role)
+            role: _learner(role, components, config, collector.environment, Path(scratch) / role)
             for role in components.policies
             if any(role in learning(step) for step in range(config.algorithm.max_steps))
         }
@@ -295,14 +296,17 @@ def train(
     return steps, final
 
 
-def _learner(role: str, components: RunComponents, config: Config, roles: Sequence[str], scratch: Path) -> RLLearner:
-    policy = components.policies[role]
+def _learner(
+    role: str, components: RunComponents, config: Config, environment: Environment, scratch: Path
+) -> RLLearner:
+    policy, roles, domain = components.policies[role], environment.roles, environment.domain(role)
     with acting(components.policies, role):
         prompts = [policy.encode_prompt(text) for text in _prompts(role, components)]
         holds = is_vllm(components.engine) or receives_weights(components.engine)
         engine = cast(HoldsWeights, components.engine) if holds else None
-        options = learner_options(config, role, roles)
-        return RLLearner(role, policy, algorithm_of(config, role, roles), options, prompts, scratch, engine)
+        options, algorithm = learner_options(config, role, roles), algorithm_of(config, role, roles)
+        algorithm.begin(domain, policy)
+        return RLLearner(role, policy, algorithm, options, prompts, scratch, engine)
 
 
 def _prompts(role: str, components: RunComponents) -> list[str]:

@@ -3,13 +3,14 @@
 Nothing here knows models, trainers or how a candidate is judged beyond naming the problem that a verifier takes.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from rlvr_exp.config import data as options
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -29,6 +30,28 @@ The verifier said of it:
 Answer again, whole, without that fault.
 """
 """The retry prompt of a domain that has no words of its own for it."""
+
+
+TEACHER_PROMPT = "{prompt}{solution}{feedback}\n\nCorrectly solve the original question.\n"
+SOLUTION = "\n\nCorrect solution:\n\n{}\n"
+FEEDBACK = "\n\nThe following is feedback from your unsuccessful earlier attempt:\n\n{}\n"
+"""The words of SDPO's authors for the policy that teaches itself (rlvr_exp.algorithms.self_distillation)."""
+MOST_FEEDBACK = 2000
+"""Characters of feedback in a prompt."""
+CASE = re.compile(r"case (\d+)\b")
+
+
+class Judged(Protocol):
+    """A verdict on a completion."""
+
+    @property
+    def bucket(self) -> str | None: ...
+
+    @property
+    def log(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -207,6 +230,31 @@ class Domain(options.Data, ABC):
     @abstractmethod
     def task_prompt(self, task: Task) -> str:
         """The full prompt of the task, without chat markup."""
+
+    def feedback(self, task: Task, verdict: Judged) -> str:
+        """What a prompt may tell of a verdict: its reason and the verifier's log, up to `MOST_FEEDBACK` characters. Values of a
+        hidden case are left out."""
+        case = CASE.match(verdict.log)
+        if case and verdict.bucket == "wrong_answer" and self.hides(task, int(case[1])):
+            return f"{verdict.reason}: hidden {case[0]}"
+        return (f"{verdict.reason}: {verdict.log}" if verdict.log else verdict.reason)[:MOST_FEEDBACK]
+
+    def hides(self, task: Task, case: int) -> bool:
+        """Whether the prompt hides the expected value of a case, counted from 0."""
+        return False
+
+    def teacher_prompt(self, task: Task, solution: str, feedback: str) -> str:
+        """The prompt with which a policy teaches itself.
+
+        Args:
+            solution: another answer to the task, which passed; empty: none.
+            feedback: on the answer that is taught; empty: none.
+        """
+        return TEACHER_PROMPT.format(
+            prompt=self.task_prompt(task).rstrip("\n"),
+            solution=SOLUTION.format(solution.strip("\n")) if solution else "",
+            feedback=FEEDBACK.format(feedback.strip("\n")) if feedback else "",
+        )
 
     def retry_prompt(self, task: Task, previous: str, feedback: str) -> str:
         """The prompt for another try after a completion that did not pass. `feedback`: the verifier's log of it."""

@@ -29,8 +29,8 @@ from rlvr_exp.models.policy import Policy
 from rlvr_exp.rewards.compose import Reward
 from rlvr_exp.rewards.terms import AllPassed, CasesPassed
 from rlvr_exp.rollouts.collect import Collector, RoleRules
-from rlvr_exp.rollouts.engines import local
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player
+from rlvr_exp.rollouts.sampler import SamplingBatch
 from rlvr_exp.rollouts.sampling_params import SamplingParams
 from rlvr_exp.tasks.base import Candidate, Task
 from rlvr_exp.verifiers.base import Direct, Request, Verdict
@@ -40,6 +40,12 @@ TASKS = [
     Task(f"task{i}", "f", float(i), inputs=f"w{3 + i} w4", problem="hopeless" if i % 2 else "open") for i in range(6)
 ]
 """Every other task always fails, so that its groups have zero variance."""
+DOMAIN: Any = SimpleNamespace(
+    task_prompt=lambda task: task.inputs,
+    parse=lambda text, task: Candidate(text),
+    feedback=lambda task, verdict: verdict.reason,
+    teacher_prompt=lambda task, solution, feedback: f"{task.inputs} {solution} {'w9 w8' * bool(feedback)}",
+)
 SMALL = {"prompts_per_step": 2, "group_size": 3, "max_steps": 2}
 
 
@@ -82,11 +88,10 @@ def _policy(folder: Path) -> Policy:
 
 
 def _collector(options: Any, who: Algorithm, policy: Policy) -> Collector:
-    domain = SimpleNamespace(task_prompt=lambda task: task.inputs, parse=lambda text, task: Candidate(text))
     sampling = SamplingParams.of(options, policy, LIMIT, options.rollout_batch_size or 100)
     player = Player(policy, sampling, policy.max_tokens)
     return Collector(
-        runner=EpisodeRunner(SingleTurn(domain), {POLICY: player}, Grader()),
+        runner=EpisodeRunner(SingleTurn(DOMAIN), {POLICY: player}, Grader()),
         rewards={POLICY: Reward({"passed": AllPassed(weight=1.0), "cases": CasesPassed(weight=0.2)})},
         curriculum=Ordered(TASKS, 0),
         tasks=TASKS,
@@ -97,11 +102,12 @@ def _collector(options: Any, who: Algorithm, policy: Policy) -> Collector:
 
 
 def _sampled(options: Any, folder: Path) -> Any:
-    """Every step's groups by an untrained policy, and the number of batches that the sampler received."""
+    """Every step's groups by an untrained policy, and the number of tokens that the sampler drew one after another."""
     who = built(options)
     collector = _collector(options, who, _policy(folder))
     steps = range(0, options.max_steps, who.plan().iterations)
-    with mock.patch.object(local, "stream", wraps=local.stream) as sampler:
+    drawing = SamplingBatch.step
+    with mock.patch.object(SamplingBatch, "step", autospec=True, side_effect=drawing) as sampler:
         walked = [collector.collect(step).groups[POLICY] for step in steps]
     drawn = [[(g.id, g.rewards, [a.sampled for a in g.completions]) for g in groups.batch] for groups in walked]
     return drawn, [len(groups.sampled) for groups in walked], sampler.call_count
@@ -109,14 +115,16 @@ def _sampled(options: Any, folder: Path) -> Any:
 
 def _made(options: Any, folder: Path) -> Any:
     """The first step's advantages and weights."""
-    who = built(options)
-    learned = who.experience(_collector(options, who, _policy(folder)).collect(0).groups[POLICY], 0)
+    who, policy = built(options), _policy(folder)
+    who.begin(DOMAIN, policy)
+    learned = who.experience(_collector(options, who, policy).collect(0).groups[POLICY], 0)
     return [learned.advantages.tolist(), learned.weights.tolist()]
 
 
 def _trained(options: Any, folder: Path) -> Any:
     """The weights after the run's updates, and the number of their passes."""
     who, policy = built(options), _policy(folder)
+    who.begin(DOMAIN, policy)
     collector = _collector(options, who, policy)
 
     def collect(step: int) -> TrainingBatch:

@@ -17,7 +17,9 @@ from tiny_step import EVERYTHING, experience, flat, trainer
 from updating import updated
 
 from rlvr_exp.algorithms.base import parallel_arguments
+from rlvr_exp.algorithms.distillation import DistillationTrainer, TaughtBatch
 from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.algorithms.training_batch import TrainingBatch, unpadded
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.launch.children import hold_lifeline
 from rlvr_exp.models.parameters import gathered_weights
@@ -26,8 +28,15 @@ from rlvr_exp.rollouts.run_episodes import RolloutResult
 from rlvr_exp.training.torch_distributed import joined
 
 STEPS = 5
-FED = {"uneven": ((1,), EVERYTHING), "cut": ((), 12), "one live": ((0, 1, 3), EVERYTHING), "dead": ((0, 1, 2, 3), 12)}
-"""By name: groups without advantages, and tokens of a pass. With a single useful group, one of two ranks has no samples."""
+FED = {
+    "uneven": ((1,), EVERYTHING),
+    "cut": ((), 12),
+    "one live": ((0, 1, 3), EVERYTHING),
+    "dead": ((0, 1, 2, 3), 12),
+    "taught": ((0, 1, 2), 12),
+}
+"""By name: groups without advantages, and tokens of a pass. With a single useful group, one of two ranks has no samples. A
+teacher teaches the samples of `taught`, apart from the last group."""
 
 TURNS = {
     "in turn": [("default", 2), ("critic", 1), ("default", 2), ("critic", 3)],
@@ -40,8 +49,8 @@ def trace(parallel: Parallel, fed: str) -> dict[str, list[float]]:
     dead, tokens = FED[fed]
     more = {**parallel_arguments(parallel), "max_steps": STEPS, "learning_rate": 0.1}
     with TemporaryDirectory() as folder:
-        made = trainer(folder, tokens, kind=WithAdam, **more)
-        rows = updated(made, lambda _: experience(dead))
+        made = trainer(folder, tokens, kind=Taught if fed == "taught" else WithAdam, **more)
+        rows = updated(made, lambda _: taught(experience(dead)) if fed == "taught" else experience(dead))
     with gathered_weights(made.model), gathered_weights(made.model):  # Nested, like a probe within a rollout.
         weights = flat(made.model)
     return {
@@ -54,14 +63,29 @@ def trace(parallel: Parallel, fed: str) -> dict[str, list[float]]:
 class WithAdam(PolicyTrainer):
     """Its steps depend on the steps before: a difference shows."""
 
-    def __init__(self, policy, args, _optimizer, *rest):
-        super().__init__(policy, args, torch.optim.AdamW(policy.model.parameters(), lr=0.01), *rest)
+    def __init__(self, policy, args, _optimizer, *rest, **options):
+        super().__init__(policy, args, torch.optim.AdamW(policy.model.parameters(), lr=0.01), *rest, **options)
 
     def _begin(self, model):
         """With the pass at the longest lengths that accelerators run first; no strategy learns from it."""
         super()._begin(model)
         if self.accelerator.num_processes > 1:
             self._warm_up(model)
+
+
+class Taught(WithAdam, DistillationTrainer):
+    def __init__(self, policy, args, optimizer, guard, limits, entropy):
+        options = {"alpha": 0.5, "top_k": 5, "is_clip": 2.0, "update_rate": 1.0, "entropy_beta": 0.5}
+        super().__init__(policy, args, optimizer, guard, limits, entropy=entropy, **options)
+
+
+def taught(batch: TrainingBatch) -> TaughtBatch:
+    """The batch with prompts of a teacher, which differ in length."""
+    plain = unpadded(batch.prompt_ids, batch.prompt_mask, range(len(batch.prompt_ids)))
+    prompts = tuple((*prompt, *range(3, 3 + place)) for place, prompt in enumerate(plain))
+    distilled = batch.completion_mask.float()
+    distilled[-2:] = 0
+    return TaughtBatch(**vars(batch), teacher_prompts=prompts, distilled=distilled)
 
 
 def shares() -> dict[str, object]:

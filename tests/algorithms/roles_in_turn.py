@@ -96,10 +96,10 @@ def trained(parallel: Parallel, turns: Turns) -> Seen:
 
 def _trainer(who: Policy, name: str, parallel: Parallel, folder: str) -> PolicyTrainer:
     class OfRole(PolicyTrainer):
-        def __init__(self, _policy, args, _optimizer, *rest):
+        def __init__(self, _policy, args, _optimizer, *rest, **options):
             own = [value for value in who.model.parameters() if value.requires_grad]
             assert {id(value) for value in own} == {id(value) for value in adapter_parameters(who.model, name)}
-            super().__init__(who, args, torch.optim.AdamW(own, lr=0.05), *rest)
+            super().__init__(who, args, torch.optim.AdamW(own, lr=0.05), *rest, **options)
 
     activate(who.model, name)
     more = {**parallel_arguments(parallel), "max_steps": 4, "learning_rate": 0.05}

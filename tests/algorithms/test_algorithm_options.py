@@ -71,8 +71,23 @@ COMMON = {
     "loss": change("dr_grpo"),
     "advantage_scale": change("none"),
     "overlong_share": change(0.9),
+    "alpha": change(0.0),
+    "distillation_top_k": change(1),
+    "is_clip": change(0.1, **FOLLOWED),
+    "teacher_update_rate": change(1.0, max_steps=3),
 }
+MIXED = {"distillation_weight": 0.5}
+"""A loss with a part of GRPO."""
 OWN = {
+    "SDPO": {
+        "distillation_weight": change(0.5),
+        "positive_weight": change(0.1, **MIXED),
+        "clip_low": change(1e-9, **MIXED, **FOLLOWED),
+        "clip_high": change(9.0, **MIXED, **FOLLOWED),
+        "correction": change("token_truncate", correction="sequence_mask", **MIXED),
+        "correction_cap": change(1.1, correction="token_truncate", **MIXED),
+    },
+    "SRPO": {"entropy_beta": change(0.0)},
     "GSPO": {"clip_low": change(0.9, **FOLLOWED)},
     "CISPO": {"clip_high": change(1e-9, **FOLLOWED)},
     "RLOO": {"baseline": change("none"), "kl_coef": change(0.9, max_steps=2)},

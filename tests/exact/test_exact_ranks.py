@@ -27,6 +27,7 @@ FURTHER = [
 ]
 CASES = [(stage, *death) for stage in ("grpo", "sft", "ppo") for death in DEATHS]
 CASES += [("grpo", *death) for death in FURTHER] + [("dapo", "ddp", "1", "generation")]
+CASES += [("sdpo", "ddp", "1", "backward"), ("srpo", "zero2", "0", "written")]
 CASES += [("grpo", "zero3", "1", "backward"), ("ppo", "zero3", "0", "written")]
 Wholes = Callable[[str, str], Path]
 

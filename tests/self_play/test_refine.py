@@ -8,9 +8,11 @@ import pytest
 from playing import FLIP, MIRROR, failed, flipped, passed, task
 from scipy.stats import beta
 
+from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.self_play.imitation import candidates, chosen_to_refine, corrections, drawn
 
 HOST = task()
+DOMAIN = Arc()
 
 
 @pytest.mark.parametrize(("accuracy", "refined"), [(0.0, 0), (0.5, 0), (0.5, 7), (1.0, 3)])
@@ -55,7 +57,7 @@ def test_corrections_are_as_many_from_each_bin_of_accuracy_one_a_task() -> None:
     found = [failed(host, FLIP, flipped(host), passed=n % 3) for n, host in enumerate(hosts)]
     found += [failed(hosts[0], "x = 1", flipped(hosts[0])), failed(hosts[3], "y = 1", flipped(hosts[3]))]
     golds = {host.id: passed(host) for host in hosts[:7]}
-    rows = corrections(found, golds, seed=0, number=0)
+    rows = corrections(found, golds, DOMAIN, seed=0, number=0)
     by_bin = Counter(
         round(next(one.accuracy for one in found if one.text == row.previous and one.host == row.host), 2)
         for row in rows
@@ -68,5 +70,5 @@ def test_corrections_are_as_many_from_each_bin_of_accuracy_one_a_task() -> None:
 
 def test_what_passed_is_preferred_to_the_gold() -> None:
     found = [failed(HOST, FLIP, flipped(HOST)), passed(HOST, "def solve(g): return [r[::-1] for r in g]")]
-    (row,) = corrections(found, {HOST.id: passed(HOST)}, 0, 0)
+    (row,) = corrections(found, {HOST.id: passed(HOST)}, DOMAIN, 0, 0)
     assert row.solution.program == found[1].solution.program

@@ -177,6 +177,15 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
             return super().retry_prompt(task, previous, feedback)
         return wording.retry(self._shown(task), self._look(task), self._shots(task), previous, feedback)
 
+    def teacher_prompt(self, task: Task, solution: str, feedback: str) -> str:
+        if self.prompt.style != "bare":
+            return super().teacher_prompt(task, solution, feedback)
+        return self.retry_prompt(task, solution, feedback)
+
+    def hides(self, task: Task, case: int) -> bool:
+        """The output of a test."""
+        return case >= len(task.inputs.train)
+
     def parse(self, completion: str, task: Task) -> Candidate:
         return extract(completion, ENTRY_POINT)
 

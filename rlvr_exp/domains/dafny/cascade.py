@@ -38,7 +38,7 @@ from rlvr_exp.domains.dafny.guards import body_violation
 from rlvr_exp.domains.dafny.options import ANNOTATOR, ROLES, WRITER, attempts
 from rlvr_exp.domains.dafny.tasks import TwoStage
 from rlvr_exp.episodes.environment import Environment, Run
-from rlvr_exp.episodes.environments import AGAIN, feedback, follows, too_long
+from rlvr_exp.episodes.environments import AGAIN, follows, too_long
 from rlvr_exp.episodes.episode import Episode, Judge, Sample, SampleKey, Turn, all_turns
 from rlvr_exp.episodes.types import PENDING, Completion, RewardBreakdown, TokenCount, rank
 from rlvr_exp.evaluation.metrics import METRICS, of_role, rates_from
@@ -185,7 +185,8 @@ class Cascade(Environment):
         while first.parent is not None and episode.turns[first.parent].role == last.role:
             first = episode.turns[first.parent]
         previous = without_thoughts(last.completion.text)
-        prompt = self.domain(last.role).retry_prompt(last.completion.task, previous, feedback(verdict))
+        domain, task = self.domain(last.role), last.completion.task
+        prompt = domain.retry_prompt(task, previous, domain.feedback(task, verdict))
         keys = [None if first.key is None else (*first.key, AGAIN, attempt)]
         return episode.ask(prompt, last.role, parent=last, keys=keys, learn=False, pending=last.role == WRITER)
 

@@ -125,6 +125,11 @@ class DafnyDomain(ProvesGolds, DafnyDataOptions):
             return super().retry_prompt(task, previous, feedback)
         return wording.retry(task.inputs, self.prompt, self._shots(task), previous, feedback)
 
+    def teacher_prompt(self, task: Task, solution: str, feedback: str) -> str:
+        if self.prompt.style != "bare":
+            return super().teacher_prompt(task, solution, feedback)
+        return self.retry_prompt(task, solution, feedback)
+
     def parse(self, completion: str, task: Task) -> Candidate:
         part: RoleExample = task.inputs
         found = answer_in(completion, part.example)

@@ -49,6 +49,7 @@ from rlvr_exp.tasks.completion import (
     without_thoughts,
 )
 from rlvr_exp.tasks.content import text_key
+from rlvr_exp.tasks.formats.python_io import PythonProblem
 from rlvr_exp.tasks.mutants import chosen
 from rlvr_exp.tasks.shots import Alike, after_examples, chosen_shots
 from rlvr_exp.tasks.sources import embedded_content, embedded_sizes
@@ -169,6 +170,11 @@ class Problems(WritesTests, options.Problems):
 
     def holding(self, task: Task, program: str) -> Task:
         return replace(task, problem=CallsProblem(task.inputs.row.entry_point, program), negatives=())
+
+    def hides(self, task: Task, case: int) -> bool:
+        """Cases that the prompt does not show."""
+        row = task.inputs.row
+        return isinstance(row.tests, PythonProblem) and row.tests.cases[case] not in row.shown
 
     def names(self, task: Task) -> Sequence[str]:
         return names_of(task.inputs.row)

@@ -1,5 +1,6 @@
 """Causes between a verdict and an advantage: rewards without information or against the verifier, groups without a difference."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from statistics import fmean
@@ -243,13 +244,14 @@ def _unmixed(one: StepCounts) -> int:
 
 
 def _advantages(seen: Evidence) -> Sign:
-    """Advantages point away from the reward, or are all zero although rewards differ."""
+    """Advantages point away from the reward, or are all zero although rewards differ. A teacher may be in their place."""
+    taught = not math.isnan(seen.ends("distill/taught")[1])
     groups: dict[tuple[int, int], list[RolloutRow]] = defaultdict(list)
     for row in seen.rollouts:
         if row.reward is not None and row.advantage is not None:
             groups[row.step, row.group].append(row)
     live = [rows for rows in groups.values() if len(rows) > 1 and _spread([row.reward for row in rows]) > EQUAL_REWARDS]
-    zero = Share(sum(all(not row.advantage for row in rows) for rows in live), len(live))
+    zero = Share(sum(all(not row.advantage for row in rows) for rows in live if not taught), len(live))
     wrong = Share(sum(_moves_oppositely(rows) for rows in live), len(live))
     found, what = max(((zero, "are zero"), (wrong, "oppose the reward")), key=lambda pair: pair[0].low)
     return Sign(found, rows=live[0] if live else (), facts={"what": what})

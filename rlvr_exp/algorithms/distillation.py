@@ -1,0 +1,331 @@
+"""On-policy distillation: the policy learns the distribution of a teacher on tokens that it drew itself.
+
+On-Policy Distillation of Language Models (Agarwal et al. 2024, GKD, arXiv 2306.13649). The loss of a token is a divergence of
+the student p_S from the teacher p_T over the vocabulary (its eq. 1, the generalised Jensen-Shannon divergence):
+
+    alpha = 0        KL(p_T || p_S), forward
+    alpha = 1        KL(p_S || p_T), reverse
+    0 < alpha < 1    (1 - alpha) KL(p_S || M) + alpha KL(p_T || M), with M = (1 - alpha) p_S + alpha p_T
+
+These are the definitions of TRL's SDPOTrainer. The gradient does not pass through the draws of tokens.
+
+The teacher's distribution is its K most probable tokens and one further event for all others, so that it fits in memory at
+any vocabulary. A divergence over these events is at most that over all tokens.
+
+`DistillationTrainer` adds the divergence to the loss of TRL's GRPOTrainer. Where the teacher's scores come from is the matter
+of a `Teacher`: the policy itself with another prompt (rlvr_exp.algorithms.self_distillation), or another model.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from itertools import groupby, takewhile
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+from transformers import TrainerCallback
+
+from rlvr_exp.algorithms.logprobs import (
+    Scores,
+    Tiled,
+    linear_head,
+    model_config,
+    precise,
+    token_logprobs,
+    with_head,
+)
+from rlvr_exp.algorithms.loss import EntropyControl
+from rlvr_exp.algorithms.packing import SDPA_PACKED, ModelRows
+from rlvr_exp.algorithms.trainer import PolicyTrainer
+from rlvr_exp.algorithms.training_batch import TrainingBatch, unpadded
+
+
+def divergence(student: torch.Tensor, teacher: torch.Tensor, alpha: float) -> torch.Tensor:
+    """(m, events) log-probabilities of both -> (m,), in nats; `alpha` as above."""
+    if alpha == 0.0:
+        return (teacher.exp() * (teacher - student)).sum(-1)
+    if alpha == 1.0:
+        return (student.exp() * (student - teacher)).sum(-1)
+    mixed = torch.logaddexp(student + math.log(1 - alpha), teacher + math.log(alpha))
+    of_student = (student.exp() * (student - mixed)).sum(-1)
+    of_teacher = (teacher.exp() * (teacher - mixed)).sum(-1)
+    return (1 - alpha) * of_student + alpha * of_teacher
+
+
+def with_rest(logprobs: torch.Tensor, vocabulary: int) -> torch.Tensor:
+    """(m, K) log-probabilities of some tokens -> (m, K + 1): also that of any other token. All tokens stay as they are."""
+    if logprobs.shape[-1] == vocabulary:
+        return logprobs
+    known = logprobs.logsumexp(-1, keepdim=True).clamp(max=-1e-7)
+    return torch.cat([logprobs, (-known.expm1()).log()], -1)
+
+
+@dataclass(frozen=True)
+class Taught:
+    """What a teacher says of tokens."""
+
+    ids: torch.Tensor
+    """(m, K) its most probable tokens"""
+    logprobs: torch.Tensor
+    """(m, K) of these, under its full distribution"""
+
+
+@dataclass(frozen=True)
+class TaughtHead:
+    """The student's head: log-probabilities and entropies of the distribution that tokens are drawn from, and divergences from
+    the teacher of that before any filter.
+
+    Args:
+        labels: (m,) the tokens that were drawn.
+        temperature: divides the logits.
+        kept_token_ids: as for `logprobs.score`.
+    """
+
+    labels: torch.Tensor
+    taught: Taught
+    temperature: float
+    alpha: float
+    kept_token_ids: torch.Tensor | None
+    constants: ClassVar[int] = 0
+
+    def figures(self, logits: torch.Tensor, rows: slice) -> tuple[torch.Tensor, ...]:
+        kept = None if self.kept_token_ids is None else self.kept_token_ids[rows]
+        own, entropies = token_logprobs(logits, self.labels[rows], self.temperature, kept, entropy=True)
+        assert entropies is not None
+        logs = precise(logits).div(self.temperature).log_softmax(-1)
+        student = with_rest(logs.gather(-1, self.taught.ids[rows]), logs.shape[-1])
+        teacher = with_rest(self.taught.logprobs[rows], logs.shape[-1])
+        return own, entropies, divergence(student, teacher, self.alpha)
+
+
+@dataclass(frozen=True)
+class TopHead:
+    """A teacher's head: its K most probable tokens, as 2 K figures of each token, and its log-probability of the token drawn."""
+
+    labels: torch.Tensor
+    temperature: float
+    top_k: int
+    constants: ClassVar[int] = 0
+
+    def figures(self, logits: torch.Tensor, rows: slice) -> tuple[torch.Tensor, ...]:
+        logs = precise(logits).div(self.temperature).log_softmax(-1)
+        found, ids = logs.topk(min(self.top_k or logs.shape[-1], logs.shape[-1]), -1)
+        return ids, found, logs.gather(-1, self.labels[rows, None])[:, 0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaughtBatch(TrainingBatch):
+    """A training batch with a teacher's prompts."""
+
+    teacher_prompts: tuple[tuple[int, ...], ...]
+    """Of each sample."""
+    distilled: torch.Tensor
+    """(N, T) weight of a token's divergence beside its policy loss, both times `weights`; 0 if it has no teacher."""
+
+    def select(self, prompts: Sequence[int]) -> Self:
+        rows_of = self.rows_of
+        chosen = tuple(self.teacher_prompts[row] for prompt in prompts for row in rows_of[prompt])
+        return dataclasses.replace(super().select(prompts), teacher_prompts=chosen)
+
+
+def shared_starts(
+    prompts: Sequence[Sequence[int]], owners: Sequence[int]
+) -> tuple[list[list[int]], list[list[int]], list[int]]:
+    """Prompts in two parts: the beginning that those of a group share, which is computed once, and the rest. Prompts without
+    a common beginning are groups of their own.
+
+    Args:
+        owners: the group of each prompt; its members are neighbours.
+
+    Returns:
+        Beginnings, rests, and the group of each.
+    """
+    starts, groups = list[list[int]](), list[int]()
+    for _, members in groupby(range(len(owners)), key=owners.__getitem__):
+        own = [list(prompts[row]) for row in members]
+        alike = takewhile(lambda tokens: len({*tokens}) == 1, zip(*own, strict=False))
+        start = [tokens[0] for tokens in alike]
+        starts += [start] * len(own) if start else own
+        groups += [len(groups)] * len(own) if start else range(len(groups), len(groups) + len(own))
+    rests = [list(prompt)[len(start) :] for prompt, start in zip(prompts, starts, strict=True)]
+    return starts, rests, groups
+
+
+class MovingAverage(nn.Module):
+    """The exponential moving average of a model's trained weights, in float32: after each update w <- (1 - rate) w + rate theta."""
+
+    FILE: ClassVar[Path] = Path("training") / "teacher.safetensors"
+
+    def __init__(self, model: nn.Module, rate: float):
+        super().__init__()
+        self._rate = rate
+        self._of = {name: value for name, value in model.named_parameters() if value.requires_grad}
+        self._average = {name: value.detach().float().clone() for name, value in self._of.items()}
+
+    @torch.no_grad()
+    def update(self) -> None:
+        for name, value in self._of.items():
+            self._average[name].lerp_(value.float(), self._rate)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Inside the block the model has the averaged weights."""
+        own = {name: value.detach().clone() for name, value in self._of.items()}
+        with torch.no_grad():
+            for name, value in self._of.items():
+                value.copy_(self._average[name])
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for name, value in self._of.items():
+                    value.copy_(own[name])
+
+    def save(self, folder: Path) -> None:
+        save_file({name: value.contiguous() for name, value in self._average.items()}, folder / self.FILE)
+
+    def load(self, folder: Path) -> None:
+        """Raises KeyError if the file belongs to another model."""
+        kept = load_file(folder / self.FILE)
+        for name, value in self._average.items():
+            value.copy_(kept[name])
+
+
+class _Follow(TrainerCallback):
+    """Moves the average after each update."""
+
+    def __init__(self, average: MovingAverage):
+        self._average = average
+
+    def on_step_end(self, *_: Any, **__: Any) -> None:
+        self._average.update()
+
+
+class DistillationTrainer(PolicyTrainer):
+    """Adds to the loss of each token of a `TaughtBatch`: distilled * min(p / p_drawn, is_clip) * divergence, the ratio that of the
+    token's probability now and when it was drawn, without gradient.
+
+    Args:
+        alpha: of the divergence.
+        top_k: tokens of the teacher's distribution; 0: all.
+        is_clip: bound of the ratio; 0: no ratio.
+        update_rate: of the moving average that teaches; 1: the policy's own weights teach.
+        entropy_beta: the divergence is also weighted by exp(-entropy_beta * H), H the teacher's entropy.
+        common: the arguments of PolicyTrainer.
+
+    Raises:
+        InputError: the model's head is no plain linear layer.
+    """
+
+    per_sample = (*PolicyTrainer.per_sample, "distilled")
+
+    def __init__(
+        self,
+        *common: Any,
+        alpha: float,
+        top_k: int,
+        is_clip: float,
+        update_rate: float,
+        entropy_beta: float,
+        entropy: EntropyControl,
+    ):
+        super().__init__(*common, entropy=entropy)
+        linear_head(self.model)
+        self._alpha, self._top_k, self._is_clip, self._entropy_beta = alpha, top_k, is_clip, entropy_beta
+        self._average: MovingAverage | None = None
+        if update_rate < 1.0:
+            self._average = MovingAverage(self.accelerator.unwrap_model(self.model), update_rate)
+            self.add_callback(_Follow(self._average))
+
+    @property
+    def checkpoint_parts(self) -> Mapping[str, Any]:
+        return {**super().checkpoint_parts, **({} if self._average is None else {"teacher": self._average})}
+
+    @property
+    def _joins(self) -> bool:
+        """Not here: each turn has a prompt of its teacher."""
+        return False
+
+    def _counted(self, experience: TaughtBatch) -> torch.Tensor:  # type: ignore[override]
+        return super()._counted(experience) | (experience.weights * experience.distilled != 0).any(1)
+
+    def _inputs(self, experience: TaughtBatch, prompts: Sequence[int]) -> dict:  # type: ignore[override]
+        part = experience.select(prompts)
+        return super()._inputs(experience, prompts) | {"distilled": part.distilled.to(self.accelerator.device)}
+
+    def _compared(self, inputs: dict, batch: TaughtBatch, samples: Sequence[int]) -> dict:  # type: ignore[override]
+        """Also the teacher's distributions, in the order of the predictions of `rows`: sample after sample."""
+        completions = unpadded(batch.completion_ids, batch.completion_mask, samples)
+        owner_of = [prompt for prompt, of in enumerate(batch.rows_of) for _ in of]
+        owners = [owner_of[sample] for sample in samples]
+        prompts = [batch.teacher_prompts[sample] for sample in samples]
+        starts, rests, groups = shared_starts(prompts, owners)
+        answers = [[*before, *after] for before, after in zip(rests, completions, strict=True)]
+        longest = max(map(len, answers))
+        taught, drawn = self._taught(self._model_rows(starts, answers, groups, longest, given=[*map(len, rests)]))
+        return super()._compared(inputs, batch, samples) | {
+            "teacher_ids": taught.ids,
+            "teacher_logprobs": taught.logprobs,
+            "teacher_drawn": drawn,
+        }
+
+    def _taught(self, rows: ModelRows) -> tuple[Taught, torch.Tensor]:
+        """The teacher's distributions, and its (m,) log-probabilities of the tokens drawn."""
+        head, model = TopHead(rows.labels, self.temperature, self._top_k), self.model_wrapped
+        found: list[torch.Tensor] = []
+
+        def compute(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+            found.extend(Tiled.apply(hidden, weight, bias, head))
+            return found[-1][:, None]
+
+        was_training = model.training
+        model.eval()
+        try:
+            average = nullcontext() if self._average is None else self._average.in_use()
+            with torch.no_grad(), self.accelerator.autocast(), self.computing(model), average:
+                with_head(model, rows, compute, self._way or SDPA_PACKED)
+        finally:
+            model.train(was_training)
+        ids, logprobs, drawn = found
+        return Taught(ids, logprobs), drawn
+
+    def _scores_of_pass(self, model: nn.Module, rows: ModelRows, entropy: bool, **options: Any) -> Scores:
+        taught, support = Taught(self._pass["teacher_ids"], self._pass["teacher_logprobs"]), self._pass.get("support")
+        kept = None if support is None else rows.chosen(support)
+        head = TaughtHead(rows.labels, taught, self.temperature, self._alpha, kept)
+
+        def compute(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+            return torch.stack(Tiled.apply(hidden, weight, bias, head), -1)
+
+        with self.accelerator.autocast():
+            figures, output = with_head(model, rows, compute, self._way or SDPA_PACKED, **options)
+        logprobs, entropies, self._divergences = figures.unbind(-1)
+        return Scores(logprobs, entropies if entropy else None, None, output)
+
+    def _compute_loss(self, model: nn.Module, inputs: dict) -> torch.Tensor:
+        loss = super()._compute_loss(model, inputs)
+        rows, items = inputs["rows"], inputs["num_items_in_batch"] / self.accelerator.num_processes
+        weights = inputs["tool_mask"] * inputs["distilled"]
+        if self._is_clip:
+            gaps = self._scores.logprobs.detach() - rows.chosen(inputs["sampling_logps"])
+            weights = weights * rows.placed(gaps.clamp(-20.0, 20.0).exp().clamp(max=self._is_clip))
+        if self._entropy_beta:
+            events = with_rest(inputs["teacher_logprobs"], model_config(model).get_text_config().vocab_size)
+            weights = weights * rows.placed((self._entropy_beta * (events.exp() * events).sum(-1)).exp())
+        return loss + (weights * rows.placed(self._divergences)).sum() / items
+
+    def _token_metrics(self, inputs: dict) -> dict[str, torch.Tensor]:
+        """Also the divergence, and by how much the teacher finds the tokens drawn more probable, in nats."""
+        rows = inputs["rows"]
+        gain = inputs["teacher_drawn"] - self._scores.logprobs.detach()
+        taught = (inputs["distilled"] != 0).float()
+        return super()._token_metrics(inputs) | {
+            "distill/taught": taught.expand_as(inputs["tool_mask"]),
+            "distill/divergence": taught * rows.placed(self._divergences.detach()),
+            "distill/gain": taught * rows.placed(gain),
+        }

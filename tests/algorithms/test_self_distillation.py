@@ -1,0 +1,201 @@
+"""SDPO and SRPO: gradients against the papers' formulas, evaluated naively in float64; the teacher's prompts and weights."""
+
+import math
+
+import fixed_batch as batch
+import pytest
+import torch
+from fixed_batch import PROMPTS, REWARDS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trl.experimental.sdpo.loss_utils import (
+    compute_full_logit_self_distillation_loss,
+    compute_topk_self_distillation_loss,
+)
+
+from rlvr_exp.algorithms.distillation import MovingAverage, divergence, shared_starts, with_rest
+
+VOCABULARY = 20
+HINTS = {0: [(12, 3), (12, 4)], 1: [(13, 3), ()], 2: [(14, 3), (15,), (3, 3, 3)]}
+"""Tokens that the teacher's prompts add, for each answer of a prompt that did not pass, in order. (0, 0) and (1, 1) passed."""
+
+
+class Words:
+    """The domain's words: feedback and teacher prompts are token ids already."""
+
+    def feedback(self, task, verdict):
+        return f"{task.id} said"
+
+    def teacher_prompt(self, task, solution, feedback):
+        return task, solution, feedback
+
+
+class Reader:
+    """The policy's tokenizer: the prompt of the fixed batch with the hint of the answer that asks next."""
+
+    max_tokens = 64
+
+    def __init__(self):
+        self.asked: list[tuple] = []
+
+    def encode_prompt(self, words):
+        task, solution, feedback = words
+        place = int(task.id.split()[1])
+        answer = sum(one[0] == place for one in self.asked)
+        self.asked.append((place, solution, feedback))
+        return [*PROMPTS[place], *HINTS[place][answer]]
+
+
+def hinted(place: int, answer: int) -> tuple[int, ...]:
+    """The teacher's prompt of an answer; the plain one of an answer that passed."""
+    failed = [i for i, reward in enumerate(REWARDS[place]) if reward <= 0.5]
+    return (*PROMPTS[place], *(HINTS[place][failed.index(answer)] if answer in failed else ()))
+
+
+def distribution(model, prompt, answer) -> torch.Tensor:
+    """(tokens, vocabulary) log-probabilities, row by row."""
+    return model(input_ids=torch.tensor([[*prompt, *answer]])).logits[0, len(prompt) - 1 : -1].log_softmax(-1)
+
+
+def events(teacher, student, top_k):
+    """The teacher's most probable tokens and the rest, as probabilities of both."""
+    ids = teacher.argsort(descending=True)[:top_k].tolist()
+    rest = [token for token in range(VOCABULARY) if token not in ids]
+    parts = [[token] for token in ids] + ([rest] if rest else [])
+    return [(teacher[part].exp().sum(), student[part].exp().sum()) for part in parts]
+
+
+def paper_divergence(alpha, pairs):
+    """GKD, eq. 1, over events."""
+    if alpha == 0:
+        return sum(t * (t / s).log() for t, s in pairs)
+    if alpha == 1:
+        return sum(s * (s / t).log() for t, s in pairs)
+    total = 0.0
+    for t, s in pairs:
+        m = (1 - alpha) * s + alpha * t
+        total = total + (1 - alpha) * s * (s / m).log() + alpha * t * (t / m).log()
+    return total
+
+
+def normalised(rewards):
+    spread = torch.tensor(rewards).std().item()
+    return [0.0] * 3 if spread == 0 else [(r - sum(rewards) / 3) / (spread + 1e-6) for r in rewards]
+
+
+def loss(model, recorded, alpha=0.5, top_k=100, clip=2.0, weight=1.0, route=False, beta=0.0):
+    """The mean over answers of the mean over their tokens."""
+    answers = []
+    for q, row in enumerate(batch.answers()):
+        for i, answer in enumerate(row):
+            student = distribution(model, PROMPTS[q], answer)
+            with torch.no_grad():
+                teacher = distribution(model, hinted(q, i), answer)
+            correct = REWARDS[q][i] > 0.5
+            # An answer that passed and has no other such in its group has no teacher.
+            taught = not correct
+            own, other = (0.0 if taught else 1.0, float(taught)) if route else (1 - weight, weight * taught)
+            tokens = []
+            for t, token in enumerate(answer):
+                ratio = (student[t, token] - recorded[q][i][t]).exp()
+                advantage = normalised(list(REWARDS[q]))[i]
+                policy = -torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)
+                pairs = events(teacher[t], student[t], top_k)
+                entropy = -sum(p * p.log() for p, _ in pairs)
+                factor = ratio.detach().clamp(max=clip) * math.exp(-beta * entropy)
+                tokens.append(own * policy + other * factor * paper_divergence(alpha, pairs))
+            answers.append(sum(tokens) / len(tokens))
+    return sum(answers) / len(answers)
+
+
+def step(folder, name, tokens, *words):
+    """(gradient of a real step, model before it in float64, records of the sampler, the algorithm)."""
+    who = batch.algorithm(name, *words)
+    reader = Reader()
+    who.begin(Words(), reader)
+    recorded = batch.drawn_from(batch.policy(folder / "same").model, 0.4)
+    made = who.experience(batch.groups(who, recorded), 0)
+    trainer = batch.trainer(folder, who, tokens)
+    trainer.model.double()
+    plain = batch.doubled(trainer.model)
+    return batch.gradient(trainer, made), plain, recorded, reader
+
+
+CASES = {
+    "sdpo": ("sdpo", [], {}),
+    "forward": ("sdpo", ["algorithm.alpha=0"], {"alpha": 0}),
+    "reverse": ("sdpo", ["algorithm.alpha=1"], {"alpha": 1}),
+    "few tokens": ("sdpo", ["algorithm.distillation_top_k=3"], {"top_k": 3}),
+    "clipped": ("sdpo", ["algorithm.is_clip=1.05"], {"clip": 1.05}),
+    "mixed": ("sdpo", ["algorithm.distillation_weight=0.3"], {"weight": 0.3}),
+    "srpo": ("srpo", [], {"route": True, "beta": 1.0}),
+}
+
+
+@pytest.mark.parametrize("tokens", [1000, 12])
+@pytest.mark.parametrize("case", CASES)
+def test_the_gradient_is_the_papers_in_any_split(tmp_path, case, tokens):
+    name, words, formula = CASES[case]
+    got, plain, recorded, _ = step(tmp_path, name, tokens, *words)
+    loss(plain, recorded, **formula).backward()
+    wanted = torch.cat([value.grad.flatten() for value in plain.parameters()])
+    assert wanted.norm() > 1e-3
+    assert (got - wanted).norm() <= 1e-6 * wanted.norm()
+
+
+def test_a_teacher_sees_another_answer_that_passed_and_the_feedback_on_one_that_did_not(tmp_path):
+    *_, reader = step(tmp_path, "sdpo", 1000)
+    taught = {(place, feedback) for place, _, feedback in reader.asked}
+    assert taught == {(place, f"task {place} said") for place in range(3)}
+    # The answers that passed have no other such answer in their groups, and get no prompt.
+    assert len(reader.asked) == 7
+
+
+@given(st.integers(0, 2**31), st.sampled_from([0.0, 0.3, 0.5, 1.0]), st.integers(1, 8))
+@settings(max_examples=50, deadline=None)
+def test_a_divergence_is_that_of_trl_and_of_fewer_events_is_no_larger(seed, alpha, top_k):
+    torch.manual_seed(seed)
+    student, teacher = (2 * torch.randn(1, 8, dtype=torch.float64) for _ in range(2))
+    logs, others = student.log_softmax(-1), teacher.log_softmax(-1)
+    whole = divergence(logs, others, alpha)
+    assert torch.allclose(whole, compute_full_logit_self_distillation_loss(student, teacher, distillation_alpha=alpha))
+    ids = logs.topk(top_k).indices  # TRL takes the student's tokens.
+    own = divergence(with_rest(logs.gather(1, ids), 8), with_rest(others.gather(1, ids), 8), alpha)
+    assert 0 <= own <= whole + 1e-9
+    if top_k < 8:
+        theirs = compute_topk_self_distillation_loss(
+            student, teacher, distillation_topk=top_k, distillation_alpha=alpha, distillation_add_tail=True
+        )
+        assert torch.allclose(own, theirs)
+
+
+def test_the_moving_average_follows_and_leaves_the_model_as_it_was(tmp_path):
+    model = torch.nn.Linear(2, 1, bias=False)
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[1.0, 2.0]]))
+    average = MovingAverage(model, 0.25)
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[5.0, 2.0]]))
+    average.update()
+    with average.in_use():
+        assert model.weight.tolist() == [[2.0, 2.0]]
+    assert model.weight.tolist() == [[5.0, 2.0]]
+    (tmp_path / "training").mkdir()
+    average.save(tmp_path)
+    other = MovingAverage(model, 0.25)
+    other.load(tmp_path)
+    with other.in_use():
+        assert model.weight.tolist() == [[2.0, 2.0]]
+
+
+def test_prompts_share_their_common_beginning_within_a_group():
+    starts, rests, groups = shared_starts([[1, 2, 3], [1, 2, 4, 5], [6], [7], [8, 9]], [0, 0, 1, 1, 2])
+    assert [start + rest for start, rest in zip(starts, rests, strict=True)] == [
+        [1, 2, 3],
+        [1, 2, 4, 5],
+        [6],
+        [7],
+        [8, 9],
+    ]
+    assert starts[0] == starts[1] == [1, 2] and groups[0] == groups[1]
+    assert len(set(groups)) == 4
