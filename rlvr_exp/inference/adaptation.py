@@ -1,15 +1,21 @@
 """Test-time training: a LoRA adapter learns one task from the task's own shown cases, and is reset for the next task.
 
 Akyürek et al. 2024 (arXiv 2411.07279) imitate the grids of shown pairs. A policy that writes programs has no such text to
-imitate, so it learns from its own samples (RAFT, Dong et al. 2023, arXiv 2304.06767). The samples of a task come in rounds.
-After each round the programs run on the shown cases, and the adapter imitates the best programs so far. Each shown case
-counts by the share of it that a program gets right, because no program may pass. The rounds end early if a program passes
-all shown cases.
+imitate, so it learns from its own samples. They come in rounds. After each round the programs run on the shown cases, and
+the adapter takes a gradient step on three kinds of lessons:
 
-Adaptation reads no verdict: verdicts know the hidden cases. It reads the outputs of programs on `ShowsCases.shown_task`.
+- It imitates the best programs so far (RAFT, Dong et al. 2023, arXiv 2304.06767). Each shown case counts by the share of it
+  that a program gets right, because no program may pass.
+- It avoids the programs of the last round, because all have failed (Zhu et al. 2025, arXiv 2506.01347).
+- It imitates programs on the task that they do solve (CodeIt, arXiv 2402.04858; SOAR, arXiv 2507.14172): the same inputs
+  with the outputs of the program, if the domain relabels tasks.
+
+The rounds end early if a program passes all shown cases. Adaptation reads no verdict, because verdicts depend on the hidden
+cases. It reads the outputs of programs on `ShowsCases.shown_task`.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
@@ -32,16 +38,16 @@ from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.models.adapters import adapter_parameters, new_adapter
 from rlvr_exp.models.onednn_linear import onednn_training
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.tasks.base import Candidate, ShownTask, ShowsCases, Task
+from rlvr_exp.tasks.base import Candidate, RelabelsTasks, ShowsCases, Task
 from rlvr_exp.verifiers.base import Execution, Executor, Request
 from rlvr_exp.verifiers.compare import equal
 
-BEST = 8
-"""Programs that an update imitates."""
+BEST, RELABELLED = 8, 16
+"""Programs that an update imitates on the task, and on the tasks that they solve."""
 SHARPNESS = 5.0
 """A program whose credit is lower by c has exp(-SHARPNESS c) of the weight of the best program."""
-UPDATES = 2
-"""Gradient steps after a round."""
+OF_BEST, OF_FAILED, OF_RELABELLED = 1.0, -1.0, 2.0
+"""Sum of the weights of each kind of lessons."""
 PASS_TOKENS = 4096
 """Tokens of a forward pass, unless one completion with its prompt is longer."""
 
@@ -52,7 +58,7 @@ ShownRuns = Mapping[str, Future[Execution]]
 
 @dataclass(frozen=True)
 class Lesson:
-    """A sampled completion to imitate."""
+    """A sampled completion to imitate, or to avoid if its weight is negative."""
 
     prompt: tuple[int, ...]
     completion: tuple[int, ...]
@@ -66,6 +72,8 @@ class _Tried:
     prompt: tuple[int, ...]
     completion: tuple[int, ...]
     """The first completion with the program."""
+    outputs: tuple[Any, ...]
+    """By case of the shown task; empty if the program failed before its first case."""
     credits: tuple[float, ...]
     """Of each shown case, in [0, 1]; 1 only if it passes."""
 
@@ -89,6 +97,8 @@ class Adaptation:
         self._start = [value.detach().clone() for value in self._weights]
         self._rate = usual_rate(sum(value.numel() for value in model.get_base_model().parameters()), True, True)
         self._choice: Choice | None = None
+        self.last: TaskAdaptation | None = None
+        """The adaptation to the last task."""
         self._counts = {"adapt/tasks": 0, "adapt/updates": 0, "adapt/passed_shown": 0}
 
     def metrics(self) -> Mapping[str, float]:
@@ -99,32 +109,32 @@ class Adaptation:
     def of_task(self, domain: ShowsCases, task: Task) -> Iterator["TaskAdaptation"]:
         """The adaptation to one task. The adapter is reset afterwards."""
         self._counts["adapt/tasks"] += 1
-        optimizer = torch.optim.AdamW(self._weights, lr=self._rate, weight_decay=0.0)
+        self._optimizer = torch.optim.AdamW(self._weights, lr=self._rate, weight_decay=0.0)
         try:
-            yield TaskAdaptation(self, optimizer, domain, domain.shown_task(task))
+            self.last = TaskAdaptation(self, domain, task)
+            yield self.last
         finally:
             with torch.no_grad():
                 for value, start in zip(self._weights, self._start, strict=True):
                     value.copy_(start)
 
-    def imitate(self, lessons: Sequence[Lesson], optimizer: torch.optim.Optimizer) -> None:
-        """Take UPDATES gradient steps on the weighted likelihood of completions."""
+    def update(self, lessons: Sequence[Lesson]) -> None:
+        """Take a gradient step on the weighted log-likelihood of completions, within `of_task`."""
         model = self.policy.model
         if self._choice is None:
             self._choice = choose(model, self.policy.max_tokens, model.device, model.dtype)
-        total = sum(one.weight for one in lessons)
+        total = sum(abs(one.weight) for one in lessons)
         was_training = model.training
         model.train()
         try:
-            for _ in range(UPDATES):
-                for part in _passes(lessons):
-                    self._backward(part, total)
-                torch.nn.utils.clip_grad_norm_(self._weights, 1.0)
-                optimizer.step()
-                optimizer.zero_grad()
-                self._counts["adapt/updates"] += 1
+            for part in _passes(lessons):
+                self._backward(part, total)
+            torch.nn.utils.clip_grad_norm_(self._weights, 1.0)
+            self._optimizer.step()
+            self._optimizer.zero_grad()
         finally:
             model.train(was_training)
+        self._counts["adapt/updates"] += 1
 
     def _backward(self, lessons: Sequence[Lesson], total: float) -> None:
         model, choice = self.policy.model, self._choice
@@ -143,24 +153,31 @@ class Adaptation:
 class TaskAdaptation:
     """What is known of one task: its distinct programs and their outputs."""
 
-    def __init__(self, owner: Adaptation, optimizer: torch.optim.Optimizer, domain: ShowsCases, shown: ShownTask):
-        self._owner, self._optimizer, self._domain, self._shown = owner, optimizer, domain, shown
+    def __init__(self, owner: Adaptation, domain: ShowsCases, task: Task):
+        self._owner, self._domain, self._task = owner, domain, task
+        self._shown = domain.shown_task(task)
         self._tried: dict[str, _Tried] = {}
         self.runs: dict[str, Future[Execution]] = {}
         """The execution of each distinct program on the shown task."""
+        self.samples = 0
+        self.passed = False
+        """Whether a program passes all shown cases."""
 
     def learn(self, turns: Sequence[Turn], last: bool) -> bool:
-        """Run the programs of a round and, unless it is the last round, imitate the best programs so far. Return
-        whether another round may follow: no program passes all shown cases yet."""
-        self._run(turns)
-        if any(min(one.credits) == 1.0 for one in self._tried.values()):
+        """Run the programs of a round and, unless it is the last round, take a gradient step. Return whether another
+        round follows: none does if a program passes all shown cases."""
+        new = self._run(turns)
+        self.samples += len(turns)
+        self.passed = bool(self._shown.shown) and any(min(one.credits) == 1.0 for one in new)
+        if self.passed:
             self._owner.passed_shown()
             return False
-        if not last and (lessons := self._lessons()):
-            self._owner.imitate(lessons, self._optimizer)
+        if not last and (lessons := self._lessons(turns, new)):
+            self._owner.update(lessons)
         return not last
 
-    def _run(self, turns: Sequence[Turn]) -> None:
+    def _run(self, turns: Sequence[Turn]) -> list[_Tried]:
+        """The programs of the round that were not tried before."""
         new: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         for turn in turns:
             text, sampled = turn.completion.candidate.text, turn.completion.sampled
@@ -169,31 +186,60 @@ class TaskAdaptation:
             new.setdefault(text, (turn.prompt_ids, sampled.ids))
         for text in new:
             self.runs[text] = self._owner.executor.execute(Request(self._shown.problem, Candidate(text)))
+        found = {}
         for text, tokens in new.items():
             run = self.runs[text].result()
             if run.verdict.outcome != "no_verdict":
-                self._tried[text] = _Tried(*tokens, self._credits(run.outputs))
+                found[text] = _Tried(*tokens, tuple(run.outputs or ()), self._credits(run.outputs or ()))
+        self._tried |= found
+        return list(found.values())
 
-    def _credits(self, outputs: Sequence[Any] | None) -> tuple[float, ...]:
-        """`outputs`: by case; empty if the program failed before its first case."""
+    def _credits(self, outputs: Sequence[Any]) -> tuple[float, ...]:
         problem, count = self._shown.problem, self._shown.shown
-        given = list(outputs or ())[:count]
-        given += [None] * (count - len(given))
-        return tuple(
+        found = [
             1.0 if equal(output, case.expected, *problem.comparison) else self._domain.credit(output, case.expected)
-            for output, case in zip(given, problem.cases[:count], strict=True)
-        )
+            for output, case in zip(outputs, problem.cases[:count], strict=False)
+        ]
+        return (*found, *[0.0] * (count - len(found)))
 
-    def _lessons(self) -> list[Lesson]:
-        """The best programs. Ties go to the shorter program."""
+    def _lessons(self, turns: Sequence[Turn], new: Sequence[_Tried]) -> list[Lesson]:
+        if not self._shown.shown:
+            return []
+        return [*self._best(), *self._failed(turns), *self._relabelled(new)]
+
+    def _best(self) -> Iterator[Lesson]:
+        """The best programs so far. Ties go to the shorter program."""
         able = [one for one in self._tried.values() if one.credit > 0]
         best = sorted(able, key=lambda one: (-one.credit, len(one.completion)))[:BEST]
-        weights = [math.exp(SHARPNESS * (one.credit - best[0].credit)) for one in best]
-        return [Lesson(one.prompt, one.completion, weight) for one, weight in zip(best, weights, strict=True)]
+        weights = [math.exp(SHARPNESS * one.credit) for one in best]
+        for one, weight in zip(best, weights, strict=True):
+            yield Lesson(one.prompt, one.completion, OF_BEST * weight / sum(weights))
+
+    def _failed(self, turns: Sequence[Turn]) -> Iterator[Lesson]:
+        """The programs of the round, each by its share of the samples."""
+        drawn = Counter(text for turn in turns if (text := turn.completion.candidate.text) in self._tried)
+        for text, count in drawn.items():
+            one = self._tried[str(text)]
+            yield Lesson(one.prompt, one.completion, OF_FAILED * count / len(turns))
+
+    def _relabelled(self, new: Sequence[_Tried]) -> Iterator[Lesson]:
+        """The best new programs, each on the task that it solves. The task has the shown inputs alone, so its prompt
+        has no hidden output."""
+        if not isinstance(self._domain, RelabelsTasks):
+            return
+        visible = replace(self._task, problem=self._shown.problem)
+        for one in sorted(new, key=lambda one: -one.credit)[:RELABELLED]:
+            task = self._domain.relabelled(visible, one.outputs)
+            if isinstance(task, str):
+                continue
+            policy = self._owner.policy
+            prompt = tuple(policy.encode_prompt(self._domain.task_prompt(task)))
+            if len(prompt) + len(one.completion) <= policy.max_tokens:
+                yield Lesson(prompt, one.completion, OF_RELABELLED / RELABELLED)
 
 
 def _passes(lessons: Sequence[Lesson]) -> Iterator[list[Lesson]]:
-    """The lessons of each forward pass. Neighbours with one prompt share it."""
+    """The lessons of each forward pass. Neighbours with the same prompt share it."""
     part: list[Lesson] = []
     tokens = 0
     for one in lessons:
