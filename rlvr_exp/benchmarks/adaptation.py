@@ -8,12 +8,13 @@ cases, and both vote. Core seconds count this process and the verifier's workers
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from rlvr_exp.config import benchmark as options
 from rlvr_exp.config.model import Model
 from rlvr_exp.config.stage_options import Infer
+from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.statistics import t_interval
 from rlvr_exp.episodes.episode import Turn
 from rlvr_exp.inference.adaptation import Adaptation, Lesson, TaskAdaptation
@@ -93,21 +94,19 @@ class TestTimeTraining(options.TestTimeTraining):
         first = Infer(decoding="sample", samples=FIRST, batch_size=FIRST * 8)
         given = (limits, verifier, domain)
         left = []
-        for task, solution in zip(tasks, Engine(policy(), first, *given, seed).solve_all(tasks), strict=True):
-            left += [] if solution.passed else [task]
-            progress("select", len(left), len(tasks))
-        every = {"decoding": "sample", "vote": 2, "adapt": "lora", "batch_size": 512}
-        adapts = Infer(samples=self.samples, adapt_rounds=self.rounds, **every)
-        found = {ADAPTED: self._side(Engine(policy(), adapts, *given, seed + 1), left, ADAPTED, progress)}
-        whole = [one.seconds for one in found[ADAPTED] if not one.ended_early] or [
-            one.seconds for one in found[ADAPTED]
-        ]
-        engine = Engine(
-            policy(), Infer(samples=PLAIN_ROUND * MOST_ROUNDS, adapt_rounds=MOST_ROUNDS, **every), *given, seed + 1
-        )
-        engine.adaptation = PlainRounds(policy(), executor_of(verifier, "benchmark"), fmean(whole))
-        engine.policies = dict.fromkeys(engine.policies, engine.adaptation.policy)
-        found[PLAIN] = self._side(engine, left, PLAIN, progress)
+        for number, solution in enumerate(Engine(policy(), first, *given, seed).solve_all(tasks), 1):
+            left += [] if solution.passed else [tasks[number - 1]]
+            progress("select", number, len(tasks))
+        if not left:
+            what, allowed = f"{FIRST} plain samples solve every task", "tasks that are harder for the policy"
+            raise InputError(InputProblem("evaluation", what, f"{len(tasks)} tasks", allowed, "", "evaluation.tasks=0"))
+        adapts = replace(first, samples=self.samples, vote=2, adapt="lora", adapt_rounds=self.rounds)
+        adapted = self._side(Engine(policy(), adapts, *given, seed + 1), left, ADAPTED, progress)
+        budget = fmean(one.seconds for one in [one for one in adapted if not one.ended_early] or adapted)
+        rounds = replace(adapts, samples=PLAIN_ROUND * MOST_ROUNDS, adapt="none", adapt_rounds=MOST_ROUNDS)
+        engine = Engine(policy(), rounds, *given, seed + 1)
+        engine.adaptation = PlainRounds(engine.policy, executor_of(verifier, "benchmark"), budget)
+        found = {ADAPTED: adapted, PLAIN: self._side(engine, left, PLAIN, progress)}
         return page(len(tasks), found), figures(len(tasks), found)
 
     def _side(self, engine: Engine, tasks: Sequence[Task], name: str, progress: Progress) -> list[Tried]:

@@ -155,9 +155,9 @@ class TestTimeTraining(Benchmark):
     """infer.adapt=lora against more plain samples at equal core seconds, on held-out tasks that 64 plain samples do not solve."""
 
     reads = ANSWERS
-    samples: int = option(512, low=2)
+    samples: int = option(1024, low=2)
     """Samples of a task with adaptation."""
-    rounds: int = option(4, low=2)
+    rounds: int = option(8, low=2)
     """Rounds that share these samples."""
 
     def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:

@@ -18,8 +18,8 @@ STDIN = "-"
 """The value of `infer.input` that stands for standard input."""
 BEAMS = 4
 """Beams by default."""
-ADAPT_RANK = 8
-"""Rank of the adapter of `infer.adapt`."""
+ADAPT_RANK, ADAPT_TOKENS = 8, 4096
+"""Rank of the adapter of `infer.adapt`, and tokens of a pass of its update, unless one completion with its prompt is longer."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Infer(Batched):
     adapt: str = option("none", choices=("none", "lora"))
     """lora: a LoRA adapter learns each task from the cases that its prompt shows, between rounds of samples, and is reset for
     the next task. none: the weights do not change."""
-    adapt_rounds: int = option(4, low=2)
+    adapt_rounds: int = option(8, low=2)
     """Rounds that share the `samples` of a task with adapt. They end early if a program passes all shown cases."""
     max_attempts: int = option(1, low=1)
     """Attempts per task. After a failed attempt, the next prompt shows the answer and the verifier's feedback."""

@@ -2,20 +2,20 @@
 
 Akyürek et al. 2024 (arXiv 2411.07279) imitate the grids of shown pairs. A policy that writes programs has no such text to
 imitate, so it learns from its own samples. They come in rounds. After each round the programs run on the shown cases, and
-the adapter takes a gradient step on three kinds of lessons:
+the adapter takes a gradient step: it imitates the best programs so far (RAFT, Dong et al. 2023, arXiv 2304.06767) and avoids
+the programs of the last round, because all have failed (Zhu et al. 2025, arXiv 2506.01347). Each shown case counts by the
+share of it that a program gets right.
 
-- It imitates the best programs so far (RAFT, Dong et al. 2023, arXiv 2304.06767). Each shown case counts by the share of it
-  that a program gets right, because no program may pass.
-- It avoids the programs of the last round, because all have failed (Zhu et al. 2025, arXiv 2506.01347).
-- It imitates programs on the task that they do solve (CodeIt, arXiv 2402.04858; SOAR, arXiv 2507.14172): the same inputs
-  with the outputs of the program, if the domain relabels tasks.
+The embedded policy was measured on 77 dev tasks that 64 plain samples do not solve, with 4 rounds of 128 samples. It solves
+54 without learning, 58 with this step, and 59 if the adapter also imitates programs on the tasks that they do solve
+(hindsight, as in rlvr_exp.self_play.found). Hindsight makes an update twice as expensive and is left out. Advantages of the
+shares in place of both lessons solve fewer than no learning.
 
 The rounds end early if a program passes all shown cases. Adaptation reads no verdict, because verdicts depend on the hidden
 cases. It reads the outputs of programs on `ShowsCases.shown_task`.
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
@@ -31,25 +31,23 @@ from rlvr_exp.algorithms.packed_layers import Choice, choose, packed_layers
 from rlvr_exp.algorithms.packing import SDPA_PACKED, ModelRows, attending, packed, row_by_row
 from rlvr_exp.algorithms.stepped import filled_on_cpu
 from rlvr_exp.config.model import Adapter
-from rlvr_exp.config.stage_options import ADAPT_RANK
+from rlvr_exp.config.stage_options import ADAPT_RANK, ADAPT_TOKENS
 from rlvr_exp.config.suited import usual_rate
 from rlvr_exp.episodes.episode import Turn
 from rlvr_exp.episodes.types import TokenSample
 from rlvr_exp.models.adapters import adapter_parameters, new_adapter
 from rlvr_exp.models.onednn_linear import onednn_training
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.tasks.base import Candidate, RelabelsTasks, ShowsCases, Task
+from rlvr_exp.tasks.base import Candidate, ShowsCases, Task
 from rlvr_exp.verifiers.base import Execution, Executor, Request
 from rlvr_exp.verifiers.compare import equal
 
-BEST, RELABELLED = 8, 16
-"""Programs that an update imitates on the task, and on the tasks that they solve."""
+BEST = 8
+"""Programs that an update imitates."""
 SHARPNESS = 5.0
 """A program whose credit is lower by c has exp(-SHARPNESS c) of the weight of the best program."""
-OF_BEST, OF_FAILED, OF_RELABELLED = 1.0, -1.0, 2.0
-"""Sum of the weights of each kind of lessons."""
-PASS_TOKENS = 4096
-"""Tokens of a forward pass, unless one completion with its prompt is longer."""
+OF_BEST, OF_FAILED = 1.0, -1.0
+"""Sum of the weights of the programs that an update imitates, and of those that it avoids."""
 
 
 ShownRuns = Mapping[str, Future[Execution]]
@@ -72,8 +70,6 @@ class _Tried:
     prompt: tuple[int, ...]
     completion: tuple[int, ...]
     """The first completion with the program."""
-    outputs: tuple[Any, ...]
-    """By case of the shown task; empty if the program failed before its first case."""
     credits: tuple[float, ...]
     """Of each shown case, in [0, 1]; 1 only if it passes."""
 
@@ -172,7 +168,7 @@ class TaskAdaptation:
         if self.passed:
             self._owner.passed_shown()
             return False
-        if not last and (lessons := self._lessons(turns, new)):
+        if not last and (lessons := self._lessons(turns)):
             self._owner.update(lessons)
         return not last
 
@@ -190,7 +186,7 @@ class TaskAdaptation:
         for text, tokens in new.items():
             run = self.runs[text].result()
             if run.verdict.outcome != "no_verdict":
-                found[text] = _Tried(*tokens, tuple(run.outputs or ()), self._credits(run.outputs or ()))
+                found[text] = _Tried(*tokens, self._credits(run.outputs or ()))
         self._tried |= found
         return list(found.values())
 
@@ -202,40 +198,20 @@ class TaskAdaptation:
         ]
         return (*found, *[0.0] * (count - len(found)))
 
-    def _lessons(self, turns: Sequence[Turn], new: Sequence[_Tried]) -> list[Lesson]:
-        if not self._shown.shown:
-            return []
-        return [*self._best(), *self._failed(turns), *self._relabelled(new)]
-
-    def _best(self) -> Iterator[Lesson]:
-        """The best programs so far. Ties go to the shorter program."""
-        able = [one for one in self._tried.values() if one.credit > 0]
-        best = sorted(able, key=lambda one: (-one.credit, len(one.completion)))[:BEST]
-        weights = [math.exp(SHARPNESS * one.credit) for one in best]
-        for one, weight in zip(best, weights, strict=True):
-            yield Lesson(one.prompt, one.completion, OF_BEST * weight / sum(weights))
-
-    def _failed(self, turns: Sequence[Turn]) -> Iterator[Lesson]:
-        """The programs of the round, each by its share of the samples."""
-        drawn = Counter(text for turn in turns if (text := turn.completion.candidate.text) in self._tried)
-        for text, count in drawn.items():
-            one = self._tried[str(text)]
-            yield Lesson(one.prompt, one.completion, OF_FAILED * count / len(turns))
-
-    def _relabelled(self, new: Sequence[_Tried]) -> Iterator[Lesson]:
-        """The best new programs, each on the task that it solves. The task has the shown inputs alone, so its prompt
-        has no hidden output."""
-        if not isinstance(self._domain, RelabelsTasks):
-            return
-        visible = replace(self._task, problem=self._shown.problem)
-        for one in sorted(new, key=lambda one: -one.credit)[:RELABELLED]:
-            task = self._domain.relabelled(visible, one.outputs)
-            if isinstance(task, str):
-                continue
-            policy = self._owner.policy
-            prompt = tuple(policy.encode_prompt(self._domain.task_prompt(task)))
-            if len(prompt) + len(one.completion) <= policy.max_tokens:
-                yield Lesson(prompt, one.completion, OF_RELABELLED / RELABELLED)
+    def _lessons(self, turns: Sequence[Turn]) -> list[Lesson]:
+        """The best programs so far to imitate, and the programs of the round to avoid, each by its share of the samples.
+        Ties go to the shorter program."""
+        able = [text for text, one in self._tried.items() if self._shown.shown and one.credit > 0]
+        best = sorted(able, key=lambda text: (-self._tried[text].credit, len(self._tried[text].completion)))[:BEST]
+        closeness = {text: math.exp(SHARPNESS * self._tried[text].credit) for text in best}
+        weights = {text: OF_BEST * value / sum(closeness.values()) for text, value in closeness.items()}
+        for turn in turns if best else ():
+            text = str(turn.completion.candidate.text)
+            if text in self._tried:
+                weights[text] = weights.get(text, 0.0) + OF_FAILED / len(turns)
+        return [
+            Lesson(self._tried[text].prompt, self._tried[text].completion, value) for text, value in weights.items()
+        ]
 
 
 def _passes(lessons: Sequence[Lesson]) -> Iterator[list[Lesson]]:
@@ -244,7 +220,7 @@ def _passes(lessons: Sequence[Lesson]) -> Iterator[list[Lesson]]:
     tokens = 0
     for one in lessons:
         own = len(one.completion) + (0 if part and part[-1].prompt == one.prompt else len(one.prompt))
-        if part and tokens + own > PASS_TOKENS:
+        if part and tokens + own > ADAPT_TOKENS:
             yield part
             part, tokens, own = [], 0, len(one.prompt) + len(one.completion)
         part.append(one)

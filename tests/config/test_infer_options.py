@@ -27,7 +27,7 @@ DRAWN = ["infer.decoding=sample", "infer.samples=32"]
         (["infer.vote=2", "infer.max_attempts=2"], "infer.vote: a retry has seen"),
         (["infer.vote=-1"], "infer.vote"),
         (["infer.adapt=lora"], "infer.adapt: an adapter learns from programs that were drawn"),
-        ([*DRAWN, "infer.adapt=lora", "infer.samples=3"], "infer.samples: each round draws at least one"),
+        ([*DRAWN, "infer.adapt=lora", "infer.samples=7"], "infer.samples: each round draws at least one"),
         ([*DRAWN, "infer.adapt=lora", "infer.verify=false"], "infer.adapt: without a verifier"),
         ([*DRAWN, "infer.adapt=lora", "infer.max_attempts=2"], "infer.adapt: a retry follows a verdict"),
         ([*DRAWN, "infer.adapt_rounds=6"], "infer.adapt_rounds: nothing learns"),
