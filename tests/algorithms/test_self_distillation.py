@@ -112,7 +112,7 @@ def step(folder, name, tokens, *words):
     """(gradient of a real step, model before it in float64, records of the sampler, the algorithm)."""
     who = batch.algorithm(name, *words)
     reader = Reader()
-    who.begin(Words(), reader)
+    who.begin(Words(), reader, None)
     recorded = batch.drawn_from(batch.policy(folder / "same").model, 0.4)
     made = who.experience(batch.groups(who, recorded), 0)
     trainer = batch.trainer(folder, who, tokens)
@@ -176,7 +176,7 @@ def test_the_moving_average_follows_and_leaves_the_model_as_it_was(tmp_path):
     average = MovingAverage(model, 0.25)
     with torch.no_grad():
         model.weight.copy_(torch.tensor([[5.0, 2.0]]))
-    average.update()
+    average.follow()
     with average.in_use():
         assert model.weight.tolist() == [[2.0, 2.0]]
     assert model.weight.tolist() == [[5.0, 2.0]]
