@@ -104,10 +104,12 @@ class TaughtHead:
     constants: ClassVar[int] = 0
 
     def figures(self, logits: torch.Tensor, rows: slice) -> tuple[torch.Tensor, ...]:
-        kept = None if self.kept_token_ids is None else self.kept_token_ids[rows]
-        own, entropies = token_logprobs(logits, self.labels[rows], self.temperature, kept, entropy=True)
-        assert entropies is not None
         logs = precise(logits).div(self.temperature).log_softmax(-1)
+        if self.kept_token_ids is None:
+            own, entropies = logs.gather(-1, self.labels[rows, None])[:, 0], -(logs.exp() * logs).sum(-1)
+        else:
+            kept = self.kept_token_ids[rows]
+            own, entropies = token_logprobs(logits, self.labels[rows], self.temperature, kept, entropy=True)
         student = with_rest(logs.gather(-1, self.taught.ids[rows]), logs.shape[-1])
         teacher = with_rest(self.taught.logprobs[rows], logs.shape[-1])
         return own, entropies, divergence(student, teacher, self.alpha)
@@ -146,24 +148,28 @@ class TaughtBatch(TrainingBatch):
 def shared_starts(
     prompts: Sequence[Sequence[int]], owners: Sequence[int]
 ) -> tuple[list[list[int]], list[list[int]], list[int]]:
-    """Prompts in two parts: the beginning that those of a group share, which is computed once, and the rest. Prompts without
-    a common beginning are groups of their own.
+    """Prompts in two parts: a beginning that neighbours of a group share, which is computed once, and the rest. Neighbours with
+    the same prompt share all of it; the others of a group share their common beginning, if they have one.
 
     Args:
         owners: the group of each prompt; its members are neighbours.
 
     Returns:
-        Beginnings, rests, and the group of each.
+        Beginnings, rests, and the number of each beginning.
     """
-    starts, groups = list[list[int]](), list[int]()
-    for _, members in groupby(range(len(owners)), key=owners.__getitem__):
-        own = [list(prompts[row]) for row in members]
-        alike = takewhile(lambda tokens: len({*tokens}) == 1, zip(*own, strict=False))
+    starts, numbers = list[list[int]](), list[int]()
+    for _, of_group in groupby(range(len(owners)), key=owners.__getitem__):
+        runs = [[*map(list, same)] for _, same in groupby(prompts[row] for row in of_group)]
+        alone = [run for run in runs if len(run) == 1]
+        alike = takewhile(lambda tokens: len({*tokens}) == 1, zip(*(run[0] for run in alone), strict=False))
         start = [tokens[0] for tokens in alike]
-        starts += [start] * len(own) if start else own
-        groups += [len(groups)] * len(own) if start else range(len(groups), len(groups) + len(own))
+        shared = bool(start) and len(alone) == len(runs)
+        first = len({*numbers})
+        for place, run in enumerate(runs):
+            starts += [start if shared else run[0]] * len(run)
+            numbers += [first + (0 if shared else place)] * len(run)
     rests = [list(prompt)[len(start) :] for prompt, start in zip(prompts, starts, strict=True)]
-    return starts, rests, groups
+    return starts, rests, numbers
 
 
 class Teacher(nn.Module):
@@ -295,34 +301,40 @@ class DistillationTrainer(PolicyTrainer):
         owner_of = [prompt for prompt, of in enumerate(batch.rows_of) for _ in of]
         owners = [owner_of[sample] for sample in samples]
         prompts = [batch.teacher_prompts[sample] for sample in samples]
-        starts, rests, groups = shared_starts(prompts, owners)
-        answers = [[*before, *after] for before, after in zip(rests, completions, strict=True)]
+        # Those with the same prompt become neighbours, which share it.
+        order = sorted(range(len(samples)), key=lambda row: (owners[row], prompts[row]))
+        starts, rests, groups = shared_starts([prompts[row] for row in order], [owners[row] for row in order])
+        answers = [[*before, *completions[row]] for before, row in zip(rests, order, strict=True)]
         given = (starts, answers, groups, max(map(len, answers)))
-        taught, drawn = self._taught(partial(self._model_rows, *given, given=[*map(len, rests)]))
+        taught, drawn = self._taught(partial(self._model_rows, *given, given=[*map(len, rests)]), order)
         return super()._compared(inputs, batch, samples) | {
             "teacher_ids": taught.ids,
             "teacher_logprobs": taught.logprobs,
             "teacher_drawn": drawn,
         }
 
-    def _taught(self, make: Callable[..., ModelRows]) -> tuple[Taught, torch.Tensor]:
-        """The teacher's distributions, and its (m,) log-probabilities of the tokens drawn.
+    def _taught(self, make: Callable[..., ModelRows], order: Sequence[int]) -> tuple[Taught, torch.Tensor]:
+        """The teacher's distributions, and its (m,) log-probabilities of the tokens drawn, sample after sample.
 
         Args:
             make: the rows, from `shared`: whether completions share their prompt.
+            order: the sample of each place in the rows.
         """
         teacher = self._teacher
         if not isinstance(teacher, OtherModel):
             with self.computing(self.model_wrapped), teacher.in_use():
-                return self._asked(self.model_wrapped, make(shared=self._shared), self._way or SDPA_PACKED)
+                rows = make(shared=self._shared)
+                return self._asked(self.model_wrapped, rows, order, self._way or SDPA_PACKED)
         if teacher.packs:
             try:
-                return self._asked(teacher.model, make(shared=True), SDPA_PACKED)
+                return self._asked(teacher.model, make(shared=True), order)
             except CannotPack:
                 teacher.packs = False
-        return self._asked(teacher.model, make(shared=False), SDPA_PACKED)
+        return self._asked(teacher.model, make(shared=False), order)
 
-    def _asked(self, model: Any, rows: ModelRows, implementation: str) -> tuple[Taught, torch.Tensor]:
+    def _asked(
+        self, model: Any, rows: ModelRows, order: Sequence[int], implementation: str = SDPA_PACKED
+    ) -> tuple[Taught, torch.Tensor]:
         head = TopHead(rows.labels, self.temperature, self._options.distillation_top_k)
         found: list[torch.Tensor] = []
 
@@ -337,7 +349,8 @@ class DistillationTrainer(PolicyTrainer):
                 with_head(model, rows, compute, implementation)
         finally:
             model.train(was_training)
-        ids, logprobs, drawn = found
+        back = rows.of(order, len(order)).places.argsort()
+        ids, logprobs, drawn = (one[back] for one in found)
         return Taught(ids, logprobs), drawn
 
     def _scores_of_pass(self, model: nn.Module, rows: ModelRows, entropy: bool, **options: Any) -> Scores:

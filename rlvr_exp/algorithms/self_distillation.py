@@ -101,7 +101,8 @@ class SelfDistillation(RatioAlgorithm, options.SelfDistillation):
     def hints(self, group: Group, member: int) -> tuple[str, str]:
         """The solution and the feedback that the teacher sees; empty: none."""
         one = group.completions[member]
-        return demonstration(group, member), "" if one.correct else self.domain.feedback(one.task, one.verdict)
+        silent = one.correct or not getattr(self, "include_feedback", False)
+        return demonstration(group, member), "" if silent else self.domain.feedback(one.task, one.verdict)
 
     def trainer(self, policy: Policy, *common: Any) -> DistillationTrainer:
         return DistillationTrainer(self, MovingAverage.teacher(policy.model, self.teacher_update_rate), policy, *common)

@@ -317,6 +317,9 @@ class SelfDistillation(Distilled):
 class SDPO(SelfDistillation, Weighed):
     """The policy learns what it would have answered with the verifier's feedback in its prompt (SDPO)."""
 
+    include_feedback: bool = option(True)
+    """The teacher sees the verifier's feedback on the answer, besides another answer that passed."""
+
 
 @configures("rlvr_exp.algorithms.self_distillation.SDFT")
 @dataclass
@@ -329,6 +332,9 @@ class SDFT(SelfDistillation):
 @dataclass
 class SRPO(SelfDistillation):
     """Answers that passed learn by GRPO, the others by self-distillation (SRPO)."""
+
+    include_feedback: bool = option(True)
+    """The teacher sees the verifier's feedback on the answer, besides another answer that passed."""
 
     entropy_beta: float = option(1.0, low=0)
     """A token's divergence is weighted by exp(-entropy_beta * entropy of the teacher). 0: no weight."""
