@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 from rlvr_exp.config.algorithm import BASELINES, RLOO
+from rlvr_exp.config.engine import is_exact
 from rlvr_exp.config.options import ANSWERS, LEARNS, configures, defaults, option
 from rlvr_exp.core.domains import domains
 from rlvr_exp.core.errors import InputProblem
@@ -115,6 +117,36 @@ class Landscape(Benchmark):
         if 0 < config.evaluation.tasks < self.batches:
             got, allowed = str(config.evaluation.tasks), f"0, or benchmark.batches={self.batches} and more"
             yield InputProblem("evaluation.tasks", "fewer than batches", got, allowed, "", "fewer benchmark.batches")
+
+
+@configures("rlvr_exp.benchmarks.new_problems.NewProblems")
+@dataclass
+class NewProblems(Benchmark):
+    """Held-out tasks that trained policies solve within evaluation.samples completions, and the policy of the `model` node not
+    within many."""
+
+    reads = (*ANSWERS, "environment")
+    trained: list[str] = field(default_factory=list)
+    """Checkpoints of the trained policies. Empty: only the base is sampled, on all tasks."""
+    base_samples: int = option(1024, low=2)
+    """Completions of the base for a task that it does not solve."""
+    state: str = ""
+    """Folder of the outcomes so far. Runs with the same folder continue and share them. Empty: the run directory."""
+
+    def problems(self) -> list[InputProblem]:
+        missing = [one for one in self.trained if not Path(one).is_dir()]
+        return [InputProblem("trained", "no such folder", one, "a checkpoint") for one in missing]
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        if config.evaluation.samples >= self.base_samples:
+            got, allowed = str(config.evaluation.samples), f"below benchmark.base_samples={self.base_samples}"
+            yield InputProblem("evaluation.samples", "the base has no more samples than this", got, allowed)
+        if not is_exact(config.engine):
+            what, got = "the weights of several policies sample in turn", config.engine._target_
+            yield InputProblem("engine", what, got, "engine=local", "", "engine=local")
+        if config.parallel.distributed:
+            what, remedy = "one process writes the outcomes", "drop it"
+            yield InputProblem("parallel", what, "several processes", "one", "", remedy)
 
 
 @configures("rlvr_exp.benchmarks.theory.measure")

@@ -155,6 +155,8 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         yield from _of_bits(config)
     if config.infer is not None:
         yield from of_answers(config)
+        if config.infer.adapt != "none":
+            yield from _of_adapting(config)
     if reads(config, "model") and config.model.random_weights and config.stage != "benchmark":
         what, remedy = "random weights are for benchmarks", "drop it, or +stage=benchmark"
         yield InputProblem("model.random_weights", what, f"+stage={config.stage}", "false", "", remedy)
@@ -169,6 +171,23 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
     for role in config.roles.keys() - {TEACHER}:
         found = (replace(one, where=f"roles.{role}.{one.where}") for one in _of_learner(of_role(config, role)))
         yield from (one for one in found if getattr(config.roles[role], one.where.split(".")[2]) is not None)
+
+
+def _of_adapting(config: Config) -> Iterator[InputProblem]:
+    where, remedy = "infer.adapt", "infer.adapt=none"
+    if is_server(config.engine) or is_vllm(config.engine):
+        what, got = (
+            "another process has the weights, and an adapter learns here",
+            config.engine._target_.rpartition(".")[2],
+        )
+        yield InputProblem(
+            where, what, f"lora with engine={got.lower()}", "engine=local", "", f"engine=local, or {remedy}"
+        )
+    if config.model.quantization != "none":
+        what, got = "quantized weights were not tried", f"lora with model.quantization={config.model.quantization}"
+        yield InputProblem(where, what, got, "model.quantization=none", "", remedy)
+    if len(role_names(config)) > 1:
+        yield InputProblem(where, "one policy learns", ", ".join(role_names(config)), "one role", "", remedy)
 
 
 def _of_run(config: Config) -> Iterator[InputProblem]:

@@ -18,6 +18,8 @@ STDIN = "-"
 """The value of `infer.input` that stands for standard input."""
 BEAMS = 4
 """Beams by default."""
+ADAPT_RANK = 8
+"""Rank of the adapter of `infer.adapt`."""
 
 
 @dataclass
@@ -52,6 +54,11 @@ class Infer(Batched):
     format: bool = False
     """Also write the program formatted for a reader: Python by ruff, ast-grep actions as indented JSON. The verified text
     stays unchanged."""
+    adapt: str = option("none", choices=("none", "lora"))
+    """lora: a LoRA adapter learns each task from the cases that its prompt shows, between rounds of samples, and is reset for
+    the next task. none: the weights do not change."""
+    adapt_rounds: int = option(8, low=2)
+    """Rounds that share the `samples` of a task with adapt. They end early if a program passes all shown cases."""
     max_attempts: int = option(1, low=1)
     """Attempts per task. After a failed attempt, the next prompt shows the answer and the verifier's feedback."""
 
@@ -63,7 +70,7 @@ class Infer(Batched):
     @property
     def at_once(self) -> int:
         """Tasks of a batch."""
-        return max(1, self.batch_size // self.samples)
+        return 1 if self.adapt != "none" else max(1, self.batch_size // self.samples)
 
     @property
     def voted(self) -> tuple[str, ...]:
@@ -75,6 +82,7 @@ class Infer(Batched):
             *self.drawing_problems(),
             *self._of_decoding(),
             *self._of_judging(),
+            *self._of_adapting(),
             *_of_output(self.input, self.output),
         ]
 
@@ -114,6 +122,27 @@ class Infer(Batched):
             if (given := getattr(self, name)) > 1:
                 yield InputProblem(name, f"without a verifier {why}", str(given), "1", "", "infer.verify=true")
 
+    def _of_adapting(self) -> Iterator[InputProblem]:
+        if self.adapt == "none":
+            if self.adapt_rounds != type(self).adapt_rounds:
+                remedy = "infer.adapt=lora, or drop it"
+                yield InputProblem("adapt_rounds", "nothing learns", str(self.adapt_rounds), "", "", remedy)
+            return
+        if self.decoding != "sample":
+            what = "an adapter learns from programs that were drawn"
+            yield InputProblem("adapt", what, f"lora with decoding={self.decoding}", "", "", "infer.decoding=sample")
+        if not self.verify:
+            what = "without a verifier no program is run on the shown cases"
+            yield InputProblem("adapt", what, "lora with verify=false", "", "", "infer.verify=true")
+        if self.max_attempts > 1:
+            what = "a retry follows a verdict on hidden cases"
+            yield InputProblem(
+                "adapt", what, f"lora with max_attempts={self.max_attempts}", "", "", "infer.max_attempts=1"
+            )
+        if self.samples < self.adapt_rounds:
+            what, allowed = "each round draws at least one sample", f"at least {self.adapt_rounds}"
+            yield InputProblem("samples", what, str(self.samples), allowed, "", "infer.samples=512")
+
 
 def _of_output(given: str, output: str) -> Iterator[InputProblem]:
     """Problems of a file that a run writes line by line, from a file of rows."""
@@ -126,7 +155,7 @@ def _of_output(given: str, output: str) -> Iterator[InputProblem]:
         yield InputProblem("output", "is the input", output, "another file")
 
 
-OF_THE_DATA = {"input": "", "max_attempts": 1, "vote": 0}
+OF_THE_DATA = {"input": "", "max_attempts": 1, "vote": 0, "adapt": "none"}
 """Options without a meaning for data in several turns, with their neutral values."""
 
 
@@ -136,7 +165,7 @@ def of_answers(config: Any) -> Iterator[InputProblem]:
     if target == SINGLE_TURN or any(target in one.inference for one in domains().values()):
         return  # The schemas of the others have conflicts of their own.
     what = "the environment decides about further turns"
-    yield from unread(infer, {"max_attempts": 1, "vote": 0}, what, {})
+    yield from unread(infer, {"max_attempts": 1, "vote": 0, "adapt": "none"}, what, {})
     yield from of_beams(infer, "episodes of several turns are sampled or greedy")
 
 

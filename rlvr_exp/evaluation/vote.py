@@ -125,8 +125,11 @@ class Polls:
         self._executor, self._domain, self._answers = executor, domain, answers
         self._begun: list[_Poll] = []
 
-    def add(self, task: Task, completions: Sequence[Completion]) -> None:
-        """Begin to run the programs of a task."""
+    def add(
+        self, task: Task, completions: Sequence[Completion], known: Mapping[str, Future[Execution]] | None = None
+    ) -> None:
+        """Begin to run the programs of a task. `known`: executions on its shown data that need no other run, by
+        program."""
         shown = self._domain.shown_task(task)
         voters = [one.candidate for one in completions if one.verdict != TRUNCATED and one.candidate.text is not None]
         runs = {}
@@ -134,7 +137,8 @@ class Polls:
             text = str(candidate.text)
             if text not in runs:
                 read = partial(ballot, self._domain, shown, text)
-                runs[text] = then(self._executor.execute(Request(shown.problem, candidate)), read)
+                run = (known or {}).get(text) or self._executor.execute(Request(shown.problem, candidate))
+                runs[text] = then(run, read)
         self._begun.append(_Poll(task, shown, [str(one.text) for one in voters], runs))
 
     def close(self) -> list[Voted | None]:

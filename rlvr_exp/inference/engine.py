@@ -27,8 +27,9 @@ from rlvr_exp.episodes.environments import Retry
 from rlvr_exp.episodes.episode import POLICY, Draws, Episode, Turn
 from rlvr_exp.episodes.types import TokenCount, TokenSample, unsampled
 from rlvr_exp.evaluation.vote import Polls, Voted
+from rlvr_exp.inference.adaptation import Adaptation, ShownRuns
 from rlvr_exp.inference.solution import Attempt, Solution
-from rlvr_exp.launch.inference_inputs import InferenceTask, check_vote, from_row, voting_domain
+from rlvr_exp.launch.inference_inputs import InferenceTask, check_shown, check_vote, from_row, voting_domain
 from rlvr_exp.models.policy import Policy, acting, load_policy
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.engines.journaled import Journaled
@@ -37,7 +38,7 @@ from rlvr_exp.rollouts.kept_prefixes import NO_TURNS, Turns
 from rlvr_exp.rollouts.run_episodes import TOO_LONG, EpisodeRunner, Player, generate_and_verify
 from rlvr_exp.rollouts.sampler import causal_model
 from rlvr_exp.rollouts.sampling_params import FinishedSample, SampleKey, SamplingParams
-from rlvr_exp.tasks.base import Domain, Task
+from rlvr_exp.tasks.base import Domain, ShowsCases, Task
 from rlvr_exp.tasks.formats.fields import Fault, Fields
 from rlvr_exp.tasks.formats.rows import fault_of, laid_out
 from rlvr_exp.verifiers.base import Direct, KeepsOutputs, Request, Verdict, Verifier, executor_of
@@ -167,6 +168,11 @@ class Engine:
             self._verifier = KeepsOutputs(verifier, "environment", remember=False)
         self._judges = verifier is not None
         self._executor = executor_of(self._verifier, "infer.vote") if options.vote else None
+        self.adaptation: Adaptation | None = None
+        """The adapter that learns each task; None with `infer.adapt=none`."""
+        if options.adapt != "none":
+            self.adaptation = Adaptation(self.policy, executor_of(self._verifier, "infer.adapt"), seed)
+            self.policies = dict.fromkeys(self.policies, self.adaptation.policy)
         beams = LocalEngine(Beams(options.width)) if options.decoding == "beam" else None
         if beams is not None:
             engine = engine.around(beams) if isinstance(engine, Journaled) else beams
@@ -215,6 +221,8 @@ class Engine:
             raise InputError(InputProblem("task", what, task.id, remedy=remedy))
         if self._executor is not None:
             check_vote([item])
+        if self.adaptation is not None:
+            check_shown([item])
         return item
 
     def _from_row(self, row: Fields) -> InferenceTask:
@@ -236,12 +244,41 @@ class Engine:
             environment = self.environment or Retry(domain, best=True, attempts=self.options.max_attempts)
             players = {role: self._player(role, environment.domain(role)) for role in self.policies}
             runner = EpisodeRunner(environment, players, self._verifier, self._generate)
-            begun = [environment.reset(items[place].task, self._draws, range(self.options.samples)) for place in places]
-            ended = runner.run(begun)
-            voted = self._votes([items[place] for place in places], ended)
+            asked = [items[place] for place in places]
+            ended, runs = self._episodes(asked, environment, runner)
+            voted = self._votes(asked, ended, runs)
             for place, episode, vote in zip(places, ended, voted, strict=True):
                 found[place] = replace(self._solution(items[place], environment, episode), voted=vote)
         return [found[place] for place in range(len(items))]
+
+    def _episodes(
+        self, items: Sequence[InferenceTask], environment: Environment, runner: EpisodeRunner
+    ) -> tuple[list[Episode], list[ShownRuns]]:
+        """The episode of each task, and the executions of its programs on the shown cases, as far as they are known."""
+        samples = range(self.options.samples)
+        if self.adaptation is None:
+            begun = [environment.reset(item.task, self._draws, samples) for item in items]
+            return runner.run(begun), [{} for _ in items]
+        found = [self._adapted(self.adaptation, item, environment, runner) for item in items]
+        return [episode for episode, _ in found], [runs for _, runs in found]
+
+    def _adapted(
+        self, adaptation: Adaptation, item: InferenceTask, environment: Environment, runner: EpisodeRunner
+    ) -> tuple[Episode, ShownRuns]:
+        """One episode of all rounds. The adapter learns between them."""
+        assert isinstance(item.domain, ShowsCases)
+        whole = environment.reset(item.task, self._draws, range(self.options.samples))
+        size = -(-self.options.samples // self.options.adapt_rounds)
+        with adaptation.of_task(item.domain, item.task) as task:
+            for start in range(0, self.options.samples, size):
+                samples = whole.samples[start : start + size]
+                [episode] = runner.run([environment.reset(item.task, self._draws, samples)])
+                for turn in episode.turns:
+                    numbered = replace(turn.completion, sample=start + turn.completion.sample)
+                    whole.turns.append(replace(turn, index=len(whole.turns), completion=numbered))
+                if not task.learn(episode.turns, last=start + size >= self.options.samples):
+                    break
+        return whole, task.runs
 
     def _player(self, role: str, domain: Domain) -> Player:
         policy, limits, options = self.policies[role], self.limits[role], self.options
@@ -249,13 +286,15 @@ class Engine:
         sampling = SamplingParams.of(options, policy, longest, options.batch_size, domain)
         return Player(policy, sampling, min(limits.max_prompt_tokens, policy.max_tokens - longest))
 
-    def _votes(self, items: Sequence[InferenceTask], episodes: Sequence[Episode]) -> Sequence[Voted | None]:
+    def _votes(
+        self, items: Sequence[InferenceTask], episodes: Sequence[Episode], runs: Sequence[ShownRuns]
+    ) -> Sequence[Voted | None]:
         """Return the votes of all completions. The tasks have one domain."""
         if self._executor is None:
             return [None] * len(items)
         polls = Polls(self._executor, voting_domain(items[0]), self.options.vote)
-        for item, episode in zip(items, episodes, strict=True):
-            polls.add(item.task, [turn.completion for turn in episode.turns])
+        for item, episode, known in zip(items, episodes, runs, strict=True):
+            polls.add(item.task, [turn.completion for turn in episode.turns], known)
         return polls.close()
 
     def _solution(self, item: InferenceTask, environment: Environment, episode: Episode) -> Any:
@@ -302,6 +341,7 @@ def settings_of(options: Infer) -> dict[str, Any]:
     )
     found = {name: getattr(options, name) for name in names}
     found |= {"beams": options.width} if options.decoding == "beam" else {}
+    found |= {"adapt": options.adapt, "adapt_rounds": options.adapt_rounds} if options.adapt != "none" else {}
     return found | ({"vote": options.vote} if options.vote else {})
 
 

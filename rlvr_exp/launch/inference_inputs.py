@@ -27,8 +27,8 @@ from rlvr_exp.config.schema import Config
 from rlvr_exp.config.stage_options import STDIN
 from rlvr_exp.core.domains import domains, load
 from rlvr_exp.core.errors import InputError, InputProblem
-from rlvr_exp.launch.preflight import domain_of, no_vote, problem_formats, verifier_mismatch
-from rlvr_exp.tasks.base import Domain, HoldsBackCases, RowReader, Task
+from rlvr_exp.launch.preflight import domain_of, no_shown_cases, no_vote, problem_formats, verifier_mismatch
+from rlvr_exp.tasks.base import Domain, HoldsBackCases, RowReader, ShowsCases, Task
 from rlvr_exp.tasks.formats.fields import Fault, Fields, RowId, identity_of, object_of
 from rlvr_exp.tasks.formats.rows import FORMATS, RowDomain
 from rlvr_exp.tasks.rows import lines, opened
@@ -144,6 +144,8 @@ def input_problems(config: Config) -> Iterator[InputProblem]:
         items = select_tasks(items, options.ids, options.tasks)
         if options.vote:
             check_vote(items)
+        if options.adapt != "none":
+            check_shown(items)
     except InputError as fault:
         yield from fault.problems
         return
@@ -176,6 +178,14 @@ def check_vote(items: Iterable[InferenceTask]) -> None:
     """Raise InputError for the first task without held-back cases to vote on."""
     for item in items:
         voting_domain(item)
+
+
+def check_shown(items: Iterable[InferenceTask]) -> None:
+    """Raise InputError for the first task whose domain shows no cases to adapt to."""
+    for item in items:
+        if not isinstance(item.domain, ShowsCases):
+            found = no_shown_cases(item.domain)
+            raise InputError(replace(found, got=f"task {item.id!r}, {found.got}"))
 
 
 def voting_domain(item: InferenceTask) -> HoldsBackCases:

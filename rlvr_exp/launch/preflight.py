@@ -27,7 +27,7 @@ from rlvr_exp.launch.resume import problem_before
 from rlvr_exp.records import manifest
 from rlvr_exp.records.rollout_files import evaluation_path
 from rlvr_exp.solutions.store import SolutionStore, keeping_of
-from rlvr_exp.tasks.base import Domain, HasEditTests, HoldsBackCases, Task
+from rlvr_exp.tasks.base import Domain, HasEditTests, HoldsBackCases, ShowsCases, Task
 from rlvr_exp.tasks.formats.rows import FORMATS, format_of
 from rlvr_exp.tasks.sources import by_source
 from rlvr_exp.verifiers.line_coverage import not_installed
@@ -58,6 +58,12 @@ def no_vote(domain: Domain, option: str) -> InputProblem:
     """The problem of a vote on tasks without held-back cases."""
     what = "programs vote on the outputs of held-back inputs, which these tasks do not have"
     return InputProblem(option, what, f"data={domain.name}", able("HoldsBackCases"), "", f"{option}=0")
+
+
+def no_shown_cases(domain: Domain) -> InputProblem:
+    """The problem of an adaptation to tasks without shown cases."""
+    what = "a policy adapts to cases that the prompt shows, which these tasks do not have"
+    return InputProblem("infer.adapt", what, f"data={domain.name}", able("ShowsCases"), "", "infer.adapt=none")
 
 
 def data_problems(config: Config) -> Iterator[InputProblem]:
@@ -136,6 +142,8 @@ def _of_extras(config: Config, domain: Domain) -> Iterator[InputProblem]:
     infer = config.infer
     if infer is not None and infer.vote and not infer.input and not isinstance(domain, HoldsBackCases):
         yield no_vote(domain, "infer.vote")
+    if infer is not None and infer.adapt != "none" and not infer.input and not isinstance(domain, ShowsCases):
+        yield no_shown_cases(domain)
     if reads(config, "evaluation") and config.evaluation.vote:
         yield from vote_problems(domain, config.evaluation.split)
     if reads(config, "evaluation") and config.evaluation.excess_code:

@@ -7,12 +7,13 @@ Only DeepSpeed holds them in the base's type, with a float32 copy of its own.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from peft import LoraConfig, PeftModel, TaskType, get_peft_model
+from peft.tuners.lora import LoraLayer
 from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
@@ -27,6 +28,10 @@ from rlvr_exp.models.quantization import quantization_of
 
 DEFAULT = "default"
 LINEAR = (nn.Linear, Conv1D)
+PRODUCTS = ("Linear", "Linear4bit", "Linear8bitLt")
+"""PEFT's names of LoRA layers that compute a matrix product."""
+SAME_INPUT = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"))
+"""Layers of one module that usually receive the same tensor, in the order of their calls."""
 
 
 def with_adapter(network: PreTrainedModel, model: Model, seed: int) -> PeftModel:
@@ -87,6 +92,83 @@ def adapters_off(model: nn.Module) -> Iterator[None]:
         return
     with model.disable_adapter():
         yield
+
+
+def applied_adapters(layer: nn.Module) -> list[str]:
+    """The names of the adapters that a LoRA layer applies; none for any other layer."""
+    if not isinstance(layer, LoraLayer) or layer.disable_adapters:
+        return []
+    return [name for name in layer.active_adapters if name in layer.lora_A]
+
+
+def adds_products(layer: nn.Module) -> bool:
+    """Whether it is a LoRA layer whose applied adapters only add scale * B A x: no DoRA, no bias, nothing merged."""
+    if not isinstance(layer, LoraLayer) or type(layer).__name__ not in PRODUCTS or layer.merged:
+        return False
+    return not any(layer.lora_variant.get(name) or layer.lora_bias[name] for name in applied_adapters(layer))
+
+
+@contextmanager
+def adapters_cast(model: PreTrainedModel) -> Iterator[None]:
+    """Inside the block layers add their adapters from copies of A and scale * B in the model's type, with one product and one
+    addition each; no dropout and no gradients.
+
+    PEFT casts the input to float32 and the result back at every call, which costs a GPU six kernels for each layer and
+    token. float32 layers on CPU keep PEFT's forward pass, whose products oneDNN computes.
+    """
+    replaced: list[nn.Module] = []
+    try:
+        for module in model.modules():
+            layers = {name: layer for name, layer in module.named_children() if _castable(layer, model.dtype)}
+            together = [[layers.pop(name) for name in names if name in layers] for names in SAME_INPUT]
+            for group in (*filter(None, together), *([layer] for layer in layers.values())):
+                inputs = _Inner(group, model.dtype)
+                for number, layer in enumerate(group):
+                    layer.forward = _added(layer, inputs, number, model.dtype)
+                    replaced.append(layer)
+        yield
+    finally:
+        for layer in replaced:
+            del layer.forward
+
+
+def _castable(layer: nn.Module, dtype: torch.dtype) -> bool:
+    if not applied_adapters(layer) or not adds_products(layer) or "forward" in vars(layer):
+        return False
+    return dtype != torch.float32 or next(layer.parameters()).device.type != "cpu"
+
+
+class _Inner:
+    """A x of layers that receive the same x, as one product. It is computed for the first of them."""
+
+    @torch.no_grad()
+    def __init__(self, layers: Sequence[nn.Module], dtype: torch.dtype):
+        parts = [[layer.lora_A[name].weight for name in applied_adapters(layer)] for layer in layers]
+        self._matrix = torch.cat([part for own in parts for part in own]).to(dtype).t()
+        self._sizes = [sum(map(len, own)) for own in parts]
+        self._x: torch.Tensor | None = None
+        self._found: Sequence[torch.Tensor] = ()
+
+    def __call__(self, number: int, x: torch.Tensor) -> torch.Tensor:
+        if x is not self._x:
+            self._x, self._found = x, (x.flatten(0, -2) @ self._matrix).split(self._sizes, -1)
+        found = self._found[number]
+        if number == len(self._sizes) - 1:
+            self._x, self._found = None, ()  # Activations of a long prompt are not kept.
+        return found
+
+
+@torch.no_grad()
+def _added(layer: Any, inputs: _Inner, number: int, dtype: torch.dtype) -> Callable[[torch.Tensor], torch.Tensor]:
+    outer = [layer.lora_B[name].weight * layer.scaling[name] for name in applied_adapters(layer)]
+    matrix = torch.cat(outer, 1).to(dtype).t()
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = layer.base_layer(x)
+        result.view(-1, result.shape[-1]).addmm_(inputs(number, x), matrix)
+        return result
+
+    return forward
 
 
 @contextmanager

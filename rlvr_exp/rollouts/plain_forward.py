@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from peft.tuners.lora import LoraLayer
 from torch import nn
 from torch.nn.functional import pad, rms_norm
 from transformers import PreTrainedModel
 
+from rlvr_exp.models.adapters import adds_products, applied_adapters
 from rlvr_exp.models.onednn_linear import PackedLinear, packable, padded_rows
 from rlvr_exp.rollouts.shared_prefix_cache import SharedPrefixCache
 
@@ -64,29 +66,19 @@ def _projections(model: PreTrainedModel) -> list[nn.Module]:
     return [*found, model.lm_head]
 
 
-def _is_lora(module: nn.Module) -> bool:
-    return (type(module).__module__, type(module).__name__) == ("peft.tuners.lora.layer", "Linear")
-
-
 def _mergeable(module: nn.Module) -> bool:
     """Whether it is PyTorch's own linear layer, or one whose adapters only add a product of two matrices to its weights."""
-    if not _is_lora(module):
+    if not isinstance(module, LoraLayer):
         return packable(module)
-    parts = [part[name].weight for name in _adapters(module) for part in (module.lora_A, module.lora_B)]
-    others = any(module.lora_variant.get(name) or module.lora_bias[name] for name in _adapters(module))
+    parts = [part[name].weight for name in applied_adapters(module) for part in (module.lora_A, module.lora_B)]
     precise = all(type(one) is nn.Parameter and one.dtype == torch.float32 for one in parts)
-    return precise and not others and not module.merged and packable(module.get_base_layer())
-
-
-def _adapters(module: nn.Module) -> list[str]:
-    """The names of the adapters that a LoRA layer applies."""
-    return [] if module.disable_adapters else [name for name in module.active_adapters if name in module.lora_A]
+    return precise and adds_products(module) and packable(module.get_base_layer())
 
 
 def _merged(module: nn.Module) -> Rows:
     """Weights and biases of a projection with its adapters."""
     weight = module.weight
-    for name in _adapters(module) if _is_lora(module) else ():
+    for name in applied_adapters(module):
         weight = weight + module.get_delta_weight(name)
     return weight, module.bias
 

@@ -79,7 +79,7 @@ def times(x: torch.Tensor, places: Places | None, right: torch.Tensor) -> torch.
         out, back = places.indices(heads, x.device)
         parts = parts.index_select(0, out).view(len(right) * heads, places.many * shared, inner)
     rows = parts.shape[1]
-    padded = parts if rows >= ROWS else pad(parts, (0, 0, 0, ROWS - rows))
+    padded = parts if rows >= ROWS or x.device.type != "cpu" else pad(parts, (0, 0, 0, ROWS - rows))
     found = torch.bmm(padded, right.flatten(0, 1))[:, :rows]
     if places is not None:
         found = found.reshape(-1, shared, found.shape[-1]).index_select(0, back)
@@ -105,7 +105,7 @@ computed together."""
 AHEAD = 32
 """The initial room for tokens of a row; it then grows by half."""
 SPARSE = 0.75
-"""The share of rows below which those that have ended leave the block."""
+"""The share of rows below which those that have ended leave the block, on CPU. On a GPU they leave at once."""
 
 
 @dataclass
@@ -175,7 +175,7 @@ class PrefixBlock:
         """(groups, width) additive mask of the prompts."""
         self._now: _Prefill | _Pass | None = None
         self._write_indices: dict[int, torch.Tensor] = {}
-        self._sparse = SPARSE
+        self._sparse = self._usual = SPARSE if like.device.type == "cpu" else 1.0
         """Pack the rows if those that go on are no larger share."""
 
     def compact(self) -> None:
@@ -218,11 +218,8 @@ class PrefixBlock:
             for _, held in sorted(self.layers.items())
         ]
 
-    def step(self, source: np.ndarray, counts: np.ndarray, used: np.ndarray) -> np.ndarray:
-        """The next pass holds `counts[i]` further tokens of each row i, which continues the first `used[i]` tokens of row
-        `source[i]` of the pass before. Several rows may continue one row; a row that none continues has ended. Returns
-        the places of the rows from now on."""
-        place = self._continue(source, int((used + counts).max()))
+    def step(self, place: np.ndarray, counts: np.ndarray, used: np.ndarray) -> None:
+        """The next pass holds `counts[i]` further tokens of each row `place[i]`, behind its first `used[i]` tokens. Places ascend."""
         width, most = width_of(int((used + counts).max())), int(counts.max())
         offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         row, column = np.repeat(place, counts), np.repeat(used, counts) + offset
@@ -243,7 +240,6 @@ class PrefixBlock:
             (self._hidden[self._index(groups)][:, None], self._mask(own)[:, None]),
         )
         self._write_indices = {}
-        return place
 
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float
@@ -305,7 +301,7 @@ class PrefixBlock:
         scores = query.new_empty((*query.shape[:2], self.width + now.width))
         for part, hidden, into in zip(parts, now.hidden, scores.tensor_split([self.width], -1), strict=True):
             torch.add(part, hidden.to(part.device), out=into)
-        chances = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)).to(scores.dtype)
+        chances = scores.softmax(-1)
         of_prompt, of_row = chances.tensor_split([self.width], -1)
         own_values = held.own_values[: now.rows, :, : now.width]
         return weighed(of_prompt, now.groups, held.values) + weighed(of_row, now.slots, own_values)
@@ -319,12 +315,13 @@ class PrefixBlock:
             found = self._write_indices[heads] = (each * self._room + self._now.column[:, None]).view(-1)
         return found
 
-    def _continue(self, source: np.ndarray, width: int) -> np.ndarray:
-        """Make rows that continue `source`; returns their places."""
+    def continued(self, source: np.ndarray, width: int) -> np.ndarray:
+        """Make rows that continue those of `source`, with room for `width` tokens; returns their places from now on. Several rows
+        may continue one row; a row that none continues has ended."""
         first = np.zeros(len(source), dtype=bool)
         alive, own = np.unique(source, return_index=True)
         first[own] = True
-        sparse, self._sparse = self._sparse, SPARSE
+        sparse, self._sparse = self._sparse, self._usual
         if len(source) <= sparse * self._rows and len(alive) < self._rows:
             self._pack(source, width)
             return np.arange(len(source))
@@ -495,21 +492,26 @@ class SharedPrefixCache:
         )
         rows = live[first]
         block, counts_of, used = block[first], counts[first], self._used[rows]
-        self._now, start, place = [], 0, np.empty(len(rows), dtype=np.int64)
+        self._now, start, place, order = [], 0, np.empty(len(rows), dtype=np.int64), []
         going = np.unique(block)
         for number in set(range(len(self.blocks))).difference(going.tolist()):
             self.blocks[number].layers.clear()
         for number in going:
             own = np.flatnonzero(block == number)
-            place[own] = self.blocks[number].step(self._row[rows[own]], counts_of[own], used[own])
+            place[own] = self.blocks[number].continued(self._row[rows[own]], int((used + counts_of)[own].max()))
+            own = own[place[own].argsort()]  # If no row has ended, each token now has the number of its row.
+            self.blocks[number].step(place[own], counts_of[own], used[own])
+            order.append(own)
             size = int(counts_of[own].sum())
             self._now.append((self.blocks[number], slice(start, start + size)))
             start += size
         self._row[live] = place[row]
         self._used[live] += counts
-        begins = np.cumsum(counts_of) - counts_of
-        offset = np.arange(start) - np.repeat(begins, counts_of)
-        positions = np.repeat(self._lengths[self._owner[rows]] + used, counts_of) + offset
+        along = np.concatenate(order)
+        first, counts_of, begins = first[along], counts_of[along], np.empty_like(counts_of)
+        begins[along] = np.cumsum(counts_of) - counts_of
+        offset = np.arange(start) - np.repeat(begins[along], counts_of)
+        positions = np.repeat((self._lengths[self._owner[rows]] + used)[along], counts_of) + offset
         return fed[first][fed[first] >= 0], positions, begins[row]
 
     def attend(

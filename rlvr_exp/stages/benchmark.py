@@ -5,15 +5,16 @@ rlvr_exp.benchmarks. It takes the configuration and the context, and returns its
 GuardStop for a difference that must not occur.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from hydra.utils import get_method
 
 from rlvr_exp.benchmarks.contest import Outcome, table
-from rlvr_exp.config.benchmark import GradientVariance, Landscape, Paired, Training
+from rlvr_exp.config.benchmark import GradientVariance, Landscape, NewProblems, Paired, Training
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import reads
 from rlvr_exp.core.errors import InputError, InputProblem
@@ -36,6 +37,9 @@ def run(config: Any, context: RunContext) -> StageResult:
         data = metrics
     elif isinstance(config.benchmark, Landscape):
         data, text, metrics = _landscape(config, context)
+    elif isinstance(config.benchmark, NewProblems):
+        text, metrics = _new_problems(config, context)
+        data = metrics
     else:
         text, metrics = get_method(config.benchmark._target_)(config, context)
         data = metrics
@@ -106,6 +110,68 @@ def _landscape(config: Any, context: RunContext) -> tuple[Any, str, dict[str, fl
     for name, drawing in drawings(found).items():
         drawing.write(context.directory / name)
     return found, table(found), metrics(found)
+
+
+def _new_problems(config: Any, context: RunContext) -> tuple[str, dict[str, Any]]:
+    from rlvr_exp.benchmarks.new_problems import Attempts
+    from rlvr_exp.config.model import OF_PROMPTS, at_checkpoint
+    from rlvr_exp.episodes.episode import POLICY, Draws
+    from rlvr_exp.episodes.types import Completion
+    from rlvr_exp.models.policy import load_policy
+    from rlvr_exp.stages.shared.components import RunComponents, build_components, evaluation_runner
+    from rlvr_exp.stages.shared.data_and_verifier import decides, description
+    from rlvr_exp.stages.shared.held_out import weights_of
+    from rlvr_exp.tasks.base import Task
+
+    bench, options = build(config.benchmark), config.evaluation
+    few, folder = options.samples, Path(config.benchmark.state or context.directory / "attempts")
+    seen: dict[str, str] = {}
+
+    def attempts(components: RunComponents, name: str = "the base") -> Attempts:
+        runner, weights = evaluation_runner(components, config), weights_of(components)
+        if (other := seen.setdefault(weights, name)) != name:
+            raise InputError(InputProblem("benchmark.trained", f"has the weights of {other}", name, "", "", "drop it"))
+        environment = runner.environment
+
+        def answer(asked: Sequence[tuple[Task, int]]) -> list[Completion]:
+            draws = Draws(config.seed, "evaluate")
+            episodes = runner.run([environment.reset(task, draws, (index,)) for task, index in asked])
+            return [environment.result(one) for one in episodes]
+
+        provenance = {
+            "weights": weights,
+            "data": components.domain.fingerprint(options.split),
+            "seed": config.seed,
+            "decoding": {name: getattr(options, name) for name in ("temperature", "top_k", "top_p", "min_p", "stop")},
+            "model": {name: getattr(config.model, name) for name in OF_PROMPTS},
+            "environment": config.environment._target_,
+            "verifier": decides(config, description(components.verifier)),
+        }
+        return Attempts(folder / f"{weights[:16]}.jsonl", provenance, answer, options.batch_size)
+
+    def progress(name: str) -> Callable[[str, int, int], None]:
+        return lambda part, done, total: _progress(context)(f"{name} {part}", done, total)
+
+    with build_components(config, context) as components, attempts(components) as base:
+        tasks, compared, found = components.held_out, config.benchmark.trained, dict[str, dict[str, int]]()
+        wanted = set[str]() if compared else {task.id for task in tasks}
+        base.sample(tasks, few, progress("base"))
+        with ExitStack() as stack:
+            owns: dict[str, Attempts] = {}
+            for path in compared:
+                policy = load_policy(at_checkpoint(config.model, path), config.seed)
+                owns[path] = stack.enter_context(attempts(replace(components, policies={POLICY: policy}), path))
+                owns[path].sample(tasks, few, progress(path))
+                wanted |= {task.id for task in tasks if owns[path].solved(task, few)}
+            base.sample([task for task in tasks if task.id in wanted], bench.base_samples, progress("base"))
+            found = {path: bench.counts(tasks, base, own, few) for path, own in owns.items()}
+        within = few if compared else bench.base_samples
+        solved = sum(base.solved(task, within) for task in tasks)
+        text = bench.page(len(tasks), solved, few, found)
+        metrics: dict[str, Any] = {"tasks": len(tasks), "base/solved": solved, "base/completions": base.completions}
+        metrics["no_verdict"] = base.no_verdict + sum(own.no_verdict for own in owns.values())
+        metrics |= {f"{path}/{name}": count for path, one in found.items() for name, count in one.items()}
+    return text, metrics
 
 
 def _progress(context: RunContext) -> Callable[[str, int, int], None]:

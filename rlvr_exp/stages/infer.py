@@ -22,10 +22,18 @@ from rlvr_exp.config.stage_options import STDIN, Infer
 from rlvr_exp.core.errors import Interrupted
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.episodes.episode import POLICY
+from rlvr_exp.inference.adaptation import Adaptation
 from rlvr_exp.inference.engine import Engine, settings_of
 from rlvr_exp.inference.solution import Summary, readable
 from rlvr_exp.launch.console import KEPT_INPUT
-from rlvr_exp.launch.inference_inputs import InferenceTask, check_vote, from_file, select_tasks, tasks_of_domain
+from rlvr_exp.launch.inference_inputs import (
+    InferenceTask,
+    check_shown,
+    check_vote,
+    from_file,
+    select_tasks,
+    tasks_of_domain,
+)
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext, StageResult
@@ -78,6 +86,8 @@ def run(config: Config, context: RunContext) -> StageResult:
     inputs = inference_inputs(config, context.directory, domain)
     if options.vote:
         check_vote(inputs.asks)
+    if options.adapt != "none":
+        check_shown(inputs.asks)
     sampler = start_engine(config, context)
     policies = load_policies(config, sampler, domain, context)
     with _judging(config, options.verify) as verifier:
@@ -178,10 +188,12 @@ class _Solving:
         self.sampler = Journaled(sampler, journal, self._total * self._options.samples, self._report)
         """Samples the completions."""
         self._counts, self._began, self._before = Summary(), time.monotonic(), 0
+        self._adaptation: Adaptation | None = None
 
     def run(self, engine: Engine, out: AnswerFile) -> StageResult:
         """Answer all tasks. Raises Interrupted and GuardStop; `context.metrics` is set before."""
         self._counts = getattr(engine.environment, "summary", Summary)()
+        self._adaptation = engine.adaptation
         done = {str(row["id"]) for row in map(self._counted, out.existing())}
         self._before, left = len(done), [ask for ask in self._asks if str(ask.id) not in done]
         self.sampler.skip(self._before * self._options.samples)
@@ -242,6 +254,7 @@ class _Solving:
             **self._counts.metrics(),
             **judged,
             **self.sampler.metrics(),
+            **(self._adaptation.metrics() if self._adaptation is not None else {}),
             "system/answers_from_before": self._before,
             "time/infer": seconds,
             "time/tasks_per_second": rate,

@@ -472,12 +472,20 @@ class WritesTests(ReasonsInStages):
         """Feedback to a tester on its last tests, by heading. `faults`: tests by their fault."""
 
 
-class HoldsBackCases(Domain):
-    """A domain whose tasks show cases and hold back others, on whose outputs programs can vote."""
+class ShowsCases(Domain):
+    """A domain whose prompts show cases of the task, so that a policy can adapt to them (`infer.adapt`)."""
 
     @abstractmethod
     def shown_task(self, task: Task) -> ShownTask:
         """The visible part of a task. It depends on the task's inputs only."""
+
+    def credit(self, output: Any, expected: Any) -> float:
+        """How much of a shown case's value a wrong output has right, in [0, 1). `output` is None if there is none."""
+        return 0.0
+
+
+class HoldsBackCases(ShowsCases):
+    """A domain whose tasks show cases and hold back others, on whose outputs programs can vote."""
 
     @abstractmethod
     def answer(self, output: Any) -> Hashable | None:

@@ -227,15 +227,15 @@ def sapo(paper: Paper, positive=1.0, negative=1.05) -> torch.Tensor:
     return of_answers(paper, [normalised(rewards) for rewards in REWARDS], gated)
 
 
-def vespo(paper: Paper, positive=(2.0, 3.0), negative=(3.0, 2.0)) -> torch.Tensor:
+def vespo(paper: Paper, positive=(2.0, 3.0), negative=(3.0, 2.0), by_answer=False) -> torch.Tensor:
     """VESPO: phi(W) = W^k exp(lambda (1 - W)), W the product of an answer's ratios."""
     weighed = []
     for q, rewards in enumerate(REWARDS):
         for i, advantage in enumerate(normalised(rewards)):
             k, decay = positive if advantage >= 0 else negative
             whole = (paper.now[q][i] - paper.old[q][i]).sum().exp().detach()
-            weighed += [whole**k * (decay * (1 - whole)).exp() * advantage * p for p in paper.now[q][i]]
-    return sum(weighed) / len(weighed)
+            weighed.append(whole**k * (decay * (1 - whole)).exp() * advantage * paper.now[q][i])
+    return sum(one.mean() for one in weighed) / len(weighed) if by_answer else torch.cat(weighed).mean()
 
 
 def luspo(paper: Paper, low=3e-4, high=4e-4) -> torch.Tensor:
@@ -317,6 +317,13 @@ def test_the_gradient_is_the_papers_with_adapters_and_without_packing(tmp_path, 
     on_policy = name == "rloo"
     got, wanted = both(tmp_path, name, formula, drift, on_policy, 24, adapter=adapter, packed=packed)
     assert wanted.norm() > 1e-3 and close(got, wanted)
+
+
+@pytest.mark.parametrize("name", ["grpo", "token"])
+def test_vespos_ratio_is_a_product_whatever_the_weights_of_tokens_are(tmp_path, name):
+    formula = partial(vespo, by_answer=name == "grpo")
+    got, wanted = both(tmp_path, "vespo", formula, 0.4, False, 1000, f"algorithm.loss={name}")
+    assert close(got, wanted)
 
 
 @pytest.mark.parametrize("tokens", [1000, 12])

@@ -8,6 +8,8 @@ from rlvr_exp.config.compose import compose
 from rlvr_exp.config.needs import missing_artifacts
 from rlvr_exp.core.errors import InputError
 
+DRAWN = ["infer.decoding=sample", "infer.samples=32"]
+
 
 @pytest.mark.parametrize(
     ("words", "told"),
@@ -24,6 +26,15 @@ from rlvr_exp.core.errors import InputError
         (["infer.vote=2", "infer.verify=false"], "infer.vote: programs vote by what they return"),
         (["infer.vote=2", "infer.max_attempts=2"], "infer.vote: a retry has seen"),
         (["infer.vote=-1"], "infer.vote"),
+        (["infer.adapt=lora"], "infer.adapt: an adapter learns from programs that were drawn"),
+        ([*DRAWN, "infer.adapt=lora", "infer.samples=4"], "infer.samples: each round draws at least one"),
+        ([*DRAWN, "infer.adapt=lora", "infer.verify=false"], "infer.adapt: without a verifier"),
+        ([*DRAWN, "infer.adapt=lora", "infer.max_attempts=2"], "infer.adapt: a retry follows a verdict"),
+        ([*DRAWN, "infer.adapt_rounds=4"], "infer.adapt_rounds: nothing learns"),
+        ([*DRAWN, "infer.adapt=lora", "engine=server"], "infer.adapt: another process has the weights"),
+        ([*DRAWN, "infer.adapt=lora", "model.quantization=4bit"], "infer.adapt: quantized weights"),
+        ([*DRAWN, "infer.adapt=lora", "data=edits", "environment=edits"], "infer.adapt: the environment decides"),
+        ([*DRAWN, "infer.adapt=lora", "data=problems", "environment=reasoning"], "infer.adapt: "),
         (["infer.output=-"], "infer.output: has to be a file"),
         (["infer.output=a.jsonl.gz"], "infer.output: is written as plain text"),
         (["infer.input=a.jsonl", "infer.output=./a.jsonl"], "infer.output: is the input"),

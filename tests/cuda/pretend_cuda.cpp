@@ -444,6 +444,14 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::o
     added = at::zeros(mask->sizes(), q.options()).masked_fill_(mask->logical_not(), -std::numeric_limits<double>::infinity());
   return std::get<0>(at::_scaled_dot_product_attention_math(q, k, v, added, p, causal, std::nullopt, scale, gqa));
 }
+std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, at::IntArrayRef shape, const std::optional<Tensor>& weight, std::optional<double> eps) {
+  ++launches;  // The CPU composes it of several operations; a GPU has a kernel.
+  Quiet q;
+  const bool weighed = weight && weight->defined();
+  if (weighed) TORCH_CHECK(weight->device() == x.device(), "Expected weight to be on the device of its input");
+  auto [found, rstd] = at::_fused_rms_norm(host_alias(x), shape, weighed ? std::optional<Tensor>(host_alias(*weight)) : std::nullopt, eps);
+  return {to_device(found, x.device().index()), to_device(rstd, x.device().index())};
+}
 void record_stream(Tensor&, at::Stream) {}
 
 TORCH_LIBRARY_IMPL(_, CUDA, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>()); }
@@ -468,6 +476,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
   m.impl("is_set_to", at::native::is_set_to);
   m.impl("_fused_sdp_choice", sdp_choice);
   m.impl("scaled_dot_product_attention", attention);
+  m.impl("_fused_rms_norm", rms_norm);
   m.impl("record_stream", record_stream);
 }
 TORCH_LIBRARY_IMPL(aten, AutogradCUDA, m) { m.impl("scaled_dot_product_attention", attention); }

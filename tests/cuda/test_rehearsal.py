@@ -1,5 +1,5 @@
 """Real runs of the program on pretended CUDA devices (`pretend_cuda`), as many as the default suite can afford, and a limit on
-how often a run waits for its device."""
+how often a run waits for its device and on the kernels that sampling starts."""
 
 import json
 import math
@@ -13,6 +13,28 @@ pytestmark = NEEDS_COMPILER
 PER_DECODING_STEP, PER_UPDATE = 4, 122
 """The most synchronisations of host and device: for each token that a batch of rows decodes, and for the rest of a step, of
 three passes. Lower them when the code waits less often. FlexAttention, which is not compiled here, causes a third of the rest."""
+PER_LAYER, PER_ADAPTED_LAYER = 44, 55
+"""The most kernels of a layer of Qwen3 in bfloat16 for each decoded token, without and with LoRA on all its linear layers."""
+COUNTED = """
+import pretended_library, torch
+from peft import LoraConfig, get_peft_model
+from rlvr_exp.rollouts.sampler import sample_groups
+from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
+from rollout_models import tiny_model
+
+def kernels(layers, adapted, tokens):
+    model = tiny_model(num_hidden_layers=layers, num_attention_heads=4, num_key_value_heads=2).bfloat16().cuda()
+    if adapted:
+        model = get_peft_model(model, LoraConfig(r=4, target_modules="all-linear"))
+    keys = [[(0, prompt, sample) for sample in range(4)] for prompt in range(2)]
+    before = pretended_library.library.pretend_launches()
+    sample_groups(model.eval(), [[5] * 6, [7] * 9], keys, SamplingParams(LogitFilters(), tokens, (-1,)))
+    return pretended_library.library.pretend_launches() - before
+
+for adapted in (False, True):
+    of_ten = [kernels(layers, adapted, 30) - kernels(layers, adapted, 20) for layers in (2, 3)]
+    print("kernels", (of_ten[1] - of_ten[0]) / 10)
+"""
 IN_TURN = """
 import json, sys
 from rlvr_exp.main import main
@@ -59,6 +81,14 @@ def test_synchronisations_do_not_grow(run: Rehearsal) -> None:
     steps = run.metrics[-1]["tokens/completion_max"]
     assert 0 < sampling / steps <= PER_DECODING_STEP, between
     assert 0 < between.total() - sampling <= PER_UPDATE, between
+
+
+def test_kernels_of_a_layer_do_not_grow(tmp_path: Path) -> None:
+    folder = str(Path(__file__).parents[1] / "rollouts")
+    found = python(tmp_path / "count", "-c", f"import sys; sys.path.append({folder!r}){COUNTED}")
+    assert found.code == 0, found.output
+    plain, adapted = (float(line.split()[1]) for line in found.output.splitlines() if line.startswith("kernels"))
+    assert 0 < plain <= PER_LAYER and plain < adapted <= PER_ADAPTED_LAYER
 
 
 def test_answers_are_inferred_on_one_device(run: Rehearsal) -> None:

@@ -2,11 +2,12 @@
 
 import pytest
 import torch
+from peft.tuners.lora import Linear
 from small_models import loaded, logits, updated, written
 
 from rlvr_exp.config.model import Adapter
 from rlvr_exp.core.errors import InputError
-from rlvr_exp.models.adapters import activate, adapter_metrics, adapter_parameters, adapters_off
+from rlvr_exp.models.adapters import activate, adapter_metrics, adapter_parameters, adapters_cast, adapters_off
 from rlvr_exp.models.parameters import parameters
 from rlvr_exp.models.policy import add_adapter
 from rlvr_exp.rollouts.sampler import sample_groups
@@ -102,6 +103,37 @@ def test_the_adapter_samples(folder, dtype: str) -> None:
     assert torch.allclose(scored(), recorded, atol=1e-4 if dtype == "float32" else 0.1)
     with adapters_off(policy.model):
         assert not torch.allclose(scored(), recorded, atol=0.2)
+
+
+@pytest.mark.parametrize("applied", [["writer"], ["writer", "annotator"]])
+def test_cast_adapters_add_what_pefts_forward_pass_adds(folder, applied: list[str], monkeypatch) -> None:
+    model = add_adapter(add_adapter(loaded(folder, dtype="bfloat16"), "writer", LORA, 0), "annotator", LORA, 1).model
+    inner = model.get_base_model().eval()
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            if ".lora_B." in name:
+                value.normal_(std=0.1)
+    model.base_model.set_adapter(applied)
+    ids = torch.tensor([[5, 9, 300, 7], [8, 8, 1, 2]])
+    with torch.inference_mode():
+        wanted = inner(input_ids=ids).logits
+        with model.disable_adapter(), adapters_cast(inner):
+            base = inner(input_ids=ids).logits
+        with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError), adapters_cast(inner):
+            patch.setattr(Linear, "forward", None)
+            found = inner(input_ids=ids).logits
+            raise ZeroDivisionError
+        assert (found - wanted).abs().mean() < (base - wanted).abs().mean() / 20
+        assert torch.equal(inner(input_ids=ids).logits, wanted), "PEFT's forward pass is back after an error"
+
+
+def test_dora_keeps_pefts_forward_pass(folder) -> None:
+    model = updated(loaded(folder, adapter=KINDS[1], dtype="bfloat16")).model.get_base_model().eval()
+    ids = torch.tensor([[5, 9, 300]])
+    with torch.inference_mode():
+        wanted = model(input_ids=ids).logits
+        with adapters_cast(model):
+            assert torch.equal(model(input_ids=ids).logits, wanted)
 
 
 def test_norm_and_delta_are_those_of_the_full_matrices(folder, monkeypatch) -> None:

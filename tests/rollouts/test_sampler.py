@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rollout_models import EOS, VOCABULARY, exact_model, keys, plain_logits, prompts, tiny_model
 from thinning import tries
-from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM
+from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM, Qwen3ForCausalLM
 
 from rlvr_exp.rollouts.sampler import sample_groups, stream
 from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
+from rlvr_exp.rollouts.shared_prefix_decoder import supports_shared_prefix
 
 FILTERS = st.builds(
     LogitFilters,
@@ -209,3 +210,24 @@ def test_architectures_whose_attention_is_their_own_are_sampled_by_rows_and_say_
             scores = plain_logits(other, prompt, one.ids).log_softmax(-1)
             wanted = scores.gather(-1, torch.tensor(one.ids)[:, None])[:, 0]
             assert torch.allclose(wanted, torch.tensor(one.logprobs), atol=1e-4)
+
+
+class Unplaced(Qwen3ForCausalLM):
+    """It ignores the positions of its tokens."""
+
+    def forward(self, position_ids=None, **given):
+        return super().forward(**given)
+
+
+@pytest.mark.filterwarnings("ignore:Unplaced:RuntimeWarning")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_trial_of_a_model_uses_no_special_tokens(dtype):
+    """Special tokens come first or last in a vocabulary. They magnify rounding."""
+    right = tiny_model(vocab_size=200).to(dtype)
+    wrong, seen = Unplaced(right.config).to(dtype).eval(), []
+    wrong.load_state_dict(right.state_dict())
+    right.get_input_embeddings().register_forward_hook(
+        lambda module, given, out: seen.extend(given[0].flatten().tolist())
+    )
+    assert supports_shared_prefix(right, 64) and not supports_shared_prefix(wrong, 64)
+    assert 50 < min(seen) < max(seen) < 150

@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 from peft import LoraConfig, get_peft_model
 from rollout_models import VOCABULARY, exact_model, is_exact, plain_logits, tiny_model
 from thinning import tries
-from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from transformers import (
+    GemmaConfig,
+    GemmaForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3ForCausalLM,
+)
 
 from rlvr_exp.models import onednn_linear
 from rlvr_exp.models.onednn_linear import padded_rows
@@ -22,7 +32,7 @@ from rlvr_exp.rollouts import shared_prefix_cache
 from rlvr_exp.rollouts.plain_forward import is_plain
 from rlvr_exp.rollouts.sampler import sample_groups
 from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
-from rlvr_exp.rollouts.shared_prefix_decoder import RowDecoder, SharedPrefixDecoder
+from rlvr_exp.rollouts.shared_prefix_decoder import RowDecoder, SharedPrefixDecoder, fused_norms
 
 
 class LibraryDecoder(SharedPrefixDecoder):
@@ -184,6 +194,28 @@ def test_completions_that_are_alike_are_computed_once(model):
         third = decoder.step(np.array([1, 3]), np.array([[2], [2]]))
     assert [len(one.values) for one in (first, second, third)] == [3, 4, 2]
     assert first.rows[0] == first.rows[1] != first.rows[2]
+
+
+def test_parted_rows_are_fed_in_the_order_of_their_places(model):
+    """Otherwise every layer would gather the rows of its own keys."""
+    decoder = SharedPrefixDecoder(model, [[3, 4, 5], [6, 7]], np.array([0, 0, 0, 1]), 4)
+    with torch.inference_mode():
+        decoder.prefill()
+        found = decoder.step(np.arange(4), np.array([[7], [8], [9], [7]]))
+    (block,) = decoder.cache.blocks
+    assert found.rows.tolist() == [0, 2, 3, 1] and block._now.slots is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_norms_have_the_bits_of_the_library(dtype):
+    for network in (tiny_model().to(dtype), GemmaForCausalLM(GemmaConfig(**SHAPE)).to(dtype).eval()):
+        norm, x = network.model.layers[0].input_layernorm, torch.randn(3, 5, network.config.hidden_size).to(dtype)
+        with torch.no_grad():
+            wanted = norm(x)
+            with fused_norms(network):
+                assert ("forward" in vars(norm)) == isinstance(network, Qwen3ForCausalLM)
+                assert torch.equal(norm(x), wanted)
+        assert "forward" not in vars(norm)
 
 
 def test_groups_that_ended_give_up_their_room(model):

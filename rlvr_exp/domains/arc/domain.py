@@ -4,7 +4,7 @@ from rlvr_exp.core.domains import Domain
 
 DOMAIN = Domain(
     name="arc",
-    abilities=frozenset({"ExportsSolutions", "HoldsBackCases", "RelabelsTasks"}),
+    abilities=frozenset({"ExportsSolutions", "HoldsBackCases", "RelabelsTasks", "ShowsCases"}),
     schemas="rlvr_exp.domains.arc.options",
     rows="rlvr_exp.domains.arc.tasks:ROWS",
     picture="rlvr_exp.domains.arc.prompt:puzzle_picture",

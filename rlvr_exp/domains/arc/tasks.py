@@ -29,6 +29,7 @@ from rlvr_exp.domains.arc.puzzle import ENTRY_POINT, ArcPuzzle, ArcRecord, grid_
 from rlvr_exp.domains.arc.puzzle import STYLES as GRID_STYLES
 from rlvr_exp.domains.arc.variants import (
     answer,
+    credit,
     grid_style,
     grids_of,
     input_shape,
@@ -162,6 +163,9 @@ class Arc(RelabelsTasks, HoldsBackCases, ExportsSolutions, options.Arc):
     def shown_task(self, task: Task) -> ShownTask:
         """The train pairs and the inputs of the tests, hidden or not."""
         return shown_task(task.inputs)
+
+    def credit(self, output: Any, expected: Any) -> float:
+        return credit(output, expected)
 
     def answer(self, output: Any) -> Hashable | None:
         return answer(output)

@@ -13,7 +13,17 @@ from typing import Any
 from rlvr_exp.core.errors import InputError
 from rlvr_exp.core.hashing import content_hash
 from rlvr_exp.core.seeds import stream
-from rlvr_exp.domains.arc.puzzle import COLOURS, ENTRY_POINT, ArcPuzzle, Grid, from_lists, grid_of, score, to_lists
+from rlvr_exp.domains.arc.puzzle import (
+    COLOURS,
+    ENTRY_POINT,
+    ArcPuzzle,
+    Grid,
+    change,
+    from_lists,
+    grid_of,
+    score,
+    to_lists,
+)
 from rlvr_exp.tasks.base import ShownTask, Task
 from rlvr_exp.tasks.formats.python_io import Case, PythonProblem
 
@@ -118,6 +128,20 @@ def shown_task(puzzle: ArcPuzzle) -> ShownTask:
     shown = [Case((to_lists(given),), to_lists(wanted)) for given, wanted in puzzle.train]
     held_back = [Case((to_lists(given),), None) for given in puzzle.test]
     return ShownTask(PythonProblem(ENTRY_POINT, (*shown, *held_back)), len(shown))
+
+
+WRONG_SHAPE, RIGHT_SHAPE = 0.05, 0.1
+"""Credit of a grid, and of one with the right numbers of rows and columns, before its cells count."""
+
+
+def credit(output: Any, expected: Sequence[Sequence[int]]) -> float:
+    """The share of cells that a wrong grid has right, for its part after `RIGHT_SHAPE`; 0 if the output is no grid."""
+    grid = answer(output)
+    if grid is None:
+        return 0.0
+    if (len(grid), len(grid[0])) != (len(expected), len(expected[0])):
+        return WRONG_SHAPE
+    return RIGHT_SHAPE + (1 - RIGHT_SHAPE) * (1 - change(grid, grid_of(expected)))
 
 
 def answer(output: Any) -> Grid | None:

@@ -6,6 +6,7 @@ DOMAIN = Domain(
     name="problems",
     schemas="rlvr_exp.domains.problems.options",
     stages="rlvr_exp.domains.problems.options:STAGES",
+    abilities=frozenset({"ShowsCases"}),
     nodes={"schedule": "rlvr_exp.domains.problems.options:Schedule"},
     inference={
         "rlvr_exp.domains.problems.reasoning.Reasoning": "rlvr_exp.domains.problems.engine.Solver",

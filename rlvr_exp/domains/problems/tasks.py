@@ -36,7 +36,7 @@ from rlvr_exp.domains.problems.rows import (
     programs_at,
     read,
 )
-from rlvr_exp.tasks.base import Candidate, Task, WritesTests
+from rlvr_exp.tasks.base import Candidate, ShownTask, ShowsCases, Task, WritesTests
 from rlvr_exp.tasks.calls import CallsProblem, line_of, read_tests
 from rlvr_exp.tasks.cases import WEAK
 from rlvr_exp.tasks.completion import (
@@ -81,7 +81,7 @@ class StageInputs:
 
 
 @dataclass
-class Problems(WritesTests, options.Problems):
+class Problems(WritesTests, ShowsCases, options.Problems):
     """Problems, from `path` or embedded if it is empty; without a `limit` in the order of the files."""
 
     name = "problems"
@@ -191,6 +191,12 @@ class Problems(WritesTests, options.Problems):
 
     def repeated_tests(self, text: str, task: Task) -> Sequence[str]:
         return read_tests(text, task.inputs.row.entry_point).repeated
+
+    def shown_task(self, task: Task) -> ShownTask:
+        """The calls of the prompt, judged as the hidden calls are."""
+        row = task.inputs.row
+        rules = {name: getattr(row.tests, name) for name in ("atol", "rtol") if hasattr(row.tests, name)}
+        return ShownTask(PythonProblem(row.entry_point, row.shown, **rules), len(row.shown))
 
     def shown_tests(self, task: Task) -> Sequence[str]:
         return [call_text(task.inputs.row.entry_point, case) for case in task.inputs.row.shown]

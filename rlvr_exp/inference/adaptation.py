@@ -1,0 +1,217 @@
+"""Test-time training: a LoRA adapter learns one task from the task's own shown cases, and is reset for the next task.
+
+Akyürek et al. 2024 (arXiv 2411.07279) imitate the grids of shown pairs. A policy that writes programs has no such text to
+imitate, so it learns from its own samples (RAFT, Dong et al. 2023, arXiv 2304.06767). The samples of a task come in rounds.
+After each round the programs run on the shown cases, and the adapter imitates the best programs so far. Each shown case
+counts by the share of it that a program gets right, because no program may pass. The rounds end early if a program passes
+all shown cases.
+
+Adaptation reads no verdict: verdicts know the hidden cases. It reads the outputs of programs on `ShowsCases.shown_task`.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import torch
+from peft import PeftModel
+
+from rlvr_exp.algorithms.logprobs import score
+from rlvr_exp.algorithms.packed_layers import Choice, choose, packed_layers
+from rlvr_exp.algorithms.packing import SDPA_PACKED, ModelRows, attending, packed, row_by_row
+from rlvr_exp.algorithms.stepped import filled_on_cpu
+from rlvr_exp.config.model import Adapter
+from rlvr_exp.config.stage_options import ADAPT_RANK
+from rlvr_exp.config.suited import usual_rate
+from rlvr_exp.episodes.episode import Turn
+from rlvr_exp.episodes.types import TokenSample
+from rlvr_exp.models.adapters import adapter_parameters, new_adapter
+from rlvr_exp.models.onednn_linear import onednn_training
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.tasks.base import Candidate, ShownTask, ShowsCases, Task
+from rlvr_exp.verifiers.base import Execution, Executor, Request
+from rlvr_exp.verifiers.compare import equal
+
+BEST = 8
+"""Programs that an update imitates."""
+SHARPNESS = 5.0
+"""A program whose credit is lower by c has exp(-SHARPNESS c) of the weight of the best program."""
+UPDATES = 2
+"""Gradient steps after a round."""
+PASS_TOKENS = 4096
+"""Tokens of a forward pass, unless one completion with its prompt is longer."""
+
+
+ShownRuns = Mapping[str, Future[Execution]]
+"""The executions of a task's programs on its `ShownTask`, by text."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A sampled completion to imitate."""
+
+    prompt: tuple[int, ...]
+    completion: tuple[int, ...]
+    weight: float
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A distinct program of a task."""
+
+    prompt: tuple[int, ...]
+    completion: tuple[int, ...]
+    """The first completion with the program."""
+    credits: tuple[float, ...]
+    """Of each shown case, in [0, 1]; 1 only if it passes."""
+
+    @property
+    def credit(self) -> float:
+        return sum(self.credits) / len(self.credits)
+
+
+class Adaptation:
+    """A policy with an adapter that is trained and reset task by task.
+
+    A policy that has an adapter already continues with it, and returns to its weights.
+    """
+
+    def __init__(self, policy: Policy, executor: Executor, seed: int):
+        base, adapted = policy.model, isinstance(policy.model, PeftModel)
+        model = base if adapted else new_adapter(base, Adapter(kind="lora", rank=ADAPT_RANK), seed)
+        self.policy = replace(policy, model=model)
+        self.executor = executor
+        self._weights = adapter_parameters(model, model.active_adapter)
+        self._start = [value.detach().clone() for value in self._weights]
+        self._rate = usual_rate(sum(value.numel() for value in model.get_base_model().parameters()), True, True)
+        self._choice: Choice | None = None
+        self._counts = {"adapt/tasks": 0, "adapt/updates": 0, "adapt/passed_shown": 0}
+
+    def metrics(self) -> Mapping[str, float]:
+        """Tasks so far, gradient steps, and tasks with a program that passes all shown cases."""
+        return self._counts
+
+    @contextmanager
+    def of_task(self, domain: ShowsCases, task: Task) -> Iterator["TaskAdaptation"]:
+        """The adaptation to one task. The adapter is reset afterwards."""
+        self._counts["adapt/tasks"] += 1
+        optimizer = torch.optim.AdamW(self._weights, lr=self._rate, weight_decay=0.0)
+        try:
+            yield TaskAdaptation(self, optimizer, domain, domain.shown_task(task))
+        finally:
+            with torch.no_grad():
+                for value, start in zip(self._weights, self._start, strict=True):
+                    value.copy_(start)
+
+    def imitate(self, lessons: Sequence[Lesson], optimizer: torch.optim.Optimizer) -> None:
+        """Take UPDATES gradient steps on the weighted likelihood of completions."""
+        model = self.policy.model
+        if self._choice is None:
+            self._choice = choose(model, self.policy.max_tokens, model.device, model.dtype)
+        total = sum(one.weight for one in lessons)
+        was_training = model.training
+        model.train()
+        try:
+            for _ in range(UPDATES):
+                for part in _passes(lessons):
+                    self._backward(part, total)
+                torch.nn.utils.clip_grad_norm_(self._weights, 1.0)
+                optimizer.step()
+                optimizer.zero_grad()
+                self._counts["adapt/updates"] += 1
+        finally:
+            model.train(was_training)
+
+    def _backward(self, lessons: Sequence[Lesson], total: float) -> None:
+        model, choice = self.policy.model, self._choice
+        assert choice is not None
+        rows, way = _rows(lessons, choice).to(model.device), choice.implementation
+        attention = attending(model, way) if way else nullcontext()
+        with attention, packed_layers(model) if choice.fused else nullcontext(), onednn_training(model):
+            found = score(model, rows, 1.0, implementation=way or SDPA_PACKED, fused=choice.fused)
+            weights = torch.tensor([one.weight / total for one in lessons], device=model.device)
+            (-(found.logprobs * weights[rows.places // rows.shape[1]]).sum()).backward()
+
+    def passed_shown(self) -> None:
+        self._counts["adapt/passed_shown"] += 1
+
+
+class TaskAdaptation:
+    """What is known of one task: its distinct programs and their outputs."""
+
+    def __init__(self, owner: Adaptation, optimizer: torch.optim.Optimizer, domain: ShowsCases, shown: ShownTask):
+        self._owner, self._optimizer, self._domain, self._shown = owner, optimizer, domain, shown
+        self._tried: dict[str, _Tried] = {}
+        self.runs: dict[str, Future[Execution]] = {}
+        """The execution of each distinct program on the shown task."""
+
+    def learn(self, turns: Sequence[Turn], last: bool) -> bool:
+        """Run the programs of a round and, unless it is the last round, imitate the best programs so far. Return
+        whether another round may follow: no program passes all shown cases yet."""
+        self._run(turns)
+        if any(min(one.credits) == 1.0 for one in self._tried.values()):
+            self._owner.passed_shown()
+            return False
+        if not last and (lessons := self._lessons()):
+            self._owner.imitate(lessons, self._optimizer)
+        return not last
+
+    def _run(self, turns: Sequence[Turn]) -> None:
+        new: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        for turn in turns:
+            text, sampled = turn.completion.candidate.text, turn.completion.sampled
+            if text is None or text in self.runs or not isinstance(sampled, TokenSample) or sampled.truncated:
+                continue
+            new.setdefault(text, (turn.prompt_ids, sampled.ids))
+        for text in new:
+            self.runs[text] = self._owner.executor.execute(Request(self._shown.problem, Candidate(text)))
+        for text, tokens in new.items():
+            run = self.runs[text].result()
+            if run.verdict.outcome != "no_verdict":
+                self._tried[text] = _Tried(*tokens, self._credits(run.outputs))
+
+    def _credits(self, outputs: Sequence[Any] | None) -> tuple[float, ...]:
+        """`outputs`: by case; empty if the program failed before its first case."""
+        problem, count = self._shown.problem, self._shown.shown
+        given = list(outputs or ())[:count]
+        given += [None] * (count - len(given))
+        return tuple(
+            1.0 if equal(output, case.expected, *problem.comparison) else self._domain.credit(output, case.expected)
+            for output, case in zip(given, problem.cases[:count], strict=True)
+        )
+
+    def _lessons(self) -> list[Lesson]:
+        """The best programs. Ties go to the shorter program."""
+        able = [one for one in self._tried.values() if one.credit > 0]
+        best = sorted(able, key=lambda one: (-one.credit, len(one.completion)))[:BEST]
+        weights = [math.exp(SHARPNESS * (one.credit - best[0].credit)) for one in best]
+        return [Lesson(one.prompt, one.completion, weight) for one, weight in zip(best, weights, strict=True)]
+
+
+def _passes(lessons: Sequence[Lesson]) -> Iterator[list[Lesson]]:
+    """The lessons of each forward pass. Neighbours with one prompt share it."""
+    part: list[Lesson] = []
+    tokens = 0
+    for one in lessons:
+        own = len(one.completion) + (0 if part and part[-1].prompt == one.prompt else len(one.prompt))
+        if part and tokens + own > PASS_TOKENS:
+            yield part
+            part, tokens, own = [], 0, len(one.prompt) + len(one.completion)
+        part.append(one)
+        tokens += own
+    yield part
+
+
+def _rows(lessons: Sequence[Lesson], choice: Choice) -> ModelRows:
+    prompts, completions = [list(one.prompt) for one in lessons], [list(one.completion) for one in lessons]
+    width = max(map(len, completions))
+    if choice.implementation is None:
+        return row_by_row(prompts, completions, width)
+    owners = [0]
+    for before, prompt in pairwise(prompts):
+        owners.append(owners[-1] + (prompt != before))
+    return filled_on_cpu(packed(prompts, completions, owners, width))
