@@ -288,6 +288,13 @@ class DistillationTrainer(PolicyTrainer):
         """Not here: each turn has a prompt of its teacher."""
         return False
 
+    def _prepared(self, experience: TaughtBatch) -> TaughtBatch:  # type: ignore[override]
+        """Logs the share of learned answers that have a teacher."""
+        learned = (experience.weights != 0).any(1)
+        taught = (experience.distilled * experience.weights != 0).any(1)
+        self._metrics["train"]["distill/taught"].append(float(taught.sum() / learned.sum().clamp(min=1)))
+        return experience
+
     def _counted(self, experience: TaughtBatch) -> torch.Tensor:  # type: ignore[override]
         return super()._counted(experience) | (experience.weights * experience.distilled != 0).any(1)
 
@@ -382,9 +389,8 @@ class DistillationTrainer(PolicyTrainer):
         """Also the divergence, and by how much the teacher finds the tokens drawn more probable, in nats."""
         rows = inputs["rows"]
         gain = inputs["teacher_drawn"] - self._scores.logprobs.detach()
-        taught = (inputs["distilled"] != 0).float()
+        taught = inputs["distilled"] != 0
         return super()._token_metrics(inputs) | {
-            "distill/taught": taught.expand_as(inputs["tool_mask"]),
             "distill/divergence": taught * rows.placed(self._divergences.detach()),
             "distill/gain": taught * rows.placed(gain),
         }
