@@ -117,15 +117,20 @@ class TaughtHead:
 
 @dataclass(frozen=True)
 class TopHead:
-    """A teacher's head: its K most probable tokens, as 2 K figures of each token, and its log-probability of the token drawn."""
+    """A teacher's head: ids and log-probabilities of its K most probable tokens, (r, K), and of the token drawn.
+
+    Args:
+        vocabulary: of the student; a larger teacher of its family may have unused tokens after these.
+    """
 
     labels: torch.Tensor
     temperature: float
     top_k: int
+    vocabulary: int
     constants: ClassVar[int] = 0
 
     def figures(self, logits: torch.Tensor, rows: slice) -> tuple[torch.Tensor, ...]:
-        logs = precise(logits).div(self.temperature).log_softmax(-1)
+        logs = precise(logits[:, : self.vocabulary]).div(self.temperature).log_softmax(-1)
         found, ids = logs.topk(min(self.top_k or logs.shape[-1], logs.shape[-1]), -1)
         return ids, found, logs.gather(-1, self.labels[rows, None])[:, 0]
 
@@ -342,7 +347,8 @@ class DistillationTrainer(PolicyTrainer):
     def _asked(
         self, model: Any, rows: ModelRows, order: Sequence[int], implementation: str = SDPA_PACKED
     ) -> tuple[Taught, torch.Tensor]:
-        head = TopHead(rows.labels, self.temperature, self._options.distillation_top_k)
+        vocabulary = model_config(self.model).get_text_config().vocab_size
+        head = TopHead(rows.labels, self.temperature, self._options.distillation_top_k, vocabulary)
         found: list[torch.Tensor] = []
 
         def compute(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:

@@ -88,6 +88,8 @@ def choose_for_roles(
             others.append(override)
         else:
             for name, values in _nodes_of(chosen, path[2]).items():
+                if path[1] == TEACHER and name != path[2]:  # A preset's learning rate, for example.
+                    continue
                 tree.put((*path[:2], name), values, f"conf/{path[2]}/{override.value()}.yaml")
     return others
 
@@ -123,9 +125,11 @@ def _is_checkpoint(folder: Folder) -> bool:
 
 def complete_roles(tree: Tree) -> None:
     """Lay the top's nodes below the given options of roles. A node that names its class is complete, except for options of
-    the run."""
+    the run. A teacher has nothing of its student."""
     roles = tree.values.get("roles")
     for role, given in roles.items() if isinstance(roles, dict) else ():
+        if role == TEACHER:
+            continue
         for name in NODES if isinstance(given, dict) else ():
             own, top = given.get(name), tree.values.get(name)
             if isinstance(own, dict) and isinstance(top, dict):

@@ -15,6 +15,7 @@ from rlvr_exp.config.algorithm import Drawing
 from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.engine import is_server, receives_weights
 from rlvr_exp.config.load import build
+from rlvr_exp.config.model import Adapter, continued
 from rlvr_exp.config.roles import TEACHER, of_role, role_names, starts, team_of
 from rlvr_exp.config.run import Evaluation
 from rlvr_exp.config.schema import OWN_BATCH, Config, reads
@@ -253,7 +254,9 @@ def load_teacher(config: Config, policies: Mapping[str, Policy]) -> Policy | Non
     if TEACHER not in config.roles:
         return None
     with unsharded_loading() if config.parallel.strategy == "zero3" else nullcontext():
-        teacher = load_policy(of_role(config, TEACHER).model, config.seed)
+        model = of_role(config, TEACHER).model
+        # A new adapter, as presets have it, would change nothing.
+        teacher = load_policy(model if continued(model) else replace(model, adapter=Adapter()), config.seed)
     theirs = teacher.tokenizer.get_vocab()
     for policy in policies.values():
         own = policy.tokenizer.get_vocab()
