@@ -20,6 +20,7 @@ from rlvr_exp.algorithms.base import parallel_arguments
 from rlvr_exp.algorithms.distillation import DistillationTrainer, TaughtBatch, Teacher
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch, unpadded
+from rlvr_exp.algorithms.trl_losses import TRLLossTrainer
 from rlvr_exp.config.algorithm import SRPO
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.launch.children import hold_lifeline
@@ -35,9 +36,10 @@ FED = {
     "one live": ((0, 1, 3), EVERYTHING),
     "dead": ((0, 1, 2, 3), 12),
     "taught": ((0, 1, 2), 12),
+    "gated": ((1,), 12),
 }
 """By name: groups without advantages, and tokens of a pass. With a single useful group, one of two ranks has no samples. A
-teacher teaches the samples of `taught`, apart from the last group."""
+teacher teaches the samples of `taught`, apart from the last group. `gated` has the loss that TRL averages over rows."""
 
 TURNS = {
     "in turn": [("default", 2), ("critic", 1), ("default", 2), ("critic", 3)],
@@ -50,7 +52,8 @@ def trace(parallel: Parallel, fed: str) -> dict[str, list[float]]:
     dead, tokens = FED[fed]
     more = {**parallel_arguments(parallel), "max_steps": STEPS, "learning_rate": 0.1}
     with TemporaryDirectory() as folder:
-        made = trainer(folder, tokens, kind=Taught if fed == "taught" else WithAdam, **more)
+        more |= {"loss_type": "sapo"} if fed == "gated" else {}
+        made = trainer(folder, tokens, kind={"taught": Taught, "gated": Gated}.get(fed, WithAdam), **more)
         rows = updated(made, lambda _: taught(experience(dead)) if fed == "taught" else experience(dead))
     with gathered_weights(made.model), gathered_weights(made.model):  # Nested, like a probe within a rollout.
         weights = flat(made.model)
@@ -72,6 +75,9 @@ class WithAdam(PolicyTrainer):
         super()._begin(model)
         if self.accelerator.num_processes > 1:
             self._warm_up(model)
+
+
+class Gated(WithAdam, TRLLossTrainer): ...
 
 
 class Taught(DistillationTrainer):

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from rlvr_exp.algorithms.advantages import normalized_terms, rewards_at_k, unlikeliness
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
+from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.episodes.types import Completion, RewardBreakdown, TokenSample
+from rlvr_exp.stages.shared.training import algorithm_of
 from rlvr_exp.tasks.base import Candidate
 from rlvr_exp.verifiers.base import Verdict
 
@@ -175,3 +177,9 @@ def test_maxrl_counts_a_negative_reward_as_0():
     paid = [RewardBreakdown(reward) for reward in (1.0, -0.5, None, 0.25)]
     tokens = [SimpleNamespace(tokens=1)] * 4
     assert made.shaped_group(paid, tokens) == (1.0, 0.0, None, 0.25)
+
+
+def test_gdpo_has_the_weights_of_the_runs_own_terms():
+    config = compose(["+stage=grpo", "algorithm=gdpo", "reward.terms.length.weight=0.3"]).config
+    weights = algorithm_of(config, POLICY, (POLICY,)).term_weights
+    assert weights == {"cases_passed": 0.2, "all_passed": 1.0, "syntax": 0.05, "length": 0.3, "severity": 0.1}

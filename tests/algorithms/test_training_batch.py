@@ -49,3 +49,22 @@ def test_kept_token_ids_are_padded_for_each_token():
 def test_samples_with_and_without_kept_token_ids_do_not_mix():
     with pytest.raises(ValueError, match="1 of 2 samples came without"):
         collate_kept_token_ids([TokenSample((4,), (-0.1,), False, ((4,),)), TokenSample((4,), (-0.1,), False)])
+
+
+@pytest.mark.parametrize(("name", "kept"), [("dr_grpo", True), ("ssd", False)])
+def test_only_ssd_learns_without_the_filters_that_its_samples_were_drawn_with(tmp_path, name, kept):
+    who = algorithm(name)
+    drawn = groups(who, drawn_from(policy(tmp_path).model, 0.1))
+
+    def filtered(one):
+        sampled = dataclasses.replace(one.sampled, kept_token_ids=tuple((token,) for token in one.sampled.ids))
+        return dataclasses.replace(one, sampled=sampled)
+
+    batch = [dataclasses.replace(one, completions=tuple(map(filtered, one.completions))) for one in drawn.batch]
+    made = who.experience(dataclasses.replace(drawn, batch=tuple(batch)), 0)
+    assert (made.kept_token_ids is not None) == kept == made.off_policy
+
+
+def test_the_initial_policy_samples_all_that_ssd_imitates():
+    plan = algorithm("ssd", "algorithm.max_steps=40").plan()
+    assert plan.groups_needed(0) == 40 * plan.prompts_per_step
