@@ -149,6 +149,26 @@ class NewProblems(Benchmark):
             yield InputProblem("parallel", what, "several processes", "one", "", remedy)
 
 
+@configures("rlvr_exp.benchmarks.adaptation.TestTimeTraining")
+@dataclass
+class TestTimeTraining(Benchmark):
+    """infer.adapt=lora against more plain samples at equal core seconds, on held-out tasks that 64 plain samples do not solve."""
+
+    reads = ANSWERS
+    samples: int = option(1024, low=2)
+    """Samples of a task with adaptation."""
+    rounds: int = option(8, low=2)
+    """Rounds that share these samples."""
+
+    def conflicts(self, config: Any, reads: Callable[[str], bool]) -> Iterator[InputProblem]:
+        if self.samples < self.rounds:
+            what, allowed = "each round draws at least one sample", f"at least {self.rounds}"
+            yield InputProblem("benchmark.samples", what, str(self.samples), allowed)
+        if not is_exact(config.engine):
+            what, got = "the adapter learns in this process", config.engine._target_
+            yield InputProblem("engine", what, got, "engine=local", "", "engine=local")
+
+
 @configures("rlvr_exp.benchmarks.theory.measure")
 @dataclass
 class Theory(Benchmark):

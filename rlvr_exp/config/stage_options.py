@@ -18,8 +18,8 @@ STDIN = "-"
 """The value of `infer.input` that stands for standard input."""
 BEAMS = 4
 """Beams by default."""
-ADAPT_RANK = 8
-"""Rank of the adapter of `infer.adapt`."""
+ADAPT_RANK, ADAPT_TOKENS = 8, 4096
+"""Rank of the adapter of `infer.adapt`, and tokens of a pass of its update, unless one completion with its prompt is longer."""
 
 
 @dataclass

@@ -165,7 +165,8 @@ def _inference(config: Config) -> Iterator[tuple[str, str]]:
     beams = f" of {options.width}" if options.decoding == "beam" else ""
     verified = "judged" if options.verify else "not judged"
     retries = f", up to {options.max_attempts} attempts" if options.max_attempts > 1 else ""
-    yield "answers", f"{options.decoding}{beams}{best}, {verified}{retries}, {counted(at_once)} at once"
+    adapts = f", {options.adapt_rounds} rounds with an adapter that learns each task" if options.adapt != "none" else ""
+    yield "answers", f"{options.decoding}{beams}{best}{adapts}, {verified}{retries}, {counted(at_once)} at once"
 
 
 def _read(config: Config) -> Iterator[str]:

@@ -7,7 +7,7 @@ machine, if prompts grow from turn to turn, and if the data are not here.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from math import ceil
@@ -25,6 +25,7 @@ from rlvr_exp.config.needs import config_folder, weights_folder
 from rlvr_exp.config.parallel import Device, derive, device, planned
 from rlvr_exp.config.roles import TEACHER, longest_sequence, of_role, role_names
 from rlvr_exp.config.schema import Config, reads, sampling_node
+from rlvr_exp.config.stage_options import ADAPT_RANK, ADAPT_TOKENS
 from rlvr_exp.launch.inference_inputs import answered_tasks
 from rlvr_exp.launch.preflight import domain_of, rl_split
 from rlvr_exp.memory.workload import GIB, WIDTH, Adapter, Colocated, SamplingBatch, Workload
@@ -184,7 +185,7 @@ def workload_of(config: Config) -> Workload | None:
     zero = config.parallel.deepspeed.get("zero_optimization") or {}
     own = {"bucket": "reduce_bucket_size", "live": "stage3_max_live_parameters"}
     sizes: dict[str, Any] = {name: float(zero[theirs]) for name, theirs in own.items() if theirs in zero}
-    return Workload(
+    found = Workload(
         shape=shape,
         dtype=dtype,
         prompt=prompt,
@@ -215,6 +216,11 @@ def workload_of(config: Config) -> Workload | None:
         roles=len(roles) or 1,
         examples=examples.total if examples else 0,
     )
+    if config.infer is None or config.infer.adapt == "none":
+        return found
+    adapter = found.adapter or Adapter(ADAPT_RANK, tuple(shape.matrices()))
+    group = -(-config.infer.samples // config.infer.adapt_rounds)
+    return replace(found, adapter=adapter, optimizer="AdamW", trains=True, group=group, limit=ADAPT_TOKENS)
 
 
 def _teacher(config: Config) -> Workload | None:

@@ -14,12 +14,14 @@ from typing import Any
 from hydra.utils import get_method
 
 from rlvr_exp.benchmarks.contest import Outcome, table
-from rlvr_exp.config.benchmark import GradientVariance, Landscape, NewProblems, Paired, Training
+from rlvr_exp.config.benchmark import GradientVariance, Landscape, NewProblems, Paired, TestTimeTraining, Training
 from rlvr_exp.config.load import build
 from rlvr_exp.config.schema import reads
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.files import write_json, write_text
+from rlvr_exp.launch.preflight import no_shown_cases
 from rlvr_exp.records.context import BENCHMARK, RunContext, StageResult
+from rlvr_exp.tasks.base import ShowsCases
 
 STEPS = 8
 """The memory estimate of benchmark=training reads the prompts of this many first steps."""
@@ -39,6 +41,9 @@ def run(config: Any, context: RunContext) -> StageResult:
         data, text, metrics = _landscape(config, context)
     elif isinstance(config.benchmark, NewProblems):
         text, metrics = _new_problems(config, context)
+        data = metrics
+    elif isinstance(config.benchmark, TestTimeTraining):
+        text, metrics = _adaptation(config, context)
         data = metrics
     else:
         text, metrics = get_method(config.benchmark._target_)(config, context)
@@ -110,6 +115,17 @@ def _landscape(config: Any, context: RunContext) -> tuple[Any, str, dict[str, fl
     for name, drawing in drawings(found).items():
         drawing.write(context.directory / name)
     return found, table(found), metrics(found)
+
+
+def _adaptation(config: Any, context: RunContext) -> tuple[str, dict[str, float]]:
+    from rlvr_exp.models.policy import load_policy
+    from rlvr_exp.stages.shared.components import build_components
+
+    with build_components(config, context) as components:
+        if not isinstance(components.domain, ShowsCases):
+            raise InputError(no_shown_cases(components.domain))
+        given = (components.verifier, components.domain, components.held_out, config.seed, _progress(context))
+        return build(config.benchmark).measure(lambda: load_policy(config.model, config.seed), config.model, *given)
 
 
 def _new_problems(config: Any, context: RunContext) -> tuple[str, dict[str, Any]]:

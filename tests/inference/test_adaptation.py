@@ -64,7 +64,7 @@ def test_a_task_is_solved_as_if_it_came_alone(engine: Engine) -> None:
 
 
 def test_the_next_round_is_drawn_from_other_weights(engine: Engine, verifier: PythonIO) -> None:
-    plain = Engine(load().policy, Infer(**ADAPTS | {"adapt": "none", "adapt_rounds": 8}), LIMITS, verifier, Arc())
+    plain = Engine(load().policy, Infer(**ADAPTS | {"adapt": "none", "adapt_rounds": 4}), LIMITS, verifier, Arc())
     drawn = []
     for one in (engine, plain):
         environment_runs = []
@@ -118,8 +118,8 @@ def test_imitation_makes_its_lessons_likelier_and_leaves_others_out(policy: Poli
     prompt = tuple(policy.encode_prompt(domain.task_prompt(TASKS[0])))
     good, light = (tuple(policy.encode_completion(f"def solve(g):\n    return g[{at}]")) for at in (1, 3))
     before = [logprob(model, prompt, ids) for ids in (good, light)]
-    with adaptation.of_task(domain, TASKS[0]) as task:
-        adaptation.imitate([Lesson(prompt, good, 1.0), Lesson(prompt, light, 1e-6)], task._optimizer)
+    with adaptation.of_task(domain, TASKS[0]):
+        adaptation.update([Lesson(prompt, good, 1.0), Lesson(prompt, light, 1e-6)])
         after = [logprob(model, prompt, ids) for ids in (good, light)]
     assert after[0] > before[0] + 1.0 and after[0] - before[0] > after[1] - before[1]
     assert [logprob(model, prompt, ids) for ids in (good, light)] == before
@@ -208,7 +208,7 @@ def test_a_run_stopped_within_a_task_goes_on_to_the_same_answers(tmp_path: Path)
     before = len((tmp_path / "out.jsonl").read_text().splitlines())
     stage(tmp_path / "second", tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_text() == (tmp_path / "whole.jsonl").read_text() and before < 2
-    config = compose([*WORDS, f"infer.output={tmp_path / 'out.jsonl'}", "infer.adapt_rounds=4"]).config
+    config = compose([*WORDS, f"infer.output={tmp_path / 'out.jsonl'}", "infer.adapt_rounds=5"]).config
     with pytest.raises(InputError, match="another decoding"):
         infer.run(config, RunContext(tmp_path / "second", lambda event: None))
 

@@ -34,14 +34,3 @@ def test_the_python_example_runs(tmp_path):
     done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"(passed|failed) mirror\nmirror True\nagain True\n", done.stdout)
-
-
-def test_the_example_of_a_store_runs(tmp_path):
-    (code,) = [one for one in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "SolutionStore" in one]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    added, keys, correct = done.stdout.splitlines()
-    assert added == "Added(new=1, duplicates=1, evicted=0)" and len(keys) == 36 and correct == "0"
