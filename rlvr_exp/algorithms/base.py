@@ -49,8 +49,8 @@ class Algorithm(options.ReinforcementLearning, ABC):
         self.max_completion_tokens, self.checkpoint = max_completion_tokens, checkpoint
         self.term_weights = term_weights or {}
 
-    def begin(self, domain: Domain, policy: Policy) -> None:
-        """Called once before the first step, with what a method may need besides rewards: the words of the tasks."""
+    def begin(self, domain: Domain, policy: Policy, teacher: Policy | None) -> None:
+        """Called once before the first step, with the words of the tasks, and `roles.teacher` if there is one."""
 
     @property
     def regularised(self) -> bool:

@@ -12,15 +12,20 @@ These are the definitions of TRL's SDPOTrainer. The gradient does not pass throu
 The teacher's distribution is its K most probable tokens and one further event for all others, so that it fits in memory at
 any vocabulary. A divergence over these events is at most that over all tokens.
 
-`DistillationTrainer` adds the divergence to the loss of TRL's GRPOTrainer. Where the teacher's scores come from is the matter
-of a `Teacher`: the policy itself with another prompt (rlvr_exp.algorithms.self_distillation), or another model.
+`DistillationTrainer` adds the divergence to the loss of TRL's GRPOTrainer. The teacher is another model (`Distillation`), or the
+policy with another prompt (rlvr_exp.algorithms.self_distillation).
+
+Differences from the paper:
+- All samples are the student's own (its lambda is 1).
+- The student samples and learns at the temperature of sampling, which divides the teacher's logits, too.
 """
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -30,6 +35,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import TrainerCallback
 
+from rlvr_exp.algorithms.grpo import RatioAlgorithm
 from rlvr_exp.algorithms.logprobs import (
     Scores,
     Tiled,
@@ -39,10 +45,14 @@ from rlvr_exp.algorithms.logprobs import (
     token_logprobs,
     with_head,
 )
-from rlvr_exp.algorithms.loss import EntropyControl
-from rlvr_exp.algorithms.packing import SDPA_PACKED, ModelRows
+from rlvr_exp.algorithms.loss import EntropyControl, token_weights
+from rlvr_exp.algorithms.packing import SDPA_PACKED, CannotPack, ModelRows
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch, unpadded
+from rlvr_exp.config import algorithm as options
+from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.groups import Groups
+from rlvr_exp.tasks.base import Domain
 
 
 def divergence(student: torch.Tensor, teacher: torch.Tensor, alpha: float) -> torch.Tensor:
@@ -94,10 +104,12 @@ class TaughtHead:
     constants: ClassVar[int] = 0
 
     def figures(self, logits: torch.Tensor, rows: slice) -> tuple[torch.Tensor, ...]:
-        kept = None if self.kept_token_ids is None else self.kept_token_ids[rows]
-        own, entropies = token_logprobs(logits, self.labels[rows], self.temperature, kept, entropy=True)
-        assert entropies is not None
         logs = precise(logits).div(self.temperature).log_softmax(-1)
+        if self.kept_token_ids is None:
+            own, entropies = logs.gather(-1, self.labels[rows, None])[:, 0], -(logs.exp() * logs).sum(-1)
+        else:
+            kept = self.kept_token_ids[rows]
+            own, entropies = token_logprobs(logits, self.labels[rows], self.temperature, kept, entropy=True)
         student = with_rest(logs.gather(-1, self.taught.ids[rows]), logs.shape[-1])
         teacher = with_rest(self.taught.logprobs[rows], logs.shape[-1])
         return own, entropies, divergence(student, teacher, self.alpha)
@@ -105,15 +117,20 @@ class TaughtHead:
 
 @dataclass(frozen=True)
 class TopHead:
-    """A teacher's head: its K most probable tokens, as 2 K figures of each token, and its log-probability of the token drawn."""
+    """A teacher's head: ids and log-probabilities of its K most probable tokens, (r, K), and of the token drawn.
+
+    Args:
+        vocabulary: of the student; a larger teacher of its family may have unused tokens after these.
+    """
 
     labels: torch.Tensor
     temperature: float
     top_k: int
+    vocabulary: int
     constants: ClassVar[int] = 0
 
     def figures(self, logits: torch.Tensor, rows: slice) -> tuple[torch.Tensor, ...]:
-        logs = precise(logits).div(self.temperature).log_softmax(-1)
+        logs = precise(logits[:, : self.vocabulary]).div(self.temperature).log_softmax(-1)
         found, ids = logs.topk(min(self.top_k or logs.shape[-1], logs.shape[-1]), -1)
         return ids, found, logs.gather(-1, self.labels[rows, None])[:, 0]
 
@@ -136,27 +153,60 @@ class TaughtBatch(TrainingBatch):
 def shared_starts(
     prompts: Sequence[Sequence[int]], owners: Sequence[int]
 ) -> tuple[list[list[int]], list[list[int]], list[int]]:
-    """Prompts in two parts: the beginning that those of a group share, which is computed once, and the rest. Prompts without
-    a common beginning are groups of their own.
+    """Prompts in two parts: a beginning that neighbours of a group share, which is computed once, and the rest. Neighbours with
+    the same prompt share all of it; the others of a group share their common beginning, if they have one.
 
     Args:
         owners: the group of each prompt; its members are neighbours.
 
     Returns:
-        Beginnings, rests, and the group of each.
+        Beginnings, rests, and the number of each beginning.
     """
-    starts, groups = list[list[int]](), list[int]()
-    for _, members in groupby(range(len(owners)), key=owners.__getitem__):
-        own = [list(prompts[row]) for row in members]
-        alike = takewhile(lambda tokens: len({*tokens}) == 1, zip(*own, strict=False))
+    starts, numbers = list[list[int]](), list[int]()
+    for _, of_group in groupby(range(len(owners)), key=owners.__getitem__):
+        runs = [[*map(list, same)] for _, same in groupby(prompts[row] for row in of_group)]
+        alone = [run for run in runs if len(run) == 1]
+        alike = takewhile(lambda tokens: len({*tokens}) == 1, zip(*(run[0] for run in alone), strict=False))
         start = [tokens[0] for tokens in alike]
-        starts += [start] * len(own) if start else own
-        groups += [len(groups)] * len(own) if start else range(len(groups), len(groups) + len(own))
+        shared = bool(start) and len(alone) == len(runs)
+        first = len({*numbers})
+        for place, run in enumerate(runs):
+            starts += [start if shared else run[0]] * len(run)
+            numbers += [first + (0 if shared else place)] * len(run)
     rests = [list(prompt)[len(start) :] for prompt, start in zip(prompts, starts, strict=True)]
-    return starts, rests, groups
+    return starts, rests, numbers
 
 
-class MovingAverage(nn.Module):
+class Teacher(nn.Module):
+    """The policy itself. Subclasses are other weights.
+
+    Args:
+        model: another model; None: the policy's.
+    """
+
+    def __init__(self, model: nn.Module | None = None):
+        super().__init__()
+        self.model = model
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Inside the block the policy's model has the teacher's weights."""
+        yield
+
+    def follow(self) -> None:
+        """After each update."""
+
+
+class OtherModel(Teacher):
+    """Weights of its own."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__(model.requires_grad_(False).eval())
+        self.packs = True
+        """Whether completions share a prompt in a row; its attention may not support that."""
+
+
+class MovingAverage(Teacher):
     """The exponential moving average of a model's trained weights, in float32: after each update w <- (1 - rate) w + rate theta."""
 
     FILE: ClassVar[Path] = Path("training") / "teacher.safetensors"
@@ -167,8 +217,13 @@ class MovingAverage(nn.Module):
         self._of = {name: value for name, value in model.named_parameters() if value.requires_grad}
         self._average = {name: value.detach().float().clone() for name, value in self._of.items()}
 
+    @classmethod
+    def teacher(cls, model: nn.Module, rate: float) -> Teacher:
+        """The average of a policy's weights; at rate 1 the policy itself."""
+        return cls(model, rate) if rate < 1.0 else Teacher()
+
     @torch.no_grad()
-    def update(self) -> None:
+    def follow(self) -> None:
         for name, value in self._of.items():
             self._average[name].lerp_(value.float(), self._rate)
 
@@ -197,13 +252,13 @@ class MovingAverage(nn.Module):
 
 
 class _Follow(TrainerCallback):
-    """Moves the average after each update."""
+    """Lets the teacher follow after each update."""
 
-    def __init__(self, average: MovingAverage):
-        self._average = average
+    def __init__(self, teacher: Teacher):
+        self._teacher = teacher
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
-        self._average.update()
+        self._teacher.follow()
 
 
 class DistillationTrainer(PolicyTrainer):
@@ -211,45 +266,39 @@ class DistillationTrainer(PolicyTrainer):
     token's probability now and when it was drawn, without gradient.
 
     Args:
-        alpha: of the divergence.
-        top_k: tokens of the teacher's distribution; 0: all.
-        is_clip: bound of the ratio; 0: no ratio.
-        update_rate: of the moving average that teaches; 1: the policy's own weights teach.
-        entropy_beta: the divergence is also weighted by exp(-entropy_beta * H), H the teacher's entropy.
+        algorithm: its options.
         common: the arguments of PolicyTrainer.
 
     Raises:
-        InputError: the model's head is no plain linear layer.
+        InputError: the model's head, or the teacher's, is no plain linear layer.
     """
 
     per_sample = (*PolicyTrainer.per_sample, "distilled")
 
-    def __init__(
-        self,
-        *common: Any,
-        alpha: float,
-        top_k: int,
-        is_clip: float,
-        update_rate: float,
-        entropy_beta: float,
-        entropy: EntropyControl,
-    ):
-        super().__init__(*common, entropy=entropy)
-        linear_head(self.model)
-        self._alpha, self._top_k, self._is_clip, self._entropy_beta = alpha, top_k, is_clip, entropy_beta
-        self._average: MovingAverage | None = None
-        if update_rate < 1.0:
-            self._average = MovingAverage(self.accelerator.unwrap_model(self.model), update_rate)
-            self.add_callback(_Follow(self._average))
+    def __init__(self, algorithm: options.Distilled, teacher: Teacher, *common: Any, **given: Any):
+        super().__init__(*common, **{"entropy": EntropyControl.of(algorithm), **given})
+        self._options, self._teacher = algorithm, teacher
+        self._entropy_beta = getattr(algorithm, "entropy_beta", 0.0)
+        for model in filter(None, (self.model, teacher.model)):
+            linear_head(model)
+        self.add_callback(_Follow(teacher))
 
     @property
     def checkpoint_parts(self) -> Mapping[str, Any]:
-        return {**super().checkpoint_parts, **({} if self._average is None else {"teacher": self._average})}
+        own = {"teacher": self._teacher} if isinstance(self._teacher, MovingAverage) else {}
+        return {**super().checkpoint_parts, **own}
 
     @property
     def _joins(self) -> bool:
         """Not here: each turn has a prompt of its teacher."""
         return False
+
+    def _prepared(self, experience: TaughtBatch) -> TaughtBatch:  # type: ignore[override]
+        """Logs the share of learned answers that have a teacher."""
+        learned = (experience.weights != 0).any(1)
+        taught = (experience.distilled * experience.weights != 0).any(1)
+        self._metrics["train"]["distill/taught"].append(float(taught.sum() / learned.sum().clamp(min=1)))
+        return experience
 
     def _counted(self, experience: TaughtBatch) -> torch.Tensor:  # type: ignore[override]
         return super()._counted(experience) | (experience.weights * experience.distilled != 0).any(1)
@@ -264,19 +313,42 @@ class DistillationTrainer(PolicyTrainer):
         owner_of = [prompt for prompt, of in enumerate(batch.rows_of) for _ in of]
         owners = [owner_of[sample] for sample in samples]
         prompts = [batch.teacher_prompts[sample] for sample in samples]
-        starts, rests, groups = shared_starts(prompts, owners)
-        answers = [[*before, *after] for before, after in zip(rests, completions, strict=True)]
-        longest = max(map(len, answers))
-        taught, drawn = self._taught(self._model_rows(starts, answers, groups, longest, given=[*map(len, rests)]))
+        # Those with the same prompt become neighbours, which share it.
+        order = sorted(range(len(samples)), key=lambda row: (owners[row], prompts[row]))
+        starts, rests, groups = shared_starts([prompts[row] for row in order], [owners[row] for row in order])
+        answers = [[*before, *completions[row]] for before, row in zip(rests, order, strict=True)]
+        given = (starts, answers, groups, max(map(len, answers)))
+        taught, drawn = self._taught(partial(self._model_rows, *given, given=[*map(len, rests)]), order)
         return super()._compared(inputs, batch, samples) | {
             "teacher_ids": taught.ids,
             "teacher_logprobs": taught.logprobs,
             "teacher_drawn": drawn,
         }
 
-    def _taught(self, rows: ModelRows) -> tuple[Taught, torch.Tensor]:
-        """The teacher's distributions, and its (m,) log-probabilities of the tokens drawn."""
-        head, model = TopHead(rows.labels, self.temperature, self._top_k), self.model_wrapped
+    def _taught(self, make: Callable[..., ModelRows], order: Sequence[int]) -> tuple[Taught, torch.Tensor]:
+        """The teacher's distributions, and its (m,) log-probabilities of the tokens drawn, sample after sample.
+
+        Args:
+            make: the rows, from `shared`: whether completions share their prompt.
+            order: the sample of each place in the rows.
+        """
+        teacher = self._teacher
+        if not isinstance(teacher, OtherModel):
+            with self.computing(self.model_wrapped), teacher.in_use():
+                rows = make(shared=self._shared)
+                return self._asked(self.model_wrapped, rows, order, self._way or SDPA_PACKED)
+        if teacher.packs:
+            try:
+                return self._asked(teacher.model, make(shared=True), order)
+            except CannotPack:
+                teacher.packs = False
+        return self._asked(teacher.model, make(shared=False), order)
+
+    def _asked(
+        self, model: Any, rows: ModelRows, order: Sequence[int], implementation: str = SDPA_PACKED
+    ) -> tuple[Taught, torch.Tensor]:
+        vocabulary = model_config(self.model).get_text_config().vocab_size
+        head = TopHead(rows.labels, self.temperature, self._options.distillation_top_k, vocabulary)
         found: list[torch.Tensor] = []
 
         def compute(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
@@ -286,18 +358,18 @@ class DistillationTrainer(PolicyTrainer):
         was_training = model.training
         model.eval()
         try:
-            average = nullcontext() if self._average is None else self._average.in_use()
-            with torch.no_grad(), self.accelerator.autocast(), self.computing(model), average:
-                with_head(model, rows, compute, self._way or SDPA_PACKED)
+            with torch.no_grad(), self.accelerator.autocast():
+                with_head(model, rows, compute, implementation)
         finally:
             model.train(was_training)
-        ids, logprobs, drawn = found
+        back = rows.of(order, len(order)).places.argsort()
+        ids, logprobs, drawn = (one[back] for one in found)
         return Taught(ids, logprobs), drawn
 
     def _scores_of_pass(self, model: nn.Module, rows: ModelRows, entropy: bool, **options: Any) -> Scores:
         taught, support = Taught(self._pass["teacher_ids"], self._pass["teacher_logprobs"]), self._pass.get("support")
         kept = None if support is None else rows.chosen(support)
-        head = TaughtHead(rows.labels, taught, self.temperature, self._alpha, kept)
+        head = TaughtHead(rows.labels, taught, self.temperature, self._options.alpha, kept)
 
         def compute(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
             return torch.stack(Tiled.apply(hidden, weight, bias, head), -1)
@@ -311,9 +383,9 @@ class DistillationTrainer(PolicyTrainer):
         loss = super()._compute_loss(model, inputs)
         rows, items = inputs["rows"], inputs["num_items_in_batch"] / self.accelerator.num_processes
         weights = inputs["tool_mask"] * inputs["distilled"]
-        if self._is_clip:
+        if clip := self._options.is_clip:
             gaps = self._scores.logprobs.detach() - rows.chosen(inputs["sampling_logps"])
-            weights = weights * rows.placed(gaps.clamp(-20.0, 20.0).exp().clamp(max=self._is_clip))
+            weights = weights * rows.placed(gaps.clamp(-20.0, 20.0).exp().clamp(max=clip))
         if self._entropy_beta:
             events = with_rest(inputs["teacher_logprobs"], model_config(model).get_text_config().vocab_size)
             weights = weights * rows.placed((self._entropy_beta * (events.exp() * events).sum(-1)).exp())
@@ -323,9 +395,36 @@ class DistillationTrainer(PolicyTrainer):
         """Also the divergence, and by how much the teacher finds the tokens drawn more probable, in nats."""
         rows = inputs["rows"]
         gain = inputs["teacher_drawn"] - self._scores.logprobs.detach()
-        taught = (inputs["distilled"] != 0).float()
+        taught = inputs["distilled"] != 0
         return super()._token_metrics(inputs) | {
-            "distill/taught": taught.expand_as(inputs["tool_mask"]),
             "distill/divergence": taught * rows.placed(self._divergences.detach()),
             "distill/gain": taught * rows.placed(gain),
         }
+
+
+class Distillation(RatioAlgorithm, options.Distillation):
+    teacher: Policy
+
+    def begin(self, domain: Domain, policy: Policy, teacher: Policy | None) -> None:
+        assert teacher is not None  # The command is refused without one.
+        self.teacher = teacher
+
+    @property
+    def regularised(self) -> bool:
+        """Groups without variance in their rewards are taught as well."""
+        return True
+
+    def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
+        return token_weights(mask, self.loss, self.max_completion_tokens, groups)
+
+    def experience(self, groups: Groups, pad_id: int) -> TaughtBatch:
+        batch = super().experience(groups, pad_id)
+        weight, encode = self.distillation_weight, cache(self.teacher.encode_prompt)
+        return TaughtBatch(
+            **{**vars(batch), "advantages": batch.advantages * (1.0 - weight)},
+            distilled=weight * batch.completion_mask,
+            teacher_prompts=tuple(tuple(encode(text)) for group in groups.batch for text in group.prompts),
+        )
+
+    def trainer(self, policy: Policy, *common: Any) -> DistillationTrainer:
+        return DistillationTrainer(self, OtherModel(self.teacher.model), policy, *common)

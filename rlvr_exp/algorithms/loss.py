@@ -193,6 +193,11 @@ class EntropyControl:
         self._unit: float | None = 1.0 if unit == "nats" else None
         """In nats; None: not known before the first update."""
 
+    @classmethod
+    def of(cls, options: Any) -> "EntropyControl":
+        """From the options of an algorithm."""
+        return cls(options.entropy_coef, options.entropy_target, options.entropy_step, options.entropy_unit)
+
     @property
     def adapts(self) -> bool:
         return self._target > 0

@@ -86,13 +86,10 @@ class ModelRows:
         return replace(self, places=row * width + self.places % width, shape=(count, width))
 
     def after(self, given: Sequence[int]) -> "ModelRows":
-        """The same rows, without scores of the first `given` tokens of each sample, and with T less their largest number."""
-        width = self.shape[1]
-        skipped = torch.tensor(given)[self.places // width]
-        kept = self.places % width >= skipped
-        scored, labels, places = self.scored[kept], self.labels[kept], (self.places - skipped)[kept]
-        narrower = places // width * (width - max(given)) + places % width
-        return replace(self, scored=scored, labels=labels, places=narrower, shape=(self.shape[0], width - max(given)))
+        """The same rows without scores of the first `given` tokens of each sample: its other tokens begin the sample."""
+        skipped = torch.tensor(given)[self.places // self.shape[1]]
+        kept = self.places % self.shape[1] >= skipped
+        return replace(self, scored=self.scored[kept], labels=self.labels[kept], places=(self.places - skipped)[kept])
 
     def shifted_labels(self) -> torch.Tensor:
         """(rows, width): the token that each position predicts, IGNORED if it predicts none."""

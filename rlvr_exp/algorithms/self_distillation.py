@@ -22,15 +22,24 @@ confidence: exp(-`entropy_beta` H) of a token, H the entropy of the teacher in n
 
 Differences from the paper:
 - The entropy is that of the teacher's events, which are its 100 most probable tokens and the rest. Weights are not normalised.
+
+Self-Distillation Fine-Tuning (Shenfeld et al. 2026, Self-Distillation Enables Continual Learning, arXiv 2601.19897).
+
+The teacher sees the reference answer; the student answers without it and learns by the forward KL on its own tokens, so that it
+keeps what it could. The moving average has rate 0.01. Verdicts and rewards are logged and do not enter the loss.
+
+Differences from the paper:
+- The paper prints the reverse KL; its authors' code computes the forward one, as here.
+- The words of the prompt are those of SDPO.
 """
 
 from typing import Any
 
 import torch
 
-from rlvr_exp.algorithms.distillation import DistillationTrainer, TaughtBatch
+from rlvr_exp.algorithms.distillation import DistillationTrainer, MovingAverage, TaughtBatch
 from rlvr_exp.algorithms.grpo import RatioAlgorithm
-from rlvr_exp.algorithms.loss import EntropyControl, token_weights
+from rlvr_exp.algorithms.loss import token_weights
 from rlvr_exp.algorithms.training_batch import sampled
 from rlvr_exp.config import algorithm as options
 from rlvr_exp.models.policy import Policy
@@ -43,7 +52,7 @@ class SelfDistillation(RatioAlgorithm, options.SelfDistillation):
     domain: Domain
     policy: Policy
 
-    def begin(self, domain: Domain, policy: Policy) -> None:
+    def begin(self, domain: Domain, policy: Policy, teacher: Policy | None) -> None:
         self.domain, self.policy = domain, policy
 
     @property
@@ -83,25 +92,20 @@ class SelfDistillation(RatioAlgorithm, options.SelfDistillation):
         one = group.completions[member]
         if one.verdict.outcome == "no_verdict":
             return None
-        solution = demonstration(group, member)
-        feedback = "" if one.correct else self.domain.feedback(one.task, one.verdict)
+        solution, feedback = self.hints(group, member)
         if not (solution or feedback):
             return None
         ids = self.policy.encode_prompt(self.domain.teacher_prompt(one.task, solution, feedback))
         return tuple(ids) if len(ids) + one.tokens <= self.policy.max_tokens else None
 
+    def hints(self, group: Group, member: int) -> tuple[str, str]:
+        """The solution and the feedback that the teacher sees; empty: none."""
+        one = group.completions[member]
+        silent = one.correct or not getattr(self, "include_feedback", False)
+        return demonstration(group, member), "" if silent else self.domain.feedback(one.task, one.verdict)
+
     def trainer(self, policy: Policy, *common: Any) -> DistillationTrainer:
-        control = EntropyControl(self.entropy_coef, self.entropy_target, self.entropy_step, self.entropy_unit)
-        return DistillationTrainer(
-            policy,
-            *common,
-            alpha=self.alpha,
-            top_k=self.distillation_top_k,
-            is_clip=self.is_clip,
-            update_rate=self.teacher_update_rate,
-            entropy_beta=getattr(self, "entropy_beta", 0.0),
-            entropy=control,
-        )
+        return DistillationTrainer(self, MovingAverage.teacher(policy.model, self.teacher_update_rate), policy, *common)
 
 
 def demonstration(group: Group, member: int) -> str:
@@ -121,3 +125,12 @@ class SRPO(SelfDistillation, options.SRPO):
     def shares(self, taught: torch.Tensor, passed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         routed = (taught & ~passed).float()
         return 1.0 - routed, routed
+
+
+class SDFT(SelfDistillation, options.SDFT):
+    def hints(self, group: Group, member: int) -> tuple[str, str]:
+        """The reference answer, if there is one."""
+        return self.domain.gold_completion(group.completions[member].task) or "", ""
+
+    def shares(self, taught: torch.Tensor, passed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.zeros(taught.shape), taught.float()

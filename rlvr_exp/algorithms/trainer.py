@@ -276,10 +276,11 @@ class PolicyTrainer(PackedTrainer, GRPOTrainer):
         width: int,
         fed: Any = None,
         given: Sequence[int] | None = None,
+        shared: bool | None = None,
     ) -> ModelRows:
         rows = (
             packed(prompts, completions, owners, width, fed)
-            if self._shared
+            if (self._shared if shared is None else shared)
             else row_by_row(prompts, completions, width, fed)
         )
         rows = rows if given is None else rows.after(given)

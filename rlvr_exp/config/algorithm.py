@@ -275,8 +275,8 @@ class CISPO(Overlong, RatioMethod):
 
 
 @dataclass
-class Distilled:
-    """Options of the losses that learn from a teacher's distribution."""
+class Distilled(Clipped, RatioMethod):
+    """Options of the methods that learn from a teacher's distribution."""
 
     alpha: float = option(0.5, low=0, high=1)
     """Divergence from the teacher. 0: forward KL. 1: reverse KL. Between: generalised Jensen-Shannon divergence."""
@@ -285,31 +285,56 @@ class Distilled:
     memory for the entire vocabulary at each token."""
     is_clip: float = option(2.0, low=0)
     """Largest ratio of a token's probabilities, now and when it was drawn, that weighs its divergence. 0: no ratio."""
+    loss: str = option("grpo", choices=("grpo", "dapo", "dr_grpo", "token"))
+    """How token losses are averaged, as in GRPO."""
 
 
 @dataclass
-class SelfDistillation(Distilled, Clipped, RatioMethod):
-    """Options of the methods whose teacher is the policy with feedback in its prompt."""
+class Weighed(Distilled):
+    """Options of the methods that may mix a teacher with the verifier's reward."""
 
-    loss: str = option("grpo", choices=("grpo", "dapo", "dr_grpo", "token"))
-    """How token losses are averaged, as in GRPO."""
+    distillation_weight: float = option(1.0, above=0, high=1)
+    """Share of distillation in the loss. The rest is the loss of GRPO."""
+
+
+@configures("rlvr_exp.algorithms.distillation.Distillation")
+@dataclass
+@defaults(alpha=1.0, is_clip=0.0)
+class Distillation(Weighed):
+    """The policy learns the distribution of another model, roles.teacher.model, on its own completions (GKD)."""
+
+
+@dataclass
+class SelfDistillation(Distilled):
+    """Options of the methods whose teacher is the policy with another prompt."""
+
     teacher_update_rate: float = option(0.05, above=0, high=1)
     """Share of the policy's weights in the moving average that teaches, after each update. 1: the policy itself teaches."""
 
 
 @configures("rlvr_exp.algorithms.self_distillation.SDPO")
 @dataclass
-class SDPO(SelfDistillation):
+class SDPO(SelfDistillation, Weighed):
     """The policy learns what it would have answered with the verifier's feedback in its prompt (SDPO)."""
 
-    distillation_weight: float = option(1.0, above=0, high=1)
-    """Share of self-distillation in the loss. The rest is the loss of GRPO."""
+    include_feedback: bool = option(True)
+    """The teacher sees the verifier's feedback on the answer, besides another answer that passed."""
+
+
+@configures("rlvr_exp.algorithms.self_distillation.SDFT")
+@dataclass
+@defaults(alpha=0.0, is_clip=0.0, teacher_update_rate=0.01)
+class SDFT(SelfDistillation):
+    """The policy learns what it would have answered with the reference answer in its prompt (SDFT)."""
 
 
 @configures("rlvr_exp.algorithms.self_distillation.SRPO")
 @dataclass
 class SRPO(SelfDistillation):
     """Answers that passed learn by GRPO, the others by self-distillation (SRPO)."""
+
+    include_feedback: bool = option(True)
+    """The teacher sees the verifier's feedback on the answer, besides another answer that passed."""
 
     entropy_beta: float = option(1.0, low=0)
     """A token's divergence is weighted by exp(-entropy_beta * entropy of the teacher). 0: no weight."""

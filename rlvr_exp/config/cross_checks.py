@@ -12,7 +12,7 @@ from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.engine import Server, is_server, is_vllm, receives_weights
 from rlvr_exp.config.model import EMBEDDED_MODELS, Model, has_adapter
 from rlvr_exp.config.parallel import SHARDING
-from rlvr_exp.config.roles import of_role, role_names, role_problems
+from rlvr_exp.config.roles import TEACHER, of_role, role_names, role_problems
 from rlvr_exp.config.schema import STAGES, Config, reads, resumable
 from rlvr_exp.config.stage_options import of_answers
 from rlvr_exp.core.errors import InputProblem
@@ -168,7 +168,7 @@ def cross_check(config: Config) -> Iterator[InputProblem]:
         return
     yield from schedule_problems(config.scheduler, getattr(config.algorithm, "max_steps", 0))
     yield from _of_learner(config)
-    for role in config.roles:
+    for role in config.roles.keys() - {TEACHER}:
         found = (replace(one, where=f"roles.{role}.{one.where}") for one in _of_learner(of_role(config, role)))
         yield from (one for one in found if getattr(config.roles[role], one.where.split(".")[2]) is not None)
 

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from hydra.core.override_parser.types import Override
 
-from rlvr_exp.config.algorithm import Optimizer
+from rlvr_exp.config.algorithm import Distillation, Optimizer
 from rlvr_exp.config.model import Model, has_adapter
 from rlvr_exp.config.options import SCHEMAS, node
 from rlvr_exp.config.tree import Path, Tree
@@ -31,6 +31,10 @@ OF_THE_RUN = {"max_steps": 0, "prompts_per_step": 0, "group_size": 0, "rollout_b
 algorithm without the option does."""
 OF_A_ROLE = ("adapter", "chat_template", "thinking", "max_prompt_tokens", "max_completion_tokens")
 """Options of a model in which roles with a shared base may differ."""
+
+
+TEACHER = "teacher"
+"""The role whose policy teaches another (algorithm=distillation). It takes no part in episodes."""
 
 
 @dataclass
@@ -84,6 +88,8 @@ def choose_for_roles(
             others.append(override)
         else:
             for name, values in _nodes_of(chosen, path[2]).items():
+                if path[1] == TEACHER and name != path[2]:  # A preset's learning rate, for example.
+                    continue
                 tree.put((*path[:2], name), values, f"conf/{path[2]}/{override.value()}.yaml")
     return others
 
@@ -119,9 +125,11 @@ def _is_checkpoint(folder: Folder) -> bool:
 
 def complete_roles(tree: Tree) -> None:
     """Lay the top's nodes below the given options of roles. A node that names its class is complete, except for options of
-    the run."""
+    the run. A teacher has nothing of its student."""
     roles = tree.values.get("roles")
     for role, given in roles.items() if isinstance(roles, dict) else ():
+        if role == TEACHER:
+            continue
         for name in NODES if isinstance(given, dict) else ():
             own, top = given.get(name), tree.values.get(name)
             if isinstance(own, dict) and isinstance(top, dict):
@@ -188,8 +196,16 @@ def role_problems(config: Any, readable: Callable[[str], bool]) -> Iterator[Inpu
         readable: whether the stage reads a node.
     """
     names = role_names(config) if config.roles else ()
+    if readable("algorithm") and isinstance(config.algorithm, Distillation) and not _has_teacher(config):
+        remedy = f"roles.{TEACHER}.model.path=FOLDER, or algorithm=sdft"
+        yield InputProblem("roles", "there is no teacher", "", f"roles.{TEACHER}.model", "", remedy)
     for role, own in config.roles.items():
         where = f"roles.{role}"
+        if role == TEACHER and readable("algorithm") and isinstance(config.algorithm, Distillation):
+            for name in NODES:
+                if name != "model" and getattr(own, name) is not None:
+                    yield InputProblem(f"{where}.{name}", "a teacher does not learn", "", "model", "", "drop it")
+            continue
         if role not in names or len(names) == 1:
             what = "the environment has no such role" if len(names) > 1 else "the environment has one role"
             allowed = ", ".join(names) if len(names) > 1 else "the options of the top nodes"
@@ -202,6 +218,10 @@ def role_problems(config: Any, readable: Callable[[str], bool]) -> Iterator[Inpu
         yield from _of_base(config, where, own.model)
     if team := team_of(config):
         yield from team.problems(config)
+
+
+def _has_teacher(config: Any) -> bool:
+    return TEACHER in config.roles and config.roles[TEACHER].model is not None
 
 
 def _of_algorithm(config: Any, where: str, own: Any) -> Iterator[InputProblem]:

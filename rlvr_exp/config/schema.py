@@ -11,7 +11,7 @@ from typing import Any
 from omegaconf import MISSING
 
 from rlvr_exp.config import engine  # noqa: F401  Its schemas are found by their targets alone.
-from rlvr_exp.config.algorithm import PPO, SFT, GroupMethod, Optimizer, ReinforcementLearning, Scheduler
+from rlvr_exp.config.algorithm import PPO, SFT, Distilled, GroupMethod, Optimizer, ReinforcementLearning, Scheduler
 from rlvr_exp.config.benchmark import Benchmark
 from rlvr_exp.config.data import Data
 from rlvr_exp.config.model import Model
@@ -91,6 +91,13 @@ STAGES: dict[str, Stage] = {
         "train a policy by reinforcement learning against a verifier",
         (*LEARNS, "environment", "roles"),
         algorithm=ReinforcementLearning,
+        module="reinforcement",
+        shared=True,
+    ),
+    "distill": Stage(
+        "train a policy on the distribution of a teacher, on its own completions",
+        (*LEARNS, "environment", "roles"),
+        algorithm=Distilled,
         module="reinforcement",
         shared=True,
     ),

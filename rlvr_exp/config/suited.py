@@ -25,7 +25,7 @@ from rlvr_exp.config.model import Adapter, Model, continued, has_adapter, is_ada
 from rlvr_exp.config.needs import config_folder
 from rlvr_exp.config.options import NoSchema, field_types, find_schema, is_schema
 from rlvr_exp.config.parallel import NAMED, Device, device, planned
-from rlvr_exp.config.roles import of_role
+from rlvr_exp.config.roles import TEACHER, of_role
 from rlvr_exp.config.run import Evaluation
 from rlvr_exp.config.schema import OWN_BATCH, STAGES, Config, nodes, reads
 from rlvr_exp.config.tree import Path, Tree, dotted
@@ -160,7 +160,7 @@ class _Suiting:
         self._tree, self._at = tree, at
         self._reads = nodes(stage, _given(tree, (stage, "_target_")))
         self._infers = "infer" in self._reads
-        self.trains = "optimizer" in self._reads
+        self.trains = "optimizer" in self._reads and at[-1:] != (TEACHER,)
         self.imitates = self.trains and issubclass(self._schema("algorithm") or object, SFT)
 
     def settings(self) -> Iterator[Setting]:
@@ -404,7 +404,7 @@ def advice(config: Config) -> list[str]:
         extremes(lambda node, name: getattr(getattr(config, node), name, None) if reads(config, node) else None)
     )
     found += [*_on_device(config), *_on_policy(config)]
-    for role in config.roles:
+    for role in config.roles.keys() - {TEACHER}:
         found += [f"roles.{role}: {text}" for text in _on_policy(of_role(config, role)) if text not in found]
     return found
 

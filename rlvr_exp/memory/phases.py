@@ -33,7 +33,7 @@ def _standing(workload: Workload) -> Lines:
     return {
         "weights": workload.models * counts.shard(workload),
         "reference": workload.models * counts.shard(workload) if frozen_copy else 0.0,
-        "teacher": 4.0 * workload.roles * counts.trained(workload) if workload.average else 0.0,
+        "teacher": _teacher(workload),
         "packed weights": packed,
         "vLLM": vllm.asleep(workload) if workload.vllm else 0.0,
         "examples": float(EXAMPLE * workload.examples),
@@ -42,6 +42,13 @@ def _standing(workload: Workload) -> Lines:
         "optimizer states": workload.roles * counts.states(workload),
         "ZeRO's bucket": workload.bucket * workload.width if bucket else 0.0,
     }
+
+
+def _teacher(workload: Workload) -> float:
+    """Another model, or the moving average of the trained weights in float32."""
+    if workload.teacher is not None:
+        return counts.weights(workload.teacher)
+    return 4.0 * workload.roles * counts.trained(workload) if workload.average else 0.0
 
 
 def _opened(workload: Workload) -> Lines:

@@ -23,7 +23,7 @@ from rlvr_exp.config.engine import is_vllm, receives_weights
 from rlvr_exp.config.model import EMBEDDED_MODELS, Model, continued, described, has_adapter
 from rlvr_exp.config.needs import config_folder, weights_folder
 from rlvr_exp.config.parallel import Device, derive, device, planned
-from rlvr_exp.config.roles import longest_sequence, of_role, role_names
+from rlvr_exp.config.roles import TEACHER, longest_sequence, of_role, role_names
 from rlvr_exp.config.schema import Config, reads, sampling_node
 from rlvr_exp.config.stage_options import ADAPT_RANK, ADAPT_TOKENS
 from rlvr_exp.launch.inference_inputs import answered_tasks
@@ -202,6 +202,7 @@ def workload_of(config: Config) -> Workload | None:
         momentum=bool(getattr(optimizer, "momentum", 0.0)) if trains else False,
         reference=trains and getattr(config.algorithm, "kl_coef", 0) > 0,
         average=trains and getattr(config.algorithm, "teacher_update_rate", 1.0) < 1.0,
+        teacher=_teacher(config) if TEACHER in config.roles else None,
         value_network=trains and getattr(config.algorithm, "value_trunk", "") == "own",
         checkpointing=config.model.gradient_checkpointing,
         filtered=trains and isinstance(config.algorithm, Drawing) and config.algorithm.filtered,
@@ -220,6 +221,16 @@ def workload_of(config: Config) -> Workload | None:
     adapter = found.adapter or Adapter(ADAPT_RANK, tuple(shape.matrices()))
     group = -(-config.infer.samples // config.infer.adapt_rounds)
     return replace(found, adapter=adapter, optimizer="AdamW", trains=True, group=group, limit=ADAPT_TOKENS)
+
+
+def _teacher(config: Config) -> Workload | None:
+    """The weights of `roles.teacher`, which every device holds whole; None if its shape is unknown."""
+    model = of_role(config, TEACHER).model
+    shape, dtype = shape_of(model)
+    if not shape.known:
+        return None
+    quantization = model.quantization.replace("none", "")
+    return Workload(shape, dtype, 0, 0, 0, 0, 0, SamplingBatch(0, 0, 0, 0), quantization=quantization, trains=False)
 
 
 def _lengths(config: Config, read: DataLengths | None) -> tuple[int, int, int, int, int]:

@@ -85,6 +85,8 @@ class Workload:
     """A second copy of the model is held for the KL penalty."""
     average: bool = False
     """A moving average of the trained weights teaches (SDPO)."""
+    teacher: "Workload | None" = None
+    """The weights of another model that teaches."""
     value_network: bool = False
     """PPO's value network is a decoder of its own, trained as the policy is."""
     checkpointing: bool = False

@@ -305,7 +305,7 @@ def _learner(
         holds = is_vllm(components.engine) or receives_weights(components.engine)
         engine = cast(HoldsWeights, components.engine) if holds else None
         options, algorithm = learner_options(config, role, roles), algorithm_of(config, role, roles)
-        algorithm.begin(domain, policy)
+        algorithm.begin(domain, policy, components.teacher)
         return RLLearner(role, policy, algorithm, options, prompts, scratch, engine)
 
 

@@ -116,7 +116,7 @@ def _sampled(options: Any, folder: Path) -> Any:
 def _made(options: Any, folder: Path) -> Any:
     """The first step's advantages and weights."""
     who, policy = built(options), _policy(folder)
-    who.begin(DOMAIN, policy)
+    who.begin(DOMAIN, policy, policy)
     learned = who.experience(_collector(options, who, policy).collect(0).groups[POLICY], 0)
     return [learned.advantages.tolist(), learned.weights.tolist()]
 
@@ -124,7 +124,7 @@ def _made(options: Any, folder: Path) -> Any:
 def _trained(options: Any, folder: Path) -> Any:
     """The weights after the run's updates, and the number of their passes."""
     who, policy = built(options), _policy(folder)
-    who.begin(DOMAIN, policy)
+    who.begin(DOMAIN, policy, policy)
     collector = _collector(options, who, policy)
 
     def collect(step: int) -> TrainingBatch:

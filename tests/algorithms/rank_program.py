@@ -17,10 +17,11 @@ from tiny_step import EVERYTHING, experience, flat, trainer
 from updating import updated
 
 from rlvr_exp.algorithms.base import parallel_arguments
-from rlvr_exp.algorithms.distillation import DistillationTrainer, TaughtBatch
+from rlvr_exp.algorithms.distillation import DistillationTrainer, TaughtBatch, Teacher
 from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch, unpadded
 from rlvr_exp.algorithms.trl_losses import TRLLossTrainer
+from rlvr_exp.config.algorithm import SRPO
 from rlvr_exp.config.parallel import Parallel
 from rlvr_exp.launch.children import hold_lifeline
 from rlvr_exp.models.parameters import gathered_weights
@@ -79,10 +80,11 @@ class WithAdam(PolicyTrainer):
 class Gated(WithAdam, TRLLossTrainer): ...
 
 
-class Taught(WithAdam, DistillationTrainer):
-    def __init__(self, policy, args, optimizer, guard, limits, entropy):
-        options = {"alpha": 0.5, "top_k": 5, "is_clip": 2.0, "update_rate": 1.0, "entropy_beta": 0.5}
-        super().__init__(policy, args, optimizer, guard, limits, entropy=entropy, **options)
+class Taught(DistillationTrainer):
+    def __init__(self, policy, args, _optimizer, guard, limits, entropy):
+        optimizer = torch.optim.AdamW(policy.model.parameters(), lr=0.01)
+        algorithm = SRPO(distillation_top_k=5, entropy_beta=0.5)
+        super().__init__(algorithm, Teacher(), policy, args, optimizer, guard, limits, entropy=entropy)
 
 
 def taught(batch: TrainingBatch) -> TaughtBatch:

@@ -81,13 +81,14 @@ MIXED = {"distillation_weight": 0.5}
 OWN = {
     "SDPO": {
         "distillation_weight": change(0.5),
+        "include_feedback": change(False),
         "positive_weight": change(0.1, **MIXED),
         "clip_low": change(1e-9, **MIXED, **FOLLOWED),
         "clip_high": change(9.0, **MIXED, **FOLLOWED),
         "correction": change("token_truncate", correction="sequence_mask", **MIXED),
         "correction_cap": change(1.1, correction="token_truncate", **MIXED),
     },
-    "SRPO": {"entropy_beta": change(0.0)},
+    "SRPO": {"entropy_beta": change(0.0), "include_feedback": change(False)},
     "GSPO": {"clip_low": change(0.9, **FOLLOWED)},
     "CISPO": {"clip_high": change(1e-9, **FOLLOWED)},
     "RLOO": {"baseline": change("none"), "kl_coef": change(0.9, max_steps=2)},

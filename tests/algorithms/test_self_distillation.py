@@ -112,7 +112,7 @@ def step(folder, name, tokens, *words):
     """(gradient of a real step, model before it in float64, records of the sampler, the algorithm)."""
     who = batch.algorithm(name, *words)
     reader = Reader()
-    who.begin(Words(), reader)
+    who.begin(Words(), reader, None)
     recorded = batch.drawn_from(batch.policy(folder / "same").model, 0.4)
     made = who.experience(batch.groups(who, recorded), 0)
     trainer = batch.trainer(folder, who, tokens)
@@ -176,7 +176,7 @@ def test_the_moving_average_follows_and_leaves_the_model_as_it_was(tmp_path):
     average = MovingAverage(model, 0.25)
     with torch.no_grad():
         model.weight.copy_(torch.tensor([[5.0, 2.0]]))
-    average.update()
+    average.follow()
     with average.in_use():
         assert model.weight.tolist() == [[2.0, 2.0]]
     assert model.weight.tolist() == [[5.0, 2.0]]
@@ -188,14 +188,9 @@ def test_the_moving_average_follows_and_leaves_the_model_as_it_was(tmp_path):
         assert model.weight.tolist() == [[2.0, 2.0]]
 
 
-def test_prompts_share_their_common_beginning_within_a_group():
-    starts, rests, groups = shared_starts([[1, 2, 3], [1, 2, 4, 5], [6], [7], [8, 9]], [0, 0, 1, 1, 2])
-    assert [start + rest for start, rest in zip(starts, rests, strict=True)] == [
-        [1, 2, 3],
-        [1, 2, 4, 5],
-        [6],
-        [7],
-        [8, 9],
-    ]
-    assert starts[0] == starts[1] == [1, 2] and groups[0] == groups[1]
-    assert len(set(groups)) == 4
+def test_prompts_share_what_they_have_in_common_within_a_group():
+    prompts = [[1, 2, 3], [1, 2, 4, 5], [6], [7], [8, 9], [8, 9], [8]]
+    starts, rests, numbers = shared_starts(prompts, [0, 0, 1, 1, 2, 2, 2])
+    assert [start + rest for start, rest in zip(starts, rests, strict=True)] == prompts
+    assert starts[0] == starts[1] == [1, 2] and starts[4] == starts[5] == [8, 9]
+    assert numbers == [0, 0, 1, 2, 3, 3, 4]

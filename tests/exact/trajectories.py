@@ -89,6 +89,14 @@ STAGES = {
     ],
     "sdpo": ["+stage=grpo", "algorithm=sdpo", *SMALL, *RL, "algorithm.iterations=3", "run.log_every_steps=2"],
     "srpo": ["+stage=grpo", "algorithm=srpo", *SMALL, *RL, "model=tiny_lora", "algorithm.kl_coef=0.04"],
+    "distill": [
+        "+stage=distill",
+        *SMALL,
+        *RL,
+        "model.from_scratch=true",
+        "roles.teacher.model.embedded=tiny",
+        "algorithm.distillation_weight=0.5",
+    ],
     "srl": [
         "+stage=srl",
         *SMALL,
@@ -119,7 +127,7 @@ STAGES = {
 }
 """Each with much state: several updates per batch, a moving reference, replay, a normaliser, pending groups, dropout,
 the best so far, epochs that end within the run."""
-SAMPLING = {"grpo": 4, "ppo": 5, "sft": 4, "dapo": 3, "sdpo": 4, "srpo": 3, "srl": 3, "self_play": 3}
+SAMPLING = {"grpo": 4, "ppo": 5, "sft": 4, "dapo": 3, "sdpo": 4, "srpo": 3, "distill": 3, "srl": 3, "self_play": 3}
 """A step in which completions are sampled, after the first checkpoint."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Signals that request a stop."""

@@ -4,7 +4,7 @@ verifier, and the environment with its roles.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypedDict, TypeVar, cast
@@ -15,7 +15,8 @@ from rlvr_exp.config.algorithm import Drawing
 from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.engine import is_server, receives_weights
 from rlvr_exp.config.load import build
-from rlvr_exp.config.roles import of_role, role_names, starts, team_of
+from rlvr_exp.config.model import Adapter, continued
+from rlvr_exp.config.roles import TEACHER, of_role, role_names, starts, team_of
 from rlvr_exp.config.run import Evaluation
 from rlvr_exp.config.schema import OWN_BATCH, Config, reads
 from rlvr_exp.core.domains import domains, load
@@ -26,7 +27,7 @@ from rlvr_exp.episodes.environments import SingleTurn
 from rlvr_exp.episodes.episode import POLICY
 from rlvr_exp.evaluation.leakage import apart, check_leakage
 from rlvr_exp.launch.preflight import HELD_OUT, no_split, not_for_training, reasons, vote_problems
-from rlvr_exp.models.parameters import parameters, weights_hash
+from rlvr_exp.models.parameters import parameters, unsharded_loading, weights_hash
 from rlvr_exp.models.policy import Policies, Policy, load_policy, load_roles
 from rlvr_exp.models.random_weights import build_tokenizer, training_texts
 from rlvr_exp.records import manifest
@@ -122,6 +123,8 @@ class RunComponents:
     """The engine that samples completions."""
     play: Play | None = None
     """The play of a team. None without a team."""
+    teacher: Policy | None = None
+    """The policy of `roles.teacher`. None without one."""
 
     @property
     def policy(self) -> Policy:
@@ -146,6 +149,7 @@ def build_components(config: Config, context: RunContext) -> Iterator[RunCompone
     engine = start_engine(config, context)
     context.progress(kind="wait", name="load the policy")
     policies = load_policies(config, engine, domain, context)
+    teacher = load_teacher(config, policies)
     context.progress(kind="wait", name="start the verifier")
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_verifier_match(verifier, all_tasks(domain))
@@ -165,7 +169,7 @@ def build_components(config: Config, context: RunContext) -> Iterator[RunCompone
         )
         if rank() == 0:  # Once is enough; where a reference fails, this rank ends the run.
             check_references(domain, verifier, held_out, config.verifier.validate, context)
-        yield RunComponents(domain, policies, verifier, held_out, engine, play)
+        yield RunComponents(domain, policies, verifier, held_out, engine, play, teacher)
 
 
 def start_engine(config: Config, context: RunContext) -> SamplingEngine:
@@ -239,6 +243,30 @@ def load_policies(config: Config, engine: SamplingEngine, domain: Domain, contex
     for note in dict.fromkeys(note for policy in found.values() for note in policy.notes):
         context.progress(kind="note", text=note)
     return found
+
+
+def load_teacher(config: Config, policies: Mapping[str, Policy]) -> Policy | None:
+    """Load the policy of `roles.teacher`, whole on each device.
+
+    Raises:
+        InputError: it reads other tokens than the policy that it teaches.
+    """
+    if TEACHER not in config.roles:
+        return None
+    with unsharded_loading() if config.parallel.strategy == "zero3" else nullcontext():
+        model = of_role(config, TEACHER).model
+        # A new adapter, as presets have it, would change nothing.
+        teacher = load_policy(model if continued(model) else replace(model, adapter=Adapter()), config.seed)
+    theirs = teacher.tokenizer.get_vocab()
+    for policy in policies.values():
+        own = policy.tokenizer.get_vocab()
+        if own != theirs:
+            differing = sorted(token for token in own.keys() | theirs.keys() if own.get(token) != theirs.get(token))
+            got = f"{len(differing):,} tokens differ, such as {differing[0]!r}"
+            remedy = "a teacher of the same family of models"
+            what, allowed = "the teacher has another tokenizer", "the tokenizer of the policy"
+            raise InputError(InputProblem(f"roles.{TEACHER}.model", what, got, allowed, "", remedy))
+    return teacher
 
 
 def model_section(policies: Mapping[str, Policy], engine: SamplingEngine) -> dict[str, object]:
