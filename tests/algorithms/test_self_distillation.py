@@ -1,6 +1,8 @@
 """SDPO and SRPO: gradients against the papers' formulas, evaluated naively in float64; the teacher's prompts and weights."""
 
 import math
+from dataclasses import replace
+from types import SimpleNamespace
 
 import fixed_batch as batch
 import pytest
@@ -12,10 +14,13 @@ from trl.experimental.sdpo.loss_utils import (
     compute_full_logit_self_distillation_loss,
     compute_topk_self_distillation_loss,
 )
+from trl.trainer.distillation_trainer import _chunked_divergence_loss
 
 from rlvr_exp.algorithms.distillation import MovingAverage, divergence, shared_starts, with_rest
 
 VOCABULARY = 20
+TEACHER = "roles.teacher.model.embedded=tiny"
+"""A command needs one; the tests have a teacher of their own."""
 HINTS = {0: [(12, 3), (12, 4)], 1: [(13, 3), ()], 2: [(14, 3), (15,), (3, 3, 3)]}
 """Tokens that the teacher's prompts add, for each answer of a prompt that did not pass, in order. (0, 0) and (1, 1) passed."""
 
@@ -194,3 +199,36 @@ def test_prompts_share_what_they_have_in_common_within_a_group():
     assert [start + rest for start, rest in zip(starts, rests, strict=True)] == prompts
     assert starts[0] == starts[1] == [1, 2] and starts[4] == starts[5] == [8, 9]
     assert numbers == [0, 0, 1, 2, 3, 3, 4]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+def test_a_step_of_distillation_has_the_gradient_of_trls_loss(tmp_path, alpha):
+    words = [TEACHER, f"algorithm.alpha={alpha}", "algorithm.distillation_top_k=0", "algorithm.loss=token"]
+    who = batch.algorithm("distillation", *words)
+    teacher = batch.policy(tmp_path / "teacher")
+    draw = torch.Generator().manual_seed(5)
+    for value in teacher.model.double().parameters():
+        value.data += 0.3 * torch.randn(value.shape, generator=draw, dtype=torch.float64)
+    who.begin(Words(), Reader(), SimpleNamespace(model=teacher.model, encode_prompt=lambda text: PROMPTS[int(text)]))
+    recorded = batch.drawn_from(batch.policy(tmp_path / "same").model, 0.0)
+    groups = batch.groups(who, recorded, sampled_at=1)
+    named = tuple(replace(group, prompts=(str(place),) * 3) for place, group in enumerate(groups.batch))
+    given = who.experience(replace(groups, batch=named), 0)
+    made = batch.trainer(tmp_path / "student", who)
+    made.model.double()
+    plain, got = batch.doubled(made.model), batch.gradient(made, given)
+
+    hidden, others = [], []
+    for q, row in enumerate(batch.answers()):
+        for answer in row:
+            ids, places = torch.tensor([[*PROMPTS[q], *answer]]), slice(len(PROMPTS[q]) - 1, -1)
+            hidden.append(plain.model(input_ids=ids).last_hidden_state[0, places])
+            with torch.no_grad():
+                others.append(teacher.model.model(input_ids=ids).last_hidden_state[0, places])
+    mine, theirs = torch.cat(hidden)[None], torch.cat(others)[None]
+    mask = torch.ones(mine.shape[:2])
+    heads = plain.lm_head.weight, teacher.model.lm_head.weight.detach()
+    _chunked_divergence_loss(mine, theirs, *heads, mask, alpha)[0].backward()
+    wanted = torch.cat([value.grad.flatten() for value in plain.parameters()])
+    assert wanted.norm() > 1e-3
+    assert (got - wanted).norm() <= 1e-6 * wanted.norm()
