@@ -58,6 +58,14 @@ def test_an_evaluation_trains_nothing() -> None:
     assert "checkpoints" not in told["writes"]
 
 
+def test_an_adaptation_plans_its_update() -> None:
+    words = ["+stage=infer", "infer.decoding=sample", "infer.samples=64"]
+    plain, adapted = (plan(compose([*words, *more]).config, []) for more in ([], ["infer.adapt=lora"]))
+    assert "sample, best of 64, 8 rounds with an adapter that learns each task, judged, 1 task at once" in adapted
+    assert "LoRA of rank 8 trained" in adapted and " backward " in adapted and "optimizer states" in adapted
+    assert "rank 8" not in plain and " backward " not in plain
+
+
 def test_what_is_missing_comes_with_its_command(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     told = lines("+stage=grpo", "model=qwen14b")
