@@ -35,6 +35,7 @@ CHANGES = {
     "max_tokens_per_device": 20,
     "max_sequence_tokens": 5,
     "eval_every_steps": 2,
+    "shown_answers": 1.0,
 }
 TASKS = [
     Task(f"task{i}", "f", 0.0, inputs=f"w{2 + i} w4", problem=None, gold=" ".join(f"w{3 + j}" for j in range(i)))
@@ -51,6 +52,7 @@ def learning(folder: Path, words: list[str]) -> tuple[SFTLearner, GoldFeed]:
     who, plan = build(config.algorithm), batch_plan(config)
     domain = SimpleNamespace(
         task_prompt=lambda task: task.inputs,
+        teacher_prompt=lambda task, solution, feedback: f"{task.inputs} {solution}",
         demonstrations=lambda task: [task],
         gold_completion=lambda task: task.gold,
         variant=lambda task, _: task,
