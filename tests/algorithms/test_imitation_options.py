@@ -73,12 +73,13 @@ def learning(folder: Path, words: list[str]) -> tuple[SFTLearner, GoldFeed]:
 
 
 def run(folder: Path, options: dict[str, Any]) -> tuple:
-    """The amount of training data, the number of passes, of evaluations and of steps."""
+    """The amount of training data, the number of passes, of evaluations and of steps, and the tokens of the first update."""
     learner, feed = learning(folder, [f"algorithm.{name}={value}" for name, value in options.items()])
     made, losses = learner.trainer, []
     with mock.patch.object(made, "training_step", wraps=made.training_step) as passes:
         driven(learner, feed.collect, after=lambda one: one.due(one.steps) and losses.append(one.held_out_loss()))
-    return len(made.train_dataset), passes.call_count, len(losses), learner.steps
+    tokens = sum(len(one["input_ids"]) for one in feed.collect(0))
+    return len(made.train_dataset), passes.call_count, len(losses), learner.steps, tokens
 
 
 def test_a_restart_is_the_first_update_again(tmp_path):
