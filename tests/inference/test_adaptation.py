@@ -13,6 +13,7 @@ from rlvr_exp.config.model import Model
 from rlvr_exp.config.stage_options import Infer
 from rlvr_exp.config.verifier import Sandbox
 from rlvr_exp.core.errors import InputError, Interrupted
+from rlvr_exp.core.seeds import uniform
 from rlvr_exp.domains.arc.tasks import Arc
 from rlvr_exp.domains.problems.rows import ProblemRow
 from rlvr_exp.domains.problems.tasks import of_tiny_solver
@@ -90,16 +91,26 @@ def with_other_answers(task: Task) -> Task:
     return replace(task, problem=replace(task.problem, cases=tuple(cases)))
 
 
+class Scrambles(PythonIO):
+    """Verdicts that depend on the text alone. Executions are real."""
+
+    def submit(self, request: Request):
+        right = int(100 * uniform(str(request.candidate.text)))
+        return completed_future(Verdict("failed", "wrong_answer", passed=right, total=100))
+
+
 def test_hidden_pairs_are_never_read(engine: Engine) -> None:
-    """The completions are the same if the hidden outputs are others, so that every verdict on them is another."""
+    """The completions are the same if the hidden outputs and all verdicts are others."""
+    solved = Arc().splits()["train"][0]
     drawn: list[list[str]] = []
-    for tasks in (TASKS, [with_other_answers(task) for task in TASKS]):
-        recorded: list = []
-        one = Engine(engine.policy, Infer(**ADAPTS), LIMITS, engine._verifier, Arc())
-        one._generate = record(one._generate, recorded)
-        for task in tasks:
-            one.solve(task)
-        drawn.append([completion.text for result in recorded for completion in result])
+    with Scrambles(Sandbox(workers=1)) as scrambles:
+        for change, verifier in ((lambda task: task, engine._verifier), (with_other_answers, scrambles)):
+            recorded: list = []
+            one = Engine(engine.policy, Infer(**ADAPTS), LIMITS, verifier, Arc())
+            one._generate = record(one._generate, recorded)
+            for task in (solved, *TASKS):
+                one.solve(change(task))
+            drawn.append([completion.text for result in recorded for completion in result])
     assert drawn[0] == drawn[1] and len(drawn[0]) > 48
 
 
