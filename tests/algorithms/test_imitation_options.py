@@ -35,6 +35,7 @@ CHANGES = {
     "max_tokens_per_device": 20,
     "max_sequence_tokens": 5,
     "eval_every_steps": 2,
+    "shown_answers": 1.0,
 }
 TASKS = [
     Task(f"task{i}", "f", 0.0, inputs=f"w{2 + i} w4", problem=None, gold=" ".join(f"w{3 + j}" for j in range(i)))
@@ -51,6 +52,7 @@ def learning(folder: Path, words: list[str]) -> tuple[SFTLearner, GoldFeed]:
     who, plan = build(config.algorithm), batch_plan(config)
     domain = SimpleNamespace(
         task_prompt=lambda task: task.inputs,
+        teacher_prompt=lambda task, solution, feedback: f"{task.inputs} {solution}",
         demonstrations=lambda task: [task],
         gold_completion=lambda task: task.gold,
         variant=lambda task, _: task,
@@ -71,12 +73,13 @@ def learning(folder: Path, words: list[str]) -> tuple[SFTLearner, GoldFeed]:
 
 
 def run(folder: Path, options: dict[str, Any]) -> tuple:
-    """The amount of training data, the number of passes, of evaluations and of steps."""
+    """The amount of training data, the number of passes, of evaluations and of steps, and the tokens of the first update."""
     learner, feed = learning(folder, [f"algorithm.{name}={value}" for name, value in options.items()])
     made, losses = learner.trainer, []
     with mock.patch.object(made, "training_step", wraps=made.training_step) as passes:
         driven(learner, feed.collect, after=lambda one: one.due(one.steps) and losses.append(one.held_out_loss()))
-    return len(made.train_dataset), passes.call_count, len(losses), learner.steps
+    tokens = sum(len(one["input_ids"]) for one in feed.collect(0))
+    return len(made.train_dataset), passes.call_count, len(losses), learner.steps, tokens
 
 
 def test_a_restart_is_the_first_update_again(tmp_path):
