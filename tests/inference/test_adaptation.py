@@ -20,6 +20,7 @@ from rlvr_exp.domains.problems.tasks import of_tiny_solver
 from rlvr_exp.inference import Engine, load
 from rlvr_exp.inference.adaptation import Adaptation, Lesson, _passes
 from rlvr_exp.inference.engine import logprob
+from rlvr_exp.models.adapters import adapter_parameters
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.records import manifest
 from rlvr_exp.records.context import RunContext
@@ -134,6 +135,21 @@ def test_imitation_makes_its_lessons_likelier_and_leaves_others_out(policy: Poli
         after = [logprob(model, prompt, ids) for ids in (good, light)]
     assert after[0] > before[0] + 1.0 and after[0] - before[0] > after[1] - before[1]
     assert [logprob(model, prompt, ids) for ids in (good, light)] == before
+
+
+def test_a_policy_with_an_adapter_returns_to_it(verifier: PythonIO) -> None:
+    policy = load(
+        model=compose(["+stage=infer", "model.adapter.kind=lora", "model.adapter.rank=4"]).config.model
+    ).policy
+    with torch.no_grad():
+        for value in adapter_parameters(policy.model, "default"):
+            value.add_(0.01)
+    start = [value.clone() for value in adapter_parameters(policy.model, "default")]
+    engine = Engine(policy, Infer(**ADAPTS), LIMITS, verifier, Arc())
+    engine.solve(TASKS[0])
+    assert engine.adaptation.metrics()["adapt/updates"] == 2 and list(policy.model.peft_config) == ["default"]
+    now = adapter_parameters(engine.policy.model, "default")
+    assert all(torch.equal(value, before) for value, before in zip(now, start, strict=True))
 
 
 def test_a_pass_has_a_bounded_number_of_tokens() -> None:
