@@ -5,7 +5,6 @@ tasks without success are the budget of a task for plain sampling. Both sides en
 cases, and both vote. Core seconds count this process and the verifier's workers.
 """
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from rlvr_exp.episodes.episode import Turn
 from rlvr_exp.inference.adaptation import Adaptation, Lesson, TaskAdaptation
 from rlvr_exp.inference.engine import Engine
 from rlvr_exp.models.policy import Policy
-from rlvr_exp.sandbox.tools import tree, usage_of
+from rlvr_exp.sandbox.tools import core_seconds
 from rlvr_exp.tasks.base import Domain, ShowsCases, Task
 from rlvr_exp.verifiers.base import Executor, Verifier, executor_of
 
@@ -30,11 +29,6 @@ PLAIN_ROUND, MOST_ROUNDS = 256, 64
 """Samples of a round of plain sampling, and the most rounds."""
 ADAPTED, PLAIN = "adaptation", "plain samples"
 Progress = Callable[[str, int, int], None]
-
-
-def core_seconds() -> float:
-    """The CPU seconds of this process and of all processes below it so far."""
-    return usage_of(tree(os.getpid())).cpu_s
 
 
 class PlainRounds(Adaptation):

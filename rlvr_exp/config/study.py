@@ -21,7 +21,7 @@ OWN = ("run.dir=", "run.resume=", "seed=", "evaluation.remember=")
 FULL = "full"
 """The arm of an ablation from which nothing is removed."""
 SIZE = "{size}"
-BUDGETS = ("rollouts", "tokens", "seconds")
+BUDGETS = ("rollouts", "tokens", "seconds", "core_seconds")
 
 
 @dataclass

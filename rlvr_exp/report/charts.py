@@ -378,7 +378,7 @@ MACHINE = (
     Panel("Open files", r"open_files$"),
 )
 PHASES = ("generate", "verify", "update")
-TOTALS = ("time/step", "time/total", "time/elapsed")
+TOTALS = ("time/step", "time/step_core_seconds", "time/total", "time/elapsed")
 """Sums of phases, which would count time twice in a stacked chart."""
 RATE = "_per_second"
 """Suffix of rates, which are no times in spite of their prefix."""

@@ -1,7 +1,7 @@
 """Comparison of arms: differences paired by task and seed, budgets, curves. All estimates and tests of studies are
 here.
 
-A comparison is fair if all arms used the same budget: completions, their tokens, or the seconds of their steps.
+A comparison is fair if all arms used the same budget: completions, their tokens, or the seconds or core seconds of their steps.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -246,7 +246,9 @@ def mean_curves(runs: Sequence[JobRun], metric: str) -> Mapping[str, Mapping[int
 
 TOLERANCE = 0.05
 """Budgets that differ by a smaller share count as equal."""
-SAMPLED, LENGTH, SECONDS = "samples/sampled", "tokens/completion_mean", "time/step"
+SAMPLED, LENGTH = "samples/sampled", "tokens/completion_mean"
+SECONDS = {"seconds": "time/step", "core_seconds": "time/step_core_seconds"}
+"""Of one step."""
 SEEN = "tokens/seen"
 """Supervised steps: tokens up to a row, including prompts."""
 EVALUATE_MORE_OFTEN = "an algorithm.eval_every_steps that is smaller and divides the steps, or more steps"
@@ -257,19 +259,19 @@ def used(directory: Path, kind: str) -> float:
     """The budget that a run used, over all of its roles; 0 if it was not counted. Supervised steps count the tokens that they
     saw."""
     rows = read_metrics(directory)
-    if kind == "seconds":
-        return max(seconds_until(rows), default=0.0)
+    if kind in SECONDS:
+        return max(seconds_until(rows, kind), default=0.0)
     if kind == "tokens" and not any(name.endswith(SAMPLED) for row in rows for name in row):
         return max((row.get(SEEN) or 0.0 for row in rows), default=0.0)
     return sum(sampled(row, kind) for row in rows)
 
 
-def seconds_until(rows: Sequence[Row]) -> Iterator[float]:
-    """The seconds of all steps up to each row. A row may stand for several steps. Rows that only contain measurements use the
-    rate of the next row with seconds."""
+def seconds_until(rows: Sequence[Row], kind: str = "seconds") -> Iterator[float]:
+    """The seconds, or core seconds, of all steps up to each row. A row may stand for several steps. Rows that only contain
+    measurements use the rate of the next row with seconds."""
     rates, rate = list[float](), 0.0
     for row in reversed(rows):
-        rate = row.get(SECONDS) or rate
+        rate = row.get(SECONDS[kind]) or rate
         rates.append(rate)
     total, before = 0.0, 0
     for row, rate in zip(rows, reversed(rates), strict=True):

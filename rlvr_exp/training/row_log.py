@@ -11,6 +11,8 @@ from rlvr_exp.config.roles import teams
 from rlvr_exp.records.context import RunContext
 from rlvr_exp.records.rollout_files import RolloutRow
 from rlvr_exp.records.tracking import Tracker
+from rlvr_exp.rollouts.distributed import all_reduce_counters
+from rlvr_exp.sandbox.tools import core_seconds
 from rlvr_exp.training.learner import Learner
 
 SHARED = {
@@ -41,6 +43,7 @@ class RowLog:
     ):
         self._tracker, self._context, self._learners, self._shared = tracker, context, learners, shared
         self._every, self._logged_step, self._logged_at = every, done, time.perf_counter()
+        self._used = core_seconds()
         self._named = named
 
     def due(self, step: int) -> bool:
@@ -58,9 +61,10 @@ class RowLog:
             own = learner.row()
             shown[role] = _figures(own, learner.figures)
             row |= _of_role(role if self._named else "", own)
-        now = time.perf_counter()
-        row["time/step"] = (now - self._logged_at) / (step - self._logged_step)
-        self._logged_at, self._logged_step = now, step
+        now, used, steps = time.perf_counter(), core_seconds(), step - self._logged_step
+        row["time/step"] = (now - self._logged_at) / steps
+        row |= all_reduce_counters({"time/step_core_seconds": (used - self._used) / steps})
+        self._logged_at, self._logged_step, self._used = now, step, used
         row |= self._shared()
         self._tracker.log(step, row)
         self._tracker.samples(samples, seed)
