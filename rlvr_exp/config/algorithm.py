@@ -362,10 +362,14 @@ class SSD(ReinforcementLearning, TRL):
     """Steps that learn from one batch of rollouts. At max_steps or above, the initial policy samples everything."""
 
     def problems(self) -> list[InputProblem]:
-        return [*super().problems(), *trl_problems("GRPOConfig", self.trl), *self._faults()]
+        known = [one for one in super().problems() if one.where != "lag"]  # Its remedy is a correction.
+        return [*known, *trl_problems("GRPOConfig", self.trl), *self._faults()]
 
     def _faults(self) -> Iterator[InputProblem]:
         yield from not_of_group_loss(self.trl)
+        if self.lag:
+            what = "one batch of rollouts serves many steps, and no sample is weighted"
+            yield InputProblem("lag", what, str(self.lag), "0", "", "drop it")
         if self.correction != "none":
             what = "samples are imitated as they were drawn"
             yield InputProblem("correction", what, self.correction, "none", "", "drop it")

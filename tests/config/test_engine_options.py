@@ -69,6 +69,7 @@ TRAINED = ["engine=server", "engine.url=http://host/v1", "engine.weights=lora", 
         (["+stage=grpo", "algorithm.lag=1", "engine=local"], "algorithm.lag"),
         (["+stage=grpo", "algorithm.lag=1", "engine=vllm"], "algorithm.lag"),
         (["+stage=cascade", "algorithm.lag=1"], "algorithm.lag"),
+        (["+stage=grpo", "algorithm=ssd", "algorithm.lag=1"], "algorithm.lag"),
     ],
 )
 def test_what_a_server_for_training_cannot_do_is_refused(words, where):
