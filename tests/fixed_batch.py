@@ -17,9 +17,11 @@ from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch
 from rlvr_exp.config.compose import compose
 from rlvr_exp.config.load import build
+from rlvr_exp.config.model import Adapter, Model
 from rlvr_exp.config.parallel import BatchLimits
 from rlvr_exp.episodes.types import Completion, TokenSample
-from rlvr_exp.models.policy import Policy
+from rlvr_exp.models.adapters import adapter_parameters
+from rlvr_exp.models.policy import Policy, load_policy
 from rlvr_exp.rewards.compose import RewardBreakdown
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.tasks.base import Candidate
@@ -51,6 +53,21 @@ def policy(folder: Path) -> Policy:
     )
     tokenizer.save_pretrained(folder)
     return Policy(Qwen3ForCausalLM.from_pretrained(folder), tokenizer, (1,), chat=False, thinking=False, max_tokens=64)
+
+
+LORA = Adapter(kind="lora", rank=2)
+
+
+def player_of(folder: Path, adapter: bool) -> Policy:
+    """The policy in float64, with an adapter that has been trained or without one."""
+    made = policy(folder)
+    if adapter:
+        made = load_policy(Model(path=str(folder), adapter=LORA), seed=0)
+        draw = torch.Generator().manual_seed(1)
+        for value in adapter_parameters(made.model, "default"):
+            value.data += 0.3 * torch.randn(value.shape, generator=draw)
+    made.model.double()
+    return made
 
 
 def algorithm(name: str, *words: str) -> Algorithm:

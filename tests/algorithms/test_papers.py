@@ -6,7 +6,6 @@ log-probabilities differ from the policy's, so that ratios and clipping act; rew
 
 from copy import deepcopy
 from functools import partial
-from pathlib import Path
 from statistics import fmean, stdev
 
 import fixed_batch as batch
@@ -15,9 +14,6 @@ import torch
 from fixed_batch import LIMIT, PROMPTS, REWARDS, TERM_WEIGHTS
 
 from rlvr_exp.algorithms.packed_layers import Choice
-from rlvr_exp.config.model import Adapter, Model
-from rlvr_exp.models.adapters import adapter_parameters
-from rlvr_exp.models.policy import Policy, load_policy
 
 EPS = 1e-6
 """Added to deviations by our implementation, as in the authors' code."""
@@ -263,32 +259,17 @@ CASES = {
 """The formula, and the sampler's distance from the policy: enough for some ratios to be clipped and others not."""
 
 
-LORA = Adapter(kind="lora", rank=2)
-
-
-def player_of(folder: Path, adapter: bool) -> Policy:
-    """The policy in float64, with an adapter that has been trained or without one."""
-    made = batch.policy(folder)
-    if adapter:
-        made = load_policy(Model(path=str(folder), adapter=LORA), seed=0)
-        draw = torch.Generator().manual_seed(1)
-        for value in adapter_parameters(made.model, "default"):
-            value.data += 0.3 * torch.randn(value.shape, generator=draw)
-    made.model.double()
-    return made
-
-
 def both(
     folder, name, formula, drift, on_policy=False, tokens=1000, *words, adapter=False, packed=True, rewards=REWARDS
 ):
     """(gradient of a real step, gradient of the formula)."""
     who = batch.algorithm(name, *words)
-    player = player_of(folder / "policy", adapter)
+    player = batch.player_of(folder / "policy", adapter)
     plain = deepcopy(player.model)
     recorded = batch.drawn_from(plain, drift)
     given = who.experience(batch.groups(who, recorded, rewards, sampled_at=1 if on_policy else 0), 0)
     made = batch.trainer(folder, who, tokens, player=player)
-    base = player_of(folder / "base", False).model if adapter else None
+    base = batch.player_of(folder / "base", False).model if adapter else None
     paper = Paper(plain, recorded, base if made.ref_model is None else batch.doubled(made.ref_model))
     wanted = paper.descent(formula(paper))
     if not packed:

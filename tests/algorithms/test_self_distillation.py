@@ -1,6 +1,7 @@
 """SDPO and SRPO: gradients against the papers' formulas, evaluated naively in float64; the teacher's prompts and weights."""
 
 import math
+from copy import deepcopy
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from trl.experimental.sdpo.loss_utils import (
 from trl.trainer.distillation_trainer import _chunked_divergence_loss
 
 from rlvr_exp.algorithms.distillation import MovingAverage, divergence, shared_starts, with_rest
+from rlvr_exp.algorithms.packed_layers import Choice
 
 VOCABULARY = 20
 TEACHER = "roles.teacher.model.embedded=tiny"
@@ -113,17 +115,26 @@ def loss(model, recorded, alpha=0.5, top_k=100, clip=2.0, weight=1.0, route=Fals
     return sum(answers) / len(answers)
 
 
-def step(folder, name, tokens, *words):
-    """(gradient of a real step, model before it in float64, records of the sampler, the algorithm)."""
+def step(folder, name, tokens, *words, adapter=False, packed=True):
+    """(gradient of a real step, model before it, records of the sampler, what the teacher was asked). In float64."""
     who = batch.algorithm(name, *words)
     reader = Reader()
     who.begin(Words(), reader, None)
-    recorded = batch.drawn_from(batch.policy(folder / "same").model, 0.4)
+    player = batch.player_of(folder / "policy", adapter)
+    plain = deepcopy(player.model)
+    recorded = batch.drawn_from(plain, 0.4)
     made = who.experience(batch.groups(who, recorded), 0)
-    trainer = batch.trainer(folder, who, tokens)
-    trainer.model.double()
-    plain = batch.doubled(trainer.model)
-    return batch.gradient(trainer, made), plain, recorded, reader
+    trainer = batch.trainer(folder, who, tokens, player=player)
+    if not packed:
+        trainer._choice = Choice(None, ())
+    got = batch.gradient(trainer, made)
+    assert (trainer._way is not None) == packed
+    return got, plain, recorded, reader
+
+
+def descent(model, loss) -> torch.Tensor:
+    loss.backward()
+    return torch.cat([value.grad.flatten() for value in model.parameters() if value.requires_grad])
 
 
 CASES = {
@@ -142,8 +153,17 @@ CASES = {
 def test_the_gradient_is_the_papers_in_any_split(tmp_path, case, tokens):
     name, words, formula = CASES[case]
     got, plain, recorded, _ = step(tmp_path, name, tokens, *words)
-    loss(plain, recorded, **formula).backward()
-    wanted = torch.cat([value.grad.flatten() for value in plain.parameters()])
+    wanted = descent(plain, loss(plain, recorded, **formula))
+    assert wanted.norm() > 1e-3
+    assert (got - wanted).norm() <= 1e-6 * wanted.norm()
+
+
+@pytest.mark.parametrize(("adapter", "packed"), [(True, True), (True, False), (False, False)])
+@pytest.mark.parametrize("case", ["mixed", "srpo"])
+def test_the_gradient_is_the_papers_with_adapters_and_without_packing(tmp_path, case, adapter, packed):
+    name, words, formula = CASES[case]
+    got, plain, recorded, _ = step(tmp_path, name, 24, *words, adapter=adapter, packed=packed)
+    wanted = descent(plain, loss(plain, recorded, **formula))
     assert wanted.norm() > 1e-3
     assert (got - wanted).norm() <= 1e-6 * wanted.norm()
 
