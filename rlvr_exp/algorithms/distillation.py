@@ -334,7 +334,7 @@ class DistillationTrainer(PolicyTrainer):
         """
         teacher = self._teacher
         if not isinstance(teacher, OtherModel):
-            with self.computing(self.model_wrapped), teacher.in_use():
+            with teacher.in_use(), self.computing(self.model_wrapped):
                 rows = make(shared=self._shared)
                 return self._asked(self.model_wrapped, rows, order, self._way or SDPA_PACKED)
         if teacher.packs:

@@ -26,7 +26,7 @@ Differences from the paper:
 Self-Distillation Fine-Tuning (Shenfeld et al. 2026, Self-Distillation Enables Continual Learning, arXiv 2601.19897).
 
 The teacher sees the reference answer; the student answers without it and learns by the forward KL on its own tokens, so that it
-keeps what it could. The moving average has rate 0.01. Verdicts and rewards are logged and do not enter the loss.
+keeps what it could. The moving average has rate 0.01. Rewards enter the loss only if `distillation_weight` is below 1.
 
 Differences from the paper:
 - The paper prints the reverse KL; its authors' code computes the forward one, as here.
@@ -51,6 +51,7 @@ from rlvr_exp.tasks.completion import without_thoughts
 class SelfDistillation(RatioAlgorithm, options.SelfDistillation):
     domain: Domain
     policy: Policy
+    distillation_weight: float = 1.0
 
     def begin(self, domain: Domain, policy: Policy, teacher: Policy | None) -> None:
         self.domain, self.policy = domain, policy
@@ -85,7 +86,8 @@ class SelfDistillation(RatioAlgorithm, options.SelfDistillation):
             taught: (N,) which answers have a teacher.
             passed: (N,) which answers passed.
         """
-        raise NotImplementedError
+        weight = self.distillation_weight
+        return torch.full(taught.shape, 1.0 - weight), weight * taught.float()
 
     def _teacher_prompt(self, group: Group, member: int) -> tuple[int, ...] | None:
         """Token ids; None if there is nothing to teach an answer with, or if it does not fit."""
@@ -115,10 +117,7 @@ def demonstration(group: Group, member: int) -> str:
     return "" if first is None else without_thoughts(first.text)
 
 
-class SDPO(SelfDistillation, options.SDPO):
-    def shares(self, taught: torch.Tensor, passed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        weight = self.distillation_weight
-        return torch.full(taught.shape, 1.0 - weight), weight * taught.float()
+class SDPO(SelfDistillation, options.SDPO): ...
 
 
 class SRPO(SelfDistillation, options.SRPO):
@@ -131,6 +130,3 @@ class SDFT(SelfDistillation, options.SDFT):
     def hints(self, group: Group, member: int) -> tuple[str, str]:
         """The reference answer, if there is one."""
         return self.domain.gold_completion(group.completions[member].task) or "", ""
-
-    def shares(self, taught: torch.Tensor, passed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return torch.zeros(taught.shape), taught.float()

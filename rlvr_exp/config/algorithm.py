@@ -324,7 +324,7 @@ class SDPO(SelfDistillation, Weighed):
 @configures("rlvr_exp.algorithms.self_distillation.SDFT")
 @dataclass
 @defaults(alpha=0.0, is_clip=0.0, teacher_update_rate=0.01)
-class SDFT(SelfDistillation):
+class SDFT(SelfDistillation, Weighed):
     """The policy learns what it would have answered with the reference answer in its prompt (SDFT)."""
 
 

@@ -44,6 +44,7 @@ DOMAIN: Any = SimpleNamespace(
     task_prompt=lambda task: task.inputs,
     parse=lambda text, task: Candidate(text),
     feedback=lambda task, verdict: verdict.reason,
+    gold_completion=lambda task: "w9 w8 w7",
     teacher_prompt=lambda task, solution, feedback: f"{task.inputs} {solution} {'w9 w8' * bool(feedback)}",
 )
 SMALL = {"prompts_per_step": 2, "group_size": 3, "max_steps": 2}
@@ -87,6 +88,15 @@ def _policy(folder: Path) -> Policy:
     return replace(made, eos_ids=tuple(range(1, 8)))
 
 
+def _teacher(folder: Path) -> Policy:
+    """The policy with other weights."""
+    made = _policy(folder)
+    draw = torch.Generator().manual_seed(2)
+    for value in made.model.parameters():
+        value.data += 0.3 * torch.randn(value.shape, generator=draw)
+    return made
+
+
 def _collector(options: Any, who: Algorithm, policy: Policy) -> Collector:
     sampling = SamplingParams.of(options, policy, LIMIT, options.rollout_batch_size or 100)
     player = Player(policy, sampling, policy.max_tokens)
@@ -116,7 +126,7 @@ def _sampled(options: Any, folder: Path) -> Any:
 def _made(options: Any, folder: Path) -> Any:
     """The first step's advantages and weights."""
     who, policy = built(options), _policy(folder)
-    who.begin(DOMAIN, policy, policy)
+    who.begin(DOMAIN, policy, _teacher(folder))
     learned = who.experience(_collector(options, who, policy).collect(0).groups[POLICY], 0)
     return [learned.advantages.tolist(), learned.weights.tolist()]
 
@@ -124,7 +134,7 @@ def _made(options: Any, folder: Path) -> Any:
 def _trained(options: Any, folder: Path) -> Any:
     """The weights after the run's updates, and the number of their passes."""
     who, policy = built(options), _policy(folder)
-    who.begin(DOMAIN, policy, policy)
+    who.begin(DOMAIN, policy, _teacher(folder))
     collector = _collector(options, who, policy)
 
     def collect(step: int) -> TrainingBatch:

@@ -76,19 +76,27 @@ COMMON = {
     "is_clip": change(0.1, **FOLLOWED),
     "teacher_update_rate": change(1.0, max_steps=3),
 }
+UNTAUGHT = {"include_feedback": False, "group_size": 2, "prompts_per_step": 6, "iterations": 2, "max_steps": 8}
+"""Some failed answers have no teacher, because no answer of their group passed."""
 MIXED = {"distillation_weight": 0.5}
 """A loss with a part of GRPO."""
+WEIGHED = {
+    "distillation_weight": change(0.5),
+    "positive_weight": change(0.1, **MIXED),
+    "clip_low": change(1e-9, **MIXED, **FOLLOWED),
+    "clip_high": change(9.0, **MIXED, **FOLLOWED),
+    "correction": change("token_truncate", correction="sequence_mask", **MIXED),
+    "correction_cap": change(1.1, correction="token_truncate", **MIXED),
+}
 OWN = {
-    "SDPO": {
-        "distillation_weight": change(0.5),
+    "Distillation": {**WEIGHED, "is_clip": change(0.1, **FOLLOWED)},
+    "SDFT": {**WEIGHED, "is_clip": change(0.1, **FOLLOWED), "alpha": change(1.0)},
+    "SDPO": {**WEIGHED, "include_feedback": change(False)},
+    "SRPO": {
+        "entropy_beta": change(0.0),
         "include_feedback": change(False),
-        "positive_weight": change(0.1, **MIXED),
-        "clip_low": change(1e-9, **MIXED, **FOLLOWED),
-        "clip_high": change(9.0, **MIXED, **FOLLOWED),
-        "correction": change("token_truncate", correction="sequence_mask", **MIXED),
-        "correction_cap": change(1.1, correction="token_truncate", **MIXED),
+        "clip_low": change(1e-9, **UNTAUGHT),
     },
-    "SRPO": {"entropy_beta": change(0.0), "include_feedback": change(False)},
     "GSPO": {"clip_low": change(0.9, **FOLLOWED)},
     "CISPO": {"clip_high": change(1e-9, **FOLLOWED)},
     "RLOO": {"baseline": change("none"), "kl_coef": change(0.9, max_steps=2)},

@@ -132,6 +132,11 @@ def step(folder, name, tokens, *words, adapter=False, packed=True):
     return got, plain, recorded, reader
 
 
+def trainer_passes(trainer, given):
+    trainer.take(given)
+    return trainer.passes()[0]
+
+
 def descent(model, loss) -> torch.Tensor:
     loss.backward()
     return torch.cat([value.grad.flatten() for value in model.parameters() if value.requires_grad])
@@ -211,6 +216,30 @@ def test_the_moving_average_follows_and_leaves_the_model_as_it_was(tmp_path):
     other.load(tmp_path)
     with other.in_use():
         assert model.weight.tolist() == [[2.0, 2.0]]
+
+
+def test_a_teacher_has_the_averaged_weights(tmp_path):
+    """A step moves the policy; the teacher of the next one is half way behind it."""
+    who = batch.algorithm("sdpo", "algorithm.teacher_update_rate=0.5")
+    who.begin(Words(), Reader(), None)
+    trainer = batch.trainer(tmp_path, who, player=batch.player_of(tmp_path / "policy", False))
+    first, half = batch.doubled(trainer.model), batch.doubled(trainer.model)
+    recorded = batch.drawn_from(first, 0.0)
+    given = who.experience(batch.groups(who, recorded), 0)
+    batch.gradient(trainer, given)
+    with torch.no_grad():
+        for value, moved in zip(half.parameters(), trainer.model.parameters(), strict=True):
+            value.copy_((value + moved) / 2)
+    found = [inputs["teacher_drawn"] for inputs in trainer_passes(trainer, given)]
+    wanted = [
+        batch.logprobs(half, hinted(q, i), answer)
+        for q, row in enumerate(batch.answers())
+        for i, answer in enumerate(row)
+        if REWARDS[q][i] <= 0.5
+    ]
+    assert torch.cat(found).tolist() == pytest.approx(torch.cat(wanted).tolist(), abs=1e-5)
+    behind = [batch.logprobs(first, hinted(0, 1), batch.answers()[0][1])]
+    assert torch.cat(found)[: len(behind[0])].tolist() != pytest.approx(behind[0].tolist(), abs=1e-4)
 
 
 def test_prompts_share_what_they_have_in_common_within_a_group():
