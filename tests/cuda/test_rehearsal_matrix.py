@@ -22,6 +22,8 @@ STAGES = {
     "grpo_filters": ("+stage=grpo", *SMALL, "algorithm.top_k=20", "algorithm.top_p=0.9", "algorithm.min_p=0.01"),
     "grpo_lora": ("+stage=grpo", *SMALL, *LORA),
     "grpo_nf4": ("+stage=grpo", *SMALL, *NF4),
+    "sdpo_lora": ("+stage=grpo", *SMALL, "algorithm=sdpo", *LORA),
+    "distill": ("+stage=distill", *SMALL, "model.from_scratch=true", "roles.teacher.model.embedded=tiny"),
 }
 LOSSES = ("loss", "writer/loss", "annotator/loss", "solver/loss", "tester/loss")
 SHARED = "parallel.share_device=true"
@@ -31,6 +33,7 @@ PROCESSES = {
     "zero2_nf4_one_device": (1, "parallel=zero2", SHARED, *NF4),
     "zero3": (2, "parallel=zero3"),
     "zero3_one_device": (1, "parallel=zero3", SHARED),
+    "zero3_srpo": (2, "parallel=zero3", "algorithm=srpo", "algorithm.teacher_update_rate=1"),
     "zero3_offload": (2, "parallel=zero3_offload"),
     "zero3_offload_one_device": (1, "parallel=zero3_offload", SHARED),
 }
