@@ -275,10 +275,10 @@ class DistillationTrainer(PolicyTrainer):
 
     per_sample = (*PolicyTrainer.per_sample, "distilled")
 
-    def __init__(self, algorithm: options.Distilled, teacher: Teacher, *common: Any, **given: Any):
+    def __init__(self, algorithm: "TaughtAlgorithm", teacher: Teacher, *common: Any, **given: Any):
         super().__init__(*common, **{"entropy": EntropyControl.of(algorithm), **given})
         self._options, self._teacher = algorithm, teacher
-        self._entropy_beta = getattr(algorithm, "entropy_beta", 0.0)
+        self._entropy_beta = algorithm.entropy_beta
         for model in filter(None, (self.model, teacher.model)):
             linear_head(model)
         self.add_callback(_Follow(teacher))
@@ -402,12 +402,11 @@ class DistillationTrainer(PolicyTrainer):
         }
 
 
-class Distillation(RatioAlgorithm, options.Distillation):
-    teacher: Policy
+class TaughtAlgorithm(RatioAlgorithm, options.Distilled):
+    """A method whose loss has a teacher."""
 
-    def begin(self, domain: Domain, policy: Policy, teacher: Policy | None) -> None:
-        assert teacher is not None  # The command is refused without one.
-        self.teacher = teacher
+    entropy_beta: float = 0.0
+    """The divergence is weighted by exp(-entropy_beta * H), H the teacher's entropy."""
 
     @property
     def regularised(self) -> bool:
@@ -416,6 +415,14 @@ class Distillation(RatioAlgorithm, options.Distillation):
 
     def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         return token_weights(mask, self.loss, self.max_completion_tokens, groups)
+
+
+class Distillation(TaughtAlgorithm, options.Distillation):
+    teacher: Policy
+
+    def begin(self, domain: Domain, policy: Policy, teacher: Policy | None) -> None:
+        assert teacher is not None  # The command is refused without one.
+        self.teacher = teacher
 
     def experience(self, groups: Groups, pad_id: int) -> TaughtBatch:
         batch = super().experience(groups, pad_id)

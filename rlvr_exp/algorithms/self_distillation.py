@@ -37,9 +37,7 @@ from typing import Any
 
 import torch
 
-from rlvr_exp.algorithms.distillation import DistillationTrainer, MovingAverage, TaughtBatch
-from rlvr_exp.algorithms.grpo import RatioAlgorithm
-from rlvr_exp.algorithms.loss import token_weights
+from rlvr_exp.algorithms.distillation import DistillationTrainer, MovingAverage, TaughtAlgorithm, TaughtBatch
 from rlvr_exp.algorithms.training_batch import sampled
 from rlvr_exp.config import algorithm as options
 from rlvr_exp.models.policy import Policy
@@ -48,21 +46,14 @@ from rlvr_exp.tasks.base import Domain
 from rlvr_exp.tasks.completion import without_thoughts
 
 
-class SelfDistillation(RatioAlgorithm, options.SelfDistillation):
+class SelfDistillation(TaughtAlgorithm, options.SelfDistillation):
     domain: Domain
     policy: Policy
     distillation_weight: float = 1.0
+    include_feedback: bool
 
     def begin(self, domain: Domain, policy: Policy, teacher: Policy | None) -> None:
         self.domain, self.policy = domain, policy
-
-    @property
-    def regularised(self) -> bool:
-        """Groups without variance in their rewards are taught as well."""
-        return True
-
-    def weights(self, mask: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
-        return token_weights(mask, self.loss, self.max_completion_tokens, groups)
 
     def experience(self, groups: Groups, pad_id: int) -> TaughtBatch:
         batch = super().experience(groups, pad_id)
@@ -103,7 +94,7 @@ class SelfDistillation(RatioAlgorithm, options.SelfDistillation):
     def hints(self, group: Group, member: int) -> tuple[str, str]:
         """The solution and the feedback that the teacher sees; empty: none."""
         one = group.completions[member]
-        silent = one.correct or not getattr(self, "include_feedback", False)
+        silent = one.correct or not self.include_feedback
         return demonstration(group, member), "" if silent else self.domain.feedback(one.task, one.verdict)
 
     def trainer(self, policy: Policy, *common: Any) -> DistillationTrainer:

@@ -312,13 +312,18 @@ class SelfDistillation(Distilled):
     """Share of the policy's weights in the moving average that teaches, after each update. 1: the policy itself teaches."""
 
 
-@configures("rlvr_exp.algorithms.self_distillation.SDPO")
 @dataclass
-class SDPO(SelfDistillation, Weighed):
-    """The policy learns what it would have answered with the verifier's feedback in its prompt (SDPO)."""
+class OnFeedback(SelfDistillation):
+    """Options of the methods whose teacher sees what the verifier said."""
 
     include_feedback: bool = option(True)
     """The teacher sees the verifier's feedback on the answer, besides another answer that passed."""
+
+
+@configures("rlvr_exp.algorithms.self_distillation.SDPO")
+@dataclass
+class SDPO(OnFeedback, Weighed):
+    """The policy learns what it would have answered with the verifier's feedback in its prompt (SDPO)."""
 
 
 @configures("rlvr_exp.algorithms.self_distillation.SDFT")
@@ -330,11 +335,8 @@ class SDFT(SelfDistillation, Weighed):
 
 @configures("rlvr_exp.algorithms.self_distillation.SRPO")
 @dataclass
-class SRPO(SelfDistillation):
+class SRPO(OnFeedback):
     """Answers that passed learn by GRPO, the others by self-distillation (SRPO)."""
-
-    include_feedback: bool = option(True)
-    """The teacher sees the verifier's feedback on the answer, besides another answer that passed."""
 
     entropy_beta: float = option(1.0, low=0)
     """A token's divergence is weighted by exp(-entropy_beta * entropy of the teacher). 0: no weight."""
