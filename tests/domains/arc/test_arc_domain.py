@@ -17,7 +17,9 @@ from rlvr_exp.domains.arc import prompt, puzzle
 from rlvr_exp.domains.arc.prompt import Wording, read
 from rlvr_exp.domains.arc.tasks import Arc, pairs
 from rlvr_exp.evaluation.leakage import apart
+from rlvr_exp.tasks.base import MOST_FEEDBACK
 from rlvr_exp.tasks.formats.python_io import Case
+from rlvr_exp.verifiers.base import Verdict
 
 GOLD = "def solve(g):\n    return [r[::-1] for r in g]\n"
 
@@ -241,3 +243,24 @@ def test_a_prompt_that_loses_its_puzzle_stops_the_run(
     monkeypatch.setattr(prompt, "write", lambda puzzle, options: damage(write(puzzle, options)))
     with pytest.raises(GuardStop, match="do not read back: 3\n"):
         made(tmp_path, "arc_check", f"prepare.path={tmp_path}/data")
+
+
+def test_feedback_tells_a_train_pair_and_hides_the_output_of_a_test() -> None:
+    domain = Arc()
+    task = domain.splits()["dev"][0]
+    first = f"case {len(task.inputs.train)}"
+    tell = {case: Verdict("failed", "wrong_answer", log=f"{case}: gave 7, expected 8") for case in ("case 0", first)}
+    assert domain.feedback(task, tell["case 0"]) == "wrong_answer: case 0: gave 7, expected 8"
+    assert domain.feedback(task, tell[first]) == f"wrong_answer: hidden {first}"
+    error = Verdict("failed", "runtime_error", log=f"{first}: IndexError")
+    assert domain.feedback(task, error) == f"runtime_error: {first}: IndexError"
+    assert len(domain.feedback(task, Verdict("failed", "runtime_error", log="x" * 9000))) == MOST_FEEDBACK
+
+
+def test_a_teacher_sees_the_solution_before_the_task() -> None:
+    bare, worded = Arc(), Arc(prompt=Wording(style="instruct"))
+    task = bare.splits()["dev"][0]
+    assert bare.teacher_prompt(task, "def f(): 1", "").endswith("def f(): 1\n\n" + bare.task_prompt(task))
+    said = worded.teacher_prompt(task, "def f(): 1", "it failed")
+    assert said.startswith(worded.task_prompt(task).rstrip("\n")) and "def f(): 1" in said and "it failed" in said
+    assert "Correct solution" not in worded.teacher_prompt(task, "", "it failed")
