@@ -23,6 +23,7 @@ from rlvr_exp.config.parallel import SHARDING, BatchLimits, Parallel
 from rlvr_exp.episodes.types import Completion, RewardBreakdown
 from rlvr_exp.models.policy import Policy
 from rlvr_exp.rollouts.collect import BatchPlan
+from rlvr_exp.rollouts.engines.teacher_server import TeacherServer
 from rlvr_exp.rollouts.groups import GroupFilter, Groups
 from rlvr_exp.tasks.base import Domain
 
@@ -49,7 +50,7 @@ class Algorithm(options.ReinforcementLearning, ABC):
         self.max_completion_tokens, self.checkpoint = max_completion_tokens, checkpoint
         self.term_weights = term_weights or {}
 
-    def begin(self, domain: Domain, policy: Policy, teacher: Policy | None) -> None:
+    def begin(self, domain: Domain, policy: Policy, teacher: Policy | TeacherServer | None) -> None:
         """Called once before the first step, with the words of the tasks, and `roles.teacher` if there is one."""
 
     @property

@@ -13,7 +13,7 @@ The teacher's distribution is its K most probable tokens and one further event f
 any vocabulary. A divergence over these events is at most that over all tokens.
 
 `DistillationTrainer` adds the divergence to the loss of TRL's GRPOTrainer. The teacher is another model (`Distillation`), or the
-policy with another prompt (rlvr_exp.algorithms.self_distillation).
+policy with another prompt (rlvr_exp.algorithms.self_distillation). A model on a server returns its K tokens.
 
 Differences from the paper:
 - All samples are the student's own (its lambda is 1).
@@ -51,6 +51,7 @@ from rlvr_exp.algorithms.trainer import PolicyTrainer
 from rlvr_exp.algorithms.training_batch import TrainingBatch, unpadded
 from rlvr_exp.config import algorithm as options
 from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.engines.teacher_server import TeacherServer
 from rlvr_exp.rollouts.groups import Groups
 from rlvr_exp.tasks.base import Domain
 
@@ -206,6 +207,14 @@ class OtherModel(Teacher):
         """Whether completions share a prompt in a row; its attention may not support that."""
 
 
+class ServedTeacher(Teacher):
+    """Weights on a server."""
+
+    def __init__(self, server: TeacherServer):
+        super().__init__()
+        self.server = server
+
+
 class MovingAverage(Teacher):
     """The exponential moving average of a model's trained weights, in float32: after each update w <- (1 - rate) w + rate theta."""
 
@@ -313,17 +322,17 @@ class DistillationTrainer(PolicyTrainer):
         owner_of = [prompt for prompt, of in enumerate(batch.rows_of) for _ in of]
         owners = [owner_of[sample] for sample in samples]
         prompts = [batch.teacher_prompts[sample] for sample in samples]
+        if isinstance(self._teacher, ServedTeacher):
+            device = self.accelerator.device
+            ids, logprobs, drawn = (one.to(device) for one in self._teacher.server.scored(prompts, completions))
+            return super()._compared(inputs, batch, samples) | _said(Taught(ids, logprobs), drawn)
         # Those with the same prompt become neighbours, which share it.
         order = sorted(range(len(samples)), key=lambda row: (owners[row], prompts[row]))
         starts, rests, groups = shared_starts([prompts[row] for row in order], [owners[row] for row in order])
         answers = [[*before, *completions[row]] for before, row in zip(rests, order, strict=True)]
         given = (starts, answers, groups, max(map(len, answers)))
         taught, drawn = self._taught(partial(self._model_rows, *given, given=[*map(len, rests)]), order)
-        return super()._compared(inputs, batch, samples) | {
-            "teacher_ids": taught.ids,
-            "teacher_logprobs": taught.logprobs,
-            "teacher_drawn": drawn,
-        }
+        return super()._compared(inputs, batch, samples) | _said(taught, drawn)
 
     def _taught(self, make: Callable[..., ModelRows], order: Sequence[int]) -> tuple[Taught, torch.Tensor]:
         """The teacher's distributions, and its (m,) log-probabilities of the tokens drawn, sample after sample.
@@ -402,6 +411,10 @@ class DistillationTrainer(PolicyTrainer):
         }
 
 
+def _said(taught: Taught, drawn: torch.Tensor) -> dict[str, torch.Tensor]:
+    return {"teacher_ids": taught.ids, "teacher_logprobs": taught.logprobs, "teacher_drawn": drawn}
+
+
 class TaughtAlgorithm(RatioAlgorithm, options.Distilled):
     """A method whose loss has a teacher."""
 
@@ -418,9 +431,9 @@ class TaughtAlgorithm(RatioAlgorithm, options.Distilled):
 
 
 class Distillation(TaughtAlgorithm, options.Distillation):
-    teacher: Policy
+    teacher: Policy | TeacherServer
 
-    def begin(self, domain: Domain, policy: Policy, teacher: Policy | None) -> None:
+    def begin(self, domain: Domain, policy: Policy, teacher: Policy | TeacherServer | None) -> None:
         assert teacher is not None  # The command is refused without one.
         self.teacher = teacher
 
@@ -434,4 +447,6 @@ class Distillation(TaughtAlgorithm, options.Distillation):
         )
 
     def trainer(self, policy: Policy, *common: Any) -> DistillationTrainer:
-        return DistillationTrainer(self, OtherModel(self.teacher.model), policy, *common)
+        own = self.teacher
+        teacher = ServedTeacher(own) if isinstance(own, TeacherServer) else OtherModel(own.model)
+        return DistillationTrainer(self, teacher, policy, *common)

@@ -41,6 +41,7 @@ from rlvr_exp.algorithms.distillation import DistillationTrainer, MovingAverage,
 from rlvr_exp.algorithms.training_batch import sampled
 from rlvr_exp.config import algorithm as options
 from rlvr_exp.models.policy import Policy
+from rlvr_exp.rollouts.engines.teacher_server import TeacherServer
 from rlvr_exp.rollouts.groups import Group, Groups
 from rlvr_exp.tasks.base import Domain
 from rlvr_exp.tasks.completion import without_thoughts
@@ -52,7 +53,7 @@ class SelfDistillation(TaughtAlgorithm, options.SelfDistillation):
     distillation_weight: float = 1.0
     include_feedback: bool
 
-    def begin(self, domain: Domain, policy: Policy, teacher: Policy | None) -> None:
+    def begin(self, domain: Domain, policy: Policy, teacher: Policy | TeacherServer | None) -> None:
         self.domain, self.policy = domain, policy
 
     def experience(self, groups: Groups, pad_id: int) -> TaughtBatch:

@@ -26,21 +26,14 @@ class Local:
     Only on CPU, and only if one process samples."""
 
 
-@configures("rlvr_exp.rollouts.engines.server.ServerEngine")
 @dataclass
-class Server:
-    """An OpenAI-compatible endpoint. It holds the weights (evaluate, infer, collect), or a vLLM server receives those that
-    are trained."""
+class Endpoint:
+    """An OpenAI-compatible endpoint, and how it is asked."""
 
     url: str = ""
     """Address of the endpoint up to /v1, without credentials. Required."""
     model: str = ""
     """Name of the served model; empty: the only one that the server lists."""
-    weights: str = option("none", choices=("none", "lora", "full"))
-    """Weights that a vLLM server receives from the training run. none: it keeps its own. lora: the adapter. full: all."""
-    api: str = option("auto", choices=("auto", "chat", "completions"))
-    """chat: prompts are messages for the chat template of the server. completions: prompts are plain text. auto: chat, if
-    the server supports it."""
     api_key_env: str = ""
     """Name of the environment variable that holds the key; empty: no key."""
     concurrency: int = option(16, low=1)
@@ -52,12 +45,6 @@ class Server:
     backoff_s: float = option(1.0, above=0, rare=True)
     """Seconds before the first retry. They double for each further retry. A Retry-After header of the server takes
     precedence."""
-    max_unanswered_rate: float = option(0.05, low=0, high=1)
-    """Largest share of completions that the server never answered. Above it, the run stops with exit code 3."""
-    prompt_price: float = option(0.0, low=0, rare=True)
-    """Price of a million prompt tokens, in any currency. With completion_price it gives the metric system/engine_cost."""
-    completion_price: float = option(0.0, low=0, rare=True)
-    """Price of a million sampled tokens."""
 
     def problems(self) -> list[InputProblem]:
         found = []
@@ -68,12 +55,35 @@ class Server:
             remedy = f"{remedy}, and the key in a variable: engine.api_key_env=NAME"
             what = "an address of a run holds no credentials, query or fragment"
             found.append(InputProblem("url", what, f"{parts.scheme}://***", remedy=remedy))
-        if self.weights != "none" and self.api == "chat":
-            what, remedy = "a policy words its own prompts", "drop it"
-            found.append(InputProblem("api", what, f"chat with engine.weights={self.weights}", "auto", "", remedy))
         if self.api_key_env and not VARIABLE.fullmatch(self.api_key_env):
             what, remedy = "the name of an environment variable, never the key", "engine.api_key_env=MY_API_KEY"
             found.append(InputProblem("api_key_env", what, "***", "letters, digits, _", "", remedy))
+        return found
+
+
+@configures("rlvr_exp.rollouts.engines.server.ServerEngine")
+@dataclass
+class Server(Endpoint):
+    """An OpenAI-compatible endpoint. It holds the weights (evaluate, infer, collect), or a vLLM server receives those that
+    are trained."""
+
+    weights: str = option("none", choices=("none", "lora", "full"))
+    """Weights that a vLLM server receives from the training run. none: it keeps its own. lora: the adapter. full: all."""
+    api: str = option("auto", choices=("auto", "chat", "completions"))
+    """chat: prompts are messages for the chat template of the server. completions: prompts are plain text. auto: chat, if
+    the server supports it."""
+    max_unanswered_rate: float = option(0.05, low=0, high=1)
+    """Largest share of completions that the server never answered. Above it, the run stops with exit code 3."""
+    prompt_price: float = option(0.0, low=0, rare=True)
+    """Price of a million prompt tokens, in any currency. With completion_price it gives the metric system/engine_cost."""
+    completion_price: float = option(0.0, low=0, rare=True)
+    """Price of a million sampled tokens."""
+
+    def problems(self) -> list[InputProblem]:
+        found = super().problems()
+        if self.weights != "none" and self.api == "chat":
+            what, remedy = "a policy words its own prompts", "drop it"
+            found.append(InputProblem("api", what, f"chat with engine.weights={self.weights}", "auto", "", remedy))
         return found
 
 

@@ -16,6 +16,7 @@ import yaml
 from hydra.core.override_parser.types import Override
 
 from rlvr_exp.config.algorithm import Distillation, Optimizer
+from rlvr_exp.config.engine import Endpoint
 from rlvr_exp.config.model import Model, has_adapter
 from rlvr_exp.config.options import SCHEMAS, node
 from rlvr_exp.config.tree import Path, Tree
@@ -49,10 +50,13 @@ class Role:
     """Reward of its completions."""
     optimizer: Any = node(base=Optimizer, optional=True)
     """Optimizer of its weights."""
+    engine: Endpoint | None = None
+    """Of the teacher: a vLLM server that holds its weights."""
 
 
 TARGET = "_target_"
-NODES = tuple(spec.name for spec in fields(Role))
+NODES = ("model", "algorithm", "reward", "optimizer")
+"""Nodes of a role that begin as those at the top."""
 
 
 def of_role(config: Any, role: str) -> Any:
@@ -197,7 +201,7 @@ def role_problems(config: Any, readable: Callable[[str], bool]) -> Iterator[Inpu
     """
     names = role_names(config) if config.roles else ()
     if readable("algorithm") and isinstance(config.algorithm, Distillation) and not _has_teacher(config):
-        remedy = f"roles.{TEACHER}.model.path=FOLDER, or algorithm=sdft"
+        remedy = f"roles.{TEACHER}.model.path=FOLDER, roles.{TEACHER}.engine.url=URL, or algorithm=sdft"
         yield InputProblem("roles", "there is no teacher", "", f"roles.{TEACHER}.model", "", remedy)
     for role, own in config.roles.items():
         where = f"roles.{role}"
@@ -205,7 +209,11 @@ def role_problems(config: Any, readable: Callable[[str], bool]) -> Iterator[Inpu
             for name in NODES:
                 if name != "model" and getattr(own, name) is not None:
                     yield InputProblem(f"{where}.{name}", "a teacher does not learn", "", "model", "", "drop it")
+            if own.engine is not None:
+                yield from _of_served_teacher(config, own)
             continue
+        if own.engine is not None:
+            yield InputProblem(f"{where}.engine", "the roles of a run share its engine", "", "", "", "engine=NAME")
         if role not in names or len(names) == 1:
             what = "the environment has no such role" if len(names) > 1 else "the environment has one role"
             allowed = ", ".join(names) if len(names) > 1 else "the options of the top nodes"
@@ -221,7 +229,28 @@ def role_problems(config: Any, readable: Callable[[str], bool]) -> Iterator[Inpu
 
 
 def _has_teacher(config: Any) -> bool:
-    return TEACHER in config.roles and config.roles[TEACHER].model is not None
+    own = config.roles.get(TEACHER)
+    return own is not None and (own.model is not None or own.engine is not None)
+
+
+def _of_served_teacher(config: Any, own: Role) -> Iterator[InputProblem]:
+    """A server that cannot teach."""
+    where, algorithm = f"roles.{TEACHER}", config.algorithm
+    if own.model is not None:
+        remedy = f"drop {where}.model or {where}.engine"
+        yield InputProblem(where, "the teacher is a model here or on a server", "both", "one of them", "", remedy)
+    if not own.engine or not own.engine.url:
+        what, remedy = "a server needs an address", f"{where}.engine.url=http://HOST:PORT/v1"
+        yield InputProblem(f"{where}.engine.url", what, "", "", "", remedy)
+    if algorithm.temperature != 1.0:
+        what, remedy = (
+            "a server scores tokens at temperature 1",
+            f"algorithm.temperature=1, or {where}.model.path=FOLDER",
+        )
+        yield InputProblem("algorithm.temperature", what, f"{algorithm.temperature:g}", "1", "", remedy)
+    if not algorithm.distillation_top_k:
+        what, remedy = "a server returns some tokens, not all", "algorithm.distillation_top_k=100"
+        yield InputProblem("algorithm.distillation_top_k", what, "0", "1 or more", "", remedy)
 
 
 def _of_algorithm(config: Any, where: str, own: Any) -> Iterator[InputProblem]:

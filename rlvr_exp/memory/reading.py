@@ -202,7 +202,7 @@ def workload_of(config: Config) -> Workload | None:
         momentum=bool(getattr(optimizer, "momentum", 0.0)) if trains else False,
         reference=trains and getattr(config.algorithm, "kl_coef", 0) > 0,
         average=trains and getattr(config.algorithm, "teacher_update_rate", 1.0) < 1.0,
-        teacher=_teacher(config) if TEACHER in config.roles else None,
+        teacher=_teacher(config),
         value_network=trains and getattr(config.algorithm, "value_trunk", "") == "own",
         checkpointing=config.model.gradient_checkpointing,
         filtered=trains and isinstance(config.algorithm, Drawing) and config.algorithm.filtered,
@@ -224,8 +224,11 @@ def workload_of(config: Config) -> Workload | None:
 
 
 def _teacher(config: Config) -> Workload | None:
-    """The weights of `roles.teacher`, which every device holds whole; None if its shape is unknown."""
-    model = of_role(config, TEACHER).model
+    """The weights of `roles.teacher`, which every device holds whole; None if there are none here, or their shape is unknown."""
+    own = config.roles.get(TEACHER)
+    if own is None or own.model is None:
+        return None
+    model = own.model
     shape, dtype = shape_of(model)
     if not shape.known:
         return None

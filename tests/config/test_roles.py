@@ -130,3 +130,31 @@ def test_a_cascade_of_adapters_refuses_to_move_its_references_once() -> None:
         compose(words)
     found = [one for one in refused.value.problems if one.where == "algorithm.reference_sync_steps"]
     assert len(found) == 1 and "cascade" in found[0].what
+
+
+TEACHER = "roles.teacher.engine.url=http://HOST:8000/v1"
+
+
+def test_a_teacher_on_a_server_is_complete() -> None:
+    config = compose(["+stage=distill", TEACHER]).config
+    engine = config.roles["teacher"].engine
+    assert engine is not None and engine.url.endswith(":8000/v1") and config.roles["teacher"].model is None
+
+
+@pytest.mark.parametrize(
+    ("words", "where", "told"),
+    [
+        ([TEACHER, "roles.teacher.model.embedded=tiny"], "roles.teacher", "drop roles.teacher.model or"),
+        ([TEACHER, "algorithm.temperature=0.7"], "algorithm.temperature", "got: 0.7"),
+        ([TEACHER, "algorithm.distillation_top_k=0"], "algorithm.distillation_top_k", "some tokens, not all"),
+        (["roles.teacher.engine.model=x"], "roles.teacher.engine.url", "needs an address"),
+        (["roles.teacher.engine.url=HOST"], "roles.teacher.engine.url", "no address"),
+    ],
+)
+def test_a_server_that_cannot_teach_is_refused(words: Sequence[str], where: str, told: str) -> None:
+    found = {one.where: str(one) for one in compose_lenient(["+stage=distill", *words]).problems}
+    assert told in found[where]
+
+
+def test_another_role_has_no_engine_of_its_own() -> None:
+    assert "share its engine" in problems("roles.writer.engine.url=http://HOST:8000/v1")["roles.writer.engine"]

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import openai
 
-from rlvr_exp.config.engine import Server
+from rlvr_exp.config.engine import Endpoint
 from rlvr_exp.core.secrets import MASK, masked
 from rlvr_exp.core.seeds import uniform
 
@@ -169,7 +169,7 @@ class Client:
         counts: receives the counts `requests`, `retries_REASON`.
     """
 
-    def __init__(self, options: Server, counts: Counter[str]):
+    def __init__(self, options: Endpoint, counts: Counter[str]):
         self._options, self._counts = options, counts
         self._key = os.environ.get(options.api_key_env, "") if options.api_key_env else ""
 

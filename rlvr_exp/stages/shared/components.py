@@ -16,7 +16,7 @@ from rlvr_exp.config.data import SINGLE_TURN
 from rlvr_exp.config.engine import is_server, receives_weights
 from rlvr_exp.config.load import build
 from rlvr_exp.config.model import Adapter, continued
-from rlvr_exp.config.roles import TEACHER, of_role, role_names, starts, team_of
+from rlvr_exp.config.roles import TEACHER, longest_sequence, of_role, role_names, starts, team_of
 from rlvr_exp.config.run import Evaluation
 from rlvr_exp.config.schema import OWN_BATCH, Config, reads
 from rlvr_exp.core.domains import domains, load
@@ -37,6 +37,7 @@ from rlvr_exp.rollouts.distributed import broadcast_object, rank
 from rlvr_exp.rollouts.engines.base import SamplingEngine
 from rlvr_exp.rollouts.engines.local import LocalEngine
 from rlvr_exp.rollouts.engines.server import ServerEngine, served_policy
+from rlvr_exp.rollouts.engines.teacher_server import TeacherServer
 from rlvr_exp.rollouts.run_episodes import EpisodeRunner, Player, generate_and_verify
 from rlvr_exp.rollouts.sampling_params import LogitFilters, SamplingParams
 from rlvr_exp.stages.shared.data_and_verifier import (
@@ -123,8 +124,8 @@ class RunComponents:
     """The engine that samples completions."""
     play: Play | None = None
     """The play of a team. None without a team."""
-    teacher: Policy | None = None
-    """The policy of `roles.teacher`. None without one."""
+    teacher: Policy | TeacherServer | None = None
+    """Of `roles.teacher`. None without one."""
 
     @property
     def policy(self) -> Policy:
@@ -149,7 +150,7 @@ def build_components(config: Config, context: RunContext) -> Iterator[RunCompone
     engine = start_engine(config, context)
     context.progress(kind="wait", name="load the policy")
     policies = load_policies(config, engine, domain, context)
-    teacher = load_teacher(config, policies)
+    teacher = load_teacher(config, policies, domain)
     context.progress(kind="wait", name="start the verifier")
     with NoVerdictGuard(build_verifier(config), config.verifier.max_no_verdict_rate) as verifier:
         check_verifier_match(verifier, all_tasks(domain))
@@ -245,14 +246,19 @@ def load_policies(config: Config, engine: SamplingEngine, domain: Domain, contex
     return found
 
 
-def load_teacher(config: Config, policies: Mapping[str, Policy]) -> Policy | None:
-    """Load the policy of `roles.teacher`, whole on each device.
+def load_teacher(config: Config, policies: Mapping[str, Policy], domain: Domain) -> Policy | TeacherServer | None:
+    """Load the policy of `roles.teacher`, whole on each device, or ask its server.
 
     Raises:
-        InputError: it reads other tokens than the policy that it teaches.
+        InputError: it reads other tokens than the policy that it teaches, or does not answer.
     """
     if TEACHER not in config.roles:
         return None
+    if (served := config.roles[TEACHER].engine) is not None:
+        (policy,) = policies.values()
+        server = TeacherServer(served, policy, config.algorithm.distillation_top_k, longest_sequence(config))
+        server.begin([" ".join(policy.tokenizer.get_added_vocab()), *map(domain.task_prompt, all_tasks(domain)[:8])])
+        return server
     with unsharded_loading() if config.parallel.strategy == "zero3" else nullcontext():
         model = of_role(config, TEACHER).model
         # A new adapter, as presets have it, would change nothing.
