@@ -4,7 +4,7 @@ import json
 
 import pytest
 from completions import completion
-from planted import TASKS, plant
+from planted import TASKS, evaluated, plant
 
 from rlvr_exp.config.compose import compose
 from rlvr_exp.core.errors import InputError
@@ -105,6 +105,7 @@ def test_algorithms_are_held_against_the_first_with_their_entropy(tmp_path):
     ]
     for place, run in enumerate(runs):
         rows_to(run, {step: {"samples/sampled": 32, "entropy": 1 / step + place} for step in (1, 2)})
+        evaluated(run.directory, "before", lambda task: task % 6 == 0, range(TASKS))
     found = study.summarise(runs)
     assert found.answer[0].startswith("Difference on pass_at_1_greedy beyond chance, 1 of 1: ppo (+33.3")
     assert found.answer[1].startswith("ppo: better") and [row["arm"] for row in found.tables["difference"]] == [
@@ -113,6 +114,12 @@ def test_algorithms_are_held_against_the_first_with_their_entropy(tmp_path):
     ]
     entropy = {(row["arm"], row["step"]): row["value"] for row in found.tables["entropy"]}
     assert entropy == {("grpo", 1): 1.5, ("grpo", 2): 1.0, ("ppo", 1): 3.5, ("ppo", 2): 3.0}
+    rates = {(row["rate"], row["arm"]): row for row in found.tables["rates"]}
+    assert rates[GREEDY, "before"]["value"] < rates[GREEDY, "grpo"]["value"] < rates[GREEDY, "ppo"]["value"]
+    assert (
+        rates[GREEDY, "ppo"]["difference"] == pytest.approx(1 / 3, abs=0.01) and rates[GREEDY, "ppo"]["p_holm"] < 0.05
+    )
+    assert {row["arm"]: row["entropy"] for row in found.tables["ends"]} == {"grpo": 1.25, "ppo": 3.25}
     write_record(tmp_path, "study", [], runs, found)
     assert (
         {path.stem for path in tmp_path.glob("*.png")}

@@ -5,7 +5,7 @@ without the component: a component without effect has an impact of 0. A curve of
 its last `window` rows; each run has to reach the final value of the first arm's run with the same seed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -14,8 +14,10 @@ from rlvr_exp.config import study as options
 from rlvr_exp.config.study import FULL
 from rlvr_exp.core.errors import InputError, InputProblem
 from rlvr_exp.core.statistics import t_interval
+from rlvr_exp.evaluation.arms import AFTER, BEFORE
+from rlvr_exp.records.rollout_files import evaluation_path, read_evaluation
 from rlvr_exp.records.tracking import Row, read_metrics
-from rlvr_exp.runs.comparison import Wording, compared, with_curves
+from rlvr_exp.runs.comparison import Contrast, Wording, arm_values, compared, contrasts, interval, with_curves
 from rlvr_exp.runs.study import ArmStudy, Findings, Job, JobRun
 
 IMPACT = Wording("impact", "full minus without the component", "helps", "harms", from_reference=True)
@@ -30,7 +32,9 @@ class Ablation(options.Ablation, ArmStudy):
 
 
 FIRST_ALGORITHM = Wording("difference", "minus the first algorithm", "better", "worse")
-ENTROPY = "entropy"
+ENTROPY, MIXED = "entropy", "groups/mixed"
+LAST_ROWS = 10
+"""The entropy at the end is the mean of so many rows."""
 
 
 class Algorithms(options.Algorithms, ArmStudy):
@@ -38,8 +42,53 @@ class Algorithms(options.Algorithms, ArmStudy):
         return self.arm_jobs()
 
     def summarise(self, runs: Sequence[JobRun]) -> Findings:
-        found = compared(runs, runs[0].job.arm, self.metric, self.equal, FIRST_ALGORITHM)
+        reference = runs[0].job.arm
+        found = compared(runs, reference, self.metric, self.equal, FIRST_ALGORITHM)
+        rates = [*_rates(runs, reference)]
+        completed = [run for run in runs if run.completed]
+        ends = [_end(arm, completed) for arm in dict.fromkeys(run.job.arm for run in completed)]
+        found = replace(found, tables={**found.tables, "rates": rates, "ends": ends})
         return with_curves(found, runs, ENTROPY, ENTROPY, "entropy of a token, nats")
+
+
+def _rates(runs: Sequence[JobRun], reference: str) -> Iterator[Mapping[str, Any]]:
+    """Each rate of each arm, before training of the reference, too, with 95% intervals over seeds and tasks. Differences are
+    corrected for the arms (Holm)."""
+    names = dict.fromkeys(name for run in runs for name in run.summary.get(AFTER) or {} if name.startswith("pass_at_"))
+    for metric in names:
+        arms = arm_values(runs, metric)
+        against = contrasts(arms, reference, metric)
+        start = [run for run in runs if run.job.arm == reference and evaluation_path(run.directory, BEFORE).exists()]
+        before = arm_values(start, metric, BEFORE)[reference] if start else {}
+        for arm, values in {BEFORE: before, **arms}.items():
+            if values:
+                row = {"rate": metric, "arm": arm, "seeds": len(values)} | interval(values, metric)._asdict()
+                yield row | (_difference(against[arm]) if arm in against else {})
+
+
+def _difference(one: Contrast) -> dict[str, float]:
+    value = one.value
+    return {
+        "difference": value.value,
+        "difference_low": value.low,
+        "difference_high": value.high,
+        "p_holm": one.p,
+    }
+
+
+def _end(arm: str, runs: Sequence[JobRun]) -> Mapping[str, Any]:
+    """Tokens of a sampled answer after training, the entropy in the last rows, the share of groups in which some answers passed
+    and some failed. Imitation has no groups."""
+    own = [run.directory for run in runs if run.job.arm == arm]
+    tokens = [one.completion.tokens for each in own for one in read_evaluation(each, AFTER) if one.mode == "sampled"]
+    rows = [read_metrics(each) for each in own]
+    entropies = [row[ENTROPY] for each in rows for row in each[-LAST_ROWS:] if row.get(ENTROPY) is not None]
+    mixed = [row[MIXED] for each in rows for row in each if row.get(MIXED) is not None]
+    found: dict[str, Any] = {"arm": arm}
+    for name, values in {"tokens": tokens, ENTROPY: entropies, "mixed_groups": mixed}.items():
+        if values:
+            found[name] = fmean(values)
+    return found
 
 
 FIRST_OPTIMIZER = Wording("difference", "minus the first optimizer", "better", "worse")
